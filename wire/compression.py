@@ -11,6 +11,10 @@ The codec number is in bits 0-2 of the batch's attributes; everything after the 
   the end mark are ignored, as Java does. The wrong header checksum of message format 0 is not accepted.
 - zstd: one or several frames, with or without a content size in their headers.
 
+A few bytes can become gigabytes, so data is decompressed piece by piece (``decompressed_pieces``), and a caller that reads the
+pieces as they come never holds more than one. A piece has about 4 MiB at most, except for that of snappy, which is a block: as
+large as the client made it, but not more than 22 times its input.
+
 Codec libraries are imported on their first use, which keeps them out of an idle broker's memory. Everything here is
 pure and may run in a worker thread.
 """
@@ -19,7 +23,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from ..base.errors import ErrorCode, KafkaError
@@ -38,8 +42,8 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_SIZE = 32 * 1024
-_INPUT_STEP = {GZIP: 4 * 1024, LZ4: 16 * 1024, ZSTD: 512}
-"""Bytes of input per step. One byte can become 1032, 255 or 32768, so a step may give 4 to 16 MiB more than ``limit``."""
+_INPUT_STEP = {GZIP: 4 * 1024, LZ4: 16 * 1024, ZSTD: 128}
+"""Bytes of input per step. One byte can become 1032, 255 or 32768, so a step gives about 4 MiB at most."""
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
@@ -55,12 +59,36 @@ def decompress(codec: int, data: Buffer, limit: int | None = None) -> bytes:
     KafkaError: CORRUPT_MESSAGE when ``data`` is not what the codec writes or ends early, MESSAGE_TOO_LARGE when the
     result would be longer than ``limit`` bytes, UNSUPPORTED_COMPRESSION_TYPE for an unknown codec.
     """
+    pieces = list(decompressed_pieces(codec, data, limit))
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def decompressed_pieces(codec: int, data: Buffer, limit: int | None = None) -> Iterator[bytes]:
+    """Yield ``data`` decompressed, in pieces that may be empty. Raises what ``decompress`` raises, where it is found."""
     if not NONE <= codec <= ZSTD:
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"no compression codec has the number {codec}")
     if codec == NONE:
         _check_limit(len(data), limit)
-        return bytes(data)
-    return _DECOMPRESSORS[codec](data, limit)
+        yield bytes(data)
+        return
+    size = 0
+    for piece in _DECOMPRESSORS[codec](data, limit):
+        size += len(piece)
+        _check_limit(size, limit)
+        yield piece
+
+
+class Compressor(Protocol):
+    """Compresses what comes in pieces; the results of all calls together are the compressed data."""
+
+    def compress(self, data: bytes, /) -> bytes: ...
+
+    def flush(self) -> bytes: ...
+
+
+def compressor(codec: int, level: int | None = None) -> Compressor:
+    """For data that comes in pieces; the arguments are those of ``compress``."""
+    return _STREAM_COMPRESSORS[codec](level)
 
 
 def _corrupt(codec: int, reason: object) -> KafkaError:
@@ -87,16 +115,14 @@ class _Frame(Protocol):
 def _decompress_frames(
     codec: int,
     data: Buffer,
-    limit: int | None,
     open_frame: Callable[[], _Frame],
     goes_on: Callable[[memoryview], bool],
     malformed: type[Exception] | tuple[type[Exception], ...],
-) -> bytes:
+) -> Iterator[bytes]:
     """Decompress frames; another one follows if ``goes_on`` is true of the rest of the data."""
     view = memoryview(data)
     step = _INPUT_STEP[codec]
-    parts: list[bytes] = []
-    size = position = 0
+    position = 0
     while True:
         frame = open_frame()
         while not frame.eof:
@@ -108,30 +134,66 @@ def _decompress_frames(
             except malformed as error:
                 raise _corrupt(codec, error) from None
             position += len(piece) - len(frame.unused_data or b"")
-            size += len(part)
-            _check_limit(size, limit)
-            parts.append(part)
+            yield part
         if not goes_on(view[position:]):
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+            return
+
+
+class _Verbatim:
+    """What is not compressed."""
+
+    def compress(self, data: bytes, /) -> bytes:
+        return data
+
+    def flush(self) -> bytes:
+        return b""
+
+
+def _gzip_compressor(level: int | None) -> Compressor:
+    return zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, _GZIP_WINDOW_BITS)
 
 
 def _gzip_compress(data: Buffer, level: int | None) -> bytes:
-    compressor = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, _GZIP_WINDOW_BITS)
-    return compressor.compress(data) + compressor.flush()
+    stream = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, _GZIP_WINDOW_BITS)
+    return stream.compress(data) + stream.flush()
 
 
-def _gzip_decompress(data: Buffer, limit: int | None) -> bytes:
+def _gzip_decompress(data: Buffer, limit: int | None) -> Iterator[bytes]:
     def open_member() -> _Frame:
         return zlib.decompressobj(_GZIP_WINDOW_BITS)
 
-    return _decompress_frames(GZIP, data, limit, open_member, lambda rest: rest[:2] == _GZIP_MAGIC, zlib.error)
+    return _decompress_frames(GZIP, data, open_member, lambda rest: rest[:2] == _GZIP_MAGIC, zlib.error)
+
+
+class _SnappyCompressor:
+    """Makes a block of each 32 KiB."""
+
+    def __init__(self, level: int | None) -> None:
+        self._header = _XERIAL_HEADER
+        self._rest = b""
+
+    def compress(self, data: bytes, /) -> bytes:
+        data = self._rest + data
+        whole = len(data) - len(data) % _XERIAL_BLOCK_SIZE
+        self._rest = data[whole:]
+        return self._blocks(memoryview(data)[:whole])
+
+    def flush(self) -> bytes:
+        return self._blocks(memoryview(self._rest))
+
+    def _blocks(self, data: memoryview) -> bytes:
+        header, self._header = self._header, b""
+        return header + _snappy_blocks(data)
 
 
 def _snappy_compress(data: Buffer, level: int | None) -> bytes:
+    return _XERIAL_HEADER + _snappy_blocks(memoryview(data))
+
+
+def _snappy_blocks(view: memoryview) -> bytes:
     import snappy
 
-    parts = [_XERIAL_HEADER]
-    view = memoryview(data)
+    parts = []
     for start in range(0, len(view), _XERIAL_BLOCK_SIZE):
         block = snappy.compress(bytes(view[start : start + _XERIAL_BLOCK_SIZE]))
         parts.append(len(block).to_bytes(4, "big"))
@@ -139,11 +201,11 @@ def _snappy_compress(data: Buffer, level: int | None) -> bytes:
     return b"".join(parts)
 
 
-def _snappy_decompress(data: Buffer, limit: int | None) -> bytes:
+def _snappy_decompress(data: Buffer, limit: int | None) -> Iterator[bytes]:
     view = memoryview(data)
     if view[:8] != _XERIAL_MAGIC:
-        return _snappy_block(view, limit)
-    parts: list[bytes] = []
+        yield _snappy_block(view, limit)
+        return
     size = 0
     position = 0
     while position < len(view):
@@ -158,8 +220,7 @@ def _snappy_decompress(data: Buffer, limit: int | None) -> bytes:
             raise _corrupt(SNAPPY, "it ends inside a block")
         part = _snappy_block(view[block_start:position], None if limit is None else limit - size)
         size += len(part)
-        parts.append(part)
-    return b"".join(parts)
+        yield part
 
 
 def _snappy_block(block: memoryview, limit: int | None) -> bytes:
@@ -181,27 +242,50 @@ def _snappy_block(block: memoryview, limit: int | None) -> bytes:
         raise _corrupt(SNAPPY, error) from None
 
 
-def _lz4_compress(data: Buffer, level: int | None) -> bytes:
+def _lz4_options(level: int | None) -> dict[str, int | bool]:
     import lz4.frame
 
     fast = level is None or level == LZ4_DEFAULT_LEVEL
-    return bytes(
-        lz4.frame.compress(
-            data,
-            compression_level=0 if fast else max(level or 0, lz4.frame.COMPRESSIONLEVEL_MINHC),
-            block_size=lz4.frame.BLOCKSIZE_MAX64KB,
-            block_linked=False,
-            store_size=False,
-        )
-    )
+    return {
+        "compression_level": 0 if fast else max(level or 0, lz4.frame.COMPRESSIONLEVEL_MINHC),
+        "block_size": lz4.frame.BLOCKSIZE_MAX64KB,
+        "block_linked": False,
+    }
 
 
-def _lz4_decompress(data: Buffer, limit: int | None) -> bytes:
+class _Lz4Compressor:
+    """One frame."""
+
+    def __init__(self, level: int | None) -> None:
+        import lz4.frame
+
+        self._frame = lz4.frame.LZ4FrameCompressor(**_lz4_options(level))
+        self._header: bytes = self._frame.begin()
+
+    def compress(self, data: bytes, /) -> bytes:
+        header, self._header = self._header, b""
+        return header + bytes(self._frame.compress(data))
+
+    def flush(self) -> bytes:
+        return self._header + bytes(self._frame.flush())
+
+
+def _lz4_compress(data: Buffer, level: int | None) -> bytes:
     import lz4.frame
 
-    return _decompress_frames(
-        LZ4, data, limit, lz4.frame.LZ4FrameDecompressor, lambda rest: False, (RuntimeError, EOFError)
-    )
+    return bytes(lz4.frame.compress(data, store_size=False, **_lz4_options(level)))
+
+
+def _lz4_decompress(data: Buffer, limit: int | None) -> Iterator[bytes]:
+    import lz4.frame
+
+    return _decompress_frames(LZ4, data, lz4.frame.LZ4FrameDecompressor, lambda rest: False, (RuntimeError, EOFError))
+
+
+def _zstd_compressor(level: int | None) -> Compressor:
+    import zstandard
+
+    return zstandard.ZstdCompressor(level=ZSTD_DEFAULT_LEVEL if level is None else level).compressobj()
 
 
 def _zstd_compress(data: Buffer, level: int | None) -> bytes:
@@ -210,11 +294,11 @@ def _zstd_compress(data: Buffer, level: int | None) -> bytes:
     return zstandard.ZstdCompressor(level=ZSTD_DEFAULT_LEVEL if level is None else level).compress(data)
 
 
-def _zstd_decompress(data: Buffer, limit: int | None) -> bytes:
+def _zstd_decompress(data: Buffer, limit: int | None) -> Iterator[bytes]:
     import zstandard
 
     open_frame = zstandard.ZstdDecompressor().decompressobj
-    return _decompress_frames(ZSTD, data, limit, open_frame, lambda rest: len(rest) > 0, zstandard.ZstdError)
+    return _decompress_frames(ZSTD, data, open_frame, lambda rest: len(rest) > 0, zstandard.ZstdError)
 
 
 _COMPRESSORS: dict[int, Callable[[Buffer, int | None], bytes]] = {
@@ -223,7 +307,14 @@ _COMPRESSORS: dict[int, Callable[[Buffer, int | None], bytes]] = {
     LZ4: _lz4_compress,
     ZSTD: _zstd_compress,
 }
-_DECOMPRESSORS: dict[int, Callable[[Buffer, int | None], bytes]] = {
+_STREAM_COMPRESSORS: dict[int, Callable[[int | None], Compressor]] = {
+    NONE: lambda level: _Verbatim(),
+    GZIP: _gzip_compressor,
+    SNAPPY: _SnappyCompressor,
+    LZ4: _Lz4Compressor,
+    ZSTD: _zstd_compressor,
+}
+_DECOMPRESSORS: dict[int, Callable[[Buffer, int | None], Iterator[bytes]]] = {
     GZIP: _gzip_decompress,
     SNAPPY: _snappy_decompress,
     LZ4: _lz4_decompress,

@@ -32,7 +32,7 @@ from .batch_layout import (
     STAMP,
     TRANSACTIONAL_BIT,
 )
-from .compression import NONE, Buffer, compress, decompress
+from .compression import NONE, Buffer, Compressor, compress, compressor, decompressed_pieces
 from .record_codec import Record as Record
 from .record_codec import append_record, iter_records
 
@@ -45,6 +45,7 @@ NO_SEQUENCE = -1
 NO_LEADER_EPOCH = -1
 
 _MIN_LEGACY_LENGTH = 14
+_COMPRESSED_AT_ONCE = 256 << 10
 _MAX_INT32 = 0x7FFFFFFF
 
 _INT16 = Struct(">h")
@@ -205,19 +206,29 @@ class RecordBatch:
         _UINT32.pack_into(self.view, CRC_POSITION, self.crc)
 
     def records(self, limit: int | None = None) -> Iterator[Record]:
-        """Yield the records in order, decompressing them first.
+        """Yield the records in order, and decompress them on the way: at most one piece of them is in memory.
 
         KafkaError: CORRUPT_MESSAGE when they cannot be decompressed, MESSAGE_TOO_LARGE when they are longer than
         ``limit`` bytes when decompressed, INVALID_RECORD when they are not what the header says.
         """
-        if self.record_count == 0:
+        return self.records_of(self.body_pieces(limit))
+
+    def records_of(self, pieces: Iterable[bytes], first: int = 0, largest: int | None = None) -> Iterator[Record]:
+        """As ``records``, of a body that comes in pieces, from its record with the index ``first`` on.
+
+        KafkaError(MESSAGE_TOO_LARGE), too, for a record of more than ``largest`` bytes that is not in one piece.
+        """
+        count = self.record_count - first
+        if count == 0:
             return iter(())
-        if self.record_count < 0:
+        if count < 0:
             raise KafkaError(ErrorCode.INVALID_RECORD, f"a record batch cannot hold {self.record_count} records")
-        body = self.view[BATCH_HEADER_SIZE:]
-        data = bytes(body) if self.compression == NONE else decompress(self.compression, body, limit)
         append_time = self.max_timestamp if self.attributes & APPEND_TIME_BIT else None
-        return iter_records(data, self.record_count, self.base_offset, self.base_timestamp, append_time)
+        return iter_records(pieces, count, self.base_offset, self.base_timestamp, append_time, largest)
+
+    def body_pieces(self, limit: int | None = None) -> Iterator[bytes]:
+        """Yield the bytes of the records, decompressed, piece by piece. Raises KafkaError as ``records`` does."""
+        return decompressed_pieces(self.compression, self.view[BATCH_HEADER_SIZE:], limit)
 
 
 def _header_error(buffer: Buffer, start: int) -> KafkaError:
@@ -256,6 +267,17 @@ def iter_complete_batches(buffer: Buffer) -> Iterator[RecordBatch]:
         yield from iter_batches(buffer)
     except IncompleteBatch:
         return
+
+
+def with_body(batch: RecordBatch, compression: int, body: Buffer) -> bytearray:
+    """The same batch with another codec: its header, and ``body``, its records compressed with ``compression``."""
+    built = bytearray(batch.view[:BATCH_HEADER_SIZE])
+    built += body
+    _INT32.pack_into(built, BATCH_LENGTH_POSITION, len(built) - LENGTH_PREFIX_SIZE)
+    _INT16.pack_into(built, ATTRIBUTES_POSITION, batch.attributes & ~CODEC_MASK | compression)
+    with memoryview(built) as view:
+        _UINT32.pack_into(built, CRC_POSITION, crc32c(view[ATTRIBUTES_POSITION:]))
+    return built
 
 
 class RecordsBuilder:
@@ -301,12 +323,15 @@ class RecordsBuilder:
             | (CONTROL_BIT if is_control else 0)
             | (0 if delete_horizon_ms is None else DELETE_HORIZON_BIT)
         )
-        self._body = bytearray()
+        self._body = bytearray()  # what is not compressed yet
+        self._stream: Compressor | None = None
+        self._compressed = bytearray()
+        self._compressed_from = 0
 
     @property
     def uncompressed_size(self) -> int:
         """The size of the batch in bytes if it were built now without compression."""
-        return BATCH_HEADER_SIZE + len(self._body)
+        return BATCH_HEADER_SIZE + self._compressed_from + len(self._body)
 
     def append(
         self,
@@ -335,11 +360,28 @@ class RecordsBuilder:
         self._largest_timestamp = max(self._largest_timestamp, timestamp)
         self.next_offset = offset + 1
         self.record_count += 1
+        if self._compression and len(self._body) >= _COMPRESSED_AT_ONCE:
+            self._compress_on()
         return offset
 
+    def _compress_on(self) -> None:
+        if self._stream is None:
+            self._stream = compressor(self._compression, self._compression_level)
+        self._compressed += self._stream.compress(bytes(self._body))
+        self._compressed_from += len(self._body)
+        self._body.clear()
+
+    def _packed(self) -> bytes | bytearray:
+        if not self._compression:
+            return self._body
+        if self._stream is None:
+            return compress(self._compression, self._body, self._compression_level)
+        self._compress_on()
+        return self._compressed + self._stream.flush()
+
     def build(self) -> bytearray:
-        """Return the batch. More records can be added afterwards."""
-        body = compress(self._compression, self._body, self._compression_level) if self._compression else self._body
+        """Return the batch. More records can be added afterwards, unless they are compressed."""
+        body = self._packed()
         last_offset = self.next_offset - 1 if self._last_offset is None else self._last_offset
         batch = bytearray(BATCH_HEADER_SIZE)
         batch += body

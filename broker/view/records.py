@@ -315,7 +315,7 @@ def _chunk(records: Iterator[Record]) -> list[Record]:
 def _opened(batch: RecordBatch) -> Iterator[Record]:
     """The batch's records, decompressed. Raises KafkaError."""
     batch.check_crc()
-    return batch.records(MOST_DECOMPRESSED)
+    return batch.records_of(list(batch.body_pieces(MOST_DECOMPRESSED)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

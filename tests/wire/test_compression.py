@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import os
 import struct
 import subprocess
@@ -17,7 +18,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.wire.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD, compress, decompress
+from ottla.wire.compression import (
+    GZIP,
+    LZ4,
+    NAMES,
+    NONE,
+    SNAPPY,
+    ZSTD,
+    compress,
+    compressor,
+    decompress,
+    decompressed_pieces,
+)
 
 CODECS = (GZIP, SNAPPY, LZ4, ZSTD)
 each_codec = pytest.mark.parametrize("codec", CODECS, ids=NAMES[1:])
@@ -126,6 +138,24 @@ def test_a_bomb_is_stopped_before_it_fills_the_memory(codec: int) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 40_000_000
+
+
+@each_codec
+def test_pieces_are_small(codec: int) -> None:
+    data = bytes(50_000_000)
+    sizes = [len(piece) for piece in decompressed_pieces(codec, compress(codec, data))]
+    assert sum(sizes) == len(data)
+    assert max(sizes) < 5 << 20
+
+
+@each_codec
+@given(cuts=st.lists(st.integers(0, 200_000), max_size=6))
+def test_what_is_compressed_in_pieces(codec: int, cuts: list[int]) -> None:
+    data = bytes(range(256)) * 700
+    places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    stream = compressor(codec)
+    parts = [stream.compress(data[start:end]) for start, end in itertools.pairwise(places)]
+    assert decompress(codec, b"".join([*parts, stream.flush()])) == data
 
 
 def test_no_compression_honours_the_limit_too() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import struct
 from collections.abc import Callable, Iterator
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.wire.batch_layout import BATCH_HEADER_SIZE
+from ottla.wire.compression import compress
+from ottla.wire.record_codec import rest_after
 from ottla.wire.records import (
     CREATE_TIME,
     LOG_APPEND_TIME,
@@ -24,6 +27,7 @@ from ottla.wire.records import (
     build_batch,
     iter_batches,
     iter_complete_batches,
+    with_body,
 )
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -398,7 +402,7 @@ def test_records_have_a_limit() -> None:
     batch = RecordBatch(build_batch([Record(value=bytes(100_000))], compression=4))
     assert len(list(batch.records(101_000))) == 1
     with pytest.raises(KafkaError) as raised:
-        batch.records(100_000)
+        list(batch.records(100_000))
     assert raised.value.code is ErrorCode.MESSAGE_TOO_LARGE
 
 
@@ -417,3 +421,55 @@ def test_any_damage_is_a_kafka_error_or_reads_as_something(records: list[Record]
                 assert -(2**63) <= record.timestamp < 2**63
     except KafkaError:
         pass
+
+
+@given(records=record_lists(min_size=1), cuts=st.lists(st.integers(0, 2000), max_size=8))
+def test_records_that_come_in_pieces(records: list[Record], cuts: list[int]) -> None:
+    batch = RecordBatch(build_batch(records))
+    body = bytes(batch.view[BATCH_HEADER_SIZE:])
+    places = [0, *sorted(min(cut, len(body)) for cut in cuts), len(body)]
+    pieces = [body[start:end] for start, end in itertools.pairwise(places)]
+    whole = list(batch.records())
+    assert list(batch.records_of(pieces)) == whole
+    for first in range(len(records) + 1):
+        assert list(batch.records_of(rest_after(pieces, first), first)) == whole[first:]
+
+
+@given(records=record_lists(min_size=1), cut=st.integers(1, 50), where=st.integers(0, 2000))
+def test_records_that_come_in_pieces_and_end_early(records: list[Record], cut: int, where: int) -> None:
+    batch = RecordBatch(build_batch(records))
+    body = bytes(batch.view[BATCH_HEADER_SIZE:-cut])
+    for read in (
+        lambda pieces: list(batch.records_of(pieces)),
+        lambda pieces: list(batch.records_of(rest_after(pieces, batch.record_count - 1), batch.record_count - 1)),
+    ):
+        with pytest.raises(KafkaError) as raised:
+            read([body[:where], body[where:]])
+        assert raised.value.code is ErrorCode.INVALID_RECORD
+
+
+def test_a_long_record_in_pieces_has_a_limit_of_its_own() -> None:
+    batch = RecordBatch(build_batch([Record(value=bytes(5_000_000))], compression=4))
+    assert len(list(batch.records_of(batch.body_pieces(), largest=5_000_100))) == 1
+    with pytest.raises(KafkaError) as raised:
+        list(batch.records_of(batch.body_pieces(), largest=4_999_999))
+    assert raised.value.code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+@pytest.mark.parametrize("compression", range(5))
+def test_millions_of_bytes_are_compressed_as_they_come(compression: int) -> None:
+    records = [Record(index, 0, None, b"%d" % index * 100) for index in range(3000)]
+    batch = RecordBatch(build_batch(records, compression=compression))
+    batch.check_crc()
+    assert list(batch.records()) == records
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_the_same_batch_with_another_codec(codec: int) -> None:
+    records = some_records()
+    batch = RecordBatch(build_batch(records, compression=4, producer_id=5, producer_epoch=6, base_sequence=7))
+    body = compress(codec, b"".join(batch.body_pieces()))
+    other = RecordBatch(with_body(batch, codec, body))
+    other.check_crc()
+    assert (other.compression, other.producer_id, other.base_sequence) == (codec, 5, 7)
+    assert list(other.records()) == list(batch.records())
