@@ -150,6 +150,7 @@ class ClientConnection:
         finally:
             self._drop_answers()
             self._connection.close()
+            self._buffer = memoryview(b"")  # a large one would live until the next garbage collection
 
     def _say(self, why: str) -> None:
         """Log why the connection ends. The reason is shortened: it may contain text that the client sent."""
@@ -349,11 +350,15 @@ class ClientConnection:
         self._earlier = bytes(self._buffer[: min(end, MOST_KEPT)])
 
     def _make_room(self) -> None:
-        """Move the incomplete frame to the front, of a buffer twice as large where it fills this one by half."""
+        """Move the incomplete frame to the front; to a larger buffer where it does not fit: as large as it, or twice as large."""
         if self._start:
             self._keep(self._start)
         waiting = self._end - self._start
-        target = self._buffer if waiting * 2 <= len(self._buffer) else memoryview(bytearray(len(self._buffer) * 2))
+        size = len(self._buffer)
+        frame_size = _SIZE.size
+        if waiting >= _SIZE.size:
+            frame_size += _SIZE.unpack_from(self._buffer, self._start)[0]
+        target = self._buffer if frame_size <= size else memoryview(bytearray(min(frame_size, size * 2)))
         target[:waiting] = self._buffer[self._start : self._end]
         self._buffer, self._start, self._end = target, 0, waiting
 

@@ -11,7 +11,8 @@ clients with the id ``__admin_client`` can write to the coordinators' topics.
 
 Differences from Kafka: errors have a text wherever there is something to say; null records are refused (Kafka never answers),
 and so are records after the first batch when they are cut short (Kafka drops them and answers no error); a partition
-that is named twice is appended to twice (Kafka forgets the first one); a repeated batch of a CreateTime topic has no
+that is named twice is appended to twice (Kafka forgets the first one); a record whose fields contradict each other is taken
+(``log.validation`` says when, and which setting refuses it); a repeated batch of a CreateTime topic has no
 append time (Kafka gives the time of its last record, which is not that of the others); a header's largest timestamp is
 used where it can be true (Kafka always uses the records'; ``log.validation`` says when that is done here); a leader that was
 replaced without having learned of it finds no sequence number out of order (``replaced_leader``).
@@ -31,6 +32,7 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
 from ..controller.topic_names import INTERNAL_TOPICS
+from ..log.batch_preparation import LargeBatchError
 from ..log.partition_log import AppendResult
 from ..log.validation import RecordsRefusedError
 from ..replication.leader import LeaderRole
@@ -103,7 +105,10 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
             elif not_in_transaction and (error := not_in_transaction.get((name, data.index))) is not None:
                 answer = _refused(data.index, error, -1)
             else:
-                answer = _append(call, name, data, request, now_ms, waiting)
+                try:
+                    answer = _append(call, name, data, request, now_ms, waiting)
+                except LargeBatchError as large:
+                    answer = await _append_large(call, name, data, request, now_ms, waiting, large)
             if answer.error_code:
                 failed = answer
                 call.fail()
@@ -189,10 +194,35 @@ async def _enter_transaction(
     return {name: as_seen_by_producers(reason) for name, reason in refused.items()}
 
 
-def _append(
-    call: Call, name: str, data: PartitionProduceData, request: ProduceRequest, now_ms: int, waiting: Waiting
+async def _append_large(
+    call: Call,
+    name: str,
+    data: PartitionProduceData,
+    request: ProduceRequest,
+    now_ms: int,
+    waiting: Waiting,
+    large: LargeBatchError,
 ) -> PartitionProduceResponse:
-    """Append one partition's batch; returns its answer, with or without an error."""
+    """``_append`` of a batch that a worker has to look into."""
+    await call.flush()
+    partition = call.broker.replicas.partition(name, data.index)
+    try:
+        prepared = await partition.log.prepare(large, now_ms)
+    except KafkaError as error:
+        return _failed(partition, data, error)
+    return _append(call, name, data, request, now_ms, waiting, prepared)
+
+
+def _append(
+    call: Call,
+    name: str,
+    data: PartitionProduceData,
+    request: ProduceRequest,
+    now_ms: int,
+    waiting: Waiting,
+    prepared: RecordBatch | None = None,
+) -> PartitionProduceResponse:
+    """Append one partition's batch; returns its answer, with or without an error. Raises LargeBatchError."""
     try:
         if not name and call.version >= _FIRST_TOPIC_ID_VERSION:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
@@ -212,12 +242,11 @@ def _append(
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is the broker's own")
     except KafkaError as error:
         return _refused(data.index, error, -1)
-    partition.produce_requests += 1
+    partition.produce_requests += prepared is None
     try:
-        result = partition.append(records, now_ms, acks=request.acks)
+        result = partition.append(records, now_ms, acks=request.acks, prepared=prepared)
     except KafkaError as error:
-        _count_failure(partition, error, len(records))
-        return _refused(data.index, error, -1 if error.code in _WITHOUT_LOG_START else partition.log.log_start_offset)
+        return _failed(partition, data, error)
     activity = call.activity
     if activity is not None:
         produced, key = activity.produced, (name, data.index)
@@ -232,6 +261,12 @@ def _append(
     if result.flush_due or (request.acks == -1 and partition.log.high_watermark <= result.last_offset):
         waiting.append((partition, partition.leader, result, answer))
     return answer
+
+
+def _failed(partition: Partition, data: PartitionProduceData, error: KafkaError) -> PartitionProduceResponse:
+    assert isinstance(data.records, memoryview)
+    _count_failure(partition, error, len(data.records))
+    return _refused(data.index, error, -1 if error.code in _WITHOUT_LOG_START else partition.log.log_start_offset)
 
 
 def _count_failure(partition: Partition, error: KafkaError, size: int) -> None:

@@ -14,7 +14,7 @@ byte for byte.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..wire.compression import NONE
@@ -66,14 +66,19 @@ class BatchFilter:
         keeps_header = self._keeps_header(batch)
         if drops_all:
             return _empty(batch) if keeps_header else None
-        kept, has_tombstones = self._keep_records(batch, horizon)
-        if not kept:
+        count = 0
+        has_tombstones = False
+        for record in self._kept_records(batch, horizon):
+            count += 1
+            has_tombstones = has_tombstones or record.value is None
+        if not count:
             return _empty(batch) if keeps_header else None
-        if horizon is None and (has_tombstones or may_drop_marker):
-            horizon = min(self.now_ms + self.delete_retention_ms, LONG_MAX)
-        elif len(kept) == batch.record_count:
+        if horizon is None and ((has_tombstones and not batch.is_control) or may_drop_marker):
+            begun = min(self.now_ms + self.delete_retention_ms, LONG_MAX)
+            return _rebuild(batch, self._kept_records(batch, horizon), begun)
+        if count == batch.record_count:
             return batch
-        return _rebuild(batch, kept, horizon)
+        return _rebuild(batch, self._kept_records(batch, horizon), horizon)
 
     def _keeps_header(self, batch: RecordBatch) -> bool:
         if batch.next_offset == self.end_offset:
@@ -87,27 +92,24 @@ class BatchFilter:
             return batch.last_offset == last_data_offset
         return batch.is_control and batch.producer_epoch == producer_epoch
 
-    def _keep_records(self, batch: RecordBatch, horizon: int | None) -> tuple[list[Record], bool]:
-        """The records that stay, and whether a tombstone is among them. Raises KafkaError."""
+    def _kept_records(self, batch: RecordBatch, horizon: int | None) -> Iterator[Record]:
+        """Yield the records that stay, so that no more than one of millions is in memory. Raises KafkaError."""
         records = batch.records(MAX_DECOMPRESSED_BYTES)
         if batch.is_control:
-            return list(records), False
+            yield from records
+            return
         latest_offset, newest = self.offset_map.latest_offset, self.offset_map.get
         keeps_tombstones = horizon is None or self.now_ms < horizon
-        has_tombstones = False
-        kept = []
         for record in records:
             if record.offset <= latest_offset:
                 if record.key is None or record.offset < newest(record.key):
                     continue
                 if record.value is None and not keeps_tombstones:
                     continue
-            has_tombstones = has_tombstones or record.value is None
-            kept.append(record)
-        return kept, has_tombstones
+            yield record
 
 
-def _rebuild(batch: RecordBatch, records: list[Record], horizon: int | None) -> RecordBatch:
+def _rebuild(batch: RecordBatch, records: Iterable[Record], horizon: int | None) -> RecordBatch:
     builder = _builder(batch, batch.compression, horizon, is_empty=False)
     for record in records:
         builder.append(record.key, record.value, record.timestamp, record.headers, record.offset, record.attributes)

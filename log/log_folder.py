@@ -22,6 +22,7 @@ from ..base.distribution import Distribution
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock, Workers
 from ..base.wording import explained
+from .batch_preparation import BatchPreparation
 from .disk import Disk
 
 logger = logging.getLogger(__name__)
@@ -70,6 +71,7 @@ class LogFolder:
         self.path = path
         self.clock = clock
         self.workers = workers
+        self.batch_preparation = BatchPreparation(workers)
         self.randomness = randomness or random.Random()
         self.max_open_files = disk.max_open_files()
         self.failure: Exception | None = None

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from ..base.errors import ErrorCode, KafkaError
 from ..wire.records import NO_TIMESTAMP, RecordBatch, iter_batches
+from .batch_preparation import LargeBatchError
 from .checkpoints import PARTITION_METADATA, write_topic_id
 from .disk import Bytes, join
 from .leader_epochs import UNDEFINED_EPOCH
@@ -26,7 +27,7 @@ from .settings import LONG_MAX, LogSettings
 from .stored_log import StoredLog
 from .timestamps import NOT_FOUND, TimedOffset, find_max_timestamp, find_timestamp
 from .transaction_index import AbortedTransaction
-from .validation import check_batch, prepare_batch
+from .validation import check_batch, prepare_now
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +97,8 @@ class PartitionLog(StoredLog):
         """Validate a produced batch, give it offsets and the leader epoch, and write it.
 
         ``records`` is exactly one batch and is stamped in place if writable. ``internal`` is for the coordinators: any
-        number of batches, control and transactional ones too, sound by construction. Raises KafkaError.
+        number of batches, control and transactional ones too, sound by construction. Raises KafkaError, and LargeBatchError
+        for a batch that ``prepare`` must see first.
         """
         folder = self.folder
         if folder.failure is not None:
@@ -113,7 +115,20 @@ class PartitionLog(StoredLog):
             )
         settings = self.settings
         check_batch(batch, settings, self.topic)
-        batch = prepare_batch(batch, settings, self.topic, now_ms)
+        prepared = prepare_now(batch, settings, self.topic, now_ms)
+        if prepared is None:
+            raise LargeBatchError(batch)
+        return self.append_prepared(prepared, leader_epoch, now_ms)
+
+    async def prepare(self, large: LargeBatchError, now_ms: int) -> RecordBatch:
+        """Validate the rest of a large batch, in a worker; returns it for ``append_prepared``. Raises KafkaError."""
+        return await self.folder.batch_preparation.run(large.batch, self.settings, self.topic, now_ms)
+
+    def append_prepared(self, batch: RecordBatch, leader_epoch: int, now_ms: int) -> AppendResult:
+        """Write a batch that has been validated. Raises KafkaError."""
+        settings = self.settings
+        if self.folder.failure is not None:
+            self.folder.check_online()
         if batch.producer_id >= 0 and (known := self.producer_state.check(batch)) is not None:
             return self._duplicate(known, batch.producer_id)
         first_offset = self.log_end_offset

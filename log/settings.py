@@ -176,6 +176,13 @@ class LogSettings(Settings):
         at_least=0,
         doc="Largest record batch the log takes, after compression.",
     )
+    record_validation: str = setting(
+        "ottla.record.validation",
+        default="lengths",
+        choices=("lengths", "fields"),
+        dynamic=True,
+        doc="How the records of a produced batch are checked: from record to record by their lengths, or all fields of each.",
+    )
     message_timestamp_after_max_ms: int = setting(
         "log.message.timestamp.after.max.ms",
         topic="message.timestamp.after.max.ms",

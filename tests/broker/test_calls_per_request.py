@@ -33,7 +33,7 @@ from ottla.wire.schema import Message
 
 from ..memory_broker import HOST, PORT, frame, read_answer, running, serving
 
-PRODUCE_CALLS = 53
+PRODUCE_CALLS = 60
 FETCH_CALLS = 45
 NEW_SESSION_CALLS = 55
 SESSION_CALLS = 47

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
+from typing import Any
 
 import pytest
+import trio
+import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
+from ottla.log.batch_preparation import BatchPreparation, LargeBatchError
+from ottla.log.follower_append import append_as_follower
+from ottla.log.partition_log import PartitionLog
+from ottla.log.settings import LogSettings
 from ottla.log.validation import RecordsRefusedError
-from ottla.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
-from ottla.wire.records import CREATE_TIME, LOG_APPEND_TIME, Record, RecordBatch
+from ottla.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, compress
+from ottla.wire.records import CREATE_TIME, LOG_APPEND_TIME, Record, RecordBatch, build_batch, with_body
 
 
 def refused(code: ErrorCode) -> pytest.RaisesExc[KafkaError]:
@@ -328,6 +336,147 @@ async def test_what_is_wrong_with_any_record_is_told_at_once(world):
 
 
 # --- coordinators -----------------------------------------------------------------------------------------------------
+
+
+def with_records(body: bytes, count: int, codec: int = NONE, timestamp: int = 1_700_000_000_000) -> bytearray:
+    """A batch whose header says ``count`` records and whose bytes are ``body``, compressed, with a checksum that is right."""
+    plain = RecordBatch(build_batch([Record(timestamp=timestamp)]))
+    batch = with_body(plain, codec, compress(codec, body))
+    batch = with_header(batch, 57, ">i", count)
+    return with_header(batch, 23, ">i", count - 1)
+
+
+def a_record(delta: int, *, length: int | None = None, key_length: int = -1) -> bytes:
+    """A record without key, value and headers; ``length`` and ``key_length`` may be wrong. Numbers are below 64."""
+    body = bytes([0, 0, delta << 1, (key_length << 1) ^ (key_length >> 63), 1, 0])
+    return bytes([(len(body) if length is None else length) << 1]) + body
+
+
+POISON = {
+    "no data of the codec": (lambda: with_header(with_records(a_record(0), 1), 21, ">h", GZIP)),
+    "two of three records": (lambda: with_records(a_record(0) + a_record(1), 3)),
+    "two of three records, compressed": (lambda: with_records(a_record(0) + a_record(1), 3, LZ4)),
+    "four of three records": (lambda: with_records(b"".join(map(a_record, range(4))), 3)),
+    "four of three records, compressed": (lambda: with_records(b"".join(map(a_record, range(4))), 3, GZIP)),
+    "all offsets 0, compressed": (lambda: with_records(a_record(0) * 3, 3, ZSTD)),
+    "a length below 0": (lambda: with_records(b"\x0d" + a_record(0)[1:] + a_record(1), 2)),
+    "a last record that is longer than the batch": (lambda: with_records(a_record(0) + a_record(1, length=20), 2)),
+    "a last record with a key that is longer": (lambda: with_records(a_record(0) + a_record(1, key_length=9), 2)),
+    "no records": (lambda: with_records(b"", 2)),
+}
+
+
+@pytest.mark.parametrize("kind", POISON)
+async def test_bytes_that_are_no_records_are_refused(world, kind):
+    """Stored, they would stop every consumer at this place. Kafka refuses them too (LogValidator)."""
+    log = await world.log()
+    with refused(ErrorCode.INVALID_RECORD):
+        log.append_as_leader(POISON[kind](), 0, world.clock.now)
+    with refused(ErrorCode.INVALID_RECORD):
+        await prepared(log, POISON[kind](), world.clock.now)
+    assert log.log_end_offset == 0
+
+
+async def test_fields_inside_a_record_are_checked_where_that_is_asked_for(world):
+    batch = with_records(a_record(0, key_length=9) + a_record(1), 2)
+    log = await world.log()
+    log.append_as_leader(bytearray(batch), 0, world.clock.now)
+    log.update_settings(LogSettings({"record_validation": "fields"}))
+    with refused(ErrorCode.INVALID_RECORD):
+        log.append_as_leader(batch, 0, world.clock.now)
+
+
+async def test_poison_that_a_leader_stored_is_replicated(world):
+    """Refusing it there would stop the follower for good."""
+    log = await world.log()
+    batch = RecordBatch(POISON["two of three records"]())
+    batch.stamp(0, 0)
+    append_as_follower(log, bytes(batch.view), 0)
+    assert log.log_end_offset == 3
+
+
+async def prepared(log: PartitionLog, batch: bytearray, now_ms: int) -> RecordBatch:
+    """What a worker makes of a batch, large or not."""
+    return await log.prepare(LargeBatchError(RecordBatch(batch)), now_ms)
+
+
+def many_records(count: int, key: bytes | None = None, codec: int = ZSTD, **header: Any) -> bytearray:
+    records = (Record(key=key, timestamp=1_700_000_000_000) for _ in range(count))
+    return build_batch(records, compression=codec, **header)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"cleanup_policy": ("compact",)},
+        {"compression_type": "lz4"},
+        {"message_timestamp_type": "LogAppendTime"},
+        {"record_validation": "fields"},
+    ],
+    ids=lambda settings: next(iter(settings), "default"),
+)
+async def test_a_batch_with_many_records_is_prepared_in_a_worker(world, read_batches, settings):
+    log = await world.log(max_message_bytes=10 << 20, **settings)
+    batch = many_records(120_000, b"k")
+    with pytest.raises(LargeBatchError) as large:
+        log.append_as_leader(batch, 0, world.clock.now)
+    log.append_prepared(await log.prepare(large.value, world.clock.now), 3, world.clock.now)
+    (stored,) = read_batches(log)
+    stored.check_crc()
+    assert (stored.base_offset, stored.last_offset, stored.partition_leader_epoch) == (0, 119_999, 3)
+    assert sum(1 for _ in stored.records()) == 120_000
+
+
+async def test_others_append_while_a_large_batch_is_with_a_worker(world, held_workers, read_values):
+    log = await world.log()
+    workers = held_workers(log, before=True)
+    log.folder.batch_preparation = BatchPreparation(workers)
+    batches = []
+
+    async def prepare() -> None:
+        batches.append(await prepared(log, many_records(50_000), world.clock.now))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(prepare)
+        await trio.testing.wait_all_tasks_blocked()
+        world.append(log, "small")
+        assert not batches
+        workers.release.set()
+    assert log.append_prepared(batches[0], 0, world.clock.now).first_offset == 1
+
+
+BOMBS = {
+    "no base timestamp": ({}, 0, a_record(0)),
+    "compacted": ({"cleanup_policy": ("compact",)}, 1_700_000_000_000, a_record(0)),
+    "another codec": ({"compression_type": "gzip"}, 1_700_000_000_000, a_record(0)),
+    "no codec": ({"compression_type": "uncompressed"}, 1_700_000_000_000, a_record(0)),
+    "early and late timestamps": ({"message_timestamp_before_max_ms": 1}, 1_700_000_000_000, a_record(0)),
+    "one large record": ({}, 1_700_000_000_000, b"\x80\x80\x80\x40" + bytes(1 << 26)),
+    "default": ({}, 1_700_000_000_000, a_record(0)),
+}
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+async def test_a_bomb_is_refused_without_being_in_memory(world, kind):
+    settings, timestamp, record = BOMBS[kind]
+    log = await world.log(**settings)
+    count = (4 << 20) // len(record) or 1
+    batch = with_records(record * count, count, ZSTD, timestamp)
+    tracemalloc.start()
+    try:
+        with pytest.raises(KafkaError):
+            await prepared(log, batch, world.clock.now)
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    finally:
+        tracemalloc.stop()
+
+
+async def test_a_large_compressed_record_is_taken_where_the_topic_takes_large_batches(world):
+    log = await world.log(max_message_bytes=40 << 20)
+    batch = build_batch([Record(value=bytes(20 << 20), timestamp=world.clock.now)], compression=ZSTD)
+    ready = await prepared(log, batch, world.clock.now)
+    assert log.append_prepared(ready, 0, world.clock.now).last_offset == 0
 
 
 async def test_internal_append_takes_several_batches_and_markers(world, read_batches):

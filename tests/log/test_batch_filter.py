@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from ottla.base.errors import KafkaError
@@ -63,6 +65,28 @@ def clean(batches, *, now=NOW, retention=DAY, last_records=(), end=1 << 40, up_t
 
 def pairs(kept):
     return [(r.offset, r.key.decode(), r.value and r.value.decode()) for b in kept if b for r in b.records()]
+
+
+def test_a_batch_of_many_records_is_not_in_memory_as_objects():
+    """A few hundred kilobytes can hold millions of records; objects of all of them took 200 bytes each."""
+    count = 100_000
+    many = RecordBatch(build_batch((Record(n, NOW, b"k", None) for n in range(count)), compression=4, leader_epoch=4))
+    tracemalloc.start()
+    try:
+        (kept,) = clean([many])
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+    assert [record.offset for record in kept.records()] == [count - 1]
+    offset_map = OffsetMap(1 << 16, 0.9)
+    batch_filter = BatchFilter(offset_map, CleanedTransactions(), {}, 1 << 40, DAY, NOW)
+    tracemalloc.start()
+    try:
+        rebuilt = batch_filter.keep(many)  # all of them stay, and get the horizon of their tombstones
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+    assert rebuilt.record_count == count
 
 
 def test_batch_that_loses_nothing_is_the_same_bytes():
