@@ -198,3 +198,14 @@ def verify(
     from .verify import run
 
     sys.exit(run(data_dir, as_json))
+
+
+@app.command("version")
+def print_version() -> None:
+    """Print the version, as --version does.
+
+    \b
+    Example:
+      ottla version
+    """
+    _show_version(True)

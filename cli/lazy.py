@@ -1,4 +1,5 @@
-"""Groups of subcommands: they tell what was meant, and import one when it is named, so that ``ottla --help`` stays quick.
+"""Groups of subcommands: they tell what was meant, take the tools' common options before a subcommand, and import one when it is
+named, so that ``ottla --help`` stays quick.
 
 ``LAZY`` says for each name the module that declares it, as an ``app``, and its line in the help. What such a module
 imports at its head is typer and nothing of clients or brokers; its functions import what does the work.
@@ -8,6 +9,8 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import typer
@@ -52,6 +55,9 @@ MEANT = {
     "alter-config": "alter",
     "consumer-groups": "groups",
     "delete-records": "trim",
+    "info": "describe",
+    "lag": "describe",
+    "metadata": "describe",
     "offset-delete": "delete",
     "seek": "reset-offsets",
     "trim-prefix": "trim",
@@ -60,21 +66,71 @@ MEANT = {
 """What other tools, Kafka's and rpk, call it, where that is not similar to its name here."""
 
 
+KCATS_MODES = {
+    "-C": "consume",
+    "-G": "consume -G",
+    "-L": "topics list",
+    "-P": "produce",
+    "-Q": "consume -o @MS",
+    "-t": "consume -t",
+}
+"""What kcat's options in place of a command are here."""
+
+_FLAGS = {"--debug"}
+_WITH_VALUE = {"--bootstrap-server", "--command-config", "--command-property", "-b", "-X"}
+"""Options that all tools have."""
+
+
 class SuggestingGroup(TyperGroup):
-    """A group that says what was meant when a subcommand is not there."""
+    """A group that says what was meant when a subcommand is not there.
+
+    What all tools take may stand before the subcommand, as with kcat and rpk. Those that take it not refuse it.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        common, rest = _split(args)
+        is_named = rest and not rest[0].startswith("-")
+        return super().parse_args(ctx, [rest[0], *common, *rest[1:]] if is_named else rest)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, names = args[0], self.list_commands(ctx)
         if name not in names and not name.startswith("-") and not ctx.resilient_parsing:
-            meant = MEANT.get(name)
-            close = [meant] if meant in names else difflib.get_close_matches(name, names, n=1)
+            meant, root = MEANT.get(name), ctx.find_root()
+            if meant in names:
+                close = [meant]
+            elif name in root.command.list_commands(root):
+                close = [f"{root.command_path} {name}"]
+            else:
+                close = difflib.get_close_matches(name, names, n=1)
             if close:
                 ctx.fail(f"No such command {name!r}. Did you mean {close[0]!r}?")
         return super().resolve_command(ctx, args)
 
 
+def _split(args: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The options of all tools at the beginning, each with its value, and the rest."""
+    end = 0
+    while end < len(args):
+        word = args[end]
+        if word in _WITH_VALUE:
+            end += 2
+        elif word in _FLAGS or word.partition("=")[0] in _WITH_VALUE or word[:2] in _WITH_VALUE:
+            end += 1
+        else:
+            break
+    return list(args[:end]), list(args[end:])
+
+
 class LazyGroup(SuggestingGroup):
-    """The declared subcommands and, after them, the lazy ones."""
+    """The declared subcommands and, after them, the lazy ones. Options of kcat and Kafka's tools are told what they are here."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        with _told_what_was_meant():
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _told_what_was_meant():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*super().list_commands(ctx), *LAZY]
@@ -99,3 +155,29 @@ class LazyGroup(SuggestingGroup):
                 rows.append((name, command.get_short_help_str(limit=200)))
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+
+@contextmanager
+def _told_what_was_meant() -> Iterator[None]:
+    """Say more where an option is not there. Its error is click's own, or of the click that comes with typer."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ == "NoSuchOption":
+            _add_what_was_meant(error)
+        raise
+
+
+def _add_what_was_meant(error: Any) -> None:
+    option, context = error.option_name, error.ctx
+    if context is None:
+        return
+    of_topics = [
+        each
+        for each in context.command.params
+        if each.param_type_name == "argument" and "TOPIC" in (each.metavar or "")
+    ]
+    if context.parent is None and option in KCATS_MODES:
+        error.message += f". Did you mean '{context.command_path} {KCATS_MODES[option]}'?"
+    elif option in ("-t", "--topic") and of_topics:
+        error.message += f". Topics stand without it: '{context.command_path} {of_topics[0].metavar}'."

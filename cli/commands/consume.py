@@ -14,7 +14,9 @@ from .options import (
     CommandConfig,
     CommandProperty,
     Debug,
+    NamedTopics,
     Partitions,
+    no_topic,
     numbers,
     run,
 )
@@ -22,7 +24,7 @@ from .options import (
 app = typer.Typer(add_completion=False, context_settings=HELP, rich_markup_mode=None)
 
 TopicsOrPatterns = Annotated[
-    list[str],
+    list[str] | None,
     typer.Argument(
         metavar="TOPIC…", help="The topics; '^orders.*' is a pattern for names.", autocompletion=completion.topics
     ),
@@ -72,8 +74,9 @@ Quiet = Annotated[
 
 @app.command()
 def consume(
-    topics: TopicsOrPatterns,
+    topics: TopicsOrPatterns = None,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    topic: NamedTopics = None,
     partitions: Partitions = None,
     group: Group = None,
     offset: Where = None,
@@ -112,7 +115,7 @@ def consume(
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     plan = consume.Plan(
-        topics=tuple(topics),
+        topics=(*(topics or ()), *(topic or ())) or no_topic("TOPIC…"),
         partitions=numbers("--partitions", partitions),
         group=group,
         offsets=tuple(offset or ()),

@@ -52,6 +52,20 @@ SomePartitions = Annotated[
         metavar="[TOPIC[:0,1,…]…]", help="Topics, or some partitions of them. [all]", autocompletion=completion.topics
     ),
 ]
+NamedTopics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic",
+        "-t",
+        metavar="NAME",
+        help="A topic, as with kcat; may be repeated.",
+        autocompletion=completion.topics,
+    ),
+]
+NamedTopic = Annotated[
+    str | None,
+    typer.Option("--topic", "-t", metavar="NAME", help="The topic, as with kcat.", autocompletion=completion.topics),
+]
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", autocompletion=completion.topics)]
 Partitions = Annotated[
     str | None, typer.Option("--partitions", "-p", metavar="0,2,…", help="Only these partitions of each topic. [all]")
@@ -78,6 +92,11 @@ def run(debug: bool, tool: Callable[..., int | None], *arguments: object, **name
     from ..tools.running import run_tool
 
     sys.exit(run_tool(debug, tool, *arguments, **named))
+
+
+def no_topic(metavar: str) -> NoReturn:
+    """Raises typer.BadParameter: a topic is named neither in its place nor by --topic."""
+    raise typer.BadParameter("name a topic, there or with --topic", param_hint=f"'{metavar}'")
 
 
 def numbers(option: str, text: str | None) -> tuple[int, ...]:

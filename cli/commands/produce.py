@@ -7,10 +7,27 @@ from typing import Annotated, Literal
 
 import typer
 
-from .options import DEFAULT_SERVER, HELP, BootstrapServer, CommandConfig, CommandProperty, Debug, Topic, run
+from . import completion
+from .options import (
+    DEFAULT_SERVER,
+    HELP,
+    BootstrapServer,
+    CommandConfig,
+    CommandProperty,
+    Debug,
+    NamedTopic,
+    no_topic,
+    run,
+)
 
 app = typer.Typer(add_completion=False, context_settings=HELP, rich_markup_mode=None)
 
+SomeTopic = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TOPIC", help="The topic; with --topic it is the first file.", autocompletion=completion.topics
+    ),
+]
 Key = Annotated[
     str | None, typer.Option("--key", "-k", metavar="TEXT", help="The key of each record that has none of its own.")
 ]
@@ -33,11 +50,12 @@ TransactionalId = Annotated[
 
 @app.command()
 def produce(
-    topic: Topic,
+    topic: SomeTopic = None,
     files: Annotated[
         list[Path] | None, typer.Argument(metavar="[FILE…]", help="What to read. [standard input]")
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    named_topic: NamedTopic = None,
     key: Key = None,
     key_separator: KeySeparator = None,
     header: Headers = None,
@@ -83,8 +101,8 @@ def produce(
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     plan = produce.Plan(
-        topic=topic,
-        files=tuple(files or ()),
+        topic=named_topic or topic or no_topic("TOPIC"),
+        files=tuple(files or ()) if named_topic is None or topic is None else (Path(topic), *(files or ())),
         key=key,
         key_separator=key_separator,
         headers=tuple(header or ()),

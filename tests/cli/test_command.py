@@ -7,11 +7,13 @@ import pty
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+import ottla
 from ottla.cli.app import app
 from ottla.cli.help_page import commands
 
@@ -79,13 +81,81 @@ def test_options_that_are_unknown_or_missing(command: Command) -> None:
         (("topics", "lst"), "'list'"),
         (("topics", "trim-prefix", "t"), "'trim'"),
         (("groups", "seek"), "'reset-offsets'"),
+        (("groups", "lag", "g"), "'describe'"),
+        (("cluster", "info"), "'describe'"),
+        (("topics", "consume", "t"), "'ottla consume'"),
     ],
 )
 def test_a_command_that_is_not_there_is_told_what_was_meant(words: tuple[str, ...], meant: str) -> None:
-    (typed,) = set(words) & {"topic", "group", "consum", "lst", "trim-prefix", "seek"}
-    done = CliRunner().invoke(app, words)
+    typed = next(word for word in words if word not in ("topics", "groups", "cluster"))
+    done = CliRunner().invoke(app, words, prog_name="ottla")
     assert done.exit_code == 2
     assert f"No such command '{typed}'. Did you mean {meant}?" in done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("-C", "-t", "orders"), "No such option: -C. Did you mean 'ottla consume'?"),
+        (("-b", "127.0.0.1", "-L"), "No such option: -L. Did you mean 'ottla topics list'?"),
+        (
+            ("topics", "create", "--topic", "orders"),
+            "No such option: --topic. Topics stand without it: 'ottla topics create TOPIC…'.",
+        ),
+        (
+            ("topics", "describe", "-t", "orders"),
+            "No such option: -t. Topics stand without it: 'ottla topics describe [TOPIC…]'.",
+        ),
+        (("consume",), "Invalid value for 'TOPIC…': name a topic, there or with --topic"),
+        (("produce", "-p", "0"), "Invalid value for 'TOPIC': name a topic, there or with --topic"),
+    ],
+)
+def test_an_option_of_other_tools_is_told_what_was_meant(words: tuple[str, ...], meant: str) -> None:
+    done = CliRunner().invoke(app, words, prog_name="ottla")
+    assert (done.exit_code, done.output.splitlines()[-1]) == (2, f"Error: {meant}")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-b", "{}", "topics", "list"),
+        ("-b{}", "topics", "list"),
+        ("--bootstrap-server={}", "-X", "client.id=x", "topics", "list"),
+        ("topics", "--bootstrap-server", "{}", "list"),
+        ("-b", "127.0.0.1:1", "topics", "-b", "127.0.0.1:2", "list", "-b", "{}"),
+    ],
+)
+def test_what_all_tools_take_may_stand_before_the_command(command: Command, topic: str, words: tuple[str, ...]) -> None:
+    nowhere = Command("127.0.0.1:1")
+    address = command.environment["OTTLA_BOOTSTRAP_SERVERS"]
+    assert topic in nowhere(*(word.format(address) for word in words))
+
+
+def test_debug_before_the_command() -> None:
+    done = Command("127.0.0.1:1").run("--debug", "topics", "list")
+    assert (done.returncode, "Traceback (most recent call last)" in done.stderr) == (1, True)
+
+
+def test_options_before_a_command_that_has_them_not_or_before_none() -> None:
+    done = CliRunner().invoke(app, ["-b", "127.0.0.1", "serve"], prog_name="ottla")
+    assert (done.exit_code, done.output.splitlines()[-1]) == (2, "Error: No such option: -b")
+    for words in (["-b", "127.0.0.1", "topics"], ["-b", "127.0.0.1", "topics", "--help"]):
+        assert "Usage: ottla topics [OPTIONS] COMMAND" in CliRunner().invoke(app, words, prog_name="ottla").output
+
+
+def test_the_version(command: Command) -> None:
+    assert command("version") == command("--version") == f"ottla {ottla.__version__}\n"
+
+
+def test_topics_are_named_as_with_kcat(command: Command, new_topic: Callable[[], str], tmp_path: Path) -> None:
+    topic, other = new_topic(), new_topic()
+    (tmp_path / "file").write_text("of a file\n")
+    command("produce", "-t", topic, given="one\n")
+    command("produce", "-q", str(tmp_path / "file"), "--topic", topic)
+    command("produce", other, str(tmp_path / "file"))
+    assert command("consume", "-t", topic, "-e") == "one\nof a file\n"
+    read = command("consume", other, "-t", topic, "-e", "-f", "%t\n")
+    assert sorted(read.splitlines()) == sorted([topic, topic, other])
 
 
 def test_the_address_and_the_settings_come_from_the_environment(command: Command, topic: str, tmp_path: Path) -> None:
