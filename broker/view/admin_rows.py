@@ -130,6 +130,7 @@ class MoveRow:
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClusterDetail:
     """``moves`` is None where the controller, who knows them, cannot be asked. ``missing`` are brokers that are not alive.
+    ``partitions`` is how many were looked at for troubles.
 
     ``asked`` is the broker that knows it so, None where it is the cluster's metadata as any of them tells it.
     """
@@ -139,6 +140,7 @@ class ClusterDetail:
     asked: int | None
     nodes: tuple[NodeRow, ...]
     missing: tuple[int, ...]
+    partitions: int
     troubles: tuple[TroubleRow, ...]
     trouble_count: int
     moves: tuple[MoveRow, ...] | None

@@ -53,6 +53,7 @@ class ClusterSums:
             asked,
             tuple(nodes),
             tuple(sorted({*self._replicas} - {node.broker_id for node in nodes})),
+            self._led.total(),
             tuple(sorted(self._troubles, key=lambda row: not row.is_offline)),
             self._count,
             moves,

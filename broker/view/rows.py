@@ -267,7 +267,10 @@ class Outage:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClusterRow:
-    """The cluster as a whole, as far as it is known. ``warnings`` are sentences."""
+    """The cluster as a whole, as far as it is known.
+
+    ``warnings`` are sentences, ``looked_at`` in words all that they could be about; empty where nothing was looked at yet.
+    """
 
     cluster_id: str
     controller_id: int
@@ -280,6 +283,7 @@ class ClusterRow:
     groups: int
     rates: Rates
     warnings: tuple[str, ...]
+    looked_at: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from .groups import Groups, group_partition_rows, group_row, member_rows, read_g
 from .history import History
 from .lag_times import LagTimes
 from .layout import asked_by as asked_by_peers
+from .looked_at import partitions_and_groups
 from .pace import Pace
 from .record_log import RecordLog, ReplicaLog
 from .requests import RequestsSeen
@@ -376,6 +377,7 @@ class BrokerView:
             len(groups),
             self.traffic.total if services is not None else NO_RATES,
             (*self._warnings(services, offline, under_replicated, lost), *_hung(await self.details.holders())),
+            () if services is None else (*partitions_and_groups(partitions, groups), *_looked_at_here(services, led)),
             -1 if services is None else services.broker_id,
             int((trio.current_time() - self._began) * 1000),
             led,
@@ -406,6 +408,18 @@ class BrokerView:
             yield f"{counted(len(lost), 'group')} did not read records before they were deleted: {named}."
         if self.loop_lag.latest * 1000 > _SLOW_LOOP_MS:
             yield f"The event loop is {self.loop_lag.latest * 1000:.0f} ms late."
+
+
+def _looked_at_here(services: Services, led: int) -> Iterable[str]:
+    """What ``_warnings`` and ``_hung`` are about beside partitions and groups."""
+    yield f"{counted(len(services.logs.folders), 'data folder')} of this broker"
+    which = (
+        f"the {counted(led, 'partition')} that this broker leads"
+        if led != 1
+        else "the partition that this broker leads"
+    )
+    yield f"open transactions in {which}"
+    yield "the event loop's last second"
 
 
 def _hung(holders: Iterable[HolderRow]) -> Iterable[str]:

@@ -21,10 +21,11 @@ import trio
 from ...base.errors import KafkaError
 from ...base.partitions import TopicPartition
 from ...base.seams import Clock, Workers
-from ...base.wording import counted
+from ...base.wording import counted, plural
 from ...broker.view.cached import Cached
 from ...broker.view.consoles import find_consoles
 from ...broker.view.history import NOT_KNOWN, History
+from ...broker.view.looked_at import partitions_and_groups
 from ...broker.view.pace import Pace
 from ...broker.view.record_log import RecordLog
 from ...broker.view.rows import ClusterRow, GroupDetail, GroupRow, Outage, Rates, TopicDetail, TopicRow
@@ -276,6 +277,7 @@ class ClusterView:
             len(groups),
             Rates(sum(seen.rates.values()), None, None),
             tuple(self._warnings(offline, under_replicated, [row.group_id for row in groups if row.lost])),
+            tuple(self._looked_at(sum(row.partitions for row in topics), groups)),
         )
 
     def _warnings(self, offline: int, under_replicated: int, lost: Sequence[str]) -> Iterable[str]:
@@ -284,6 +286,13 @@ class ClusterView:
         for broker_id, (at, why) in sorted(self._silent.items()):
             if now - at < _SILENCE and broker_id in self._client.nodes:
                 yield f"Broker {broker_id} has not answered all that it was asked in the last {counted(60, 'second')}: {why}."
+
+    def _looked_at(self, partitions: int, groups: Sequence[GroupRow]) -> Iterable[str]:
+        """What ``_warnings`` are about; nothing while nothing was seen."""
+        if self._seen.read_at is not None:
+            yield from partitions_and_groups(partitions, None if self._groups.read_at is None else groups)
+            brokers = len(self._client.nodes)
+            yield f"whether {counted(brokers, 'broker')} {plural(brokers, 'answers', 'answer')}"
 
     # --- one thing ----------------------------------------------------------------------------------------------------
 

@@ -102,7 +102,7 @@ async def test_the_cluster(tmp_path: Path) -> None:
         page = (await browser.get("/cluster")).page
         (this,) = [text for text in page.row_texts() if "controller" in text]
         assert "this one north PLAINTEXT test :9092 3 3 0" in this
-        assert "None: each has a leader" in page.text
+        assert "None: each of 3 has a leader" in page.text
         assert "kafka-topics.sh --bootstrap-server test:9092 --describe --under-replicated-partitions" in page.text
 
 
@@ -113,7 +113,7 @@ async def test_the_cluster_as_it_tells_itself(tmp_path: Path) -> None:
         assert "As its brokers tell it; its controller is broker 1." in page.text
         (only,) = [text for text in page.row_texts() if "controller" in text]
         assert "north test :9092 3 3 0" in only
-        assert "None: each has a leader" in page.text
+        assert "None: each of 3 has a leader" in page.text
         assert "Replicas being moved None." in page.text
 
 

@@ -17,7 +17,7 @@ expect = playwright.expect
 def test_from_the_overview_to_a_record(context: playwright.BrowserContext, served: Served) -> None:
     page = context.new_page()
     page.goto("/")
-    expect(page.get_by_text("Nothing is wrong.")).to_be_visible()
+    expect(page.get_by_text("No trouble in what was looked at")).to_be_visible()
     expect(page.locator(".chart canvas")).to_have_count(5)
     page.get_by_role("link", name="Topics", exact=True).click()
     page.keyboard.press("/")

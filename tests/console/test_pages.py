@@ -46,7 +46,11 @@ async def test_the_overview(tmp_path: Path) -> None:
     async with browsing(tmp_path) as browser:
         await browser.create("orders", 3)
         page = (await browser.get("/")).page
-        assert "Nothing is wrong." in page.text
+        assert (
+            "No trouble in what was looked at: the leaders and in-sync replicas of 3 partitions; "
+            "what 0 groups have committed in 0 partitions; 1 data folder of this broker; "
+            "open transactions in the 3 partitions that this broker leads; the event loop's last second." in page.text
+        )
         assert "Partitions 3" in page.text
         assert f"Clients connect to {HOST}:{PORT}" in page.text
         assert f"ottla cluster describe -b {HOST}:{PORT}" in page.text

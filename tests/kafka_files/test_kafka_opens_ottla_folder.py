@@ -135,7 +135,7 @@ def look_at_pages(bootstrap: str, contents: Contents) -> None:
     """Pages of ``ottla console`` show what Kafka has."""
     committed = [(value or b"").decode() for _, _, _, value, _ in contents.rows["read_committed"]["stock"]]
     with console_of(bootstrap) as page:
-        assert "Nothing is wrong." in page("/").text
+        assert "No trouble in what was looked at: the leaders and in-sync replicas of " in page("/").text
         assert {"stock", "plain", "compacted"} <= page("/topics").links.keys()
         topic = page("/topics/stock")
         assert {"readers", "exactly-once"} <= topic.links.keys()
@@ -147,7 +147,7 @@ def look_at_pages(bootstrap: str, contents: Contents) -> None:
             assert what in transactions
         assert "Empty" in page("/groups").text
         assert "Ongoing" in page("/transactions").text
-        assert "None: each has a leader" in page("/cluster").text
+        assert "has a leader, and all its replicas in sync" in page("/cluster").text
         assert "every client may do everything" in page("/acls").text
         group = page("/group?id=readers")
         assert f"stock 0 {contents.committed['readers']}" in group.text
