@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...balance.model import Cluster
@@ -80,22 +81,41 @@ def as_object(proposal: Proposal) -> dict[str, Any]:
 
 
 def show(proposal: Proposal) -> None:
-    """Into a pipe a line for each move; for people the brokers, the first moves, and what there is to know."""
-    plan = proposal.plan
+    """For people the brokers, the first moves, and what there is to know; into a pipe a line for each move, and the rest on the
+    standard error."""
     rows = _move_rows(proposal)
     if not is_terminal():
         print_rows(MOVE_COLUMNS, rows)
+        sys.stdout.flush()
+        print("\n".join(_found(proposal)), file=sys.stderr)
         return
-    if proposal.is_empty:
-        print("The cluster is balanced." if not plan.missed else "Nothing can be moved that would help.")
-    else:
-        show_brokers(proposal.cluster, plan.before, plan.after)
+    if not proposal.is_empty:
+        show_brokers(proposal.cluster, proposal.plan.before, proposal.plan.after)
         if rows:
             print_rows(MOVE_COLUMNS, rows[:_MOST_SHOWN])
         if len(rows) > _MOST_SHOWN:
             print(f"… and {len(rows) - _MOST_SHOWN} more; --json has them all.")
-        print(_summary(proposal))
-    _show_rest(proposal)
+    print("\n".join(_found(proposal)))
+
+
+def _found(proposal: Proposal) -> Iterator[str]:
+    """What was found, in sentences."""
+    plan = proposal.plan
+    if not proposal.is_empty:
+        yield _summary(proposal)
+    else:
+        yield "Nothing can be moved that would help." if plan.missed else "The cluster is balanced."
+    if plan.missed:
+        yield f"Not reached: {', '.join(plan.missed)}."
+    if proposal.steps.without_room:
+        yield f"Left out, because there is no room meanwhile: {counted(len(proposal.steps.without_room), 'partition')}."
+    if not plan.is_whole:
+        yield "The search for a plan was ended early; there may be more to do."
+    for name, why in list(plan.left.items())[:3]:
+        yield f"Stays as it is: {name}: {why}."
+    if len(plan.left) > 3:
+        more = len(plan.left) - 3
+        yield f"Stay as they are: {more} more {plural(more, 'partition')}."
 
 
 def _summary(proposal: Proposal) -> str:
@@ -107,23 +127,6 @@ def _summary(proposal: Proposal) -> str:
     if proposal.folder_moves:
         parts.append(f"{counted(len(proposal.folder_moves), 'replica')} to move to another folder")
     return f"{', '.join(parts)}, in {counted(len(proposal.steps.steps), 'step')}."
-
-
-def _show_rest(proposal: Proposal) -> None:
-    plan = proposal.plan
-    if plan.missed:
-        print(f"Not reached: {', '.join(plan.missed)}.")
-    if proposal.steps.without_room:
-        print(
-            f"Left out, because there is no room meanwhile: {counted(len(proposal.steps.without_room), 'partition')}."
-        )
-    if not plan.is_whole:
-        print("The search for a plan was ended early; there may be more to do.")
-    for name, why in list(plan.left.items())[:3]:
-        print(f"Stays as it is: {name}: {why}.")
-    if len(plan.left) > 3:
-        more = len(plan.left) - 3
-        print(f"Stay as they are: {more} more {plural(more, 'partition')}.")
 
 
 def show_brokers(cluster: Cluster, before: Mapping[int, Load], after: Mapping[int, Load]) -> None:

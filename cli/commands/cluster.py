@@ -320,7 +320,7 @@ def balance(
 
     It shows what brokers have before and after, and each move with its reason, and does it in steps, throttled. No
     move takes a replica out of a rack that its partition needs, or fills a disk above its limit. Goals that come first
-    are not given up for later ones.
+    are not given up for later ones. Into a pipe goes a line for each move, and to the standard error what was found.
 
     Ctrl-C ends it when the step under way is done, and once more cancels that step. The same command goes on, also after it was
     killed; it removes the throttle that was left then. Exit status: 0 all is done, 1 something was left out.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -87,6 +88,19 @@ def test_an_empty_broker_gets_its_share(
     again = command.json(*BALANCE, "--dry-run", "--window", "0")
     assert again["balanced"], again
     assert cluster.isr_of(name, 0)
+
+
+def test_into_a_pipe_it_says_what_it_found(command: Command, topic: Callable[..., str]) -> None:
+    name = topic([[1, 2]] * 4, [3] * 4)
+    options = (*BALANCE, "--dry-run", "--window", "0")
+    found = command.run(*options, "--goals", "replicas")
+    assert found.returncode == 0, found.stderr
+    moves = [line.split("\t") for line in found.stdout.splitlines()]
+    assert moves and {move[0] for move in moves} == {name}
+    copied = sum(set(move[2].split(",")) != set(move[3].split(",")) for move in moves)
+    assert re.fullmatch(rf"{copied} partitions? to move with .* to copy, .* to change, in \d+ steps?\.\n", found.stderr)
+    balanced = command.run(*options, "--goals", "racks")
+    assert (balanced.returncode, balanced.stdout, balanced.stderr) == (0, "", "The cluster is balanced.\n")
 
 
 def test_a_broker_is_drained_and_a_rack_is_kept(command: Command, admin: Admin, topic: Callable[..., str]) -> None:
