@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -140,7 +141,7 @@ def run(part: Part, folder: Path, **options: Any) -> Outcome:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_the_outcome_of_a_part(tmp_path: Path, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_outcome_of_a_part(tmp_path: Path, workers: int) -> None:
     part = a_part(tmp_path, TESTS, workers=workers)
     outcome = run(part, tmp_path)
     assert not outcome.is_green
@@ -176,6 +177,29 @@ def test_what_is_left_out_fails_in_ci_only() -> None:
     assert "left out: 2 of quick: no java on the PATH" in shown
     assert "left out: spark: this needs what is not here: Maven (mvn)" in shown
     assert make_test.closing_line([skipped, missing]) == "3 passed, 0 failed, 2 skipped"
+
+
+@pytest.mark.parametrize("kind", ["make test", "make test-all"])
+def test_a_program_that_is_missing_is_told_of_once(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for program in ("dirname", "sed"):  # all that tools/setup.sh needs to find out that there is no Go
+        (tmp_path / program).symlink_to(shutil.which(program) or "/nowhere")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    part = Part("trial", "a trial", Selection(()), needs=("go",))
+    if kind == "make test":
+        monkeypatch.setattr(make_test, "PARTS", (part,))
+        chosen, outcomes = make_test.set_up_parts()
+        assert not chosen
+        print(make_test.summary(outcomes))
+    else:
+        monkeypatch.setattr(make_test_all, "KEPT", tmp_path / "results.json")
+        monkeypatch.setattr(make_test_all, "LANES", (part,))
+        monkeypatch.setenv("CI", "")
+        assert make_test_all.main([]) == 0
+    said = capsys.readouterr()
+    assert (said.out + said.err).count("this needs what is not here: Go 1.") == 1
+    assert "left out: trial: this needs what is not here: Go 1." in said.out
 
 
 def test_results_are_kept_and_a_run_goes_on(tmp_path: Path) -> None:

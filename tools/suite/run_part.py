@@ -48,12 +48,13 @@ class SetupFailed(Exception):
 
 
 def set_up(step: str) -> None:
-    """Have tools/setup.sh build what a part needs."""
+    """Have tools/setup.sh build what a part needs. Raises SetupFailed with its last line, the others being printed."""
     done = subprocess.run(["tools/setup.sh", step], cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    sys.stderr.write(done.stderr)
+    lines = done.stderr.splitlines(keepends=True)
+    last = lines.pop().strip().removeprefix("setup: ") if lines and done.returncode else ""
+    sys.stderr.write("".join(lines))
     if done.returncode:
-        said = done.stderr.strip().rpartition("\n")[2].removeprefix("setup: ")
-        raise SetupFailed(said or f"tools/setup.sh {step} failed", is_missing=done.returncode == _MISSING)
+        raise SetupFailed(last or f"tools/setup.sh {step} failed", is_missing=done.returncode == _MISSING)
 
 
 def command(part: Part, outcome: Path, extra: Sequence[str] = (), chosen: Sequence[str] = ()) -> list[str]:
