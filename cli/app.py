@@ -200,6 +200,30 @@ def verify(
     sys.exit(run(data_dir, as_json))
 
 
+@app.command("set-aside")
+def set_aside(
+    data_dir: Annotated[Path, typer.Argument(metavar="DATA_DIR", help="The data folder of a broker that is stopped.")],
+    partition: Annotated[str, typer.Argument(metavar="PARTITION", help="The partition's folder in it: TOPIC-NUMBER.")],
+    offset: Annotated[int, typer.Argument(metavar="OFFSET", min=0, help="An offset of the damaged batch.")],
+    undo: Annotated[bool, typer.Option("--undo", help="Put the batch back that begins at OFFSET.")] = False,
+) -> None:
+    """Take a damaged batch out of the log of a stopped broker, so that what follows it is served.
+
+    The batch is copied to a file beside the segment, and an empty one takes its place. 'ottla verify' names damaged batches. If
+    another replica has the batch, remove the partition's folder instead: the broker fetches it again.
+
+    Exit status: 0 done, 1 there is no damaged batch, 2 the folder cannot be used.
+
+    \b
+    Examples:
+      ottla set-aside data __consumer_offsets-3 1200
+      ottla set-aside data __consumer_offsets-3 1200 --undo
+    """
+    from .set_aside import run
+
+    sys.exit(run(data_dir, partition, offset, undo))
+
+
 @app.command("version")
 def print_version() -> None:
     """Print the version, as --version does.

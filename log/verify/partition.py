@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 from ...wire.records import RecordBatch
@@ -264,7 +265,8 @@ class PartitionCheck:
         segment = self._segments[slot]
         if segment.damage is None:
             return
-        consequence = _IS_UNREADABLE
+        partition = os.path.basename(self._directory)
+        consequence = f"{_IS_UNREADABLE}; 'ottla set-aside DATA_DIR {partition} {segment.next_offset}' takes it out"
         if start.removes(slot):
             consequence = _IS_REMOVED
         elif start.scans(slot):

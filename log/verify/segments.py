@@ -119,7 +119,7 @@ class SegmentReader:
             batch.check_crc()
             check_order(batch, check.base_offset, check.next_offset)
         except KafkaError as error:
-            return error.message
+            return f"the batch of offsets {batch.base_offset} to {batch.last_offset}: {error.message}"
         return None
 
     def _complain(self, suffix: str, problem: str, *, is_unreadable: bool = False) -> None:

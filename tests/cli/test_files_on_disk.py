@@ -72,6 +72,51 @@ def test_start_on_a_damaged_folder(tmp_path: Path, stop: str) -> None:
         broker.close()
 
 
+# --- set-aside --------------------------------------------------------------------------------------------------------
+
+
+def test_damaged_batch_is_set_aside_as_verify_says_and_put_back(tmp_path: Path) -> None:
+    broker = OttlaProcess(tmp_path)
+    try:
+        broker.start()
+        Operator(broker.bootstrap).create_topic("damaged", 1, {"retention.ms": "-1"})
+        with connect(broker.bootstrap) as connection:
+            for _ in range(3):
+                produce(connection, "damaged", batch(b"x" * 1000, b"y" * 1000))
+        data = broker.data_folders[0]
+        in_use = run("set-aside", data, "damaged-0", "2")
+        assert (in_use[0], in_use[1]) == (2, "")
+        assert "is in use by a broker" in in_use[2]
+        broker.stop()
+        with (data / "damaged-0" / SEGMENT).open("r+b") as file:
+            file.seek(3000)
+            file.write(b"\xa5")
+        whole = (data / "damaged-0" / SEGMENT).read_bytes()
+        (line,) = [line for line in run("verify", data)[1].splitlines() if line.startswith("damaged-0")]
+        advice = re.search(r"'ottla set-aside DATA_DIR (\S+) (\d+)' takes it out$", line)
+        assert advice is not None
+        status, printed, errors = run("set-aside", data, *advice.groups())
+        assert (status, errors) == (0, "")
+        assert "offsets 2 to 3, " in printed
+        assert run("verify", data) == (0, "", "")
+        broker.start()
+        Operator(broker.bootstrap).wait_until_ready("damaged", 1)
+        with connect(broker.bootstrap) as connection:
+            ends = [list_offset(connection, "damaged", which, 7).offset for which in (EARLIEST, LATEST)]
+        assert ends == [0, 6]
+        broker.stop()
+        undo = printed.partition("To put them back: ottla ")[2].splitlines()[0].split()
+        assert run(*undo)[0] == 0
+        assert (data / "damaged-0" / SEGMENT).read_bytes() == whole
+    finally:
+        broker.close()
+
+
+def test_nothing_to_set_aside(tmp_path: Path) -> None:
+    why = f"there is no partition t-0 in {tmp_path}; they are named TOPIC-NUMBER"
+    assert run("set-aside", tmp_path, "t-0", "0") == (1, "", f"ottla: {why}\n")
+
+
 # --- dump-log ---------------------------------------------------------------------------------------------------------
 
 NAMELESS = "its name has to be the first offset that the file may hold, as in 00000000000000000000.log"
