@@ -49,13 +49,57 @@ No client can have these, for Ottla does not serve them:
 - what is about a quorum of controllers: `kafka-metadata-quorum`, and `kafka-features` for `metadata.version`.
 """
 
+_TOO_OLD = (
+    (
+        "kafka-python 1.4.7 with `api_version=(0, 11)`",
+        "it produces, and reads 0 records without an error: `(0, 11)` is below `(0, 11, 0)`, so it fetches as with Kafka 0.10",
+        "no `api_version`, or `(0, 11, 0)`",
+    ),
+    ("the same with `(0, 10)`", "`KafkaConnectionError: socket disconnected`", "the same"),
+    ("pykafka 2.8", "`SocketDisconnectedError`", "kafka-python, confluent-kafka, aiokafka"),
+    ("kafka-node 5", "`Broker not available (socket closed)`, `refreshBrokerMetadata failed`", "kafkajs, platformatic"),
+    ("kafka-rust 0.10, the crate `kafka`", "`failed to fill whole buffer`", "rdkafka, rskafka"),
+    (
+        "Java's kafka-clients 0.10",
+        "`NetworkException: The server disconnected before a response was received`; it reads nothing",
+        "2.1 or newer",
+    ),
+    (
+        "librdkafka 0.11.6 and 1.0.1, and what is built on them",
+        "it produces, and reads without a group; in a group it gets no record: `Required feature not supported by broker`",
+        "a newer one",
+    ),
+    ("Burrow 1.2.1", "it cannot connect", "[`ottla spark lag`](lag.md), which judges by Burrow's rules"),
+    (
+        "prometheus-kafka-consumer-group-exporter 0.5.5",
+        "no group has an offset: it does not know version 4 of OffsetCommitValue",
+        "[`kafka_consumergroup_lag`](operations.md#metrics) of Ottla",
+    ),
+)
+"""Clients, what their users see, and what works; as Markdown."""
+
+TOO_OLD = f"""\
+## Clients that are too old
+
+Apache Kafka 4 has dropped the requests of clients from before Kafka 2.1 (KIP-896), and Ottla does not serve them either. These
+clients fail on Ottla and on Apache Kafka 4.3.1 alike:
+
+| client | what its user sees | what works |
+| --- | --- | --- |
+{"".join(f"| {' | '.join(row)} |{chr(10)}" for row in _TOO_OLD)}
+The broker closes the connection of such a client, which most take for an outage and try again. Ottla's log has one line for each
+address and kind of request, with the versions that are served:
+
+    closing connection from 192.0.2.7:51312: FETCH version 3 is not served, only 4 to 18: the client is too old, …
+"""
+
 
 def page(reports: Sequence[Report]) -> str:
     """The page, as Markdown."""
     blocks = [INTRODUCTION, *(_tables(report) for report in reports)]
     if len(reports) == 2:
         blocks.append(_differences(*reports))
-    blocks.append(NOT_SERVED)
+    blocks += [NOT_SERVED, TOO_OLD]
     for outcome, title in (
         (record.FAIL, "Failed"),
         (record.SKIPPED, "Skipped"),

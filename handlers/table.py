@@ -198,12 +198,23 @@ class ServedApis:
         if not handler.lowest <= version <= handler.highest:
             if api_key == ApiKey.API_VERSIONS:
                 raise UnservedApiVersionsError
-            raise ProtocolError(f"{handler.api_key.name} version {version} is not served")
+            raise ProtocolError(_unserved(handler, version))
         if handler.handle is None:
             handler.load()
         headers = request_header_version(api_key, version), response_header_encoder(api_key, version)
         route = self.routes[key] = Route(handler, api_key, version, *headers)
         return route
+
+
+def _unserved(handler: Handler, version: int) -> str:
+    """What to do about it stands here, in the broker's log: to its user the client says a lost connection, if anything."""
+    text = f"{handler.api_key.name} version {version} is not served, only {handler.lowest} to {handler.highest}"
+    if version >= handler.lowest:
+        return text
+    return (
+        f"{text}: the client is too old, for Apache Kafka 4 as well, or set to too old a version; take one of Kafka 2.1 or "
+        "newer, and leave out settings like api_version and broker.version.fallback"
+    )
 
 
 class UnservedApiVersionsError(Exception):

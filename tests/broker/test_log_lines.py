@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import struct
 import time
 from collections.abc import Iterator
@@ -69,6 +70,19 @@ async def test_a_client_of_another_protocol_is_named(
         peer = await say(network, said)
     (line,) = lines(caplog, f"closing connection from {peer}: ")
     assert all(word in line for word in words)
+
+
+def test_a_client_that_is_set_to_too_old_a_version_is_told_of_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """kafka-python 1.4.7 with ``api_version=(0, 11)`` produces as of Kafka 0.11, fetches as of 0.10.1, and reads nothing."""
+    fetch = struct.pack(">hhih", ApiKey.FETCH, 3, 1, 8) + b"old-shop" + struct.pack(">iiiii", -1, 500, 1, 1 << 20, 0)
+    with ottla.Broker() as broker:
+        host, port = broker.bootstrap_servers.rsplit(":", 1)
+        for _ in range(3):
+            with socket.create_connection((host, int(port)), timeout=20) as client:
+                client.sendall(struct.pack(">i", len(fetch)) + fetch)
+                assert client.recv(1) == b""
+    (line,) = lines(caplog, "closing connection", "FETCH version 3 is not served, only 4 to ")
+    assert all(word in line for word in ("too old", "Apache Kafka 4", "2.1 or newer", "api_version"))
 
 
 async def test_a_client_that_tries_again_and_again_has_two_lines_and_one_recording(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ottla.compat_tests.html_page import html_page
-from ottla.compat_tests.markdown_page import page
+from ottla.compat_tests.markdown_page import TOO_OLD, page
 from ottla.compat_tests.record import Report, Result, together
 from ottla.compat_tests.spark import versions_page
 
@@ -47,6 +47,11 @@ class Reader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
+
+
+def test_the_clients_that_are_too_old_are_on_the_page(report: Report) -> None:
+    assert TOO_OLD in page([report])
+    assert TOO_OLD in (Path(__file__).parents[2] / "docs/compatibility.md").read_text(encoding="utf-8")
 
 
 def test_html_is_escaped(report: Report) -> None:
