@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+import trio
+
 from ..base.network import Network
 from ..base.seams import Clock, Workers
 from ..broker.open_listeners import asks_everywhere
@@ -25,24 +27,26 @@ from .passwords import Passwords
 from .render import Renderer
 from .rights import Rights
 from .served import ServedConsole
+from .whole_cluster import WholeCluster
 
 
 class ConsoleSide(ServedConsole):
-    """The console of one broker, a ``broker.server.Side``. ``view`` is what it shows."""
+    """The console of one broker, a ``broker.server.Side``. ``source`` is what it shows, ``view`` what the broker knows of it."""
 
     def __init__(self, server: BrokerServer, network: Network, clock: Clock, workers: Workers) -> None:
         """Raises StartError where a console would let in whom the broker does not, or cannot read its schemas."""
         passwords = _passwords(server, workers)
         self.view = BrokerView(server, clock, workers)
+        self.source = WholeCluster(server, self.view)
         settings = server.settings
         writes = settings.console_allow_writes
-        renderer = Renderer(workers, clock, self.view, writes=writes)
+        renderer = Renderer(workers, clock, self.source, writes=writes)
         kafka = OwnBroker(server) if writes else None
         try:
             decoding = read_decoding(settings.console_avro_schemas, settings.console_schema_registry_url)
         except SchemasError as error:
             raise StartError(f"the console cannot decode what it was told to: {error}") from None
-        pages = make_application(self.view, renderer, kafka, decoding, Rights(server))
+        pages = make_application(self.source, renderer, kafka, decoding, Rights(server))
         entrance = OpenEntrance(pages) if passwords is None else LogIn(pages, renderer, server, passwords)
         super().__init__(pages, entrance, renderer, network, clock, workers, writes=writes, asks=passwords is not None)
 
@@ -51,7 +55,12 @@ class ConsoleSide(ServedConsole):
         return self.view.requests
 
     async def run_beside(self, serve: Callable[[], Awaitable[None]]) -> None:
-        await self.http.run_beside(serve, self.view.run)
+        await self.http.run_beside(serve, self._look)
+
+    async def _look(self) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.view.run)
+            nursery.start_soon(self.source.run)
 
 
 def _passwords(server: BrokerServer, workers: Workers) -> Passwords | None:

@@ -21,15 +21,16 @@ class Top:
     async def page(self, request: Request) -> Response:
         """Raises NotFoundError where the source is no broker's own."""
         view = seen_inside(self._source)
-        broker, pace = await view.broker(), view.pace()
+        groups, pace = await self._source.groups(), view.pace()
+        broker = await view.broker(groups)
         topics = await first(
             [row for row in await self._source.topics() if not row.is_internal],
             lambda row: ((row.rates.bytes_in or 0) + (row.rates.bytes_out or 0), none_last(row.size)),
             _ROWS,
             pace,
         )
-        groups = await first(await self._source.groups(), lambda row: none_last(row.lag), _ROWS, pace)
-        shown = {"topics": topics, "groups": groups, "errors": view.errors()[:_ROWS]}
+        behind = await first(groups, lambda row: none_last(row.lag), _ROWS, pace)
+        shown = {"topics": topics, "groups": behind, "errors": view.errors()[:_ROWS]}
         return JSONResponse({"broker": as_json(broker), **{name: as_json(rows) for name, rows in shown.items()}})
 
 

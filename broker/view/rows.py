@@ -143,10 +143,11 @@ class TopicDetail:
 
 @dataclasses.dataclass(slots=True)
 class GroupRow:
-    """A group whose coordinator this broker is.
+    """A group.
 
-    ``lag`` is in records and ``max_lag`` that of one partition, of the partitions that this broker leads; None where it leads
-    none. ``unknown`` counts those that others lead, ``lost`` those whose next record has been deleted already.
+    ``lag`` is in records and ``max_lag`` that of one partition, of the partitions whose end is known; None where none is.
+    ``unknown`` counts the others, ``lost`` those whose next record has been deleted already. By itself a broker knows the groups
+    that it coordinates, and the ends of the partitions that it leads.
     """
 
     group_id: str

@@ -7,7 +7,7 @@ rows.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import trio
@@ -329,12 +329,13 @@ class BrokerView:
             partitions.append(each)
             if pace.is_due(2):
                 await pace.rest()
-        await self._time(partitions, behind, pace)
+        await self.add_lag_times(partitions, behind)
         partitions.sort(key=lambda each: (each.topic, each.number))
         return GroupDetail(row, group.generation_id, members, partitions)
 
-    async def _time(self, rows: list[GroupPartitionRow], behind: list[tuple[int, Partition]], pace: Pace) -> None:
+    async def add_lag_times(self, rows: list[GroupPartitionRow], behind: Sequence[tuple[int, Partition]]) -> None:
         """Look up since when the next record of some partitions has been there; ``behind`` has their places in ``rows``."""
+        pace = self.pace()
         for start in range(0, len(behind), _TIMED_AT_ONCE):
             some = behind[start : start + _TIMED_AT_ONCE]
             found = await self.lag_times.of([(partition, rows[place].committed or 0) for place, partition in some])
@@ -350,9 +351,11 @@ class BrokerView:
         """The cluster as this broker sees it."""
         return await self.broker()
 
-    async def broker(self) -> BrokerRow:
-        """The broker as a whole."""
-        topics, groups = await self.topics(), await self.groups()
+    async def broker(self, groups: Sequence[GroupRow] | None = None) -> BrokerRow:
+        """The broker as a whole, with these groups; None: with those whose coordinator it is."""
+        topics = await self.topics()
+        if groups is None:
+            groups = await self.groups()
         partitions = led = under_replicated = offline = 0
         pace = self.pace()
         for row in topics:

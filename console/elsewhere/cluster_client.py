@@ -7,7 +7,7 @@ be reached raises OSError; error codes in answers are the caller's to read.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import trio
 
@@ -25,6 +25,19 @@ READING = "reading"
 _CLIENT_ID = "ottla-console"
 _TIMEOUT = 10.0
 _MOST_IN_FLIGHT = 5
+
+
+class Brokers(Protocol):
+    """Who can be asked: what a ``ClusterClient`` is, and what a broker has in its peers."""
+
+    @property
+    def nodes(self) -> Mapping[int, Address]: ...
+
+    async def ask_any(self, request: Message, *, lowest: int = 0, highest: int | None = None) -> Any: ...
+
+    async def ask(self, broker_id: int, request: Message, highest: int | None = None, purpose: str = ...) -> Any: ...
+
+    async def version(self, broker_id: int, request: type[Message], highest: int | None = None) -> int: ...
 
 
 class ClusterClient:

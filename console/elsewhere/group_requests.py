@@ -18,7 +18,7 @@ from ...wire.messages.describe_groups import DescribeGroupsRequest, DescribeGrou
 from ...wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ...wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ...wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
-from .cluster_client import ClusterClient, of_each
+from .cluster_client import Brokers, of_each
 from .topic_requests import Failed
 
 _AT_ONCE = 100
@@ -65,7 +65,7 @@ class GroupSeen(NamedTuple):
     committed: Mapping[TopicPartition, Committed]
 
 
-async def groups(client: ClusterClient, failed: Failed) -> dict[str, GroupSeen]:
+async def groups(client: Brokers, failed: Failed) -> dict[str, GroupSeen]:
     """Every group, with what it has committed."""
     lists = await of_each(client.nodes, lambda broker: _listed(client, broker), failed)
 
@@ -89,7 +89,7 @@ async def groups(client: ClusterClient, failed: Failed) -> dict[str, GroupSeen]:
     return {each.listed.group_id: each for found in seen.values() for each in found}
 
 
-async def _listed(client: ClusterClient, broker: int) -> list[Listed]:
+async def _listed(client: Brokers, broker: int) -> list[Listed]:
     """The groups that a broker coordinates. Raises OSError, KafkaError."""
     response: ListGroupsResponse = await client.ask(broker, ListGroupsRequest())
     if response.error_code:
@@ -99,9 +99,8 @@ async def _listed(client: ClusterClient, broker: int) -> list[Listed]:
     ]
 
 
-async def group(client: ClusterClient, group_id: str) -> GroupSeen | None:
-    """One group; None where there is none of this id. Raises OSError, KafkaError."""
-    broker = await coordinator(client, group_id)
+async def group(client: Brokers, group_id: str, broker: int) -> GroupSeen | None:
+    """One group of the broker that coordinates it; None where there is none of this id. Raises OSError, KafkaError."""
     listed = [each for each in await _listed(client, broker) if each.group_id == group_id]
     if not listed:
         return None
@@ -111,7 +110,7 @@ async def group(client: ClusterClient, group_id: str) -> GroupSeen | None:
     return GroupSeen(listed[0], described.get(group_id, unknown), committed.get(group_id, {}))
 
 
-async def coordinator(client: ClusterClient, group_id: str) -> int:
+async def coordinator(client: Brokers, group_id: str) -> int:
     """The broker that coordinates a group. Raises OSError, KafkaError."""
     try:
         response: FindCoordinatorResponse = await client.ask_any(
@@ -129,7 +128,7 @@ async def coordinator(client: ClusterClient, group_id: str) -> int:
     return node_id
 
 
-async def describe(client: ClusterClient, broker: int, listed: Sequence[Listed]) -> dict[str, Described]:
+async def describe(client: Brokers, broker: int, listed: Sequence[Listed]) -> dict[str, Described]:
     """Groups of one coordinator; those of newer kinds are left out. Raises OSError, KafkaError."""
     found: dict[str, Described] = {}
     classic = [each.group_id for each in listed if each.kind.lower() in ("", _CLASSIC)]
@@ -167,7 +166,7 @@ def member_rows(seen: GroupSeen) -> list[MemberRow]:
 
 
 async def _committed(
-    client: ClusterClient, broker: int, group_ids: Sequence[str]
+    client: Brokers, broker: int, group_ids: Sequence[str]
 ) -> dict[str, dict[TopicPartition, Committed]]:
     """What groups of one coordinator have committed. Raises OSError, KafkaError."""
     version = await client.version(broker, OffsetFetchRequest, _NEWEST_WITH_NAMES)

@@ -15,7 +15,7 @@ from ...base.seams import Workers
 from ...broker.view.lag_times import first_timestamp
 from ...broker.view.rows import GroupPartitionRow
 from ...wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from .cluster_client import READING, ClusterClient, of_each
+from .cluster_client import READING, Brokers, of_each
 from .record_log import NEWEST_WITH_NAMES, fetched_batches
 from .topic_requests import Failed
 
@@ -26,7 +26,7 @@ _MAX_BYTES = 4 << 20
 
 
 async def lag_times(
-    client: ClusterClient,
+    client: Brokers,
     workers: Workers,
     leaders: Mapping[int, Sequence[TopicPartition]],
     rows: Sequence[GroupPartitionRow],

@@ -29,7 +29,7 @@ from ...wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from ...wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
-from .cluster_client import ClusterClient, of_each
+from .cluster_client import Brokers, ClusterClient, of_each
 
 Failed = Callable[[int, Exception], None]
 
@@ -112,7 +112,7 @@ class Offset(NamedTuple):
 
 
 async def offsets(
-    client: ClusterClient,
+    client: Brokers,
     by_leader: Mapping[int, Sequence[TopicPartition]],
     timestamp: int,
     failed: Failed,

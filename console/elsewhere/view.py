@@ -42,6 +42,7 @@ from .lag_times import lag_times
 from .record_log import fetched_logs
 from .refreshed import Refreshed
 from .rows import Ends, GroupRows
+from .silent import SilentBrokers
 from .topic_requests import EARLIEST, LARGEST_TIMESTAMP, LATEST, ClusterState, Kept
 
 logger = logging.getLogger(__name__)
@@ -55,7 +56,6 @@ _STARTS_EVERY = 30.0
 _MOST_NEWEST = 2000
 """Of so many partitions the newest timestamp is asked for at a time: the broker may have to read a file for each."""
 _MOST_REMEMBERED = 100
-_SILENCE = 60.0
 
 T = TypeVar("T")
 
@@ -75,12 +75,12 @@ class ClusterView:
         self.bootstrap_servers = bootstrap_servers
         self.workers = workers
         self.history = History(SERIES)
-        self.administration = ClusterAdministration(client, clock, self._failed)
+        self._silent = SilentBrokers()
+        self.administration = ClusterAdministration(client, clock, self._silent.note)
         self._client = client
         self._clock = clock
         self._outage: Outage | None = None
         self._seen_ms: int | None = None
-        self._silent: dict[int, tuple[float, str]] = {}
         self._starts_at = -float("inf")
         self._seen: Refreshed[Seen] = Refreshed(self._see, _ENDS_EVERY, Seen(), idle_period=_ENDS_WHILE_IDLE)
         self._groups: Refreshed[Mapping[str, GroupSeen]] = Refreshed(self._see_groups, _GROUPS_EVERY, {})
@@ -171,15 +171,15 @@ class ClusterView:
         now, before = trio.current_time(), self._seen
         known = before.value.ends
         keys = [TopicPartition(topic.name, number) for topic in state.topics.values() for number in topic.partitions]
-        ends = await topic_requests.offsets(self._client, state.leaders(keys), LATEST, self._failed)
+        ends = await topic_requests.offsets(self._client, state.leaders(keys), LATEST, self._silent.note)
         grown = [
             key
             for key, end in ends.items()
             if end.offset and (end.offset != known.get(key, rows.NO_ENDS).end or known[key].newest_ms is None)
         ][:_MOST_NEWEST]
-        newest = await topic_requests.offsets(self._client, state.leaders(grown), LARGEST_TIMESTAMP, self._failed)
+        newest = await topic_requests.offsets(self._client, state.leaders(grown), LARGEST_TIMESTAMP, self._silent.note)
         asked = keys if now - self._starts_at >= _STARTS_EVERY else [key for key in keys if key not in known]
-        starts = await topic_requests.offsets(self._client, state.leaders(asked), EARLIEST, self._failed)
+        starts = await topic_requests.offsets(self._client, state.leaders(asked), EARLIEST, self._silent.note)
         if asked is keys:
             self._starts_at = now
         found = {}
@@ -194,10 +194,10 @@ class ClusterView:
         return Seen(state, found, rows.rates(known, found, seconds) if seconds else {})
 
     async def _see_groups(self) -> Mapping[str, GroupSeen] | None:
-        return await self._tried(group_requests.groups(self._client, self._failed))
+        return await self._tried(group_requests.groups(self._client, self._silent.note))
 
     async def _see_sizes(self) -> Mapping[TopicPartition, int] | None:
-        return await self._tried(topic_requests.sizes(self._client, self._seen.value.state, self._failed))
+        return await self._tried(topic_requests.sizes(self._client, self._seen.value.state, self._silent.note))
 
     async def _see_kept(self) -> Mapping[str, Kept] | None:
         return await self._tried(topic_requests.kept(self._client, self._seen.value.state.topics))
@@ -216,10 +216,6 @@ class ClusterView:
             logger.debug("not answered: %s", error)
             return None
         return None if self._outage is not None else found
-
-    def _failed(self, broker_id: int, error: Exception) -> None:
-        """Keep which broker has not answered."""
-        self._silent[broker_id] = trio.current_time(), str(error)
 
     # --- what several pages show --------------------------------------------------------------------------------------
 
@@ -282,10 +278,7 @@ class ClusterView:
 
     def _warnings(self, offline: int, under_replicated: int, lost: Sequence[str]) -> Iterable[str]:
         yield from rows.warnings(offline, under_replicated, lost)
-        now = trio.current_time()
-        for broker_id, (at, why) in sorted(self._silent.items()):
-            if now - at < _SILENCE and broker_id in self._client.nodes:
-                yield f"Broker {broker_id} has not answered all that it was asked in the last {counted(60, 'second')}: {why}."
+        yield from self._silent.warnings(self._client.nodes)
 
     def _looked_at(self, partitions: int, groups: Sequence[GroupRow]) -> Iterable[str]:
         """What ``_warnings`` are about; nothing while nothing was seen."""
@@ -313,7 +306,7 @@ class ClusterView:
 
     async def topic(self, name: str) -> TopicDetail:
         await self._topic_state(name)
-        return await _remembered(self._topics, name, lambda: self._read_topic(name)).get()
+        return await remembered(self._topics, name, lambda: self._read_topic(name)).get()
 
     async def _read_topic(self, name: str) -> TopicDetail:
         await self._fresh()
@@ -322,7 +315,7 @@ class ClusterView:
         logs = await fetched_logs(self._client, self.workers, seen.state, name, topic.partitions)
         settings = await topic_requests.settings(self._client, name)
         leaders = seen.state.leaders([TopicPartition(name, number) for number in topic.partitions])
-        producers = await topic_requests.producers(self._client, leaders, self._failed)
+        producers = await topic_requests.producers(self._client, leaders, self._silent.note)
         producers.sort(key=lambda row: (row.transaction_start is not None, row.last_ms), reverse=True)
         readers, largest = await rows.reader_rows(self._groups.value.values(), name, seen.ends, self.pace())
         return TopicDetail(
@@ -336,12 +329,13 @@ class ClusterView:
         )
 
     async def group(self, group_id: str) -> GroupDetail:
-        return await _remembered(self._details, group_id, lambda: self._read_group(group_id)).get()
+        return await remembered(self._details, group_id, lambda: self._read_group(group_id)).get()
 
     async def _read_group(self, group_id: str) -> GroupDetail:
         await self._seen.get()
         self._check_there()
-        seen = await group_requests.group(self._client, group_id)
+        coordinator = await group_requests.coordinator(self._client, group_id)
+        seen = await group_requests.group(self._client, group_id, coordinator)
         if seen is None:
             raise NotFoundError(f"There is no group {group_id}.")
         members = group_requests.member_rows(seen)
@@ -352,13 +346,13 @@ class ClusterView:
             for number in numbers
         ]
         leaders = self._seen.value.state.leaders({*seen.committed, *given})
-        starts = await topic_requests.offsets(self._client, leaders, EARLIEST, self._failed)
-        ends = await topic_requests.offsets(self._client, leaders, LATEST, self._failed)
+        starts = await topic_requests.offsets(self._client, leaders, EARLIEST, self._silent.note)
+        ends = await topic_requests.offsets(self._client, leaders, LATEST, self._silent.note)
         now_ends = {
             key: Ends(starts[key].offset if key in starts else None, end.offset, None) for key, end in ends.items()
         }
         found = rows.group_partition_rows(seen, members, now_ends)
-        timed = await lag_times(self._client, self.workers, leaders, found, self._clock.now_ms(), self._failed)
+        timed = await lag_times(self._client, self.workers, leaders, found, self._clock.now_ms(), self._silent.note)
         row = (await rows.group_rows([seen], now_ends, self.pace())).rows[0]
         return GroupDetail(row, seen.described.generation, members, timed)
 
@@ -378,7 +372,7 @@ class ClusterView:
         return logs[0]
 
 
-def _remembered(known: OrderedDict[str, Cached[T]], name: str, read: Callable[[], Awaitable[T]]) -> Cached[T]:
+def remembered(known: OrderedDict[str, Cached[T]], name: str, read: Callable[[], Awaitable[T]]) -> Cached[T]:
     """The one for a name; those that were not asked for for long are forgotten."""
     found = known.get(name)
     if found is None:

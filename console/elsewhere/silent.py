@@ -1,0 +1,30 @@
+"""Brokers that have not answered lately, for pages to name: what they would have told is not on them."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+
+import trio
+
+from ...base.wording import counted
+
+_SECONDS = 60
+
+
+class SilentBrokers:
+    """``note`` each answer that did not come."""
+
+    def __init__(self) -> None:
+        self._noted: dict[int, tuple[float, str]] = {}
+
+    def note(self, broker_id: int, error: Exception) -> None:
+        """A broker has not answered just now, and why."""
+        self._noted[broker_id] = trio.current_time(), str(error)
+
+    def warnings(self, known: Container[int]) -> Iterable[str]:
+        """A sentence for each of the brokers that are ``known`` to be there, and were silent in the last minute."""
+        now = trio.current_time()
+        for broker_id, (at, why) in sorted(self._noted.items()):
+            if now - at < _SECONDS and broker_id in known:
+                seconds = counted(_SECONDS, "second")
+                yield f"Broker {broker_id} has not answered all that it was asked in the last {seconds}: {why}."
