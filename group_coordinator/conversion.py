@@ -56,7 +56,7 @@ def end_sessions(shard: Shard, group_id: str, now: Moment) -> None:
         shard.timers.set(sessions_timer(group), now.monotonic_ms + SESSION_TIMEOUT_MS)
         return
     logger.info(
-        "Group %s: its %s of the consumer protocol (KIP-848) were not heard for %d s, and are removed",
+        "Group %s: removed %s of the consumer protocol (KIP-848), of which nothing was heard for %d s",
         group_id,
         members,
         SESSION_TIMEOUT_MS // 1000,
@@ -92,7 +92,7 @@ def _refusal(group: ModernGroup) -> str:
     )
     if group.kind is ModernKind.STREAMS:
         return f"{members}; use another group id"
-    return f"{members}; they are removed when their sessions end, {SESSION_TIMEOUT_MS // 1000} s after this broker began to lead"
+    return f"{members}; that ends with their sessions, {SESSION_TIMEOUT_MS // 1000} s after this broker has loaded the group"
 
 
 def tombstones(keys: Iterable[Message]) -> list[CoordinatorRecord]:
