@@ -9,6 +9,7 @@ as that object is the current one. ``version`` grows with every update.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -120,7 +121,11 @@ class MetadataCache:
 
     async def wait_known(self) -> None:
         """Return once ``is_told``."""
-        await self.wait_until(lambda: self.is_told)
+        while not self.is_told:
+            # The end of the doubt is no update, so nothing else wakes this.
+            doubted_until = math.inf if self._doubted_until is None else self._doubted_until
+            with trio.move_on_at(doubted_until):
+                await self._changed.wait()
 
     def heed(self, controller_epoch: int) -> bool:
         """Note a controller's epoch; False when it is older than that of another controller that this broker has heard of.

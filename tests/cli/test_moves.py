@@ -42,12 +42,8 @@ def brokers() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def cluster(brokers: Cluster) -> Iterator[Cluster]:
-    """All four run at the end, too."""
-    yield brokers
-    for broker in brokers.brokers.values():
-        if not broker.is_running:
-            broker.start()
+def cluster(brokers: Cluster) -> Cluster:
+    return brokers
 
 
 @pytest.fixture
@@ -57,7 +53,10 @@ def servers(cluster: Cluster) -> str:
 
 @pytest.fixture
 def topic(cluster: Cluster, admin: Admin) -> Iterator[Callable[[dict[int, list[int]]], str]]:
-    """Makes topics with these replicas and records in each partition; the name. They go with the test."""
+    """Makes topics with these replicas and records in each partition; the name. All four run at the end, and the topics go.
+
+    In this order: a broker that finds partitions on its disk waits until it is told of topics, and ten seconds if there are none.
+    """
     made = []
 
     def make(replicas: dict[int, list[int]]) -> str:
@@ -72,6 +71,9 @@ def topic(cluster: Cluster, admin: Admin) -> Iterator[Callable[[dict[int, list[i
         return name
 
     yield make
+    for broker in cluster.brokers.values():
+        if not broker.is_running:
+            broker.start()
     for name in made:
         cluster.delete_topic(name)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import trio
+import trio.testing
+
 from ottla.base.errors import ErrorCode
 from ottla.replication.metadata_cache import MetadataCache, Node
 from ottla.wire.messages.update_metadata import (
@@ -114,3 +117,30 @@ def test_what_was_derived_from_a_topic_lasts_until_it_could_be_wrong() -> None:
     assert [topic.derived for topic in cache.topics.values()] == [{}, {"answer": "other"}]
     update(cache, {}, [broker(1), broker(2)])
     assert [topic.derived for topic in cache.topics.values()] == [{}, {}]
+
+
+async def test_a_broker_with_logs_of_no_topic_knows_the_cluster_after_a_while(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Without a further update, by which it would be looked at again."""
+    cache = MetadataCache("c", lambda: True)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cache.wait_known)
+        await trio.testing.wait_all_tasks_blocked()
+        update(cache, {})
+        began = trio.current_time()
+    assert trio.current_time() - began == 10
+
+
+async def test_a_broker_with_logs_knows_the_cluster_with_the_first_topic(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    cache = MetadataCache("c", lambda: True)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cache.wait_known)
+        await trio.testing.wait_all_tasks_blocked()
+        update(cache, {})
+        began = trio.current_time()
+        await trio.sleep(1)
+        update(cache, {"t": (ID_A, {0: 1})})
+    assert trio.current_time() - began == 1
