@@ -6,8 +6,8 @@ Invariants:
   a client cannot send more than the broker handles, as in Kafka.
 - Every complete frame in the buffer is handled before one write; a handler that is about to wait has the answers made
   so far sent first (``flush``), and so does a request that ends the connection.
-- The buffer grows as bytes arrive, never by the size a frame announces, and shrinks when the connection goes quiet. A view
-  into it lives no longer than its request.
+- The buffer takes memory as bytes arrive, never by the size a frame announces, and shrinks when the connection goes quiet. A
+  view into it lives no longer than its request.
 - A frame begins at the front of the buffer, and between there and ``_start`` are whole frames: the last requests, for the
   flight recorder.
 - After 32 requests or 1 ms without a wait the loop goes to other tasks, also where more requests are in the buffer: one that was
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import logging
 import struct
+from mmap import mmap
 
 import trio
 
@@ -37,12 +38,14 @@ from .dispatch import answer
 from .flight_recorder import MOST_KEPT
 from .foreign_protocols import foreign_protocol
 from .gate import AuthenticationFailedError, Gate
+from .large_requests import LARGE_FRAME, refuse_without_rights
 from .monitor import Ending, Monitor
 from .settings import BrokerSettings
 
 logger = logging.getLogger(__name__)
 
 SMALL_BUFFER = 16 * 1024
+_LARGE_BUFFER = 4 << 20
 _REQUESTS_PER_TURN = 32
 _REQUESTS_BETWEEN_LOOKS = 4
 _TURN_SECONDS = 0.001
@@ -261,6 +264,8 @@ class ClientConnection:
                 frame_start = self._start + 4
                 frame_end = frame_start + size
                 if frame_end > self._end:
+                    if size > LARGE_FRAME and self._end >= frame_start + 4 and (gate is None or gate.is_open):
+                        refuse_without_rights(call, self._buffer[frame_start : self._end], size)
                     break
                 self.busy = True
                 with self._buffer[frame_start:frame_end] as frame:
@@ -350,7 +355,11 @@ class ClientConnection:
         self._earlier = bytes(self._buffer[: min(end, MOST_KEPT)])
 
     def _make_room(self) -> None:
-        """Move the incomplete frame to the front; to a larger buffer where it does not fit: as large as it, or twice as large."""
+        """Move the incomplete frame to the front; to a larger buffer where it does not fit: as large as it, or twice as large.
+
+        Doubling a large one would copy and clear more megabytes each time than a step of the loop may. The pages of a mapped
+        one are memory from the moment on that they are written.
+        """
         if self._start:
             self._keep(self._start)
         waiting = self._end - self._start
@@ -358,7 +367,12 @@ class ClientConnection:
         frame_size = _SIZE.size
         if waiting >= _SIZE.size:
             frame_size += _SIZE.unpack_from(self._buffer, self._start)[0]
-        target = self._buffer if frame_size <= size else memoryview(bytearray(min(frame_size, size * 2)))
+        if frame_size <= size:
+            target = self._buffer
+        elif size < _LARGE_BUFFER or frame_size <= size * 2:
+            target = memoryview(bytearray(min(frame_size, size * 2)))
+        else:
+            target = memoryview(mmap(-1, frame_size))
         target[:waiting] = self._buffer[self._start : self._end]
         self._buffer, self._start, self._end = target, 0, waiting
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import struct
+from collections import Counter
 from typing import Any
 
 from ..base.errors import ErrorCode, KafkaError, ProtocolError
@@ -18,8 +19,10 @@ from ..handlers.request_cost import RequestCost
 from ..handlers.table import Handler, ServedApis, UnservedApiVersionsError
 from ..wire.api_keys import ApiKey
 from ..wire.codec import decode, encode
+from ..wire.error_codes import error_finder
 from ..wire.headers import response_header_encoder, rest_of_header, start_of_request
 from ..wire.schema import replace
+from .large_requests import LARGE_FRAME, decode_large, handle_in_parts, is_large, refuse_without_rights
 
 logger = logging.getLogger(__name__)
 
@@ -48,19 +51,36 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
     assert handler.request_class is not None
     call.client_id, body_offset = rest_of_header(frame, route.header_version, length)
     call.cost = _begin_cost(call) if call.broker.client_quotas.is_on else None
-    # Kafka ignores what follows a request: librdkafka's Metadata 13 for all topics has three bytes too many.
-    request = decode(handler.request_class, version, frame[body_offset:], ignore_rest=True)
+    parts: list[Part] | None
+    large = len(frame) > LARGE_FRAME and is_large(route.api_key, len(frame))
+    if large:
+        refuse_without_rights(call, frame, len(frame))
+        with frame[body_offset:] as body:
+            request = await decode_large(call, handler, version, body)
+    else:
+        # Kafka ignores what follows a request: librdkafka's Metadata 13 for all topics has three bytes too many.
+        request = decode(handler.request_class, version, frame[body_offset:], ignore_rest=True)
     call.version = version
     call.correlation_id = correlation_id
     try:
         try:
-            response = await handler.handle(call, request)
+            if large:
+                response = await handle_in_parts(call, handler, version, request)
+            else:
+                response = await handler.handle(call, request)
         except KafkaError as error:
             call.fail(error.message)
-            response = error_answer(handler, version, request, error)
+            if large:
+                response = await call.broker.workers.run(error_answer, handler, version, request, error)
+            else:
+                response = error_answer(handler, version, request, error)
         if call.cost is not None:
             response = _settle(call, call.cost, route.api_key, len(frame), response)
-        parts = None if response is None else framed(route.encode_response_header(correlation_id), version, response)
+        header = route.encode_response_header(correlation_id)
+        if large:
+            parts, call.error_counts = await call.broker.workers.run(_framed_and_counted, header, version, response)
+        else:
+            parts = None if response is None else framed(header, version, response)
     except (ProtocolError, CloseConnection, AnswersLost):
         raise
     except Exception:
@@ -73,7 +93,13 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
         call.answered += 1
     else:
         call.tell_closely(frame, response, parts)
+        call.error_counts = None
     return parts
+
+
+def _framed_and_counted(header: bytes, version: int, response: Any) -> tuple[list[Part], Counter[int]]:
+    """What is to be sent, and the errors in it by code."""
+    return framed(header, version, response), Counter(error_finder(type(response))(response))
 
 
 def _begin_cost(call: Call) -> RequestCost | None:

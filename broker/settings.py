@@ -141,6 +141,13 @@ class BrokerSettings(Settings):
         at_least=1,
         doc="The largest request; a larger one closes the connection.",
     )
+    request_max_entries: int = setting(
+        "ottla.request.max.entries",
+        default=50_000,
+        at_least=1000,
+        dynamic=True,
+        doc="The most topics, partitions and the like in a client's request above 256 KiB; more close the connection.",
+    )
     socket_send_buffer_bytes: int = setting(
         "socket.send.buffer.bytes",
         default=102400,

@@ -11,7 +11,9 @@ transactions V2, or only to verify (KIP-890), which answers TRANSACTION_ABORTABL
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+
+import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
@@ -34,7 +36,10 @@ from .rights import CLUSTER, TOPIC, TRANSACTIONAL_ID, allowed_names, check
 _BROKERS_FROM = 4
 _PRODUCER_FENCED_FROM = 2
 
-Codes = dict[TopicPartition, ErrorCode]
+_AT_ONCE = 1000
+
+CodeOf = Callable[[TopicPartition], ErrorCode]
+"""The answer for each partition that was asked for."""
 
 
 async def handle(call: Call, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
@@ -42,10 +47,10 @@ async def handle(call: Call, request: AddPartitionsToTxnRequest) -> AddPartition
         check(call, Operation.CLUSTER_ACTION, CLUSTER)
         results = []
         for asked in request.transactions:
-            codes = await _one(call, asked, asked.verify_only)
+            code_of = await _one(call, asked, asked.verify_only)
             results.append(
                 AddPartitionsToTxnResult(
-                    transactional_id=asked.transactional_id, topic_results=_results(asked.topics, codes)
+                    transactional_id=asked.transactional_id, topic_results=await _results(asked.topics, code_of)
                 )
             )
         return AddPartitionsToTxnResponse(results_by_transaction=results)
@@ -56,75 +61,95 @@ async def handle(call: Call, request: AddPartitionsToTxnRequest) -> AddPartition
         topics=request.v3_and_below_topics,
     )
     check(call, Operation.WRITE, TRANSACTIONAL_ID, asked.transactional_id)
-    codes = _forbidden(call, asked) or await _one(call, asked, False)
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(asked.topics, codes))
+    code_of = _forbidden(call, asked) or await _one(call, asked, False)
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await _results(asked.topics, code_of))
 
 
-def _forbidden(call: Call, asked: AddPartitionsToTxnTransaction) -> Codes:
-    """The answer where the client may not write to each of the topics; nothing where it may."""
+def _forbidden(call: Call, asked: AddPartitionsToTxnTransaction) -> CodeOf | None:
+    """The answer where the client may not write to each of the topics; None where it may."""
     names = {topic.name for topic in asked.topics}
     writable = allowed_names(call, Operation.WRITE, TOPIC, names - INTERNAL_TOPICS)
     if writable == names:
-        return {}
+        return None
     metadata = call.broker.metadata
-    codes = {}
-    for name in _partitions(asked.topics):
+
+    def code_of(name: TopicPartition) -> ErrorCode:
         if name.topic not in writable:
-            codes[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        elif metadata.partition(*name) is None:
-            codes[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        else:
-            codes[name] = ErrorCode.OPERATION_NOT_ATTEMPTED
-    return codes
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if metadata.partition(*name) is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.OPERATION_NOT_ATTEMPTED
+
+    return code_of
 
 
-def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
-    return [TopicPartition(topic.name, partition) for topic in topics for partition in topic.partitions]
+def _codes(others: ErrorCode, exceptions: Mapping[TopicPartition, ErrorCode] | None = None) -> CodeOf:
+    known = exceptions or {}
+    return lambda name: known.get(name, others)
 
 
-async def _one(call: Call, asked: AddPartitionsToTxnTransaction, verify_only: bool) -> Codes:
-    partitions = _partitions(asked.topics)
+async def _slices(topics: Iterable[AddPartitionsToTxnTopic]) -> AsyncIterator[list[TopicPartition]]:
+    """The partitions of one topic after the other, some at a time; other tasks have their turn between those of a large one."""
+    for topic in topics:
+        for start in range(0, len(topic.partitions), _AT_ONCE):
+            if start:
+                await trio.lowlevel.checkpoint()
+            yield [TopicPartition(topic.name, partition) for partition in topic.partitions[start : start + _AT_ONCE]]
+
+
+async def _one(call: Call, asked: AddPartitionsToTxnTransaction, verify_only: bool) -> CodeOf:
     metadata = call.broker.metadata
-    unknown = {name for name in partitions if metadata.partition(*name) is None}
+    partitions: dict[TopicPartition, None] = {}
+    unknown: dict[TopicPartition, ErrorCode] = {}
+    async for names in _slices(asked.topics):
+        partitions |= dict.fromkeys(names)
+        for name in names:
+            if metadata.partition(*name) is None:
+                unknown[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if unknown:
-        return {
-            name: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if name in unknown else ErrorCode.OPERATION_NOT_ATTEMPTED
-            for name in partitions
-        }
+        return _codes(ErrorCode.OPERATION_NOT_ATTEMPTED, unknown)
     transactions = call.broker.transactions
     producer = (asked.producer_id, asked.producer_epoch)
     transactional_id = asked.transactional_id
     try:
         if verify_only:
             verified = await transactions.verify_partitions(transactional_id, producer, partitions, call.flush)
-            return {
-                name: ErrorCode.NONE if name in verified else ErrorCode.TRANSACTION_ABORTABLE for name in partitions
-            }
+            return _codes(ErrorCode.TRANSACTION_ABORTABLE, dict.fromkeys(verified, ErrorCode.NONE))
         client_version = TRANSACTIONS_V2 if call.version >= _BROKERS_FROM else 0
         await transactions.add_partitions(transactional_id, producer, partitions, client_version, call.flush)
-        return dict.fromkeys(partitions, ErrorCode.NONE)
+        return _codes(ErrorCode.NONE)
     except KafkaError as error:
-        return dict.fromkeys(partitions, as_known(error, call.version >= _PRODUCER_FENCED_FROM).code)
+        return _codes(as_known(error, call.version >= _PRODUCER_FENCED_FROM).code)
 
 
-def _results(topics: Iterable[AddPartitionsToTxnTopic], codes: Codes) -> list[AddPartitionsToTxnTopicResult]:
+async def _results(topics: Iterable[AddPartitionsToTxnTopic], code_of: CodeOf) -> list[AddPartitionsToTxnTopicResult]:
+    results = []
+    for topic in topics:
+        of_topic: list[AddPartitionsToTxnPartitionResult] = []
+        async for names in _slices([topic]):
+            of_topic += _partition_results(names, code_of)
+        results.append(AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=of_topic))
+    return results
+
+
+def _partition_results(names: Iterable[TopicPartition], code_of: CodeOf) -> list[AddPartitionsToTxnPartitionResult]:
     return [
-        AddPartitionsToTxnTopicResult(
-            name=topic.name,
-            results_by_partition=[
-                AddPartitionsToTxnPartitionResult(
-                    partition_index=partition, partition_error_code=codes[TopicPartition(topic.name, partition)]
-                )
-                for partition in topic.partitions
-            ],
-        )
-        for topic in topics
+        AddPartitionsToTxnPartitionResult(partition_index=name.partition, partition_error_code=code_of(name))
+        for name in names
     ]
 
 
 def error_response(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitionsToTxnResponse:
-    topics = request.v3_and_below_topics
-    codes = dict.fromkeys(_partitions(topics), error.code)
+    code_of = _codes(error.code)
     return AddPartitionsToTxnResponse(
-        error_code=error.code, results_by_topic_v3_and_below=_results(topics, codes) if topics else []
+        error_code=error.code,
+        results_by_topic_v3_and_below=[
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=_partition_results(
+                    [TopicPartition(topic.name, partition) for partition in topic.partitions], code_of
+                ),
+            )
+            for topic in request.v3_and_below_topics
+        ],
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from ..base.errors import KafkaError
@@ -71,6 +71,8 @@ class Call:
     ``throttle_ms``: for how long, once the answer is sent, nothing is read from the connection (KIP-219), in milliseconds. A
     handler sets it with the same number in the answer; the connection resets it.
 
+    ``error_counts`` has the errors in the response to a large request, by code, None where nobody has counted them.
+
     ``cost`` is what the request costs its client, None while no quota is set. ``activity`` is what the connection wrote and read
     last, None where no console asks for it.
     """
@@ -89,6 +91,7 @@ class Call:
         "connection",
         "correlation_id",
         "cost",
+        "error_counts",
         "failed",
         "is_plain",
         "key",
@@ -118,6 +121,7 @@ class Call:
         self.correlation_id = 0
         self.throttle_ms = 0
         self.cost: RequestCost | None = None
+        self.error_counts: Mapping[int, int] | None = None
         self.activity: Activity | None = None
         self.client_id = ""
         self.client_software_name = "unknown"

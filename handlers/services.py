@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import trio
+
 if TYPE_CHECKING:
     from ..base.config import Config
     from ..base.repeated_lines import RepeatedLines
@@ -41,6 +43,7 @@ class Services:
     so no other broker can be in the cluster. ``features`` are those of a cluster of several brokers, None for one that is alone.
     ``absent_topics`` decides which refusals to make a coordinator's topic have a line in the log.
     ``authorizer`` and ``acls`` are None where every client may do everything, ``delegation_tokens`` where they are disabled.
+    ``large_decoding`` is held while a large request is decoded (``broker.large_requests``).
     ``served`` may be replaced while the broker runs; dispatch reads it with every request.
     """
 
@@ -73,3 +76,4 @@ class Services:
     acls: AclStore | None
     served: ServedApis
     absent_topics: RepeatedLines
+    large_decoding: trio.Lock = dataclasses.field(default_factory=trio.Lock)

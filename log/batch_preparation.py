@@ -52,7 +52,10 @@ class BatchPreparation:
     ) -> RecordBatch:
         result = await self._workers.run(_attempt, batch, settings, topic, now_ms, limit)
         if isinstance(result, KafkaError):
-            raise result
+            try:
+                raise result
+            finally:
+                del result  # else its traceback and this frame would keep each other, and the batch
         return result
 
 

@@ -6,7 +6,7 @@ A codec is compiled the first time a version of a message is used and kept on th
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..base.errors import ProtocolError
 from .decoder_compiler import compile_decoder
@@ -17,24 +17,34 @@ if TYPE_CHECKING:
     from ..base.network import Part
 
 _M = TypeVar("_M", bound=Message)
+_COUNTING: dict[tuple[type[Message], int], Any] = {}
 
 
 def decode(
-    message_class: type[_M], version: int, buffer: bytes | bytearray | memoryview, *, ignore_rest: bool = False
+    message_class: type[_M],
+    version: int,
+    buffer: bytes | bytearray | memoryview,
+    *,
+    ignore_rest: bool = False,
+    most_elements: int | None = None,
 ) -> _M:
     """Decode the body in ``buffer``; with ``ignore_rest``, other bytes may follow it.
 
     Everything is copied out of the buffer except ``records``, which are views into it. Raises ProtocolError when the bytes
-    are malformed or bytes are left over, ValueError when the message has no such version.
+    are malformed, bytes are left over, or its arrays have more than ``most_elements`` together; ValueError when the message has
+    no such version.
     """
-    decoder = message_class.decoders.get(version)
-    if decoder is None:
-        _check_version(message_class, version)
-        decoder = message_class.decoders[version] = compile_decoder(message_class, version)
     size = len(buffer)
     body = memoryview(buffer) if message_class.holds_records else bytes(buffer)
     try:
-        message, position = decoder(body, 0, size)
+        if most_elements is not None:
+            message, position = _counting_decoder(message_class, version)(body, 0, size, most_elements)
+        else:
+            decoder = message_class.decoders.get(version)
+            if decoder is None:
+                _check_version(message_class, version)
+                decoder = message_class.decoders[version] = compile_decoder(message_class, version)
+            message, position = decoder(body, 0, size)
     except (IndexError, struct.error):
         raise ProtocolError(f"{message_class.__name__} v{version} ends too early, after {size} bytes") from None
     except UnicodeDecodeError as error:
@@ -42,6 +52,14 @@ def decode(
     if position != size and not ignore_rest:
         raise ProtocolError(f"{size - position} bytes are left over after {message_class.__name__} v{version}")
     return message  # type: ignore[no-any-return]
+
+
+def _counting_decoder(message_class: type[Message], version: int) -> Any:
+    decoder = _COUNTING.get((message_class, version))
+    if decoder is None:
+        _check_version(message_class, version)
+        decoder = _COUNTING[message_class, version] = compile_decoder(message_class, version, counts=True)
+    return decoder
 
 
 def encode(message: Message, version: int) -> list[Part]:

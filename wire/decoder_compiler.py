@@ -5,7 +5,8 @@ Nested structs are inlined. Neighbouring fields of fixed size, and the length or
 before anything is allocated; reading past the end raises IndexError or struct.error, which ``codec`` translates.
 
 A decoder is ``run(buf, pos, size) -> (message, position after it)``. ``buf`` is bytes; for a message that holds records it
-is a memoryview, so that they need no copy.
+is a memoryview, so that they need no copy. A counting decoder, for bytes that may be hostile, has a fourth parameter: the most
+elements that all arrays of the message may have together.
 """
 
 from __future__ import annotations
@@ -26,26 +27,32 @@ _NAMESPACE: dict[str, Any] = {
     "bad_string": primitives.refuse_string,
     "bad_tag": primitives.refuse_tag,
     "bad_tags": primitives.refuse_tags,
+    "too_many": primitives.refuse_elements,
     "unpack": struct.unpack_from,
 }
 
 
-def compile_decoder(message_class: type[Message], version: int) -> Any:
-    """The decoder of ``message_class`` at ``version``."""
-    compiler = _DecoderCompiler(version, version in message_class.flexible_versions, message_class.holds_records)
+def compile_decoder(message_class: type[Message], version: int, *, counts: bool = False) -> Any:
+    """The decoder of ``message_class`` at ``version``; with ``counts`` a counting one."""
+    is_flexible = version in message_class.flexible_versions
+    compiler = _DecoderCompiler(version, is_flexible, message_class.holds_records, counts)
+    if counts:
+        compiler.source.emit("left = most")
     compiler.struct(message_class, "message")
     compiler.flush()
     compiler.source.emit("return message, pos")
-    return compiler.source.compile(f"decode {message_class.__name__} v{version}", "buf, pos, size")
+    signature = "buf, pos, size, most" if counts else "buf, pos, size"
+    return compiler.source.compile(f"decode {message_class.__name__} v{version}", signature)
 
 
 class _DecoderCompiler:
-    def __init__(self, version: int, flexible: bool, is_view: bool) -> None:
+    def __init__(self, version: int, flexible: bool, is_view: bool, counts: bool) -> None:
         self.source = Source(_NAMESPACE)
         self._emit = self.source.emit
         self._version = version
         self._flexible = flexible
         self._is_view = is_view
+        self._counts = counts
         self._pending: list[tuple[str, str]] = []
 
     def flush(self) -> None:
@@ -139,6 +146,9 @@ class _DecoderCompiler:
     def _array(self, element: WireType, count: str, target: str, label: str) -> None:
         least = least_size(element, self._version, self._flexible)
         self._emit(f"if {count} < 0 or {count} * {least} > size - pos: bad_length({label!r}, {count}, size - pos)")
+        if self._counts:
+            self._emit(f"left -= {count}")
+            self._emit("if left < 0: too_many(most)")
         if isinstance(element, Primitive) and element.code is not None:
             self._fixed_array(element.code, least, count, target)
             return

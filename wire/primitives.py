@@ -100,6 +100,11 @@ def refuse_length(label: str, length: int, available: int) -> NoReturn:
     raise ProtocolError(f"{label} announces {length}, but {available} bytes are left")
 
 
+def refuse_elements(most: int) -> NoReturn:
+    """Raise ProtocolError for more elements than a message may have."""
+    raise ProtocolError(f"the arrays of the message have more than {most} elements")
+
+
 def refuse_string(label: str, length: int) -> NoReturn:
     """Raise ProtocolError for a string that is longer than is allowed."""
     raise ProtocolError(f"{label} has {length} bytes, and a string {LONGEST_STRING} at most")

@@ -78,7 +78,10 @@ class RequestMetrics:
     ) -> None:
         api_key, _ = key_and_version(call.key)
         times = self._times[call.key]
-        if response is not None and (call.failed or api_key not in TELLING):
+        if call.error_counts is not None:
+            for code, count in call.error_counts.items():
+                self.errors[api_key, code] += count
+        elif response is not None and (call.failed or api_key not in TELLING):
             if times.find_errors is None:
                 times.find_errors = error_finder(type(response))
             for code in times.find_errors(response):

@@ -70,7 +70,9 @@ class RequestsSeen:
         self.count += 1
         api_key, version = key_and_version(call.key)
         codes: Sequence[int] = ()
-        if response is not None and (call.failed or api_key not in TELLING):
+        if call.error_counts is not None:
+            codes = list(call.error_counts)
+        elif response is not None and (call.failed or api_key not in TELLING):
             codes = list(dict.fromkeys(error_finder(type(response))(response)))
         now_ms = self._now_ms()
         client_id = call.client_id[:_LONGEST_TEXT]

@@ -137,6 +137,19 @@ def test_every_cut_is_refused(cls: type[Message], version: int) -> None:
             decode(cls, version, body[:size])
 
 
+@given(data=st.data())
+@settings(max_examples=100)
+def test_elements_are_counted_over_all_arrays(data: st.DataObject) -> None:
+    topics = data.draw(st.lists(st.lists(st.integers(0, 99), max_size=5), max_size=5))
+    asked = [FetchTopic(topic="t", partitions=[FetchPartition(partition=n) for n in each]) for each in topics]
+    request = FetchRequest(topics=asked, forgotten_topics_data=[ForgottenTopic(topic="t", partitions=[1, 2])])
+    body = encode_bytes(request, 12)
+    count = len(topics) + sum(map(len, topics)) + 3
+    assert decode(FetchRequest, 12, body, most_elements=count) == request
+    with pytest.raises(ProtocolError, match=f"more than {count - 1} elements"):
+        decode(FetchRequest, 12, body, most_elements=count - 1)
+
+
 def test_bytes_left_over_are_refused() -> None:
     body = encode_bytes(FetchRequest(), 12)
     with pytest.raises(ProtocolError, match="1 bytes are left over"):

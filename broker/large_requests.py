@@ -1,0 +1,202 @@
+"""Requests so large that reading or handling them in one step would stop the loop: those above 256 KiB, except for Produce.
+
+Invariants:
+
+- A client that has none of the rights that an API looks at is refused as soon as the start of such a request is there: the
+  connection is closed before more of it is received. (Produce is answered in any case: its records are not copied.)
+- Its arrays have at most ``ottla.request.max.entries`` elements together, which bounds the memory that it takes beyond its own
+  size; with more the connection is closed. What only brokers and administrators may send has no such limit.
+- A worker decodes it, one at a time, and encodes its answer.
+- Where the entries of a request are independent of each other it is handled in parts, and other tasks have their turn between
+  them. A group's offsets are committed part by part then.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import trio
+
+from ..base.errors import KafkaError, ProtocolError
+from ..handlers.call import Call, CloseConnection
+from ..handlers.rights import Right
+from ..handlers.table import Handler
+from ..security.acl import CLUSTER_NAME, ResourceType
+from ..wire.api_keys import ApiKey
+from ..wire.codec import decode
+from ..wire.headers import key_and_version
+from ..wire.schema import Array, Struct, replace
+from .settings import BrokerSettings
+
+LARGE_FRAME = 256 << 10
+_ENTRIES_AT_ONCE = 500
+_S = TypeVar("_S", bound=Struct)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Entries:
+    """Where the independent entries of an API are: names of arrays, from the message down, in the request and in its response."""
+
+    asked: Sequence[str]
+    answered: Sequence[str]
+
+    def parts(self, request: _S) -> Iterator[_S]:
+        """Requests for the same entries, of which each has ``_ENTRIES_AT_ONCE`` at most."""
+        return _parts(request, self.asked)
+
+    def join(self, response: Struct, more: Struct) -> None:
+        """Add the entries of another part's response, and its error if it is the first."""
+        _join(response, more, self.answered)
+
+
+_OF_TOPICS = Entries(("topics", "partitions"), ("topics", "partitions"))
+_INDEPENDENT: Mapping[ApiKey, Callable[[int], Entries]] = {
+    ApiKey.METADATA: lambda version: Entries(("topics",), ("topics",)),
+    ApiKey.LIST_OFFSETS: lambda version: _OF_TOPICS,
+    ApiKey.OFFSET_COMMIT: lambda version: _OF_TOPICS,
+    ApiKey.OFFSET_FETCH: lambda version: (
+        Entries(("groups", "topics", "partition_indexes"), ("groups", "topics", "partitions"))
+        if version >= 8
+        else Entries(("topics", "partition_indexes"), ("topics", "partitions"))
+    ),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: lambda version: _OF_TOPICS,
+    ApiKey.OFFSET_DELETE: lambda version: _OF_TOPICS,
+    ApiKey.DELETE_RECORDS: lambda version: _OF_TOPICS,
+    ApiKey.DESCRIBE_PRODUCERS: lambda version: Entries(("topics", "partition_indexes"), ("topics", "partitions")),
+    ApiKey.DESCRIBE_CONFIGS: lambda version: Entries(("resources",), ("results",)),
+    ApiKey.DESCRIBE_GROUPS: lambda version: Entries(("groups",), ("groups",)),
+    ApiKey.DELETE_GROUPS: lambda version: Entries(("groups_names",), ("results",)),
+    ApiKey.DESCRIBE_TRANSACTIONS: lambda version: Entries(("transactional_ids",), ("transaction_states",)),
+    ApiKey.FIND_COORDINATOR: lambda version: Entries(("coordinator_keys",), ("coordinators",)),
+}
+
+
+def is_large(api_key: int, size: int) -> bool:
+    """Whether a frame of ``size`` bytes is to be handled as a large one."""
+    return size > LARGE_FRAME and api_key != ApiKey.PRODUCE
+
+
+def refuse_without_rights(call: Call, start: memoryview, size: int) -> None:
+    """Look at the first bytes of a frame of ``size`` bytes. Raises CloseConnection where the client has no right to its API."""
+    api_key, _ = key_and_version(int.from_bytes(start[:4]))
+    handler = call.broker.served.by_key.get(api_key)
+    if handler is None or call.broker.authorizer is None or not is_large(api_key, size):
+        return
+    if handler.cluster_right is not None:
+        wanted: Sequence[Right] = (Right(ResourceType.CLUSTER, handler.cluster_right),)
+    else:
+        wanted = handler.rights or ()
+    if wanted and not any(_has(call, right) for right in wanted):
+        raise CloseConnection(
+            f"{handler.api_key.name} of {size} bytes from {call.connection.principal}, which has no right to it"
+        )
+
+
+def _has(call: Call, right: Right) -> bool:
+    authorizer = call.broker.authorizer
+    assert authorizer is not None
+    if right.resource_type is ResourceType.CLUSTER:
+        return authorizer.allows(call.connection, right.operation, right.resource_type, CLUSTER_NAME, False, "")
+    return authorizer.allows_by_resource_type(call.connection, right.operation, right.resource_type)
+
+
+async def decode_large(call: Call, handler: Handler, version: int, body: memoryview) -> Any:
+    """The request in ``body``, decoded by a worker. Raises ProtocolError."""
+    most = None
+    if handler.cluster_right is None:
+        most = call.broker.config.settings(BrokerSettings).request_max_entries
+    async with call.broker.large_decoding:
+        request = await call.broker.workers.run(_decode, handler.request_class, version, body, most)
+    if isinstance(request, ProtocolError):
+        try:
+            raise request
+        finally:
+            del (
+                request
+            )  # else its traceback and this frame would keep each other, and the body, until a garbage collection
+    return request
+
+
+async def handle_in_parts(call: Call, handler: Handler, version: int, request: Any) -> Any:
+    """The response to a large request. Raises what its handler raises."""
+    assert handler.handle is not None
+    assert handler.error_response is not None
+    await call.flush()
+    find = _INDEPENDENT.get(handler.api_key)
+    if find is None:
+        return await handler.handle(call, request)
+    entries = find(version)
+    response = None
+    for part in entries.parts(request):
+        try:
+            answered = await handler.handle(call, part)
+        except KafkaError as error:
+            call.fail(error.message)
+            answered = handler.error_response(part, error)
+        if response is None:
+            response = answered
+        else:
+            entries.join(response, answered)
+        await trio.lowlevel.checkpoint()
+    return response
+
+
+def _decode(request_class: Any, version: int, body: memoryview, most: int | None) -> Any:
+    """Returns an error, without the frames in its traceback, which would keep the request until the next garbage collection."""
+    try:
+        return decode(request_class, version, body, ignore_rest=True, most_elements=most)
+    except ProtocolError as error:
+        error.__cause__ = error.__context__ = None
+        return error.with_traceback(None)
+
+
+def _parts(value: _S, path: Sequence[str]) -> Iterator[_S]:
+    name, below = path[0], path[1:]
+    items = getattr(value, name)
+    if not items:
+        yield value
+        return
+    if not below:
+        for start in range(0, len(items), _ENTRIES_AT_ONCE):
+            yield replace(value, **{name: items[start : start + _ENTRIES_AT_ONCE]})
+        return
+    taken: list[Struct] = []
+    count = 0
+    for item in items:
+        for part in _parts(item, below):
+            entries = _count(part, below)
+            if taken and count + entries > _ENTRIES_AT_ONCE:
+                yield replace(value, **{name: taken})
+                taken, count = [], 0
+            taken.append(part)
+            count += entries
+    yield replace(value, **{name: taken})
+
+
+def _count(value: Struct, path: Sequence[str]) -> int:
+    """The entries below ``value``, at least 1."""
+    items = getattr(value, path[0]) or ()
+    return max(len(items) if len(path) == 1 else sum(_count(item, path[1:]) for item in items), 1)
+
+
+def _join(value: Struct, more: Struct, path: Sequence[str]) -> None:
+    error_code = getattr(more, "error_code", 0)
+    if error_code and not getattr(value, "error_code", 0):
+        value.error_code = error_code  # type: ignore[attr-defined]
+    name, below = path[0], path[1:]
+    items, added = getattr(value, name), getattr(more, name)
+    if below and items and added and _identity(items[-1]) == _identity(added[0]):
+        _join(items[-1], added[0], below)
+        added = added[1:]
+    items += added
+
+
+def _identity(value: Struct) -> list[Any]:
+    """The fields by which the answers for one topic or group, of two parts, are known to be the same one's."""
+    return [
+        getattr(value, spec.name)
+        for spec in value.fields
+        if not isinstance(spec.type, Array) and spec.name != "error_code"
+    ]
