@@ -8,6 +8,7 @@ from struct import Struct
 
 import pytest
 
+from ottla.log.follower_append import append_as_follower
 from ottla.log.read_only_disk import ReadOnlyDisk
 from ottla.log.set_aside import NothingToSetAsideError, put_back, set_aside
 from ottla.log.verify.folder import verify_folder
@@ -110,6 +111,25 @@ async def test_overwritten_across_batches_and_headers(world):
     done = set_aside(world.disk, world.path, "t-0", 16)
     assert (done.first, done.last, done.size) == (15, 20, 2 * size)
     assert await offsets(world) == all_but(15, 20)
+
+
+async def test_followers_and_compaction_pass_over_what_takes_its_place(make_world):
+    world, other = make_world("memory"), make_world("memory")
+    size = await filled(world, cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0)
+    flip_record(world, size, 5)
+    set_aside(world.disk, world.path, "t-0", 15)
+    leader, follower = await world.log(cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0), await other.log()
+    for base_offset in (0, 12, 24):
+        piece = leader.read(base_offset, 1 << 20, up_to=END, at_least_one=True)
+        append_as_follower(follower, piece.read(), 2)
+        piece.release()
+    follower.high_watermark = END
+    await other.managers[-1].stop()
+    assert await offsets(other) == all_but(15, 17)
+    leader.high_watermark = END
+    assert await world.managers[-1].cleaner.clean_dirtiest()
+    await world.managers[-1].stop()
+    assert await offsets(world) == all_but(15, 17)
 
 
 async def test_one_batch_at_a_time(world):
