@@ -42,6 +42,7 @@ class MemoryConnection:
         self._incoming = incoming
         self._outgoing = outgoing
         self._closed = False
+        self.descriptor = -1
 
     def receive_into(self, buffer: memoryview) -> int:
         stream = self._incoming

@@ -80,6 +80,11 @@ class Connection(Protocol):
         """Address of the other side, ``host:port``."""
         ...
 
+    @property
+    def descriptor(self) -> int:
+        """The descriptor of its socket, -1 where it is no socket of the system, or closed."""
+        ...
+
     def receive_into(self, buffer: memoryview) -> int:
         """Fill some of ``buffer``; 0 at the end of the stream, WOULD_BLOCK when nothing is there. Raises OSError."""
         ...

@@ -49,6 +49,10 @@ class TcpConnection:
         address = connected.getpeername()
         self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) and len(address) > 1 else "local"
 
+    @property
+    def descriptor(self) -> int:
+        return self._socket.fileno()
+
     def receive_into(self, buffer: memoryview) -> int:
         try:
             return self._socket.recv_into(buffer)

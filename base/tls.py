@@ -96,6 +96,10 @@ class TlsConnection:
         self._incoming.write(buffer[:count])
 
     @property
+    def descriptor(self) -> int:
+        return self._below.descriptor
+
+    @property
     def peer_certificate(self) -> bytes | None:
         """The peer's certificate, in DER, once the handshake is done; None where it has sent none."""
         return self._tls.getpeercert(binary_form=True)

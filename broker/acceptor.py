@@ -22,6 +22,7 @@ from .connection_limits import ConnectionLimits
 from .connection_pace import ConnectionPace
 from .listener_security import ServedListener, Transport
 from .monitor import Ending, Monitor
+from .peer_watch import PeerWatch
 from .settings import BrokerSettings
 
 logger = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ class Acceptor:
         self._services = services
         self._limits = limits
         self._pace = ConnectionPace(services.config, services.configs, limits)
+        self._peers = PeerWatch()
         self._waiting_to_be_closed = 0
         self._connections: set[ClientConnection] = set()
         self._stopping = False
@@ -64,6 +66,10 @@ class Acceptor:
                 background.start_soon(loop, self._services.workers)
             await self._accept_all(served, nursery)
             background.cancel_scope.cancel()
+
+    async def watch_peers(self) -> None:
+        """Notice connections whose other side has gone, until cancelled."""
+        await self._peers.run()
 
     async def _accept_all(self, served: ServedListener, nursery: trio.Nursery) -> None:
         while True:
@@ -173,9 +179,12 @@ class Acceptor:
         max_request = self._settings.socket_request_max_bytes
         client = ClientConnection(connection, context, self._services, max_request, self._monitor, gate)
         self._connections.add(client)
+        descriptor = connection.descriptor
+        self._peers.add(descriptor, client.presence)
         try:
             await client.serve()
         finally:
+            self._peers.remove(descriptor, client.presence)
             self._connections.discard(client)
             if not self._connections:
                 self._empty.set()

@@ -29,6 +29,7 @@ import trio
 
 from ..base.errors import KafkaError, ProtocolError
 from ..base.network import WOULD_BLOCK, Connection, Part, release, size_of, total_size
+from ..base.presence import Presence
 from ..base.wording import shortened
 from ..handlers.activity import Activity
 from ..handlers.call import AnswersLost, Call, CloseConnection
@@ -60,8 +61,9 @@ class ClientConnection:
     """Serves one connection until either side ends it.
 
     ``max_request`` is the largest frame taken, in bytes; ``gate`` authenticates the client first, None on a listener without
-    SASL. ``opened_at`` is trio's time of the beginning, ``last_active`` that of the last bytes read, ``unknown_since`` that
-    of the beginning of an authentication that is going on, None while there is none.
+    SASL. ``presence`` is to be told when the other side has gone (``peer_watch``). ``opened_at`` is trio's time of the
+    beginning, ``last_active`` that of the last bytes read, ``unknown_since`` that of the beginning of an authentication that is
+    going on, None while there is none.
     """
 
     def __init__(
@@ -98,6 +100,7 @@ class ClientConnection:
         self._stopping = False
         self._pausing: trio.CancelScope | None = None
         self.busy = False
+        self.presence = Presence()
         self.opened_at = self.last_active = trio.current_time()
 
     @property
@@ -128,6 +131,7 @@ class ClientConnection:
 
     async def serve(self) -> None:
         """Read and answer until the end; closes the connection. Raises nothing but cancellation."""
+        self.presence.begin()
         try:
             await self._serve()
         except ProtocolError as error:

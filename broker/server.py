@@ -312,6 +312,7 @@ class BrokerServer:
                     for served in self._listeners.served:
                         connections.start_soon(acceptor.accept_from, served, connections)
                     connections.start_soon(acceptor.watch_idle)
+                    connections.start_soon(acceptor.watch_peers)
                     connections.start_soon(
                         self._listener_changes.follow, acceptor, limits, assembly.register, connections
                     )

@@ -6,6 +6,9 @@ from typing import Generic, TypeVar
 
 import trio
 
+from ..base.errors import ErrorCode, KafkaError
+from ..base.presence import while_present
+
 T = TypeVar("T")
 
 
@@ -35,9 +38,11 @@ class Waiter(Generic[T]):
             self._event.set()
 
     async def wait(self) -> T:
-        """Return the answer when it is there."""
+        """Return the answer when it is there. Raises KafkaError when the client has gone, so that nobody waits for it."""
         if self.answer is None:
             self._event = trio.Event()
-            await self._event.wait()
-        assert self.answer is not None
+            with while_present():
+                await self._event.wait()
+        if self.answer is None:
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, "the client has gone")
         return self.answer

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-import trio
-
 from ..base.errors import ErrorCode, KafkaError
+from ..base.presence import while_present
 from ..security.acl import Operation
 from ..wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -35,7 +34,7 @@ async def handle(call: Call, request: CreatePartitionsRequest) -> CreatePartitio
     counts = Counter(topic.name for topic in request.topics)
     results: dict[str, KafkaError | None] = dict.fromkeys(counts, KafkaError(ErrorCode.REQUEST_TIMED_OUT))
     await call.flush()
-    with trio.move_on_after(max(request.timeout_ms, 0) / 1000):
+    with while_present(max(request.timeout_ms, 0) / 1000):
         for topic in request.topics:
             try:
                 if counts[topic.name] > 1:

@@ -16,10 +16,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-import trio
-
 from ..base.config import Config
 from ..base.errors import ErrorCode, KafkaError
+from ..base.presence import while_present
 from ..controller.topics import CreatedTopic, NewTopic
 from ..security.acl import Operation
 from ..wire.messages.create_topics import (
@@ -62,7 +61,7 @@ async def handle(call: Call, request: CreateTopicsRequest) -> CreateTopicsRespon
     await call.flush()
     timed_out = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     results.update((topic.name, timed_out) for topic in wanted)
-    with trio.move_on_after(max(request.timeout_ms, 0) / 1000):
+    with while_present(max(request.timeout_ms, 0) / 1000):
         results.update(
             await call.broker.controller.create_topics(
                 wanted, validate_only=request.validate_only, charge=charge(call, _FIRST_STRICT_VERSION)

@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-import trio
-
 from ..base.errors import ErrorCode, KafkaError
+from ..base.presence import while_present
 from ..controller.settings import ControllerSettings
 from ..security.acl import Operation
 from ..wire.messages.delete_topics import (
@@ -52,7 +51,7 @@ async def handle(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsRespon
     await call.flush()
     timed_out = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     outcome: Mapping[str, KafkaError | None] = dict.fromkeys(wanted, timed_out)
-    with trio.move_on_after(max(request.timeout_ms, 0) / 1000):
+    with while_present(max(request.timeout_ms, 0) / 1000):
         outcome = await call.broker.controller.delete_topics(wanted)
     results = [_result(name, topic_id, outcome[name]) for name, topic_id in wanted.items()]
     return DeleteTopicsResponse(responses=results + refused)

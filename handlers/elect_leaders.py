@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import trio
-
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
+from ..base.presence import while_present
 from ..controller.replica_elections import ElectionType
 from ..wire.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -33,7 +32,7 @@ async def handle(call: Call, request: ElectLeadersRequest) -> ElectLeadersRespon
     outcome: Mapping[TopicPartition, KafkaError | None] = dict.fromkeys(
         keys or (), KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     )
-    with trio.move_on_after(max(request.timeout_ms, 0) / 1000):
+    with while_present(max(request.timeout_ms, 0) / 1000):
         outcome = await call.broker.controller.elect_leaders(kind, keys)
     if keys is None:
         outcome = {

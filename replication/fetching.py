@@ -27,6 +27,7 @@ from typing import NamedTuple
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.presence import while_present
 from ..log.partition_log import PartitionLog
 from ..log.segment import SegmentSlice
 from ..log.transactional_reads import aborted_transactions
@@ -132,7 +133,7 @@ class Reads:
             waiters.add(waiter)
         try:
             await flush()
-            with trio.move_on_after(seconds):
+            with while_present(seconds):
                 await waiter.event.wait()
         finally:
             for waiters in waiting:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.presence import while_present
 
 
 class FetchWaiter:
@@ -69,12 +70,12 @@ def release(waiters: list[OffsetWaiter]) -> None:
 async def wait_in(waiters: list[OffsetWaiter], offset: int, timeout: float) -> None:
     """Return once the watermark that ``waiters`` are for has reached ``offset``; ``timeout`` in seconds.
 
-    Raises REQUEST_TIMED_OUT, or NOT_LEADER_OR_FOLLOWER when leadership is lost meanwhile.
+    Raises REQUEST_TIMED_OUT, also when the client has gone, or NOT_LEADER_OR_FOLLOWER when leadership is lost meanwhile.
     """
     waiter = OffsetWaiter(offset)
     waiters.append(waiter)
     try:
-        with trio.move_on_after(max(timeout, 0)):
+        with while_present(max(timeout, 0)):
             await waiter.event.wait()
     finally:
         if waiter in waiters:

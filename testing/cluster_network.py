@@ -118,6 +118,7 @@ class HeldConnection:
 
     def __init__(self, connection: Connection, network: BrokerNetwork, peer: int | None) -> None:
         self.peer = connection.peer
+        self.descriptor = connection.descriptor
         self._connection = connection
         self._network = network
         self._peer_broker = peer

@@ -79,6 +79,7 @@ class TroubledConnection:
 
     def __init__(self, connection: BreakableConnection, network: TroubledConnections, rng: random.Random) -> None:
         self.peer = connection.peer
+        self.descriptor = connection.descriptor
         self.receive_into = connection.receive_into
         self.wait_readable = connection.wait_readable
         self.close = connection.close

@@ -154,6 +154,7 @@ class HostConnection:
 
     def __init__(self, peer: str, incoming: Pipe, outgoing: Pipe) -> None:
         self.peer = peer
+        self.descriptor = -1
         self._incoming = incoming
         self._outgoing = outgoing
         self._closed = False

@@ -1,0 +1,49 @@
+"""Waits that end when nobody is there any more to be answered.
+
+A connection's task has a ``Presence``. Where a request of a client may wait for as long as the client says, it waits in
+``while_present``: the scope ends with its time, or at once when the peer goes. Both look the same to the code that waits.
+"""
+
+from __future__ import annotations
+
+import math
+from contextvars import ContextVar
+
+import trio
+
+_present: ContextVar[Presence | None] = ContextVar("presence", default=None)
+
+
+class Presence:
+    """Whether the peer of one connection is there; one task waits for it at a time."""
+
+    __slots__ = ("_waiting", "is_gone")
+
+    def __init__(self) -> None:
+        self.is_gone = False
+        self._waiting: trio.CancelScope | None = None
+
+    def begin(self) -> None:
+        """Let the waits of this task be for this peer, from here on."""
+        _present.set(self)
+
+    def wait_in(self, scope: trio.CancelScope) -> None:
+        """Have ``scope`` cancelled when the peer goes, which may be now."""
+        self._waiting = scope
+        if self.is_gone:
+            scope.cancel()
+
+    def leave(self) -> None:
+        """The peer has gone; what waits for it waits no longer."""
+        self.is_gone = True
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+
+def while_present(seconds: float = math.inf) -> trio.CancelScope:
+    """A scope that is cancelled after ``seconds``, and before that if the peer of this task's connection goes."""
+    scope = trio.move_on_after(seconds)
+    presence = _present.get()
+    if presence is not None:
+        presence.wait_in(scope)
+    return scope
