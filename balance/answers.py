@@ -5,7 +5,7 @@ What is under way counts as done: a partition has the replicas that it is to hav
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from ..wire.messages.describe_log_dirs import DescribeLogDirsResponse
@@ -65,6 +65,7 @@ def cluster_of(
     ``leaving`` are brokers to be emptied; others of which partitions have replicas are down.
     """
     known = {*racks, *leaving, *(replica for each in partitions.values() for replica in each.replicas)}
+    out_of_sync = brokers_out_of_sync(racks, partitions.values())
     brokers = tuple(
         Broker(
             broker,
@@ -72,10 +73,22 @@ def cluster_of(
             disks[broker].folders if broker in disks else (),
             is_alive=broker in racks,
             is_leaving=broker in leaving,
+            out_of_sync=broker in out_of_sync,
         )
         for broker in sorted(known)
     )
     return Cluster(brokers, tuple(_partition(key, each, disks) for key, each in sorted(partitions.items())), disk_limit)
+
+
+def brokers_out_of_sync(live: Iterable[int], partitions: Iterable[Known]) -> set[int]:
+    """The live brokers that share partitions with others, and are in sync in none of them.
+
+    No answer names the brokers that were drained (ControlledShutdown). One that shares nothing yet is new; so is one whose
+    replicas are all on their way to it.
+    """
+    shared = [each for each in partitions if len(each.present) > 1 and len(each.present) == len(each.replicas)]
+    present = {replica for each in shared for replica in each.present}
+    return present.intersection(live).difference(replica for each in shared for replica in each.isr)
 
 
 def _partition(key: Key, known: Known, disks: Mapping[int, OnDisk]) -> Partition:

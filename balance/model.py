@@ -29,18 +29,23 @@ class Folder:
 
 @dataclasses.dataclass(frozen=True)
 class Broker:
-    """``is_leaving``: every replica is to go elsewhere. One that is not alive gets nothing, and keeps what it has."""
+    """``is_leaving``: every replica is to go elsewhere. One that is not alive gets nothing, and keeps what it has.
+
+    So does one that is ``out_of_sync``: it shares partitions with other brokers, and is in sync in none of them. It was drained
+    and is about to stop, or it has just started.
+    """
 
     broker_id: int
     rack: str | None = None
     folders: tuple[Folder, ...] = ()
     is_alive: bool = True
     is_leaving: bool = False
+    out_of_sync: bool = False
 
     @property
     def receives(self) -> bool:
         """Whether replicas may go there."""
-        return self.is_alive and not self.is_leaving
+        return self.is_alive and not self.is_leaving and not self.out_of_sync
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,8 +101,11 @@ def why_fixed(partition: Partition, brokers: Mapping[int, Broker]) -> str | None
     if partition.leader is None:
         return "it has no leader"
     for replica in partition.replicas:
-        if not brokers[replica].is_alive and not brokers[replica].is_leaving:
+        broker = brokers[replica]
+        if not broker.is_alive and not broker.is_leaving:
             return f"broker {replica} is down"
+        if broker.out_of_sync and not broker.is_leaving:
+            return f"broker {replica} is in sync nowhere: it was drained, or has just started"
     staying = [replica for replica in partition.replicas if not brokers[replica].is_leaving]
     needed = min(partition.min_isr, len(partition.replicas))
     if len(partition.isr) < needed and not partition.isr.issuperset(staying):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from ...balance.answers import Known, brokers_out_of_sync
 from ...wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -62,6 +63,16 @@ class Layout:
             key: self.moves[key].target if key in self.moves else partition.replicas
             for key, partition in self.partitions.items()
         }
+
+    @property
+    def receiving(self) -> Racks:
+        """The brokers to choose from for new replicas: not those that are in sync nowhere, which may be about to stop."""
+        partitions = [
+            Known(self.targets[key], partition.replicas, partition.leader, partition.isr)
+            for key, partition in self.partitions.items()
+        ]
+        out_of_sync = brokers_out_of_sync(self.racks, partitions)
+        return {broker: rack for broker, rack in self.racks.items() if broker not in out_of_sync}
 
     def move_to(self, key: Key, target: Replicas) -> Move:
         """What is to be done with a partition, be it on its way elsewhere or not."""

@@ -124,10 +124,12 @@ def add_replicas(
     with closing(connection.admin()) as admin:
         layout = Layout(admin)
         keys = [(topic.name, partition.number) for topic, partition in chosen_partitions(admin, names)]
-        plan = with_factor(layout.targets, keys, replication_factor, layout.racks)
+        receiving = layout.receiving
+        plan = with_factor(layout.targets, keys, replication_factor, receiving)
         if plan.stuck:
+            absent = "".join(f"; broker {each} is in sync nowhere" for each in sorted(layout.racks.keys() - receiving))
             raise ToolError(
-                f"there are {counted(len(layout.racks), 'broker')}, too few for {replication_factor} replicas"
+                f"there are {counted(len(receiving), 'broker')}, too few for {replication_factor} replicas{absent}"
             )
         begun = {key: layout.targets[key] for key in keys if key in layout.moves}
         outcome = carry_out(admin, layout, begun | plan.changes, limits)

@@ -52,9 +52,10 @@ def targets_of(layout: Layout, broker_id: int, moved: Mapping[Key, Replicas]) ->
 
     The broker that was asked for the layout, any one, may not have heard of what has been moved.
     """
-    plan = without_broker({**layout.targets, **moved}, broker_id, layout.racks)
+    receiving = layout.receiving
+    plan = without_broker({**layout.targets, **moved}, broker_id, receiving)
     if plan.stuck:
-        others = len(layout.racks.keys() - {broker_id})
+        others = len(receiving.keys() - {broker_id})
         raise ToolError(
             f"there is no other broker for {counted(len(plan.stuck), 'replica')}, of {named(plan.stuck)}: besides broker "
             f"{broker_id} there are {counted(others, 'broker')}; add one first"

@@ -16,6 +16,7 @@ from ottla.wire.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from ottla.wire.messages.controlled_shutdown import ControlledShutdownRequest
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest
 from ottla.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
@@ -132,6 +133,38 @@ async def test_a_broker_is_drained(autojump_clock: trio.testing.MockClock) -> No
         assert again.plan.before[3].replicas == again.plan.before[3].leaders == 0
         assert is_even([again.plan.before[broker].bytes for broker in (1, 2, 4)])
         assert not (await disks(cluster))[3].replicas, "nor is anything left on its disk"
+
+
+async def test_a_broker_that_is_about_to_stop_gets_nothing(autojump_clock: trio.testing.MockClock) -> None:
+    """``ottla cluster drain``; a restart ends it."""
+    async with running(1, 2, 3, **QUIET) as cluster:
+        await fill(cluster, "t", [[1, 2]] * 12 + [[2, 3], [3, 2]], [20] * 14)
+        before = propose(await look(cluster), GOALS)
+        assert any(3 in move.adding for move in before.plan.moves)
+        await at_controller(cluster, ControlledShutdownRequest(broker_id=3, broker_epoch=-1), 3)
+
+        async def is_drained() -> bool:
+            return not any(3 in partition.isr for partition in (await look(cluster)).partitions)
+
+        await until_true(is_drained)
+        found = propose(await look(cluster), GOALS)
+        assert not [move for move in found.plan.moves if 3 in move.after]
+        why = "broker 3 is in sync nowhere: it was drained, or has just started"
+        assert found.plan.left == {"t-12": why, "t-13": why}
+        await cluster.stop(3)
+        await cluster.start(3)
+
+        async def is_back() -> bool:
+            return all(3 in each.isr for each in (await look(cluster)).partitions if 3 in each.replicas)
+
+        await until_true(is_back)
+        assert any(3 in move.adding for move in propose(await look(cluster), GOALS).plan.moves)
+
+
+def test_a_broker_whose_first_replicas_are_on_their_way_gets_more() -> None:
+    moving = Known((1, 3), (1, 3, 2), 1, (1, 2))
+    cluster = cluster_of(dict.fromkeys((1, 2, 3)), {("t", 0): moving, ("t", 1): Known((1, 2), (1, 2), 1, (1, 2))}, {})
+    assert [broker.receives for broker in cluster.brokers] == [True, True, True]
 
 
 async def test_a_disk_that_fills_up_is_relieved(autojump_clock: trio.testing.MockClock) -> None:

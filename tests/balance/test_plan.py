@@ -30,6 +30,7 @@ def clusters(draw: st.DrawFn) -> Cluster:
             draw(st.sampled_from([(), (Folder("/1", 1000, 100),), (Folder("/1", 1000, 900),)])),
             is_alive=draw(st.integers(0, 9)) > 0,
             is_leaving=draw(st.integers(0, 9)) == 0,
+            out_of_sync=draw(st.integers(0, 9)) == 0,
         )
         for broker_id in range(1, draw(st.integers(1, 6)) + 1)
     )

@@ -181,7 +181,8 @@ def test_progress_in_bytes_and_the_time_that_is_left() -> None:
 def test_a_drain_moves_nothing_twice_though_a_broker_has_not_heard_of_it() -> None:
     partitions = {("t", 0): SimpleNamespace(leader=2), ("t", 1): SimpleNamespace(leader=1)}
     before: Assignment = {("t", 0): (3, 2), ("t", 1): (1, 3)}
-    known = SimpleNamespace(racks={1: None, 2: None, 3: None}, moves={}, partitions=partitions, targets=before)
+    racks = {1: None, 2: None, 3: None}
+    known = SimpleNamespace(racks=racks, receiving=racks, moves={}, partitions=partitions, targets=before)
     layout = cast(Layout, known)
     moved = targets_of(layout, 3, {})
     assert moved == {("t", 0): (1, 2), ("t", 1): (1, 2)}
