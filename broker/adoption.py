@@ -22,6 +22,7 @@ from ..controller.registration import random_uuid
 from ..controller.store import ClusterStore, Create, Operation
 from ..controller.znodes import LeaderState, ReplicaAssignment, TopicAssignment
 from ..log.partition_log import PartitionLog
+from ..log.validation import MAX_DECOMPRESSED_BYTES
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from ..wire.coordinator_records import decode_transaction_key, decode_transaction_value
 from ..wire.messages.transaction_state import TransactionLogValue
@@ -129,7 +130,7 @@ def _last_transactional_id(partition_log: PartitionLog) -> int:
         for _, batch in segment.scan(0):
             if batch.is_control:
                 continue
-            for record in batch.records():
+            for record in batch.records(MAX_DECOMPRESSED_BYTES):
                 if record.key is None or record.value is None:
                     continue
                 value = decode_transaction_value(decode_transaction_key(record.key), record.value)

@@ -155,13 +155,14 @@ def build_batch(
     return builder.build()
 
 
-def read_batch(batch: RecordBatch, skipped: SkippedRecords) -> Iterator[tuple[int, CoordinatorRecord]]:
-    """The records of ``batch`` with their offsets; those that cannot be understood are noted."""
+def read_batch(batch: RecordBatch, skipped: SkippedRecords) -> Iterator[tuple[int, CoordinatorRecord | None]]:
+    """The records of ``batch`` with their offsets; those that cannot be understood are None, and noted."""
     for record in readable_records(batch, skipped):
         try:
             decoded = _decode(record)
         except ProtocolError as error:
             skipped.note(record.offset, str(error))
+            yield record.offset, None
             continue
         yield record.offset, decoded
 

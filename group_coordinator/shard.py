@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import random
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..replication.coordinator_loading import SkippedRecords, readable_records
 from ..replication.coordinator_log import CoordinatorLog, Moment
@@ -87,16 +87,19 @@ class Shard:
         self._end_transaction(marker.producer_id, end_offset, committed=marker.transaction_result)
         return end_offset
 
-    def load(self, batch: RecordBatch, skipped: SkippedRecords) -> None:
-        """Replay a batch of the log; the records that cannot be understood are noted."""
+    def load(self, batch: RecordBatch, skipped: SkippedRecords) -> Iterator[None]:
+        """Replay a batch of the log, and yield after each record; those that cannot be understood are noted."""
         if batch.is_control:
             for marker in readable_records(batch, skipped):
                 is_commit = marker.key is not None and marker.key[2:4] == COMMIT_MARKER
                 self._end_transaction(batch.producer_id, batch.next_offset, committed=is_commit)
+                yield
             return
         producer_id = batch.producer_id if batch.is_transactional else -1
         for offset, record in read_batch(batch, skipped):
-            self.replay(record, offset, producer_id)
+            if record is not None:
+                self.replay(record, offset, producer_id)
+            yield
 
     def replay(self, record: CoordinatorRecord, offset: int, producer_id: int = -1) -> None:
         """Apply one record. ``producer_id`` is that of the transaction the record belongs to, -1 for none."""

@@ -11,6 +11,7 @@ import heapq
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from ..wire.control_records import MAX_CONTROL_BYTES
 from ..wire.records import RecordBatch
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class CleanedTransactions:
     def may_drop_marker(self, batch: RecordBatch) -> bool:
         """Show a control batch: whether nothing of its transaction was shown. Raises KafkaError."""
         self._advance(batch.last_offset)
-        marker = next(batch.records(), None)
+        marker = next(batch.records(MAX_CONTROL_BYTES), None)
         if marker is None:
             return True  # an earlier cleaning has emptied it
         kind = (marker.key or b"")[2:4]

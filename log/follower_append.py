@@ -22,12 +22,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..base.errors import ErrorCode, KafkaError
+from ..wire.control_records import MAX_CONTROL_BYTES
 from ..wire.records import RecordBatch, iter_complete_batches
 from .disk import Bytes
 from .offset_index import MAX_RELATIVE_OFFSET
 from .partition_log import PartitionLog
-
-_MAX_CONTROL_BYTES = 1 << 20
 
 
 class FollowerAppend(NamedTuple):
@@ -82,7 +81,7 @@ def _checked(records: Bytes, fetch_epoch: int) -> list[RecordBatch]:
 def _check_readable(batch: RecordBatch) -> None:
     """An end marker is read once it is written, which must not fail then."""
     try:
-        for _ in batch.records(_MAX_CONTROL_BYTES):
+        for _ in batch.records(MAX_CONTROL_BYTES):
             pass
     except KafkaError as error:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the control batch cannot be read: {error.message}") from error

@@ -25,6 +25,7 @@ from struct import Struct
 
 from ..base.errors import ErrorCode, KafkaError
 from ..wire.batch_layout import TRANSACTIONAL_BIT
+from ..wire.control_records import MAX_CONTROL_BYTES
 from ..wire.records import NO_PRODUCER_EPOCH, RecordBatch
 from .disk import Disk, join
 from .files import SNAPSHOT_SUFFIX, file_name
@@ -364,7 +365,7 @@ class ProducerStateManager:
 
 def _read_marker(batch: RecordBatch) -> tuple[bool, int] | None:
     """Whether an end marker commits, and its coordinator epoch; None when the batch has none."""
-    for record in batch.records():
+    for record in batch.records(MAX_CONTROL_BYTES):
         if record.key is not None and record.value is not None and len(record.value) >= _MARKER.size:
             return record.key[2:4] == _COMMIT, _MARKER.unpack_from(record.value)[1]
     return None

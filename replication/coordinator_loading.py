@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..base.errors import KafkaError
+from ..log.validation import MAX_DECOMPRESSED_BYTES
 from ..wire.records import Record, RecordBatch
 
 
@@ -45,7 +46,7 @@ def readable_records(batch: RecordBatch, skipped: SkippedRecords) -> Iterator[Re
     """The records of ``batch`` up to the first that cannot be told from its bytes; the others are noted."""
     seen, next_offset = 0, batch.base_offset
     try:
-        for record in batch.records():
+        for record in batch.records(MAX_DECOMPRESSED_BYTES):
             seen, next_offset = seen + 1, record.offset + 1
             yield record
     except KafkaError as error:

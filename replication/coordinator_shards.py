@@ -11,6 +11,7 @@ A partition with a damaged batch is not served (``coordinator_loading``), and th
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable, Iterator
 from typing import Generic, Protocol, TypeVar
@@ -25,7 +26,7 @@ from .coordinator_log import CoordinatorLog, Flush, as_seen_by_clients
 
 logger = logging.getLogger(__name__)
 
-_BATCHES_PER_TURN = 16
+_STEPS_PER_TURN = 64
 # These are expected: a folder's failure has been logged, and leadership moves.
 _GONE = (
     ErrorCode.KAFKA_STORAGE_ERROR,
@@ -40,8 +41,8 @@ class CoordinatorShard(Protocol):
     partition: int
     leader_epoch: int
 
-    def load(self, batch: RecordBatch, skipped: SkippedRecords) -> None:
-        """Replay a batch of the log; the records that cannot be understood are noted."""
+    def load(self, batch: RecordBatch, skipped: SkippedRecords) -> Iterator[None]:
+        """Replay a batch of the log, and yield after each record; those that cannot be understood are noted."""
         ...
 
 
@@ -118,14 +119,14 @@ class CoordinatorShards(Generic[S]):
 
     async def _replay(self, shard: S) -> None:
         """Raises KafkaError for a damaged batch, and when the log cannot be read."""
-        count, skipped = 0, SkippedRecords()
+        steps, skipped = 0, SkippedRecords()
         async for chunk in self._log.batches(shard.partition):
             for batch in iter_batches(chunk):
                 check_batch(batch)
-                shard.load(batch, skipped)
-                count += 1
-                if count % _BATCHES_PER_TURN == 0:
-                    await trio.lowlevel.checkpoint()
+                for _ in itertools.chain(shard.load(batch, skipped), (None,)):
+                    steps += 1
+                    if steps % _STEPS_PER_TURN == 0:
+                        await trio.lowlevel.checkpoint()
             if self._loading.get(shard.partition) != shard.leader_epoch:
                 return
         if skipped.count:

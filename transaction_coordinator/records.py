@@ -53,13 +53,14 @@ def _value(transaction: Transaction) -> TransactionLogValue:
     )
 
 
-def read_batch(batch: RecordBatch, skipped: SkippedRecords) -> Iterator[tuple[str, Transaction | None]]:
-    """The records of ``batch``; those that cannot be understood are noted."""
+def read_batch(batch: RecordBatch, skipped: SkippedRecords) -> Iterator[tuple[str, Transaction | None] | None]:
+    """The records of ``batch``; those that cannot be understood are None, and noted."""
     for record in readable_records(batch, skipped):
         try:
             decoded = _decode(record)
         except (ProtocolError, ValueError) as error:  # ValueError: a status that no transaction has
             skipped.note(record.offset, str(error))
+            yield None
             continue
         yield decoded
 

@@ -6,7 +6,7 @@ leader gets the same state by ``load`` of the same records.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import trio
 
@@ -62,15 +62,18 @@ class TransactionShard:
             del self.transactions[transactional_id]
             self._offsets.pop(transactional_id, None)
 
-    def load(self, batch: RecordBatch, skipped: SkippedRecords) -> None:
-        """Replay a batch of the log; the records that cannot be understood are noted."""
+    def load(self, batch: RecordBatch, skipped: SkippedRecords) -> Iterator[None]:
+        """Replay a batch of the log, and yield after each record; those that cannot be understood are noted."""
         if batch.is_control:
             return
-        for transactional_id, transaction in read_batch(batch, skipped):
-            if transaction is None:
-                self.transactions.pop(transactional_id, None)
-            else:
-                self.transactions[transactional_id] = transaction
+        for read in read_batch(batch, skipped):
+            if read is not None:
+                transactional_id, transaction = read
+                if transaction is None:
+                    self.transactions.pop(transactional_id, None)
+                else:
+                    self.transactions[transactional_id] = transaction
+            yield
         self.last_offset = batch.next_offset
 
     async def wait_ended(self, transactional_id: str) -> None:

@@ -19,6 +19,9 @@ from .record_codec import Record
 from .records import RecordsBuilder
 from .schema import Message
 
+MAX_CONTROL_BYTES = 1 << 20
+"""The most that the records of a control batch may have when decompressed, to be read on the loop. A marker has 20 bytes."""
+
 _KEY = Struct(">hh")
 _END_MARKER = Struct(">hi")
 _VERSION = Struct(">h")

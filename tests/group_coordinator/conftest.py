@@ -163,7 +163,7 @@ class Machine:
         rebalance.release(self.shard)
         self.shard = self.new_shard()
         for batch in self.log.partitions.get(0, []):
-            self.shard.load(RecordBatch(bytearray(batch)), SkippedRecords())
+            list(self.shard.load(RecordBatch(bytearray(batch)), SkippedRecords()))
         rebalance.resume(self.shard, self.now)
 
     def join(

@@ -284,7 +284,7 @@ def transactional(machine, offset, producer_id, value):
     (plain,) = RecordBatch(build_batch([record], 1, 0)).records()
     builder = RecordsBuilder(base_offset=offset, producer_id=producer_id, producer_epoch=0, is_transactional=True)
     builder.append(plain.key, plain.value, 1)
-    machine.shard.load(RecordBatch(builder.build()), SkippedRecords())
+    list(machine.shard.load(RecordBatch(builder.build()), SkippedRecords()))
 
 
 def marker(machine, offset, producer_id, *, commit):
@@ -293,7 +293,7 @@ def marker(machine, offset, producer_id, *, commit):
     )
     end = Record(key=b"\0\0\0\1" if commit else b"\0\0\0\0", value=bytes(6))
     builder.append(end.key, end.value, 1)
-    machine.shard.load(RecordBatch(builder.build()), SkippedRecords())
+    list(machine.shard.load(RecordBatch(builder.build()), SkippedRecords()))
 
 
 def test_commits_of_an_open_transaction_are_unstable_and_count_when_it_commits(machine):

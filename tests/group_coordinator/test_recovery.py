@@ -118,7 +118,7 @@ def test_replaying_the_log_twice_gives_the_same_state(machine):
 
 def records_of(machine):
     batches = [RecordBatch(bytearray(batch)) for batch in machine.log.partitions[0]]
-    return [record for batch in batches for _, record in read_batch(batch, SkippedRecords())]
+    return [record for batch in batches for _, record in read_batch(batch, SkippedRecords()) if record is not None]
 
 
 def test_records_have_kafkas_keys_and_versions(machine):
@@ -177,11 +177,24 @@ def test_records_that_cannot_be_understood_are_left_out_and_counted(machine):
     legacy_value = struct.pack(">hqhq", 0, 77, 0, 1234)
     builder.append(legacy_key, legacy_value, 1)
     skipped = SkippedRecords()
-    machine.shard.load(RecordBatch(builder.build()), skipped)
+    list(machine.shard.load(RecordBatch(builder.build()), skipped))
     assert machine.fetch().committed_offset == 77
     assert (skipped.count, skipped.first) == (7, "offset 0: the record type 99 is unknown")
-    (record,) = [record for _, record in read_batch(RecordBatch(builder.build()), skipped)]
-    assert isinstance(record, OffsetRecord)
+    found = [record for _, record in read_batch(RecordBatch(builder.build()), skipped)]
+    assert found[:7] == [None] * 7
+    assert isinstance(found[7], OffsetRecord)
+
+
+def test_a_large_batch_is_replayed_step_by_step(machine):
+    """Others have their turn in between: a compressed batch of a kilobyte can have millions of records."""
+    builder = RecordsBuilder(compression=4)
+    for _ in range(5000):
+        builder.append(struct.pack(">h", 99), b"", 1)
+    steps = machine.shard.load(RecordBatch(builder.build()), skipped := SkippedRecords())
+    for seen in range(1, 5001):
+        next(steps)
+        assert skipped.count == seen
+    assert next(steps, "ended") == "ended"
 
 
 def test_batch_that_is_no_batch_inside_is_left_out_from_there_on(machine):
@@ -194,7 +207,7 @@ def test_batch_that_is_no_batch_inside_is_left_out_from_there_on(machine):
     batch[last] = 0xFE  # the length of the last key is more than is left
     struct.pack_into(">I", batch, 17, RecordBatch(bytes(batch)).compute_crc())
     skipped = SkippedRecords()
-    machine.shard.load(RecordBatch(batch), skipped)
+    list(machine.shard.load(RecordBatch(batch), skipped))
     assert machine.fetch().committed_offset == 1
     assert skipped.count == 1
     assert skipped.first.startswith("offset 2: INVALID_RECORD: the records of a batch are malformed")
