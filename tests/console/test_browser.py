@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 
 import pytest
 from kafka import KafkaProducer
 
+from .conftest import SIZES, window
 from .served import Served
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (tools/setup.sh test)")
@@ -37,6 +39,32 @@ def test_from_the_overview_to_a_record(context: playwright.BrowserContext, serve
     shared.locator("#rows").get_by_role("link").click()
     expect(shared.get_by_text('"order": 77')).to_be_visible()
     expect(shared.locator("time").first).to_have_attribute("title", re.compile("UTC$"))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_filter_that_is_none_is_said_at_its_field(chromium: playwright.Browser, served: Served, size: str) -> None:
+    with contextmanager(window)(chromium, served.console, *SIZES[size], expected="status of 400") as context:
+        page = context.new_page()
+        page.goto("/topics/orders/records")
+        page.get_by_label("From").select_option("oldest")
+        page.get_by_label("Key equals").fill("customer-77")
+        path = page.get_by_label("JSON path")
+        path.fill("$.order === 77")
+        page.get_by_role("button", name="Read").click()
+        expect(path).to_have_attribute("aria-invalid", "true")
+        expect(page.get_by_role("alert")).to_contain_text("at character 11 a value should stand")
+        expect(path).to_have_value("$.order === 77")
+        expect(page.get_by_label("Key equals")).to_have_value("customer-77")
+        expect(page.get_by_label("From")).to_have_value("oldest")
+        path.fill("$.order == 77")
+        page.get_by_role("button", name="Read").click()
+        expect(page.locator("#rows tr")).to_have_count(1)
+
+
+def test_a_chart_has_a_dot_for_what_stands_between_two_gaps(desk: playwright.BrowserContext) -> None:
+    page = desk.new_page()
+    page.goto("/")
+    assert page.evaluate("alone([null, 3, null, 4, 5, null, 6])") == [1, 6]
 
 
 def test_a_group_and_its_lag_follow_what_is_produced(context: playwright.BrowserContext, served: Served) -> None:
