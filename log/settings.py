@@ -179,9 +179,9 @@ class LogSettings(Settings):
     record_validation: str = setting(
         "ottla.record.validation",
         default="lengths",
-        choices=("lengths", "fields"),
+        choices=("header", "lengths", "fields"),
         dynamic=True,
-        doc="How the records of a produced batch are checked: from record to record by their lengths, or all fields of each.",
+        doc="How produced batches are checked: by their headers only, record by record by lengths, or all fields of each record.",
     )
     message_timestamp_after_max_ms: int = setting(
         "log.message.timestamp.after.max.ms",

@@ -8,7 +8,7 @@ error codes are Apache Kafka's (``LogValidator``, ``UnifiedLog``). There are two
   of the time. What it does not notice: fields that contradict each other inside a record whose length is right.
 - ``fields``: all fields of all records. It is made where a rule needs them (a compacted topic wants keys, a topic with
   ``message.timestamp.before.max.ms`` every timestamp), where ``max_timestamp`` of the header is in doubt, and of every batch
-  with ``ottla.record.validation=fields``.
+  with ``ottla.record.validation=fields``. With ``header`` a batch is walked only where a rule needs it.
 
 In a compressed batch the offsets must count from 0, since nothing is rewritten in it: the last one in any case, each one in a
 walk of fields. A topic with its own codec has what was walked compressed again on the way.
@@ -94,15 +94,17 @@ def _invalid(message: str) -> KafkaError:
 
 def prepare_now(batch: RecordBatch, settings: LogSettings, topic: str, now_ms: int) -> RecordBatch | None:
     """``prepare_batch`` where that takes two milliseconds at most; None where it may take longer. Raises KafkaError."""
+    codec = batch.attributes & CODEC_MASK
     if (
-        batch.attributes & CODEC_MASK
-        or _CODECS.get(settings.compression_type)
+        (codec and settings.record_validation != "header")
+        or _CODECS.get(settings.compression_type, codec) != codec
         or _wants_fields(batch, settings, now_ms)
     ):
         return _prepare_some_now(batch, settings, topic, now_ms)
-    if batch.record_count > _MOST_LENGTHS_NOW:
-        return None
-    last_offset_delta(bytes(batch.view[BATCH_HEADER_SIZE:]), batch.record_count)
+    if settings.record_validation != "header":
+        if batch.record_count > _MOST_LENGTHS_NOW:
+            return None
+        last_offset_delta(bytes(batch.view[BATCH_HEADER_SIZE:]), batch.record_count)
     if batch.attributes & APPEND_TIME_BIT:
         _take_back_append_time(batch, settings)
     if settings.message_timestamp_type != "CreateTime":

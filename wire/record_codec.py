@@ -69,12 +69,11 @@ def last_offset_delta(data: bytes, count: int) -> int:
 
     KafkaError(INVALID_RECORD) where their lengths do not fill ``data``, or the last one is malformed.
     """
-    left, last, end = _pass_lengths(data, count, 0)
-    if left or end > len(data):
+    left, start = _pass_lengths(data, count - 1, 0) if count > 1 else (0, 0)
+    if left or start >= len(data):
         raise _invalid("they end early")
-    if end < len(data):
-        raise _invalid("there are more than the batch says")
-    return next(_whole_records(data[last:], 1, 0, 0, None)).offset
+    (last,) = iter_records((data[start:] if start else data,), 1, 0, 0, None)
+    return last.offset
 
 
 def rest_after(pieces: Iterable[bytes], count: int) -> Iterator[bytes]:
@@ -86,7 +85,7 @@ def rest_after(pieces: Iterable[bytes], count: int) -> Iterator[bytes]:
     data = next(source, b"")
     start = 0
     while True:
-        count, _, start = _pass_lengths(data, count, start)
+        count, start = _pass_lengths(data, count, start)
         if start > len(data):
             while start > len(data):  # what lies in between is not kept
                 start -= len(data)
@@ -99,29 +98,25 @@ def rest_after(pieces: Iterable[bytes], count: int) -> Iterator[bytes]:
     yield from source
 
 
-def _pass_lengths(data: bytes, count: int, start: int) -> tuple[int, int, int]:
-    """Pass records from ``start`` on.
-
-    Returns how many are left, where the last one passed begins, and where the next one does, which may be behind the end.
-    """
-    position = start
+def _pass_lengths(data: bytes, count: int, position: int) -> tuple[int, int]:
+    """Pass records from ``position`` on: how many are left, and where the next one begins, which may be behind the end."""
     passed = 0
     try:
         for passed in range(count):  # noqa: B007
-            start = position
+            # ``position`` moves once the length is read as a whole, so it is right where that fails at the end.
             if (raw := data[position]) < 0x80:
                 position += (raw >> 1) + 1
             elif (high := data[position + 1]) < 0x80:
                 raw += (high << 7) - 0x80
                 position += (raw >> 1) + 2
             else:
-                raw, position = _read_varint(data, position, _MAX_UINT32)
-                position += raw >> 1
+                raw, end = _read_varint(data, position, _MAX_UINT32)
+                position = end + (raw >> 1)
             if raw & 1:
                 raise _invalid("one has a negative length")
     except IndexError:
-        return count - passed, start, start
-    return 0, start, position
+        return count - passed, position
+    return 0, position
 
 
 def _extended(rest: bytes, size: int, source: Iterator[bytes]) -> bytes:

@@ -386,6 +386,16 @@ async def test_fields_inside_a_record_are_checked_where_that_is_asked_for(world)
         log.append_as_leader(batch, 0, world.clock.now)
 
 
+@pytest.mark.parametrize("kind", ["two of three records", "two of three records, compressed"])
+async def test_only_the_header_is_looked_at_where_that_is_asked_for(world, kind):
+    log = await world.log(record_validation="header")
+    log.append_as_leader(POISON[kind](), 0, world.clock.now)
+    assert log.log_end_offset == 3
+    log.update_settings(LogSettings({"record_validation": "header", "compression_type": "gzip"}))
+    with refused(ErrorCode.INVALID_RECORD):  # what is compressed again is read
+        log.append_as_leader(POISON[kind](), 0, world.clock.now)
+
+
 async def test_poison_that_a_leader_stored_is_replicated(world):
     """Refusing it there would stop the follower for good."""
     log = await world.log()
