@@ -17,6 +17,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
 from ..base.wording import counted
 from ..log.settings import LogSettings
+from ..metadata.types import ReplicaAssignment, TopicAssignment
 from . import znodes
 from .assignment import assign_replicas, check_assignment
 from .config_store import ConfigStore
@@ -40,7 +41,6 @@ from .store import (
 )
 from .topic_configs import check_overrides
 from .topic_names import check_collision, check_name
-from .znodes import ReplicaAssignment, TopicAssignment
 
 logger = logging.getLogger(__name__)
 

@@ -30,13 +30,20 @@ Keys keep the order in which Kafka was seen to write them. Readers ignore keys t
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..metadata.types import (
+    REGISTRATION_VERSION,
+    BrokerEndpoint,
+    BrokerRegistration,
+    LeaderState,
+    ReplicaAssignment,
+    TopicAssignment,
+)
 from ..wire.schema import ZERO_UUID, uuid_from_text, uuid_to_text
 
 BROKER_IDS = "/brokers/ids"
@@ -87,86 +94,6 @@ DEFAULT_ENTITY = "<default>"
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 _ENDPOINT = re.compile(r"([^:/]+)://\[?([^\]/]*?)\]?:(\d+)")
-
-
-class BrokerEndpoint(NamedTuple):
-    """Where clients reach one listener of a broker."""
-
-    listener: str
-    host: str
-    port: int
-    security_protocol: str = "PLAINTEXT"
-
-
-BROKER_VERSION = 5
-"""Of the layout of a broker's node, in which it tells its features (KIP-584)."""
-
-
-@dataclasses.dataclass(frozen=True)
-class BrokerRegistration:
-    """A broker as ``/brokers/ids/N`` tells it, in a layout whose ``version`` is 5 since Kafka 2.7."""
-
-    broker_id: int
-    endpoints: tuple[BrokerEndpoint, ...]
-    rack: str | None = None
-    version: int = BROKER_VERSION
-
-    def endpoint(self, listener: str) -> BrokerEndpoint | None:
-        """Where the listener of this name is reached, if the broker has one."""
-        return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
-
-
-class ReplicaAssignment(NamedTuple):
-    """Where the replicas of one partition are, the preferred leader first.
-
-    During a move (KIP-455) these are the ones wanted, in their order, and then those to be removed; ``adding`` and
-    ``removing`` say which are new, and which are to be removed.
-    """
-
-    replicas: tuple[int, ...]
-    adding: tuple[int, ...] = ()
-    removing: tuple[int, ...] = ()
-
-    @property
-    def is_moving(self) -> bool:
-        return bool(self.adding or self.removing)
-
-    @property
-    def target(self) -> tuple[int, ...]:
-        """The replicas when the move has ended."""
-        return tuple(replica for replica in self.replicas if replica not in self.removing)
-
-    @property
-    def origin(self) -> tuple[int, ...]:
-        """The replicas before the move; their order may differ, because it is not stored anywhere."""
-        return tuple(replica for replica in self.replicas if replica not in self.adding)
-
-    def moved_to(self, target: Sequence[int]) -> ReplicaAssignment:
-        """A move to ``target``, in place of the one under way if there is one."""
-        origin = self.origin
-        replicas = tuple(dict.fromkeys((*target, *origin)))
-        adding = tuple(replica for replica in replicas if replica not in origin)
-        return ReplicaAssignment(replicas, adding, tuple(replica for replica in replicas if replica not in target))
-
-
-class TopicAssignment(NamedTuple):
-    """A topic as ``/brokers/topics/T`` tells it; partitions by number."""
-
-    topic_id: bytes
-    partitions: Mapping[int, ReplicaAssignment]
-
-
-class LeaderState(NamedTuple):
-    """A partition's state as its ``state`` node tells it; leader -1 is none.
-
-    ``is_recovering``: the leader was not in sync when it was elected, and has not confirmed its recovery yet (KIP-704).
-    """
-
-    leader: int
-    leader_epoch: int
-    isr: tuple[int, ...]
-    controller_epoch: int
-    is_recovering: bool = False
 
 
 class KnownRegistrations(NamedTuple):
@@ -229,7 +156,7 @@ def encode_broker(registration: BrokerRegistration, now_ms: int) -> bytes:
         "jmx_port": -1,
         "port": plaintext.port if plaintext else -1,
         "host": plaintext.host if plaintext else None,
-        "version": BROKER_VERSION,
+        "version": REGISTRATION_VERSION,
         "timestamp": str(now_ms),
     }
     if registration.rack is not None:

@@ -23,6 +23,7 @@ from ..base.partitions import NO_LEADER
 from ..log.log_folder import LogFolder
 from ..log.log_manager import LogManager
 from ..log.settings import LogSettings
+from ..metadata.types import PartitionRegistration
 from ..wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrPartitionState,
@@ -41,7 +42,6 @@ from ..wire.schema import ZERO_UUID
 from .counters import TRAFFIC, ReplicationCounters
 from .metadata_cache import MetadataCache
 from .partition import NO_EPOCH, IsrChanges, Partition, Surroundings
-from .partition_registration import PartitionRegistration
 from .quotas import ReplicationQuotas
 from .settings import QuotaSettings
 

@@ -22,8 +22,9 @@ from ottla.controller.settings import ControllerSettings
 from ottla.controller.store import ClusterStore
 from ottla.controller.store_link import StoreLink
 from ottla.controller.topics import CreatedTopic, NewTopic
-from ottla.controller.znodes import BrokerEndpoint, BrokerRegistration, LeaderState, decode_state, state_path
+from ottla.controller.znodes import decode_state, state_path
 from ottla.log.settings import LogSettings
+from ottla.metadata.types import BrokerEndpoint, BrokerRegistration, LeaderState
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,

@@ -11,7 +11,7 @@ from ottla.controller.alter_partition import IsrChange, judge
 from ottla.controller.context import PartitionState
 from ottla.controller.store import Set
 from ottla.controller.topics import NewTopic
-from ottla.controller.znodes import LeaderState, ReplicaAssignment
+from ottla.metadata.types import LeaderState, ReplicaAssignment
 from ottla.tests.controller.cluster import Cluster, join, running, until
 from ottla.wire.messages.alter_partition import (
     AlterPartitionRequest,

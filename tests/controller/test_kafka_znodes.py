@@ -28,9 +28,9 @@ from ottla.controller.session import BrokerSession
 from ottla.controller.settings import ControllerSettings
 from ottla.controller.store import ClusterStore, Create, Operation, Set
 from ottla.controller.topics import CreatedTopic, NewTopic
-from ottla.controller.znodes import BrokerEndpoint, BrokerRegistration
 from ottla.controller.zookeeper import ZooKeeper
 from ottla.log.settings import LogSettings
+from ottla.metadata.types import BrokerEndpoint, BrokerRegistration
 from ottla.tests.controller.cluster import RecordingBroker, until
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from ottla.wire.messages.alter_partition import (

@@ -14,7 +14,7 @@ from ottla.controller.context import PartitionState
 from ottla.controller.reassignment import begun_state, check_target, finished_state
 from ottla.controller.store import Create, Delete, Set
 from ottla.controller.topics import NewTopic
-from ottla.controller.znodes import LeaderState, ReplicaAssignment
+from ottla.metadata.types import LeaderState, ReplicaAssignment
 from ottla.tests.controller.cluster import Cluster, running, until
 from ottla.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from ottla.wire.messages.stop_replica import StopReplicaRequest

@@ -12,7 +12,7 @@ from ottla.controller.config_store import TOPICS
 from ottla.controller.embedded_store import EmbeddedStore
 from ottla.controller.store import Create, Delete, Operation, Set
 from ottla.controller.topics import NewTopic
-from ottla.controller.znodes import LeaderState, ReplicaAssignment, TopicAssignment
+from ottla.metadata.types import LeaderState, ReplicaAssignment, TopicAssignment
 from ottla.tests.controller.cluster import Cluster, running, until
 from ottla.wire.messages.controlled_shutdown import ControlledShutdownRequest
 from ottla.wire.messages.leader_and_isr import LeaderAndIsrRequest

@@ -21,8 +21,8 @@ from ottla.controller.known_brokers import KnownBrokers
 from ottla.controller.leaders import Leaders
 from ottla.controller.loading import load_brokers
 from ottla.controller.term import Term
-from ottla.controller.znodes import LeaderState
 from ottla.log import follower_append
+from ottla.metadata.types import LeaderState
 from ottla.replication import follower
 from ottla.replication.isr import Committed, PendingExpand
 from ottla.replication.leader import FollowerProgress, LeaderRole
