@@ -36,6 +36,7 @@ import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..metadata.entities import DEFAULT, Default, EntityName, Name, UserClient
 from ..metadata.types import (
     REGISTRATION_VERSION,
     BrokerEndpoint,
@@ -88,10 +89,11 @@ PERSISTENT_PATHS = (
 )
 """Nodes that exist, without data, in every cluster; parents first."""
 
-DEFAULT_ENTITY = "<default>"
-"""In place of a name under ``/config``: what holds for all that have nothing of their own."""
-
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+_CLIENTS_OF_USER = "clients"
+_OF_USER = ("users", _CLIENTS_OF_USER)
+_PLAIN_KINDS = ("topics", "brokers")
 
 _ENDPOINT = re.compile(r"([^:/]+)://\[?([^\]/]*?)\]?:(\d+)")
 
@@ -124,22 +126,39 @@ def state_path(topic: str, partition: int) -> str:
 
 
 def topic_config_path(topic: str) -> str:
-    return config_path("topics", topic)
+    return config_path("topics", entity_node("topics", topic))
 
 
-def config_path(kind: str, name: str | None = None) -> str:
-    """The node with the settings of one entity (kind: topics, brokers, users, …), or the folder of all of that kind."""
-    return f"/config/{kind}" if name is None else f"/config/{kind}/{name}"
+def config_path(kind: str, entity: str | None = None) -> str:
+    """The node of an entity, of which ``entity_node`` is the name, or the folder of all of its kind."""
+    return f"/config/{kind}" if entity is None else f"/config/{kind}/{entity}"
 
 
-def sanitized(name: str) -> str:
-    """The name of a user or client as a node (Kafka's Sanitizer): URL-encoded, a space and the asterisk too."""
-    return urllib.parse.quote(name, safe="").replace("~", "%7E")
+def entity_node(kind: str, name: EntityName) -> str:
+    """The node's name for what configs are set on, below that of its kind; of a client of a user ``USER/clients/CLIENT``.
+
+    Names of users, clients and addresses are URL-encoded (Kafka's Sanitizer), so that ``<default>`` is none of them.
+    """
+    if isinstance(name, UserClient):
+        return f"{entity_node(kind, name.user)}/{_CLIENTS_OF_USER}/{entity_node(kind, name.client_id)}"
+    if isinstance(name, Default):
+        return name.value
+    return name if kind in _PLAIN_KINDS else urllib.parse.quote(name, safe="").replace("~", "%7E")
 
 
-def desanitized(node: str) -> str:
-    """The name that a node stands for."""
-    return urllib.parse.unquote_plus(node)
+def entity_name(kind: str, node: str) -> EntityName:
+    """The name that a node stands for. ValueError where nothing can be set at such a node."""
+    parts = node.split("/")
+    if not all(parts) or len(parts) not in (1, 3) or (len(parts) == 3 and (kind, parts[1]) != _OF_USER):
+        raise ValueError(f"{kind}/{node} is no entity")
+    names = [_name(kind, part) for part in parts[::2]]
+    return names[0] if len(names) == 1 else UserClient(*names)
+
+
+def _name(kind: str, node: str) -> Name:
+    if node == DEFAULT.value:
+        return DEFAULT
+    return node if kind in _PLAIN_KINDS else urllib.parse.unquote_plus(node)
 
 
 def delete_topic_path(topic: str) -> str:
