@@ -8,6 +8,7 @@ has no epoll (macOS) nothing is noticed, and a wait takes its time.
 from __future__ import annotations
 
 import select
+import sys
 
 import trio
 
@@ -19,14 +20,14 @@ class PeerWatch:
 
     def __init__(self) -> None:
         self._presences: dict[int, Presence] = {}
-        self._epoll = select.epoll() if hasattr(select, "epoll") else None
+        if sys.platform == "linux":
+            self._epoll = select.epoll()
 
     def add(self, descriptor: int, presence: Presence) -> None:
         """Watch the socket ``descriptor``, once; -1 is no socket of the system."""
-        if self._epoll is None or descriptor < 0:
-            return
-        self._presences[descriptor] = presence
-        self._epoll.register(descriptor, select.EPOLLRDHUP | select.EPOLLONESHOT)
+        if sys.platform == "linux" and descriptor >= 0:
+            self._presences[descriptor] = presence
+            self._epoll.register(descriptor, select.EPOLLRDHUP | select.EPOLLONESHOT)
 
     def remove(self, descriptor: int, presence: Presence) -> None:
         """Forget a connection. The kernel has forgotten it with its descriptor, which another one may have by now."""
@@ -35,13 +36,11 @@ class PeerWatch:
 
     async def run(self) -> None:
         """Tell presences of their end, until cancelled."""
-        epoll = self._epoll
-        if epoll is None:
-            return
-        with epoll:
-            while True:
-                await trio.lowlevel.wait_readable(epoll.fileno())
-                for descriptor, _ in epoll.poll(0):
-                    presence = self._presences.get(descriptor)
-                    if presence is not None:
-                        presence.leave()
+        if sys.platform == "linux":
+            with self._epoll as epoll:
+                while True:
+                    await trio.lowlevel.wait_readable(epoll.fileno())
+                    for descriptor, _ in epoll.poll(0):
+                        presence = self._presences.get(descriptor)
+                        if presence is not None:
+                            presence.leave()

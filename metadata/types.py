@@ -94,11 +94,12 @@ class LeaderState(NamedTuple):
 
 
 class PartitionRegistration(NamedTuple):
-    """One state of a partition.
+    """What a controller has decided of a partition.
 
     ``leader`` may be NO_LEADER. ``leader_epoch`` grows with every election, ``partition_epoch`` with every change.
     ``adding`` and ``removing`` are the replicas of a reassignment under way (KIP-455). ``is_recovering``: the leader was
-    elected although it was out of sync (KIP-704). ``is_new``: the replicas have no log yet.
+    elected although it was out of sync (KIP-704). ``is_new``: the replicas have no log yet. ``offline``: the replicas that their
+    brokers have in a log directory that has failed.
     """
 
     leader: int
@@ -110,3 +111,4 @@ class PartitionRegistration(NamedTuple):
     removing: tuple[int, ...] = ()
     is_recovering: bool = False
     is_new: bool = False
+    offline: tuple[int, ...] = ()

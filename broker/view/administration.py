@@ -192,7 +192,7 @@ async def cluster_detail(services: Services, moves: tuple[MoveRow, ...] | None, 
                 await pace.rest()
     nodes = [
         sums.node(
-            broker.id,
+            broker.broker_id,
             broker.rack,
             tuple((each.listener, each.host, each.port) for each in broker.endpoints),
             metadata.controller_id,

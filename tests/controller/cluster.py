@@ -17,6 +17,7 @@ from ottla.controller.controller import Controller
 from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.controller.membership import Membership
 from ottla.controller.registration import ensure_cluster, register_broker
+from ottla.controller.replica_requests import apply_update_metadata
 from ottla.controller.session import BrokerSession
 from ottla.controller.settings import ControllerSettings
 from ottla.controller.store import ClusterStore
@@ -88,7 +89,7 @@ class RecordingBroker:
 
     async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         self.requests.append(request)
-        return self.metadata.update(request)
+        return apply_update_metadata(request, self.metadata)
 
     def told(self, kind: type[T]) -> list[T]:
         """The requests of one kind, in order."""

@@ -171,7 +171,7 @@ async def test_a_move_from_its_begin_to_its_end(autojump_clock: trio.testing.Moc
         assert deleted_on(cluster, 2) == deleted_on(cluster, 4) == []
         assert last_told(cluster, 4).replicas == last_told(cluster, 2).replicas == [4, 2]
         assert last_told(cluster, 1).leader_epoch == last_told(cluster, 3).leader_epoch == 1
-        await until(lambda: cluster.brokers[3].metadata.partition("t", 0).replicas == [4, 2])
+        await until(lambda: cluster.brokers[3].metadata.partition("t", 0).replicas == (4, 2))
         assert cluster.controller.reassignments() == []
 
 

@@ -220,7 +220,7 @@ async def test_states_that_an_older_leader_wrote_are_told_to_all() -> None:
             ]
         )
         for broker in cluster.brokers.values():
-            await until(lambda broker=broker: broker.metadata.partition("t", 0).isr == [2])  # type: ignore[misc]
+            await until(lambda broker=broker: broker.metadata.partition("t", 0).isr == (2,))  # type: ignore[misc]
             assert isinstance(broker.requests[-1], UpdateMetadataRequest)
         with trio.fail_after(10):
             while await cluster.session.children(znodes.ISR_CHANGES):
