@@ -54,10 +54,21 @@ class Limited:
     def connect(self, listener: str, source: str) -> Client:
         return Client(self.ports[listener], source)
 
+    def start(self) -> None:
+        """Start it, and wait for all of its listeners: Kafka binds one after the other, and is ready with the first."""
+        self.process.start()
+        for port in self.ports.values():
+            eventually(lambda port=port: _listens(port), PATIENCE_S)  # type: ignore[misc]
+
     def close(self) -> None:
         self.process.close()
         for held in self._held.values():
             held.close()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 class Client:
@@ -89,7 +100,7 @@ class Client:
 def limited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Limited]:
     broker = Limited(request.param, tmp_path_factory.mktemp("limited"))
     try:
-        broker.process.start()
+        broker.start()
         yield broker
     finally:
         broker.close()
