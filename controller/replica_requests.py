@@ -48,7 +48,7 @@ def apply_leader_and_isr(
     request: LeaderAndIsrRequest, replicas: ReplicaManager, metadata: MetadataCache
 ) -> LeaderAndIsrResponse:
     """Make partitions lead or follow; one error code per partition."""
-    if not metadata.heed(request.controller_epoch):
+    if not metadata.accept_controller_epoch(request.controller_epoch):
         return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
     topics = []
     for topic in request.topic_states:
@@ -101,7 +101,7 @@ def apply_stop_replica(
     request: StopReplicaRequest, replicas: ReplicaManager, metadata: MetadataCache
 ) -> StopReplicaResponse:
     """Stop replicas, and delete their logs where the request says so; one error code per partition."""
-    if not metadata.heed(request.controller_epoch):
+    if not metadata.accept_controller_epoch(request.controller_epoch):
         return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
     errors = []
     for topic in request.topic_states:
@@ -123,7 +123,7 @@ def _epoch_of_stop(state: StopReplicaPartitionState) -> int | None:
 
 def apply_update_metadata(request: UpdateMetadataRequest, metadata: MetadataCache) -> UpdateMetadataResponse:
     """Take over what a controller says of the cluster."""
-    if not metadata.heed(request.controller_epoch):
+    if not metadata.accept_controller_epoch(request.controller_epoch):
         return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
     topics = [
         TopicDelta(topic.topic_name, topic.topic_id, _partitions(topic.partition_states))

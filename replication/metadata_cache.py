@@ -119,7 +119,7 @@ class MetadataCache:
             with trio.move_on_at(doubted_until):
                 await self._changed.wait()
 
-    def heed(self, controller_epoch: int) -> bool:
+    def accept_controller_epoch(self, controller_epoch: int) -> bool:
         """Note a controller's epoch; False when it is older than that of another controller that this broker has heard of."""
         if controller_epoch < self._controller_epoch:
             return False

@@ -192,11 +192,11 @@ class ReplicaManager:
         if partition.is_leader:
             logger.debug("%s-%d: leader with epoch %d", topic, number, partition.leader_epoch)
             self.fetchers.unfollow(partition)
-            self._tell(topic, number, partition.leader_epoch)
+            self._notify_leadership(topic, number, partition.leader_epoch)
         else:
             logger.debug("%s-%d: follower of broker %d, %s", topic, number, partition.leader_id, registration)
             if was_leader:
-                self._tell(topic, number, None)
+                self._notify_leadership(topic, number, None)
             if self.is_leaving and self.broker_id not in registration.isr:
                 self.fetchers.unfollow(partition)
             else:
@@ -228,9 +228,9 @@ class ReplicaManager:
         if partition is not None and leader_epoch is not None and leader_epoch < partition.leader_epoch:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, f"leader epoch {leader_epoch} is past")
         if partition is not None:
-            self._silence(partition)
+            self._stop_serving(partition)
         if deletes:
-            self._forget(topic, number)
+            self._remove(topic, number)
             self._logs.delete(topic, number)
 
     def _delete_removed(self, delta: ClusterDelta) -> None:
@@ -255,14 +255,14 @@ class ReplicaManager:
                     except KafkaError as error:
                         self.log_refusal(topic.name, number, error)
 
-    def _silence(self, partition: Partition) -> None:
+    def _stop_serving(self, partition: Partition) -> None:
         was_leader = partition.is_leader
         partition.stop()
         self.fetchers.unfollow(partition)
         if was_leader:
-            self._tell(partition.topic, partition.log.partition, None)
+            self._notify_leadership(partition.topic, partition.log.partition, None)
 
-    def _forget(self, topic: str, number: int) -> None:
+    def _remove(self, topic: str, number: int) -> None:
         by_number = self._partitions.get(topic, {})
         if (partition := by_number.pop(number, None)) is not None:
             logger.debug("%s-%d: not on this broker any more", topic, number)
@@ -274,8 +274,8 @@ class ReplicaManager:
         lost = [partition for partition in self.partitions() if partition.log.folder is folder]
         self._offline.update((partition.topic, partition.log.partition) for partition in lost)
         for partition in lost:
-            self._forget(partition.topic, partition.log.partition)
-            self._silence(partition)
+            self._remove(partition.topic, partition.log.partition)
+            self._stop_serving(partition)
 
     def update_topic_settings(self, topic: str) -> None:
         """The topic's overrides have changed: its logs use the new ones from now on."""
@@ -296,6 +296,6 @@ class ReplicaManager:
         for partition in self.partitions():
             partition.release_waiters()
 
-    def _tell(self, topic: str, number: int, leader_epoch: int | None) -> None:
+    def _notify_leadership(self, topic: str, number: int, leader_epoch: int | None) -> None:
         for listener in self.leadership_listeners:
             listener(topic, number, leader_epoch)
