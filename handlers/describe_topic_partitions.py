@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.settings import ControllerSettings
-from ..controller.topic_names import INTERNAL_TOPICS, why_invalid
+from ..metadata.rules.topic_names import INTERNAL_TOPICS, why_invalid
 from ..replication.metadata_cache import CachedTopic
 from ..security.acl import Operation
 from ..wire.messages.describe_topic_partitions import (

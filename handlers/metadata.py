@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.settings import ControllerSettings
-from ..controller.topic_names import INTERNAL_TOPICS, why_invalid
+from ..metadata.rules.topic_names import INTERNAL_TOPICS, why_invalid
 from ..metadata.types import PartitionRegistration
 from ..replication.metadata_cache import CachedTopic, MetadataCache, Node
 from ..security.acl import Operation
