@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..controller.replica_requests import apply_stop_replica, apply_update_metadata
 from ..handlers.leader_and_isr import apply
 from ..handlers.services import Services
 from ..wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
@@ -20,10 +19,10 @@ class LocalChannel:
         return await apply(self._broker, request)
 
     async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        return apply_stop_replica(request, self._broker.replicas, self._broker.metadata)
+        return self._broker.replicas.stop_replica(request)
 
     async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
-        return apply_update_metadata(request, self._broker.metadata)
+        return self._broker.metadata.update(request)
 
     def close(self) -> None:
         """There is nothing to close."""

@@ -17,7 +17,6 @@ from ottla.base.seams import InlineWorkers
 from ottla.broker.controlled_shutdown import hand_over
 from ottla.broker.settings import BrokerSettings
 from ottla.controller import znodes
-from ottla.controller.replica_requests import apply_update_metadata
 from ottla.controller.store import WatchEvent
 from ottla.replication.broker_client import NoAnswerError
 from ottla.replication.controller_channel import ControllerChannel
@@ -190,7 +189,7 @@ async def test_the_controller_is_asked_three_times_with_5_s_between(
     state = UpdateMetadataPartitionState(leader=1, replicas=replicas)
     topic = UpdateMetadataTopicState(topic_name="topic", partition_states=[state])
     alive = [UpdateMetadataBroker(id=1), UpdateMetadataBroker(id=2)]
-    apply_update_metadata(UpdateMetadataRequest(controller_id=1, live_brokers=alive, topic_states=[topic]), metadata)
+    metadata.update(UpdateMetadataRequest(controller_id=1, live_brokers=alive, topic_states=[topic]))
     controller = Reluctant(reluctant)
     channel = ControllerChannel(1, metadata, Peers(MemoryNetwork(), 1, "PLAINTEXT", metadata), controller, "test")
     began = trio.current_time()
@@ -282,7 +281,7 @@ async def test_a_stop_is_not_held_up_by_a_controller_that_does_not_answer(
     await network.listen("silent", 9092, 1)
     endpoint = UpdateMetadataEndpoint(host="silent", port=9092, listener="PLAINTEXT")
     alive = [UpdateMetadataBroker(id=1), UpdateMetadataBroker(id=2, endpoints=[endpoint])]
-    apply_update_metadata(UpdateMetadataRequest(controller_id=2, live_brokers=alive), metadata)
+    metadata.update(UpdateMetadataRequest(controller_id=2, live_brokers=alive))
     channel = ControllerChannel(1, metadata, Peers(network, 1, "PLAINTEXT", metadata), Reluctant(0), "test")
     began = trio.current_time()
     await hand_over(channel, metadata, 1, 7, BrokerSettings())
@@ -293,9 +292,8 @@ async def test_a_stop_is_held_up_for_10_s_by_a_controller_that_waits_for_its_sto
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     metadata = MetadataCache("cluster")
-    apply_update_metadata(
-        UpdateMetadataRequest(controller_id=1, live_brokers=[UpdateMetadataBroker(id=1), UpdateMetadataBroker(id=2)]),
-        metadata,
+    metadata.update(
+        UpdateMetadataRequest(controller_id=1, live_brokers=[UpdateMetadataBroker(id=1), UpdateMetadataBroker(id=2)])
     )
     channel = ControllerChannel(1, metadata, Peers(MemoryNetwork(), 1, "PLAINTEXT", metadata), Waiting(0), "test")
     began = trio.current_time()

@@ -13,7 +13,6 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
-from ottla.controller.replica_requests import apply_update_metadata
 from ottla.replication.fetch_session import FetchedPartition, FetchSessionCache
 from ottla.replication.fetching import FollowerId, Reads
 from ottla.replication.isr import Committed, PendingExpand
@@ -153,9 +152,7 @@ async def test_the_id_of_another_topic_of_that_name() -> None:
         lead(world)
         state = UpdateMetadataPartitionState(partition_index=0, leader=ME)
         topic = UpdateMetadataTopicState(topic_name="t", topic_id=b"j" * 16, partition_states=[state])
-        apply_update_metadata(
-            UpdateMetadataRequest(controller_epoch=1, live_brokers=[], topic_states=[topic]), world.metadata
-        )
+        world.metadata.update(UpdateMetadataRequest(controller_epoch=1, live_brokers=[], topic_states=[topic]))
         reading = reads(world, by_id=True)
         wanted = asked(0)
         wanted.topic_id = b"j" * 16
