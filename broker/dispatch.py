@@ -22,7 +22,7 @@ from ..wire.codec import decode, encode
 from ..wire.error_codes import error_finder
 from ..wire.headers import response_header_encoder, rest_of_header, start_of_request
 from ..wire.schema import replace
-from .large_requests import LARGE_FRAME, decode_large, handle_in_parts, is_large, refuse_without_rights
+from .large_requests import LARGE_FRAME, decode_large, handle_in_parts, refuse_without_rights
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
     call.client_id, body_offset = rest_of_header(frame, route.header_version, length)
     call.cost = _begin_cost(call) if call.broker.client_quotas.is_on else None
     parts: list[Part] | None
-    large = len(frame) > LARGE_FRAME and is_large(route.api_key, len(frame))
+    large = len(frame) > LARGE_FRAME and route.api_key != ApiKey.PRODUCE
     if large:
         refuse_without_rights(call, frame, len(frame))
         with frame[body_offset:] as body:

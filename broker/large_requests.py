@@ -14,12 +14,14 @@ Invariants:
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import trio
 
 from ..base.errors import KafkaError, ProtocolError
+from ..base.worker_errors import run_expecting
 from ..handlers.call import Call, CloseConnection
 from ..handlers.rights import Right
 from ..handlers.table import Handler
@@ -73,16 +75,11 @@ _INDEPENDENT: Mapping[ApiKey, Callable[[int], Entries]] = {
 }
 
 
-def is_large(api_key: int, size: int) -> bool:
-    """Whether a frame of ``size`` bytes is to be handled as a large one."""
-    return size > LARGE_FRAME and api_key != ApiKey.PRODUCE
-
-
 def refuse_without_rights(call: Call, start: memoryview, size: int) -> None:
-    """Look at the first bytes of a frame of ``size`` bytes. Raises CloseConnection where the client has no right to its API."""
+    """Look at the start of a large frame of ``size`` bytes. Raises CloseConnection for a client without any right to its API."""
     api_key, _ = key_and_version(int.from_bytes(start[:4]))
     handler = call.broker.served.by_key.get(api_key)
-    if handler is None or call.broker.authorizer is None or not is_large(api_key, size):
+    if handler is None or call.broker.authorizer is None or api_key == ApiKey.PRODUCE:
         return
     if handler.cluster_right is not None:
         wanted: Sequence[Right] = (Right(ResourceType.CLUSTER, handler.cluster_right),)
@@ -104,19 +101,13 @@ def _has(call: Call, right: Right) -> bool:
 
 async def decode_large(call: Call, handler: Handler, version: int, body: memoryview) -> Any:
     """The request in ``body``, decoded by a worker. Raises ProtocolError."""
+    assert handler.request_class is not None
     most = None
     if handler.cluster_right is None:
         most = call.broker.config.settings(BrokerSettings).request_max_entries
+    read = functools.partial(decode, handler.request_class, version, body, ignore_rest=True, most_elements=most)
     async with call.broker.large_decoding:
-        request = await call.broker.workers.run(_decode, handler.request_class, version, body, most)
-    if isinstance(request, ProtocolError):
-        try:
-            raise request
-        finally:
-            del (
-                request
-            )  # else its traceback and this frame would keep each other, and the body, until a garbage collection
-    return request
+        return await run_expecting(call.broker.workers, ProtocolError, read)
 
 
 async def handle_in_parts(call: Call, handler: Handler, version: int, request: Any) -> Any:
@@ -141,15 +132,6 @@ async def handle_in_parts(call: Call, handler: Handler, version: int, request: A
             entries.join(response, answered)
         await trio.lowlevel.checkpoint()
     return response
-
-
-def _decode(request_class: Any, version: int, body: memoryview, most: int | None) -> Any:
-    """Returns an error, without the frames in its traceback, which would keep the request until the next garbage collection."""
-    try:
-        return decode(request_class, version, body, ignore_rest=True, most_elements=most)
-    except ProtocolError as error:
-        error.__cause__ = error.__context__ = None
-        return error.with_traceback(None)
 
 
 def _parts(value: _S, path: Sequence[str]) -> Iterator[_S]:

@@ -12,6 +12,7 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Workers
+from ..base.worker_errors import run_expecting
 from ..wire.compression import NONE
 from ..wire.records import RecordBatch
 from .settings import LogSettings
@@ -50,21 +51,4 @@ class BatchPreparation:
     async def _prepare(
         self, batch: RecordBatch, settings: LogSettings, topic: str, now_ms: int, limit: int
     ) -> RecordBatch:
-        result = await self._workers.run(_attempt, batch, settings, topic, now_ms, limit)
-        if isinstance(result, KafkaError):
-            try:
-                raise result
-            finally:
-                del result  # else its traceback and this frame would keep each other, and the batch
-        return result
-
-
-def _attempt(
-    batch: RecordBatch, settings: LogSettings, topic: str, now_ms: int, limit: int
-) -> RecordBatch | KafkaError:
-    """Returns the error without its traceback, whose frames would keep megabytes of records until a garbage collection."""
-    try:
-        return prepare_batch(batch, settings, topic, now_ms, limit)
-    except KafkaError as error:
-        error.__cause__ = error.__context__ = None
-        return error.with_traceback(None)
+        return await run_expecting(self._workers, KafkaError, prepare_batch, batch, settings, topic, now_ms, limit)

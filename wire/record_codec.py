@@ -139,9 +139,8 @@ def _whole_records(
 
     Returns how many are left, where the next one begins, and its size in bytes, 0 where ``data`` does not have that.
     """
-    start = position = record_end = 0
+    start = position = record_end = found = 0
     end = len(data)
-    found = 0
     try:
         for found in range(count):
             start = position
@@ -191,16 +190,11 @@ def _whole_records(
                 raw, position = _read_varint(data, position, _MAX_UINT32)
             value = None if raw & 1 else data[position : (position := position + (raw >> 1))]
             headers: Headers = []
-            if data[position] == 0:
-                position += 1
-            else:
-                position = _read_headers(data, position, headers)
+            position = _read_headers(data, position, headers) if data[position] else position + 1
             if position != record_end:
                 raise _invalid("the fields of one do not fill its length")
-            if append_time is not None:
-                timestamp = append_time
-            elif not -_SIGN_BIT <= timestamp < _SIGN_BIT:
-                timestamp = _wrap(timestamp)
+            if append_time is not None or not -_SIGN_BIT <= timestamp < _SIGN_BIT:
+                timestamp = _wrap(timestamp) if append_time is None else append_time
             yield Record(offset, timestamp, key, value, headers, attributes)
     except IndexError:
         if start < record_end:  # the record is there as a whole, so it is its fields that end behind it

@@ -23,7 +23,7 @@ def test_what_may_be_meant() -> None:
     ("origin", "what"),
     [
         ({"url": "file:///my%20work/ottla", "dir_info": {"editable": True}}, "-e '/my work/ottla[console]'"),
-        ({"url": "file:///work/ottla", "dir_info": {}}, "'/work/ottla[console]'"),
+        ({"url": "file:///opt/ottla", "dir_info": {}}, "'/opt/ottla[console]'"),
         (
             {"url": "file:///ottla-0.1.0-py3-none-any.whl", "archive_info": {}},
             "'/ottla-0.1.0-py3-none-any.whl[console]'",
