@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..log.disk import Disk, OsDisk
 from ..log.set_aside import NothingToSetAsideError, SetAside, put_back, set_aside
+from .stopped_folder import why_unusable
 
 
 def run(data_dir: Path, partition: str, offset: int, undo: bool) -> int:
@@ -20,14 +21,8 @@ def run(data_dir: Path, partition: str, offset: int, undo: bool) -> int:
     except NothingToSetAsideError as error:
         print(f"ottla: {error}", file=sys.stderr)
         return 1
-    except BlockingIOError:
-        print(
-            f"ottla: the data folder {data_dir} is in use by a broker; only a stopped one can be changed",
-            file=sys.stderr,
-        )
-        return 2
     except OSError as error:
-        print(f"ottla: {error.filename or data_dir}: {error.strerror or error}", file=sys.stderr)
+        print(f"ottla: {why_unusable(data_dir, error, 'changed')}", file=sys.stderr)
         return 2
     print(_undone(done) if undo else _done(done, data_dir, partition))
     return 0

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..log.read_only_disk import ReadOnlyDisk
 from ..log.verify.folder import NotADataFolderError, verify_folder
+from .stopped_folder import why_unusable
 
 
 def run(data_dir: Path, as_json: bool) -> int:
@@ -19,17 +20,11 @@ def run(data_dir: Path, as_json: bool) -> int:
             found.append(finding)
             if not as_json:
                 print(finding, flush=True)
-    except BlockingIOError:
-        print(
-            f"ottla: the data folder {data_dir} is in use by a broker; only a stopped one can be checked",
-            file=sys.stderr,
-        )
-        return 2
     except NotADataFolderError as error:
         print(f"ottla: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"ottla: {error.filename or data_dir}: {error.strerror or error}", file=sys.stderr)
+        print(f"ottla: {why_unusable(data_dir, error, 'checked')}", file=sys.stderr)
         return 2
     if as_json:
         print(json.dumps([dataclasses.asdict(finding) for finding in found], indent=2))
