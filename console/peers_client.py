@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..base.errors import ErrorCode, KafkaError
 from ..broker.assembly import Assembly
 from ..broker.view.view import ViewedBroker
 from ..replication.broker_client import BrokerClient, NoAnswerError, PeerUnavailableError
 from ..wire.schema import Message
-from .elsewhere.cluster_client import ASKING, Address
+from .elsewhere.cluster_client import ASKING, Address, AskedBrokers
 
 _SECONDS = 10.0
 
 
-class PeersClient:
+class PeersClient(AskedBrokers):
     """``elsewhere.cluster_client.Brokers``: all that are alive, without the one in this process."""
 
     def __init__(self, broker: ViewedBroker) -> None:
@@ -39,22 +38,6 @@ class PeersClient:
             except NoAnswerError as error:
                 failure = error
         raise failure
-
-    async def ask(self, broker_id: int, request: Message, highest: int | None = None, purpose: str = ASKING) -> Any:
-        """One broker's answer. Raises OSError, KafkaError (UNSUPPORTED_VERSION)."""
-        return await self._ask(self._of(broker_id, purpose), request, highest)
-
-    async def version(self, broker_id: int, request: type[Message], highest: int | None = None) -> int:
-        """The version that ``ask`` would take. Raises as ``ask``."""
-        return await self._of(broker_id, ASKING).negotiate(request, highest)
-
-    async def _ask(self, client: BrokerClient, request: Message, highest: int | None, lowest: int = 0) -> Any:
-        version = await client.negotiate(type(request), highest)
-        if version < lowest:
-            raise KafkaError(
-                ErrorCode.UNSUPPORTED_VERSION, f"{client.peer} is older than version {lowest} of this request"
-            )
-        return await client.send(request, version)
 
     def _of(self, broker_id: int, purpose: str) -> BrokerClient:
         return self._assembly().peers.client(broker_id, f"console-{purpose}", timeout=_SECONDS)

@@ -6,6 +6,7 @@ be reached raises OSError; error codes in answers are the caller's to read.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -40,7 +41,31 @@ class Brokers(Protocol):
     async def version(self, broker_id: int, request: type[Message], highest: int | None = None) -> int: ...
 
 
-class ClusterClient:
+class AskedBrokers(ABC):
+    """Requests to one broker, by the client that ``_of`` has for it."""
+
+    async def ask(self, broker_id: int, request: Message, highest: int | None = None, purpose: str = ASKING) -> Any:
+        """One broker's answer. Raises OSError; KafkaError (UNSUPPORTED_VERSION) where it does not know such a request."""
+        return await self._ask(self._of(broker_id, purpose), request, highest)
+
+    async def version(self, broker_id: int, request: type[Message], highest: int | None = None) -> int:
+        """The version that ``ask`` would take. Raises as ``ask``."""
+        return await self._of(broker_id, ASKING).negotiate(request, highest)
+
+    async def _ask(self, client: BrokerClient, request: Message, highest: int | None, lowest: int = 0) -> Any:
+        version = await client.negotiate(type(request), highest)
+        if version < lowest:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION, f"{client.peer} is older than version {lowest} of this request"
+            )
+        return await client.send(request, version)
+
+    @abstractmethod
+    def _of(self, broker_id: int, purpose: str) -> BrokerClient:
+        """The client of a broker for a purpose. Raises OSError where the broker is not known to be alive."""
+
+
+class ClusterClient(AskedBrokers):
     """``nodes`` are the brokers by their ids, as the last Metadata answer had them (``follow``); empty before it."""
 
     def __init__(
@@ -82,22 +107,6 @@ class ClusterClient:
                 self._answered = address
                 return answer
         raise failure
-
-    async def ask(self, broker_id: int, request: Message, highest: int | None = None, purpose: str = ASKING) -> Any:
-        """One broker's answer. Raises OSError; KafkaError (UNSUPPORTED_VERSION) where it does not know such a request."""
-        return await self._ask(self._of(broker_id, purpose), request, highest)
-
-    async def version(self, broker_id: int, request: type[Message], highest: int | None = None) -> int:
-        """The version that ``ask`` would take. Raises as ``ask``."""
-        return await self._of(broker_id, ASKING).negotiate(request, highest)
-
-    async def _ask(self, client: BrokerClient, request: Message, highest: int | None, lowest: int = 0) -> Any:
-        version = await client.negotiate(type(request), highest)
-        if version < lowest:
-            raise KafkaError(
-                ErrorCode.UNSUPPORTED_VERSION, f"{client.peer} is older than version {lowest} of this request"
-            )
-        return await client.send(request, version)
 
     def _of(self, broker_id: int, purpose: str) -> BrokerClient:
         address = self.nodes.get(broker_id)
