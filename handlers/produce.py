@@ -204,8 +204,8 @@ async def _append_large(
     large: LargeBatchError,
 ) -> PartitionProduceResponse:
     """``_append`` of a batch that a worker has to look into."""
+    partition = call.broker.replicas.partition(name, data.index)  # before a wait, in which the topic may be deleted
     await call.flush()
-    partition = call.broker.replicas.partition(name, data.index)
     try:
         prepared = await partition.log.prepare(large, now_ms)
     except KafkaError as error:

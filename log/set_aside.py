@@ -256,9 +256,8 @@ class _Damage:
         if header is not None and self._is_sound(header, next_base):
             self.end, self.first, self.last = self.position + header.size, header.base_offset, header.last_offset
             if self.end == self._size and next_base != _NO_END:
-                self.last = (
-                    next_base - 1
-                )  # the header may say less, and a start takes a gap between segments for a loss
+                # The header may say less, and a start takes a gap between segments for a loss.
+                self.last = next_base - 1
             self._leader_epoch = header.partition_leader_epoch
         else:
             self._find_end(next_base)
