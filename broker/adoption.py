@@ -20,9 +20,9 @@ from ..controller import znodes
 from ..controller.producer_id_blocks import BLOCK_SIZE
 from ..controller.registration import random_uuid
 from ..controller.store import ClusterStore, Create, Operation
-from ..controller.znodes import LeaderState, ReplicaAssignment, TopicAssignment
 from ..log.partition_log import PartitionLog
 from ..log.validation import MAX_DECOMPRESSED_BYTES
+from ..metadata.types import LeaderState, ReplicaAssignment, TopicAssignment
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from ..wire.coordinator_records import decode_transaction_key, decode_transaction_value
 from ..wire.messages.transaction_state import TransactionLogValue

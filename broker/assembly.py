@@ -19,12 +19,12 @@ from ..controller.controller_node import withdraw
 from ..controller.membership import Membership
 from ..controller.registration import report_failed_folder
 from ..controller.store import SessionExpiredError, StoreError
-from ..controller.znodes import BrokerEndpoint, BrokerRegistration
 from ..handlers.services import Services
 from ..log.disk import Disk
 from ..log.log_folder import LogFolder
 from ..log.log_manager import LogManager
 from ..log.settings import LogSettings
+from ..metadata.types import BrokerEndpoint, BrokerRegistration
 from ..replication.peers import Peers
 from ..replication.settings import QuotaSettings
 from .cluster_home import ClusterHome

@@ -14,8 +14,8 @@ import trio
 from ..base.config import Config
 from ..base.settings import SettingError
 from ..controller.config_store import IPS, ConfigStore
-from ..controller.znodes import DEFAULT_ENTITY, desanitized
 from ..handlers.connection_context import ConnectionContext
+from ..metadata.entities import DEFAULT, EntityName
 from ..security.connection_rates import CONNECTION_CREATION_RATE, UNLIMITED, ConnectionRates
 from ..security.quota_settings import ClientQuotaSettings, ConnectionRateSettings
 from .connection_limits import ConnectionLimits, addresses_of
@@ -43,17 +43,17 @@ class ConnectionPace:
         self._rates.limit = self._config.settings(ConnectionRateSettings).max_connection_creation_rate
         self._rates.listener_limits.clear()
 
-    def _quota_changed(self, name: str, values: Mapping[str, str]) -> None:
+    def _quota_changed(self, name: EntityName, values: Mapping[str, str]) -> None:
         limit = None
         if (text := values.get(CONNECTION_CREATION_RATE)) is not None:
             try:
                 limit = int(text)
             except ValueError:
                 logger.warning("%s=%r of ip %s is ignored: it is no number", CONNECTION_CREATION_RATE, text, name)
-        if name == DEFAULT_ENTITY:
+        if name is DEFAULT:
             self._rates.set_address_limit(None, limit)
-        else:
-            self._changed[desanitized(name)] = limit
+        elif isinstance(name, str):
+            self._changed[name] = limit
 
     async def wait(self, listener: str) -> None:
         """Return once a new connection of a listener may be accepted."""

@@ -91,5 +91,5 @@ def _could_be_taken_over(partitions: Sequence[RemainingPartition], metadata: Met
         for state in states
         if state is not None
         for replica in state.replicas
-        if replica != state.leader and replica not in state.offline_replicas
+        if replica != state.leader and replica not in state.offline
     )

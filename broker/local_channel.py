@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..controller.replica_requests import apply_stop_replica, apply_update_metadata
 from ..handlers.leader_and_isr import apply
 from ..handlers.services import Services
 from ..wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
@@ -19,10 +20,10 @@ class LocalChannel:
         return await apply(self._broker, request)
 
     async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        return self._broker.replicas.stop_replica(request)
+        return apply_stop_replica(request, self._broker.replicas, self._broker.metadata)
 
     async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
-        return self._broker.metadata.update(request)
+        return apply_update_metadata(request, self._broker.metadata)
 
     def close(self) -> None:
         """There is nothing to close."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..controller.config_store import CLIENTS, USERS, ConfigStore
+from ..metadata.entities import EntityName, UserClient
 from ..security.client_quotas import ClientQuotas
 from ..security.quota_precedence import QuotaEntity
 
@@ -12,11 +13,11 @@ from ..security.quota_precedence import QuotaEntity
 def follow_quotas(configs: ConfigStore, quotas: ClientQuotas) -> None:
     """Have ``quotas`` follow what is set on users and client ids."""
 
-    def user_changed(name: str, values: Mapping[str, str]) -> None:
-        user, _, of_client = name.partition(f"/{CLIENTS}/")
-        quotas.update(QuotaEntity(user, of_client), values)
+    def user_changed(name: EntityName, values: Mapping[str, str]) -> None:
+        quotas.update(QuotaEntity(*name) if isinstance(name, UserClient) else QuotaEntity(name), values)
 
-    def client_changed(name: str, values: Mapping[str, str]) -> None:
+    def client_changed(name: EntityName, values: Mapping[str, str]) -> None:
+        assert not isinstance(name, UserClient), "such a pair is of the kind users"
         quotas.update(QuotaEntity(client_id=name), values)
 
     for kind, listeners, changed in (

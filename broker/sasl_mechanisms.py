@@ -12,7 +12,6 @@ from collections.abc import Callable
 from ..base.seams import Workers
 from ..base.settings import SettingError
 from ..controller.config_store import USERS
-from ..controller.znodes import sanitized
 from ..handlers.services import Services
 from ..security.jaas import PLAIN_MODULE, SCRAM_MODULE
 from ..security.oauthbearer import OAUTHBEARER
@@ -74,7 +73,7 @@ class ScramUsers:
         return None if tokens is None else tokens.scram_user(self._mechanism, token_id)
 
     def _find(self, services: Services, name: str) -> ScramUser | None:
-        stored = services.configs.overrides(USERS, sanitized(name)).get(self._mechanism.sasl_name)
+        stored = services.configs.overrides(USERS, name).get(self._mechanism.sasl_name)
         if stored is None:
             return None
         try:

@@ -17,7 +17,6 @@ from ..broker.sasl_mechanisms import enabled_mechanisms
 from ..broker.sasl_settings import SaslSettings
 from ..broker.settings import BrokerSettings
 from ..controller.config_store import USERS
-from ..controller.znodes import sanitized
 from ..handlers.services import Services
 from ..security.plain import PLAIN, PlainClient
 from ..security.sasl import Authenticated, AuthenticationError, SaslClient, SaslServer
@@ -79,7 +78,7 @@ class Passwords:
 
     def known_of(self, services: Services, user: str) -> tuple[str | None, ...]:
         """What the broker has of a user's passwords: another answer later means that a session is to end."""
-        stored = services.configs.overrides(USERS, sanitized(user))
+        stored = services.configs.overrides(USERS, user)
         return tuple(
             listener.value("sasl.jaas.config", name) if name == PLAIN else stored.get(name)
             for listener, name in self._listeners()

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from ..base.errors import ErrorCode
 from ..base.partitions import NO_BROKER_EPOCH, TopicPartition
+from ..metadata.types import LeaderState
 from ..wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -28,7 +29,6 @@ from ..wire.messages.alter_partition import (
 )
 from .context import ControllerContext, PartitionState
 from .leaders import Leaders
-from .znodes import LeaderState
 
 _FIRST_VERSION_BY_ID = 2
 _FIRST_VERSION_WITH_EPOCHS = 3

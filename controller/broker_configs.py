@@ -24,8 +24,9 @@ from ..base.kafka_property_names import KAFKA_PROPERTY_NAMES
 from ..base.listener_names import listener_of, without_prefix
 from ..base.settings import Setting, SettingError
 from ..log.settings import LogCleanerSettings, LogManagerSettings
+from ..metadata.entities import DEFAULT, EntityName
 from .broker_passwords import BrokerPasswords
-from .config_store import BROKERS, DEFAULT_BROKER, ConfigStore
+from .config_store import BROKERS, ConfigStore
 from .unused_configs import UNUSED, UNUSED_FOR_ONE_BROKER
 
 logger = logging.getLogger(__name__)
@@ -164,12 +165,12 @@ class BrokerConfigs:
         self._take_over()
         self._store.on_broker_config.append(self._changed)
 
-    def _changed(self, name: str, overrides: Mapping[str, str]) -> None:
-        if name in (self._name, DEFAULT_BROKER):
+    def _changed(self, name: EntityName, overrides: Mapping[str, str]) -> None:
+        if name in (self._name, DEFAULT):
             self._take_over()
 
     def _take_over(self) -> None:
-        default = self._usable(self._store.overrides(BROKERS, DEFAULT_BROKER), per_broker=False)
+        default = self._usable(self._store.overrides(BROKERS, DEFAULT), per_broker=False)
         broker = self._usable(self._store.overrides(BROKERS, self._name), per_broker=True)
         self._config.change_dynamic(default, broker)
 

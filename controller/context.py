@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..base.errors import ErrorCode
 from ..base.partitions import TopicPartition
-from .znodes import BrokerRegistration, LeaderState, ReplicaAssignment, TopicAssignment
+from ..metadata.types import BrokerRegistration, LeaderState, ReplicaAssignment, TopicAssignment
 
 
 class LiveBroker(NamedTuple):

@@ -14,6 +14,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
 from ..base.seams import Clock
 from ..log.settings import LogSettings
+from ..metadata.types import ReplicaAssignment
 from ..wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from ..wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from ..wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
@@ -26,7 +27,6 @@ from .settings import ControllerSettings
 from .store import ClusterStore
 from .term import Term
 from .topics import Charge, CreatedTopic, NewTopic
-from .znodes import ReplicaAssignment
 
 
 class Controller(Candidate):

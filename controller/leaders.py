@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from ..base.partitions import NO_LEADER, TopicPartition
 from ..base.settings import SettingError
 from ..log.settings import LogSettings
+from ..metadata.types import LeaderState
 from ..wire.messages.stop_replica import StopReplicaRequest
 from .config_store import TOPICS, ConfigStore
 from .context import ControllerContext, PartitionState
@@ -21,7 +22,6 @@ from .partition_states import write_states
 from .sender import Senders
 from .state_messages import leader_and_isr_requests, stop_replica_requests, update_metadata_requests
 from .store import ClusterStore
-from .znodes import LeaderState
 
 logger = logging.getLogger(__name__)
 

@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ..base.partitions import NO_LEADER
+from ..metadata.rules.election import elect_first, elect_offline, isr_without
+from ..metadata.types import LeaderState
 from .context import PartitionState
-from .election import elect_first, elect_offline, isr_without
-from .znodes import LeaderState
 
 
 def elected_state(

@@ -16,12 +16,12 @@ import trio
 
 from ..base.errors import KafkaError
 from ..base.seams import Clock
+from ..metadata.types import BrokerRegistration
 from .config_store import ConfigStore
 from .controller import Controller
 from .registration import register_broker, register_when_free, update_broker
 from .session import BrokerSession, SessionState
 from .store import SessionExpiredError, StoreError, StoreFailedError
-from .znodes import BrokerRegistration
 
 logger = logging.getLogger(__name__)
 

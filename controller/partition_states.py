@@ -13,6 +13,7 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
+from ..metadata.types import LeaderState
 from . import znodes
 from .context import ControllerContext, PartitionState
 from .loading import load_states
@@ -33,7 +34,6 @@ from .store import (
     StoreError,
     size_of,
 )
-from .znodes import LeaderState
 
 MAX_OPERATIONS = 2000
 """Operations in one transaction."""

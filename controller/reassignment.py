@@ -25,14 +25,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import NO_LEADER, TopicPartition
+from ..metadata.rules.election import isr_without
+from ..metadata.types import LeaderState, ReplicaAssignment, TopicAssignment
 from . import znodes
 from .context import ControllerContext, PartitionState
-from .election import isr_without
 from .leaders import Leaders
 from .loading import load_assignments
 from .partition_states import fenced_multi
 from .store import BadVersionError, ClusterStore, ConnectionLossError, NoNodeError, Set, Stat
-from .znodes import LeaderState, ReplicaAssignment, TopicAssignment
 
 logger = logging.getLogger(__name__)
 

@@ -11,12 +11,12 @@ import trio
 from ..base.addresses import join_host_port
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock
+from ..metadata.types import BrokerRegistration
 from ..wire.schema import ZERO_UUID, uuid_to_text
 from . import znodes
 from .loading import load_brokers
 from .session import StoreSession
 from .store import ClusterStore, ConnectionLossError, Create, NodeExistsError, Set, Stat, StoreError, ensure_paths
-from .znodes import BrokerRegistration
 
 logger = logging.getLogger(__name__)
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..base.network import Network
+from ..metadata.types import BrokerRegistration
 from ..replication.broker_client import BrokerClient, PeerUnavailableError, Secure
 from ..replication.inter_broker_protocol import InterBrokerProtocol
 from ..wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from ..wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from ..wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from ..wire.schema import Message, replace
-from .znodes import BrokerRegistration
 
 _RECOVERY_STATE_FROM = 6
 """The version of LeaderAndIsr that tells of leaders which were not in sync (KIP-704)."""

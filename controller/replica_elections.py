@@ -14,11 +14,11 @@ from enum import IntEnum
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import NO_LEADER, TopicPartition
 from ..base.wording import counted
+from ..metadata.rules.election import elect_preferred
+from ..metadata.types import LeaderState
 from .context import ControllerContext, PartitionState
-from .election import elect_preferred
 from .leaders import Leaders
 from .leadership import elected_state
-from .znodes import LeaderState
 
 logger = logging.getLogger(__name__)
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from ..base.partitions import TopicPartition
+from ..metadata.rules.election import EPOCH_DURING_DELETE, LEADER_DURING_DELETE
 from ..wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
     LeaderAndIsrPartitionState,
@@ -27,7 +28,6 @@ from ..wire.messages.update_metadata import (
     UpdateMetadataTopicState,
 )
 from .context import ControllerContext, PartitionState
-from .election import EPOCH_DURING_DELETE, LEADER_DURING_DELETE
 from .znodes import SECURITY_PROTOCOLS
 
 _TopicState = TypeVar("_TopicState")

@@ -23,6 +23,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import NO_LEADER, TopicPartition
 from ..base.wording import counted, plural
 from ..log.settings import LogSettings
+from ..metadata.types import REGISTRATION_VERSION, LeaderState
 from ..wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from ..wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from . import znodes
@@ -47,7 +48,6 @@ from .state_messages import leader_and_isr_requests, update_metadata_requests
 from .store import ClusterStore, Delete, OlderBrokerError, Watch
 from .topic_changes import TopicChanges
 from .topics import Topics
-from .znodes import BROKER_VERSION, LeaderState
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +141,7 @@ class Term:
         brokers = await load_brokers(self._store, self._watches.brokers)
         for broker_id, broker in brokers.items():
             version = broker.registration.version
-            if version < BROKER_VERSION:
+            if version < REGISTRATION_VERSION:
                 why = (
                     f"a broker of Kafka before 2.7 is registered (version {version}), whose controller Ottla cannot be"
                 )

@@ -13,17 +13,17 @@ from collections.abc import Iterable, Mapping
 from ..base.config import Config
 from ..base.errors import ErrorCode, KafkaError
 from ..log.settings import LogSettings
+from ..metadata.rules.assignment import assign_replicas
+from ..metadata.rules.topic_names import check_collision, check_name
+from ..metadata.types import ReplicaAssignment, TopicAssignment
 from . import znodes
-from .assignment import assign_replicas
 from .loading import is_stored, load_brokers
 from .partition_states import refusal
 from .registration import random_uuid
 from .settings import ControllerSettings
 from .store import ClusterStore, ConnectionLossError, NodeExistsError, StoreError
 from .topic_configs import check_overrides
-from .topic_names import check_collision, check_name
 from .topics import MAX_PARTITIONS_PER_REQUEST, Charge, NewTopic, check_room, create_topic_operations
-from .znodes import ReplicaAssignment, TopicAssignment
 
 logger = logging.getLogger(__name__)
 

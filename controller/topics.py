@@ -17,8 +17,10 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
 from ..base.wording import counted
 from ..log.settings import LogSettings
+from ..metadata.rules.assignment import assign_replicas, check_assignment
+from ..metadata.rules.topic_names import check_collision, check_name
+from ..metadata.types import ReplicaAssignment, TopicAssignment
 from . import znodes
-from .assignment import assign_replicas, check_assignment
 from .config_store import ConfigStore
 from .context import ControllerContext, PartitionState, TopicState
 from .leadership import elected_state
@@ -39,8 +41,6 @@ from .store import (
     StoreError,
 )
 from .topic_configs import check_overrides
-from .topic_names import check_collision, check_name
-from .znodes import ReplicaAssignment, TopicAssignment
 
 logger = logging.getLogger(__name__)
 

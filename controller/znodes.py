@@ -30,13 +30,21 @@ Keys keep the order in which Kafka was seen to write them. Readers ignore keys t
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..metadata.entities import DEFAULT, Default, EntityName, Name, UserClient
+from ..metadata.types import (
+    REGISTRATION_VERSION,
+    BrokerEndpoint,
+    BrokerRegistration,
+    LeaderState,
+    ReplicaAssignment,
+    TopicAssignment,
+)
 from ..wire.schema import ZERO_UUID, uuid_from_text, uuid_to_text
 
 BROKER_IDS = "/brokers/ids"
@@ -81,92 +89,13 @@ PERSISTENT_PATHS = (
 )
 """Nodes that exist, without data, in every cluster; parents first."""
 
-DEFAULT_ENTITY = "<default>"
-"""In place of a name under ``/config``: what holds for all that have nothing of their own."""
-
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
+_CLIENTS_OF_USER = "clients"
+_OF_USER = ("users", _CLIENTS_OF_USER)
+_PLAIN_KINDS = ("topics", "brokers")
+
 _ENDPOINT = re.compile(r"([^:/]+)://\[?([^\]/]*?)\]?:(\d+)")
-
-
-class BrokerEndpoint(NamedTuple):
-    """Where clients reach one listener of a broker."""
-
-    listener: str
-    host: str
-    port: int
-    security_protocol: str = "PLAINTEXT"
-
-
-BROKER_VERSION = 5
-"""Of the layout of a broker's node, in which it tells its features (KIP-584)."""
-
-
-@dataclasses.dataclass(frozen=True)
-class BrokerRegistration:
-    """A broker as ``/brokers/ids/N`` tells it, in a layout whose ``version`` is 5 since Kafka 2.7."""
-
-    broker_id: int
-    endpoints: tuple[BrokerEndpoint, ...]
-    rack: str | None = None
-    version: int = BROKER_VERSION
-
-    def endpoint(self, listener: str) -> BrokerEndpoint | None:
-        """Where the listener of this name is reached, if the broker has one."""
-        return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
-
-
-class ReplicaAssignment(NamedTuple):
-    """Where the replicas of one partition are, the preferred leader first.
-
-    During a move (KIP-455) these are the ones wanted, in their order, and then those to be removed; ``adding`` and
-    ``removing`` say which are new, and which are to be removed.
-    """
-
-    replicas: tuple[int, ...]
-    adding: tuple[int, ...] = ()
-    removing: tuple[int, ...] = ()
-
-    @property
-    def is_moving(self) -> bool:
-        return bool(self.adding or self.removing)
-
-    @property
-    def target(self) -> tuple[int, ...]:
-        """The replicas when the move has ended."""
-        return tuple(replica for replica in self.replicas if replica not in self.removing)
-
-    @property
-    def origin(self) -> tuple[int, ...]:
-        """The replicas before the move; their order may differ, because it is not stored anywhere."""
-        return tuple(replica for replica in self.replicas if replica not in self.adding)
-
-    def moved_to(self, target: Sequence[int]) -> ReplicaAssignment:
-        """A move to ``target``, in place of the one under way if there is one."""
-        origin = self.origin
-        replicas = tuple(dict.fromkeys((*target, *origin)))
-        adding = tuple(replica for replica in replicas if replica not in origin)
-        return ReplicaAssignment(replicas, adding, tuple(replica for replica in replicas if replica not in target))
-
-
-class TopicAssignment(NamedTuple):
-    """A topic as ``/brokers/topics/T`` tells it; partitions by number."""
-
-    topic_id: bytes
-    partitions: Mapping[int, ReplicaAssignment]
-
-
-class LeaderState(NamedTuple):
-    """A partition's state as its ``state`` node tells it; leader -1 is none.
-
-    ``is_recovering``: the leader was not in sync when it was elected, and has not confirmed its recovery yet (KIP-704).
-    """
-
-    leader: int
-    leader_epoch: int
-    isr: tuple[int, ...]
-    controller_epoch: int
-    is_recovering: bool = False
 
 
 class KnownRegistrations(NamedTuple):
@@ -197,22 +126,39 @@ def state_path(topic: str, partition: int) -> str:
 
 
 def topic_config_path(topic: str) -> str:
-    return config_path("topics", topic)
+    return config_path("topics", entity_node("topics", topic))
 
 
-def config_path(kind: str, name: str | None = None) -> str:
-    """The node with the settings of one entity (kind: topics, brokers, users, …), or the folder of all of that kind."""
-    return f"/config/{kind}" if name is None else f"/config/{kind}/{name}"
+def config_path(kind: str, entity: str | None = None) -> str:
+    """The node of an entity, of which ``entity_node`` is the name, or the folder of all of its kind."""
+    return f"/config/{kind}" if entity is None else f"/config/{kind}/{entity}"
 
 
-def sanitized(name: str) -> str:
-    """The name of a user or client as a node (Kafka's Sanitizer): URL-encoded, a space and the asterisk too."""
-    return urllib.parse.quote(name, safe="").replace("~", "%7E")
+def entity_node(kind: str, name: EntityName) -> str:
+    """The node's name for what configs are set on, below that of its kind; of a client of a user ``USER/clients/CLIENT``.
+
+    Names of users, clients and addresses are URL-encoded (Kafka's Sanitizer), so that ``<default>`` is none of them.
+    """
+    if isinstance(name, UserClient):
+        return f"{entity_node(kind, name.user)}/{_CLIENTS_OF_USER}/{entity_node(kind, name.client_id)}"
+    if isinstance(name, Default):
+        return name.value
+    return name if kind in _PLAIN_KINDS else urllib.parse.quote(name, safe="").replace("~", "%7E")
 
 
-def desanitized(node: str) -> str:
-    """The name that a node stands for."""
-    return urllib.parse.unquote_plus(node)
+def entity_name(kind: str, node: str) -> EntityName:
+    """The name that a node stands for. ValueError where nothing can be set at such a node."""
+    parts = node.split("/")
+    if not all(parts) or len(parts) not in (1, 3) or (len(parts) == 3 and (kind, parts[1]) != _OF_USER):
+        raise ValueError(f"{kind}/{node} is no entity")
+    names = [_name(kind, part) for part in parts[::2]]
+    return names[0] if len(names) == 1 else UserClient(*names)
+
+
+def _name(kind: str, node: str) -> Name:
+    if node == DEFAULT.value:
+        return DEFAULT
+    return node if kind in _PLAIN_KINDS else urllib.parse.unquote_plus(node)
 
 
 def delete_topic_path(topic: str) -> str:
@@ -229,7 +175,7 @@ def encode_broker(registration: BrokerRegistration, now_ms: int) -> bytes:
         "jmx_port": -1,
         "port": plaintext.port if plaintext else -1,
         "host": plaintext.host if plaintext else None,
-        "version": BROKER_VERSION,
+        "version": REGISTRATION_VERSION,
         "timestamp": str(now_ms),
     }
     if registration.rack is not None:

@@ -17,7 +17,7 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
-from ..controller.topic_names import INTERNAL_TOPICS
+from ..metadata.rules.topic_names import INTERNAL_TOPICS
 from ..security.acl import Operation
 from ..transaction_coordinator.transaction import TRANSACTIONS_V2
 from ..wire.messages.add_partitions_to_txn import (

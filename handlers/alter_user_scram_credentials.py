@@ -13,7 +13,6 @@ from collections.abc import Mapping
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.config_store import USERS
-from ..controller.znodes import sanitized
 from ..security.scram import (
     MAX_ITERATIONS,
     MIN_ITERATIONS,
@@ -40,7 +39,7 @@ async def handle(call: Call, request: AlterUserScramCredentialsRequest) -> Alter
     for name, (deletions, upsertions) in _by_user(request).items():
         try:
             _check(name, deletions, upsertions)
-            await call.broker.configs.change(USERS, sanitized(name), _Alteration(deletions, upsertions))
+            await call.broker.configs.change(USERS, name, _Alteration(deletions, upsertions))
             outcome[name] = None
         except KafkaError as error:
             outcome[name] = error

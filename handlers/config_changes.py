@@ -12,9 +12,10 @@ from typing import Protocol, TypeVar
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.broker_configs import check_broker_overrides
 from ..controller.broker_passwords import BrokerPasswords
-from ..controller.config_store import BROKERS, DEFAULT_BROKER, TOPICS
+from ..controller.config_store import BROKERS, TOPICS
 from ..controller.topic_configs import check_overrides
 from ..log.settings import LogSettings
+from ..metadata.entities import DEFAULT, Name
 from ..security.acl import Operation
 from .call import Call
 from .config_resources import ResourceType, check_broker, check_right, check_topic
@@ -115,7 +116,7 @@ async def _change_topic(
 async def _change_broker(
     call: Call, transform: Callable[[Mapping[str, str]], Overrides], *, per_broker: bool, validate_only: bool
 ) -> None:
-    name = str(call.broker.broker_id) if per_broker else DEFAULT_BROKER
+    name: Name = str(call.broker.broker_id) if per_broker else DEFAULT
 
     def checked(overrides: Mapping[str, str]) -> dict[str, str]:
         return check_broker_overrides(call.broker.config, transform(overrides), per_broker=per_broker)

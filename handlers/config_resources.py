@@ -6,7 +6,7 @@ import re
 from enum import IntEnum
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.topic_names import check_name
+from ..metadata.rules.topic_names import check_name
 from ..security.acl import Operation
 from .call import Call
 from .rights import CLUSTER, GROUP, TOPIC, check

@@ -14,7 +14,7 @@ from __future__ import annotations
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.topic_names import INTERNAL_TOPICS
+from ..metadata.rules.topic_names import INTERNAL_TOPICS
 from ..replication.partition import Partition
 from ..security.acl import Operation
 from ..wire.messages.delete_records import (

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.config_store import CLIENTS, IPS, USERS
+from ..metadata.entities import order_of
 from ..wire.messages.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
@@ -36,7 +37,7 @@ async def handle(call: Call, request: DescribeClientQuotasRequest) -> DescribeCl
     configs = call.broker.configs
     entries = []
     for kind in (USERS, CLIENTS, IPS):
-        for name in sorted(configs.entities(kind)):
+        for name in sorted(configs.entities(kind), key=order_of):
             entity = named_entity(kind, name)
             values = _values(kind, configs.overrides(kind, name))
             if values and _matches(entity, filters, strict=request.strict):

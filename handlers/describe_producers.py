@@ -7,7 +7,7 @@ that does not exist has an error of its own; one of an illegal topic name is INV
 from __future__ import annotations
 
 from ..base.errors import KafkaError
-from ..controller.topic_names import check_name
+from ..metadata.rules.topic_names import check_name
 from ..security.acl import Operation
 from ..wire.messages.describe_producers import (
     DescribeProducersRequest,

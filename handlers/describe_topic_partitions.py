@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.settings import ControllerSettings
-from ..controller.topic_names import INTERNAL_TOPICS, why_invalid
+from ..metadata.rules.topic_names import INTERNAL_TOPICS, why_invalid
 from ..replication.metadata_cache import CachedTopic
 from ..security.acl import Operation
 from ..wire.messages.describe_topic_partitions import (
@@ -87,7 +87,7 @@ def _unknown(call: Call, name: str) -> DescribeTopicPartitionsResponseTopic:
 
 def _known(call: Call, topic: CachedTopic, numbers: list[int]) -> DescribeTopicPartitionsResponseTopic:
     nodes = call.broker.metadata.nodes(call.connection.listener)
-    states = [topic.partitions[number] for number in numbers]
+    states = [(number, topic.partitions[number]) for number in numbers]
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -95,16 +95,16 @@ def _known(call: Call, topic: CachedTopic, numbers: list[int]) -> DescribeTopicP
         partitions=[
             DescribeTopicPartitionsResponsePartition(
                 error_code=leader_error(call, state.leader, nodes, True),
-                partition_index=state.partition_index,
+                partition_index=number,
                 leader_id=state.leader if state.leader in nodes else -1,
                 leader_epoch=state.leader_epoch,
-                replica_nodes=state.replicas,
-                isr_nodes=state.isr,
+                replica_nodes=list(state.replicas),
+                isr_nodes=list(state.isr),
                 eligible_leader_replicas=[],
                 last_known_elr=[],
-                offline_replicas=state.offline_replicas,
+                offline_replicas=list(state.offline),
             )
-            for state in states
+            for number, state in states
         ],
         topic_authorized_operations=authorized_operations(call, TOPIC, topic.name),
     )

@@ -10,7 +10,6 @@ from collections import Counter
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.config_store import USERS, ConfigStore
-from ..controller.znodes import desanitized, sanitized
 from ..security.scram import SCRAM_MECHANISMS, parse_credential
 from ..wire.messages.describe_user_scram_credentials import (
     CredentialInfo,
@@ -31,7 +30,7 @@ async def handle(call: Call, request: DescribeUserScramCredentialsRequest) -> De
 
 
 def _everybody(configs: ConfigStore) -> list[DescribeUserScramCredentialsResult]:
-    names = sorted(desanitized(entity) for entity in configs.entities(USERS) if "/" not in entity)
+    names = sorted(entity for entity in configs.entities(USERS) if isinstance(entity, str))
     results = [_described(configs, name) for name in names]
     return [result for result in results if result.credential_infos or result.error_code]
 
@@ -51,7 +50,7 @@ def _named(configs: ConfigStore, name: str, count: int) -> DescribeUserScramCred
 
 def _described(configs: ConfigStore, name: str) -> DescribeUserScramCredentialsResult:
     """A user's credentials; an error where one in the store is damaged."""
-    stored = configs.overrides(USERS, sanitized(name))
+    stored = configs.overrides(USERS, name)
     try:
         infos = [
             CredentialInfo(mechanism=mechanism, iterations=parse_credential(stored[sasl_name]).iterations)

@@ -14,6 +14,7 @@ import logging
 import trio
 
 from ..base.errors import KafkaError
+from ..controller.replica_requests import apply_leader_and_isr
 from ..controller.store import StoreError
 from ..wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
@@ -40,14 +41,14 @@ async def handle(call: Call, request: LeaderAndIsrRequest) -> LeaderAndIsrRespon
         request = replace(request, topic_states=by_topic(states, LeaderAndIsrTopicState))
     await _load_configs(call.broker, request)
     check_broker_epoch(call, request.broker_epoch)  # meanwhile the broker may have been registered again
-    response = call.broker.replicas.leader_and_isr(request)
+    response = apply_leader_and_isr(request, call.broker.replicas, call.broker.metadata)
     return response if call.version >= _TOPIC_IDS_FROM else _by_name(request, response)
 
 
 async def apply(broker: Services, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
     """Make partitions lead or follow."""
     await _load_configs(broker, request)
-    return broker.replicas.leader_and_isr(request)
+    return apply_leader_and_isr(request, broker.replicas, broker.metadata)
 
 
 async def _load_configs(broker: Services, request: LeaderAndIsrRequest) -> None:

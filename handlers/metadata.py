@@ -22,7 +22,8 @@ from collections.abc import Iterable, Mapping
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.settings import ControllerSettings
-from ..controller.topic_names import INTERNAL_TOPICS, why_invalid
+from ..metadata.rules.topic_names import INTERNAL_TOPICS, why_invalid
+from ..metadata.types import PartitionRegistration
 from ..replication.metadata_cache import CachedTopic, MetadataCache, Node
 from ..security.acl import Operation
 from ..wire.messages.metadata import (
@@ -33,7 +34,6 @@ from ..wire.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from ..wire.messages.update_metadata import UpdateMetadataPartitionState
 from ..wire.schema import ZERO_UUID, replace
 from .auto_creation import create_missing
 from .call import Call
@@ -155,7 +155,8 @@ def describe_topic(call: Call, topic: CachedTopic) -> MetadataResponseTopic:
             topic_id=topic.topic_id,
             is_internal=topic.name in INTERNAL_TOPICS,
             partitions=[
-                _describe_partition(call, state, nodes, with_listener_errors) for state in topic.partitions.values()
+                _describe_partition(call, number, state, nodes, with_listener_errors)
+                for number, state in topic.partitions.items()
             ],
         )
     assert isinstance(answer, MetadataResponseTopic)
@@ -172,10 +173,10 @@ def leader_error(call: Call, leader: int, nodes: Mapping[int, Node], with_listen
 
 
 def _describe_partition(
-    call: Call, state: UpdateMetadataPartitionState, nodes: Mapping[int, Node], with_listener_errors: bool
+    call: Call, number: int, state: PartitionRegistration, nodes: Mapping[int, Node], with_listener_errors: bool
 ) -> MetadataResponsePartition:
     error = leader_error(call, state.leader, nodes, with_listener_errors)
-    replicas, isr = state.replicas, state.isr
+    replicas, isr = list(state.replicas), list(state.isr)
     if call.version == 0:
         replicas = [replica for replica in replicas if replica in nodes]
         isr = [replica for replica in isr if replica in nodes]
@@ -183,12 +184,12 @@ def _describe_partition(
             error = ErrorCode.REPLICA_NOT_AVAILABLE
     return MetadataResponsePartition(
         error_code=error,
-        partition_index=state.partition_index,
+        partition_index=number,
         leader_id=state.leader if state.leader in nodes else -1,
         leader_epoch=state.leader_epoch,
         replica_nodes=replicas,
         isr_nodes=isr,
-        offline_replicas=state.offline_replicas,
+        offline_replicas=list(state.offline),
     )
 
 

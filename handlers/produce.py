@@ -31,10 +31,10 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
-from ..controller.topic_names import INTERNAL_TOPICS
 from ..log.batch_preparation import LargeBatchError
 from ..log.partition_log import AppendResult
 from ..log.validation import RecordsRefusedError
+from ..metadata.rules.topic_names import INTERNAL_TOPICS
 from ..replication.leader import LeaderRole
 from ..replication.partition import Partition
 from ..security.acl import Operation

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.config_store import CLIENTS, IPS, USERS
-from ..controller.znodes import DEFAULT_ENTITY, desanitized, sanitized
+from ..metadata.entities import DEFAULT, EntityName, Name, UserClient
 from ..security.client_quotas import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
@@ -43,39 +43,36 @@ Entity = Mapping[str, str | None]
 """The name by type, None for the default."""
 
 
-def stored_entity(entity: Entity) -> tuple[str, str]:
+def stored_entity(entity: Entity) -> tuple[str, EntityName]:
     """Kind and name in the store. Raises KafkaError INVALID_REQUEST."""
     for entity_type, name in entity.items():
         if entity_type not in ENTITY_TYPES:
             raise _invalid(f"Unhandled client quota entity type: {entity_type}")
         if name == "":
             raise _invalid(f"Empty {entity_type} not supported")
-    nodes = {entity_type: DEFAULT_ENTITY if name is None else sanitized(name) for entity_type, name in entity.items()}
-    if not nodes:
+    names: dict[str, Name] = {entity_type: DEFAULT if name is None else name for entity_type, name in entity.items()}
+    if not names:
         raise _invalid("Invalid empty client quota entity")
-    if IP in nodes:
-        if len(nodes) > 1:
+    if IP in names:
+        if len(names) > 1:
             raise _invalid("Invalid quota entity combination, IP entity should not be used with user/client ID entity.")
-        return IPS, nodes[IP]
-    if USER not in nodes:
-        return CLIENTS, nodes[CLIENT_ID]
-    if CLIENT_ID not in nodes:
-        return USERS, nodes[USER]
-    return USERS, f"{nodes[USER]}/{CLIENTS}/{nodes[CLIENT_ID]}"
+        return IPS, names[IP]
+    if USER not in names:
+        return CLIENTS, names[CLIENT_ID]
+    if CLIENT_ID not in names:
+        return USERS, names[USER]
+    return USERS, UserClient(names[USER], names[CLIENT_ID])
 
 
-def named_entity(kind: str, name: str) -> dict[str, str | None]:
+def named_entity(kind: str, name: EntityName) -> dict[str, str | None]:
     """An entity of the store as clients name it."""
-    if kind == CLIENTS:
-        return {CLIENT_ID: _name(name)}
-    if kind == IPS:
-        return {IP: _name(name)}
-    user, *rest = name.split("/")
-    return {USER: _name(user)} | ({CLIENT_ID: _name(rest[1])} if rest else {})
+    if isinstance(name, UserClient):
+        return {USER: _text(name.user), CLIENT_ID: _text(name.client_id)}
+    return {{CLIENTS: CLIENT_ID, IPS: IP, USERS: USER}[kind]: _text(name)}
 
 
-def _name(node: str) -> str | None:
-    return None if node == DEFAULT_ENTITY else desanitized(node)
+def _text(name: Name) -> str | None:
+    return name if isinstance(name, str) else None
 
 
 def _invalid(message: str) -> KafkaError:

@@ -21,20 +21,17 @@ Difference from Kafka: the time of sending is not counted.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock
-from ..controller.znodes import sanitized
 from ..security.client_quotas import ClientQuotas, SharedMutationQuota, SharedQuota
 from ..wire.api_keys import ApiKey
 
 _LONGEST_CLIENT_ID = 255
 """Characters; the rest of a longer id is ignored. A client can choose any id, and the broker keeps a count for each."""
-_node = functools.lru_cache(maxsize=4096)(sanitized)
 _OF_BROKERS = frozenset(
     {
         ApiKey.LEADER_AND_ISR,
@@ -65,7 +62,7 @@ class RequestCost:
     def __init__(self, quotas: ClientQuotas, clock: Clock, user: str, client_id: str) -> None:
         self._quotas = quotas
         self._clock = clock
-        self._names = _node(user), _node(client_id[:_LONGEST_CLIENT_ID])
+        self._names = user, client_id[:_LONGEST_CLIENT_ID]
         self._began = clock.elapsed()
         self._until = 0.0
         self._is_free = False

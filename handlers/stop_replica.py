@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..base.errors import KafkaError
+from ..controller.replica_requests import apply_stop_replica
 from ..wire.messages.stop_replica import (
     StopReplicaPartitionState,
     StopReplicaRequest,
@@ -29,7 +30,7 @@ async def handle(call: Call, request: StopReplicaRequest) -> StopReplicaResponse
     check_broker_epoch(call, request.broker_epoch)
     if call.version < _FLAG_PER_PARTITION_FROM:
         request = replace(request, topic_states=by_topic(_with_flags(request), StopReplicaTopicState))
-    return call.broker.replicas.stop_replica(request)
+    return apply_stop_replica(request, call.broker.replicas, call.broker.metadata)
 
 
 def _with_flags(request: StopReplicaRequest) -> Iterator[tuple[str, StopReplicaPartitionState]]:

@@ -9,7 +9,8 @@ listeners; 5 groups partitions by topic; 7 has topic ids (KIP-516).
 
 from __future__ import annotations
 
-from ..base.errors import ErrorCode, KafkaError
+from ..base.errors import KafkaError
+from ..controller.replica_requests import apply_update_metadata, security_protocol
 from ..wire.messages.update_metadata import (
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,
@@ -24,8 +25,6 @@ from .controller_requests import by_topic, check_broker_epoch
 _LISTENERS_FROM = 3
 _GROUPED_FROM = 5
 
-_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-
 
 async def handle(call: Call, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
     check_broker_epoch(call, request.broker_epoch)
@@ -34,21 +33,14 @@ async def handle(call: Call, request: UpdateMetadataRequest) -> UpdateMetadataRe
         request = replace(request, topic_states=by_topic(states, UpdateMetadataTopicState))
     if call.version < _LISTENERS_FROM:
         request = replace(request, live_brokers=[_with_listeners(broker) for broker in request.live_brokers])
-    return call.broker.metadata.update(request)
+    return apply_update_metadata(request, call.broker.metadata)
 
 
 def _with_listeners(broker: UpdateMetadataBroker) -> UpdateMetadataBroker:
     """Name the listeners by their security protocols, which is all that early versions have."""
     endpoints = broker.endpoints or [UpdateMetadataEndpoint(host=broker.v0_host, port=broker.v0_port)]
-    named = [replace(endpoint, listener=_protocol(endpoint.security_protocol)) for endpoint in endpoints]
+    named = [replace(endpoint, listener=security_protocol(endpoint.security_protocol)) for endpoint in endpoints]
     return replace(broker, endpoints=named)
-
-
-def _protocol(number: int) -> str:
-    """The security protocol of a number; Kafka's error for one that there is not (``SecurityProtocol.forId``)."""
-    if not 0 <= number < len(_PROTOCOLS):
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"there is no security protocol with the number {number}")
-    return _PROTOCOLS[number]
 
 
 def error_response(request: UpdateMetadataRequest, error: KafkaError) -> UpdateMetadataResponse:

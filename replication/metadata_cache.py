@@ -1,9 +1,7 @@
-"""What this broker knows of the cluster and tells clients: built from UpdateMetadata requests, and from nothing else.
+"""The cluster as this broker knows it and tells clients: what was published to it, and nothing else.
 
-The controller sends every broker the partitions that changed and all brokers that are alive; a leader of -2 says that the
-partition is being deleted, and it is dropped here. Readers get the objects kept here and must not change them. A topic's
-objects are replaced as a whole by the next update that names it, so whatever was derived from a ``CachedTopic`` holds as long
-as that object is the current one. ``version`` grows with every update.
+Readers get the objects kept here. A topic's objects are replaced as a whole by the next delta that names it, so whatever was
+derived from a ``CachedTopic`` holds as long as that object is the current one. ``version`` grows with every delta.
 """
 
 from __future__ import annotations
@@ -15,16 +13,10 @@ from typing import Any, NamedTuple
 
 import trio
 
-from ..base.errors import ErrorCode
-from ..wire.messages.update_metadata import (
-    UpdateMetadataBroker,
-    UpdateMetadataPartitionState,
-    UpdateMetadataRequest,
-    UpdateMetadataResponse,
-)
+from ..metadata.delta import ClusterDelta, TopicDelta
+from ..metadata.types import BrokerRegistration, PartitionRegistration
 from ..wire.schema import ZERO_UUID
 
-LEADER_DURING_DELETE = -2
 _TOPICS_FOLLOW_SECONDS = 10.0
 """How long a broker with logs waits to be told of topics, after it was told of brokers."""
 
@@ -44,7 +36,7 @@ class CachedTopic:
 
     name: str
     topic_id: bytes
-    partitions: dict[int, UpdateMetadataPartitionState]
+    partitions: dict[int, PartitionRegistration]
     derived: dict[Any, Any] = dataclasses.field(default_factory=dict)
 
 
@@ -66,11 +58,11 @@ class MetadataCache:
         """By name, in order of creation."""
         self._controller_epoch = -1
         self._by_id: dict[bytes, CachedTopic] = {}
-        self._brokers: dict[int, UpdateMetadataBroker] = {}
+        self._brokers: dict[int, BrokerRegistration] = {}
         self._nodes: dict[str, dict[int, Node]] = {}
         self._changed = trio.Event()
-        self.update_listeners: list[Callable[[UpdateMetadataRequest], None]] = []
-        """Told of each update, once it is known here."""
+        self.update_listeners: list[Callable[[ClusterDelta], None]] = []
+        """Told of each delta, once it is known here."""
         self.deletion_listeners: list[Callable[[str], None]] = []
         """Told the name of a topic whose last partition is gone."""
         self.broker_listeners: list[Callable[[], None]] = []
@@ -90,7 +82,7 @@ class MetadataCache:
         topic = self.topics.get(name)
         return None if topic is None else topic.topic_id
 
-    def partition(self, name: str, number: int) -> UpdateMetadataPartitionState | None:
+    def partition(self, name: str, number: int) -> PartitionRegistration | None:
         topic = self.topics.get(name)
         return None if topic is None else topic.partitions.get(number)
 
@@ -105,7 +97,7 @@ class MetadataCache:
         """Ids of the live brokers, in order."""
         return sorted(self._brokers)
 
-    def brokers(self) -> list[UpdateMetadataBroker]:
+    def brokers(self) -> list[BrokerRegistration]:
         """The live brokers with all of their listeners, by id."""
         return [self._brokers[broker_id] for broker_id in sorted(self._brokers)]
 
@@ -127,38 +119,32 @@ class MetadataCache:
             with trio.move_on_at(doubted_until):
                 await self._changed.wait()
 
-    def heed(self, controller_epoch: int) -> bool:
-        """Note a controller's epoch; False when it is older than that of another controller that this broker has heard of.
-
-        LeaderAndIsr and StopReplica are checked here, too (ReplicaManager.controllerEpoch is one for all three requests).
-        """
+    def accept_controller_epoch(self, controller_epoch: int) -> bool:
+        """Note a controller's epoch; False when it is older than that of another controller that this broker has heard of."""
         if controller_epoch < self._controller_epoch:
             return False
         self._controller_epoch = controller_epoch
         return True
 
-    def update(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
-        """Apply what the controller says; an older controller is refused with STALE_CONTROLLER_EPOCH."""
-        if not self.heed(request.controller_epoch):
-            return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
-        self.controller_id = request.controller_id
+    def publish(self, delta: ClusterDelta) -> None:
+        """Take over what has changed of the cluster."""
+        self.controller_id = delta.controller_id
         self.version += 1
-        if {broker.id: broker for broker in request.live_brokers} != self._brokers:
-            self._take_brokers(request.live_brokers)
-        for state in request.topic_states:
-            self._take_topic(state.topic_name, state.topic_id, state.partition_states)
+        if {broker.broker_id: broker for broker in delta.brokers} != self._brokers:
+            self._take_brokers(delta.brokers)
+        for topic in delta.topics:
+            self._take_topic(topic)
         self._is_told = self._is_told or bool(self.topics) or not self._has_logs()
         if not self._is_told and self._doubted_until is None:
             self._doubted_until = trio.current_time() + _TOPICS_FOLLOW_SECONDS
         for listener in self.update_listeners:
-            listener(request)
+            listener(delta)
         self._changed.set()
         self._changed = trio.Event()
-        return UpdateMetadataResponse()
 
-    def _take_brokers(self, brokers: Iterable[UpdateMetadataBroker]) -> None:
+    def _take_brokers(self, brokers: Iterable[BrokerRegistration]) -> None:
         """Replace the live brokers, and drop what was derived from topics: whether a leader is alive is part of those answers."""
-        self._brokers = {broker.id: broker for broker in brokers}
+        self._brokers = {broker.broker_id: broker for broker in brokers}
         self._nodes = {}
         for broker_id in sorted(self._brokers):
             broker = self._brokers[broker_id]
@@ -170,17 +156,18 @@ class MetadataCache:
         for listener in self.broker_listeners:
             listener()
 
-    def _take_topic(self, name: str, topic_id: bytes, states: Iterable[UpdateMetadataPartitionState]) -> None:
+    def _take_topic(self, delta: TopicDelta) -> None:
+        name, topic_id = delta.name, delta.topic_id
         before = self.topics.get(name)
-        if topic_id == ZERO_UUID and before is not None:  # requests before version 7 have no ids
+        if topic_id == ZERO_UUID and before is not None:
             topic_id = before.topic_id
         is_same = before is not None and before.topic_id in (topic_id, ZERO_UUID)
         partitions = dict(before.partitions) if before is not None and is_same else {}
-        for state in states:
-            if state.leader == LEADER_DURING_DELETE:
-                partitions.pop(state.partition_index, None)
+        for number, partition in delta.partitions.items():
+            if partition is None:
+                partitions.pop(number, None)
             else:
-                partitions[state.partition_index] = state
+                partitions[number] = partition
         if before is not None:
             self._by_id.pop(before.topic_id, None)
         if not partitions:

@@ -25,13 +25,13 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import NO_LEADER
 from ..log.partition_log import AppendResult, PartitionLog
 from ..log.segment import SegmentSlice
+from ..metadata.types import PartitionRegistration
 from ..wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 from ..wire.messages.write_txn_markers import WritableTxnMarker
 from ..wire.records import RecordBatch
 from .counters import ReplicationCounters
 from .isr import Committed, PendingExpand, PendingIsr, PendingRecovery, PendingShrink
 from .leader import FollowerProgress, LeaderRole
-from .partition_registration import PartitionRegistration
 from .visible_bytes import UNKNOWN_SIZE, Unannounced, visible_between
 from .waiters import FetchWaiter, OffsetWaiter, release, wait_in, wake_up_to
 

@@ -1,12 +1,11 @@
 """All partitions of this broker, changed only as the controller says.
 
-``apply`` makes a partition lead or follow; LeaderAndIsr is translated into it, StopReplica ends or deletes a replica. Like
-Kafka's ReplicaManager it refuses what is out of date: a request of an older controller, a partition state under an older leader
-epoch. A coordinator, which keeps its state in a partition, is told when this broker gets or loses its leadership; ``fetchers``
-are told whom to follow.
+``apply`` makes a partition lead or follow, ``stop`` ends or deletes a replica. Like Kafka's ReplicaManager both refuse what is of
+an older leader epoch. A coordinator, which keeps its state in a partition, is told when this broker gets or loses its leadership;
+``fetchers`` are told whom to follow.
 
 A partition in a data folder that failed is *offline*: each request for it gets KAFKA_STORAGE_ERROR until the broker starts
-again. From that answer to LeaderAndIsr the controller learns of it.
+again. From that error of ``apply`` the controller learns of it.
 """
 
 from __future__ import annotations
@@ -19,29 +18,15 @@ from typing import Protocol
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..base.partitions import NO_LEADER
 from ..log.log_folder import LogFolder
 from ..log.log_manager import LogManager
 from ..log.settings import LogSettings
-from ..wire.messages.leader_and_isr import (
-    LeaderAndIsrPartitionError,
-    LeaderAndIsrPartitionState,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
-    LeaderAndIsrTopicError,
-)
-from ..wire.messages.stop_replica import (
-    StopReplicaPartitionError,
-    StopReplicaPartitionState,
-    StopReplicaRequest,
-    StopReplicaResponse,
-)
-from ..wire.messages.update_metadata import UpdateMetadataRequest
+from ..metadata.delta import ClusterDelta
+from ..metadata.types import PartitionRegistration
 from ..wire.schema import ZERO_UUID
 from .counters import TRAFFIC, ReplicationCounters
 from .metadata_cache import MetadataCache
 from .partition import NO_EPOCH, IsrChanges, Partition, Surroundings
-from .partition_registration import PartitionRegistration
 from .quotas import ReplicationQuotas
 from .settings import QuotaSettings
 
@@ -51,8 +36,6 @@ LeadershipListener = Callable[[str, int, int | None], None]
 """(topic, partition, leader epoch) when this broker leads from now on; epoch None when it no longer does."""
 
 _SHORTEST_PERIOD_SECONDS = 0.01
-_NO_LEADER_EPOCH = -1
-_LEADER_EPOCH_DURING_DELETE = -2
 _NONE_HERE: Mapping[int, Partition] = MappingProxyType({})
 
 
@@ -164,38 +147,8 @@ class ReplicaManager:
 
     # --- what the controller says -------------------------------------------------------------------------------------
 
-    def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        """Apply what the controller has decided; one error code per partition."""
-        if not self._metadata.heed(request.controller_epoch):
-            return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
-        topics = []
-        for topic_state in request.topic_states:
-            errors = []
-            settings = self._topic_settings(topic_state.topic_name)  # one object for all partitions
-            for state in topic_state.partition_states:
-                try:
-                    if not request.is_kraft_controller:
-                        self._check_new_epoch(topic_state.topic_name, topic_state.topic_id, state)
-                    registration = _registration(state)
-                    topic, number = topic_state.topic_name, state.partition_index
-                    self.apply(topic, topic_state.topic_id, number, registration, settings)
-                    code = ErrorCode.NONE
-                except KafkaError as error:
-                    self._log_refusal(topic_state.topic_name, state.partition_index, error)
-                    code = error.code
-                errors.append(LeaderAndIsrPartitionError(partition_index=state.partition_index, error_code=code))
-            topics.append(LeaderAndIsrTopicError(topic_id=topic_state.topic_id, partition_errors=errors))
-        return LeaderAndIsrResponse(topics=topics)
-
-    def _check_new_epoch(self, topic: str, topic_id: bytes, state: LeaderAndIsrPartitionState) -> None:
-        """In ZooKeeper mode the same leader epoch again says nothing new, unless the topic has been given an id."""
-        known = self._partitions.get(topic, {}).get(state.partition_index)
-        if known is None or known.topic_id != topic_id or state.leader_epoch != known.leader_epoch:
-            return
-        raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH, f"leader epoch {state.leader_epoch} is known")
-
-    def _log_refusal(self, topic: str, number: int, error: KafkaError) -> None:
-        """Log a refusal: at debug level if it is usual.
+    def log_refusal(self, topic: str, number: int, error: KafkaError) -> None:
+        """Log a refusal of ``apply`` or ``stop``: at debug level if it is usual.
 
         A failed folder has been logged already, once for all its partitions. A new controller tells every broker everything,
         most of which is known.
@@ -203,7 +156,8 @@ class ReplicaManager:
         is_usual = (topic, number) in self._offline or error.code is ErrorCode.STALE_CONTROLLER_EPOCH
         logger.log(logging.DEBUG if is_usual else logging.ERROR, "%s-%d: %s", topic, number, error)
 
-    def _topic_settings(self, topic: str) -> LogSettings:
+    def topic_settings(self, topic: str) -> LogSettings:
+        """The settings of a topic's logs."""
         return self._settings.with_topic_overrides(self._topic_overrides(topic))
 
     def apply(
@@ -238,11 +192,11 @@ class ReplicaManager:
         if partition.is_leader:
             logger.debug("%s-%d: leader with epoch %d", topic, number, partition.leader_epoch)
             self.fetchers.unfollow(partition)
-            self._tell(topic, number, partition.leader_epoch)
+            self._notify_leadership(topic, number, partition.leader_epoch)
         else:
             logger.debug("%s-%d: follower of broker %d, %s", topic, number, partition.leader_id, registration)
             if was_leader:
-                self._tell(topic, number, None)
+                self._notify_leadership(topic, number, None)
             if self.is_leaving and self.broker_id not in registration.isr:
                 self.fetchers.unfollow(partition)
             else:
@@ -263,75 +217,52 @@ class ReplicaManager:
                 listener(partition)
         return partition
 
-    def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        """Stop replicas, and delete their logs where the request says so; one error code per partition."""
-        if not self._metadata.heed(request.controller_epoch):
-            return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
-        errors = []
-        for topic_state in request.topic_states:
-            for state in topic_state.partition_states:
-                topic, number = topic_state.topic_name, state.partition_index
-                code = ErrorCode.NONE
-                try:
-                    self._stop(topic, state)
-                except KafkaError as error:
-                    self._log_refusal(topic, number, error)
-                    code = error.code
-                errors.append(StopReplicaPartitionError(topic_name=topic, partition_index=number, error_code=code))
-        return StopReplicaResponse(partition_errors=errors)
+    def stop(self, topic: str, number: int, leader_epoch: int | None, *, deletes: bool) -> None:
+        """End a replica, and delete its log where ``deletes``; a ``leader_epoch`` of None is not compared.
 
-    def _stop(self, topic: str, state: StopReplicaPartitionState) -> None:
-        """A replica that is only stopped stays, following no leader, so that its leader epoch is not forgotten."""
-        number = state.partition_index
+        A replica that is only stopped stays, following no leader, so that its leader epoch is not forgotten. Raises KafkaError:
+        FENCED_LEADER_EPOCH, KAFKA_STORAGE_ERROR.
+        """
         self._check_online(topic, number)
         partition = self._partitions.get(topic, {}).get(number)
-        epoch_matters = state.leader_epoch not in (_LEADER_EPOCH_DURING_DELETE, _NO_LEADER_EPOCH)
-        if partition is not None and epoch_matters and state.leader_epoch < partition.leader_epoch:
-            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, f"leader epoch {state.leader_epoch} is past")
+        if partition is not None and leader_epoch is not None and leader_epoch < partition.leader_epoch:
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, f"leader epoch {leader_epoch} is past")
         if partition is not None:
-            self._silence(partition)
-        if state.delete_partition:
-            self._forget(topic, number)
+            self._stop_serving(partition)
+        if deletes:
+            self._remove(topic, number)
             self._logs.delete(topic, number)
 
-    def _delete_removed(self, update: UpdateMetadataRequest) -> None:
+    def _delete_removed(self, delta: ClusterDelta) -> None:
         """Delete the replicas that were moved to other brokers while this one was away.
 
-        The controller asked for that once, by StopReplica. A log is deleted if the newest controller says that this broker
-        neither has a replica nor is in sync; of the topic with the log's id (which a crash may have taken from the log), and
-        in a later election than this broker has heard of.
+        The controller asked for that once, and does not ask again. A log is deleted if the newest controller says that this
+        broker neither has a replica nor is in sync; of the topic with the log's id (which a crash may have taken from the log),
+        and in a later election than this broker has heard of.
         Kafka's brokers find such logs in KRaft mode only.
         """
-        for topic_state in update.topic_states:
-            for state in topic_state.partition_states:
-                if self.broker_id in state.replicas or self.broker_id in state.isr or state.leader < NO_LEADER:
+        for topic in delta.topics:
+            for number, state in topic.partitions.items():
+                if state is None or self.broker_id in state.replicas or self.broker_id in state.isr:
                     continue
-                topic, number = topic_state.topic_name, state.partition_index
-                log, partition = self._logs.get(topic, number), self._partitions.get(topic, {}).get(number)
-                if (
-                    log is None
-                    or topic_state.topic_id == ZERO_UUID
-                    or log.topic_id not in (topic_state.topic_id, ZERO_UUID)
-                ):
+                log, partition = self._logs.get(topic.name, number), self.find(topic.name, number)
+                if log is None or topic.topic_id == ZERO_UUID or log.topic_id not in (topic.topic_id, ZERO_UUID):
                     continue
                 if partition is None or partition.leader_epoch < state.leader_epoch:
-                    logger.info("%s-%d was moved to %s, and is deleted here", topic, number, state.replicas)
-                    stop = StopReplicaPartitionState(
-                        partition_index=number, leader_epoch=state.leader_epoch, delete_partition=True
-                    )
+                    logger.info("%s-%d was moved to %s, and is deleted here", topic.name, number, list(state.replicas))
                     try:
-                        self._stop(topic, stop)
+                        self.stop(topic.name, number, state.leader_epoch, deletes=True)
                     except KafkaError as error:
-                        self._log_refusal(topic, number, error)
+                        self.log_refusal(topic.name, number, error)
 
-    def _silence(self, partition: Partition) -> None:
+    def _stop_serving(self, partition: Partition) -> None:
         was_leader = partition.is_leader
         partition.stop()
         self.fetchers.unfollow(partition)
         if was_leader:
-            self._tell(partition.topic, partition.log.partition, None)
+            self._notify_leadership(partition.topic, partition.log.partition, None)
 
-    def _forget(self, topic: str, number: int) -> None:
+    def _remove(self, topic: str, number: int) -> None:
         by_number = self._partitions.get(topic, {})
         if (partition := by_number.pop(number, None)) is not None:
             logger.debug("%s-%d: not on this broker any more", topic, number)
@@ -343,14 +274,14 @@ class ReplicaManager:
         lost = [partition for partition in self.partitions() if partition.log.folder is folder]
         self._offline.update((partition.topic, partition.log.partition) for partition in lost)
         for partition in lost:
-            self._forget(partition.topic, partition.log.partition)
-            self._silence(partition)
+            self._remove(partition.topic, partition.log.partition)
+            self._stop_serving(partition)
 
     def update_topic_settings(self, topic: str) -> None:
         """The topic's overrides have changed: its logs use the new ones from now on."""
         partitions = self._partitions.get(topic)
         if partitions:
-            settings = self._topic_settings(topic)
+            settings = self.topic_settings(topic)
             for partition in partitions.values():
                 partition.log.update_settings(settings)
 
@@ -365,20 +296,6 @@ class ReplicaManager:
         for partition in self.partitions():
             partition.release_waiters()
 
-    def _tell(self, topic: str, number: int, leader_epoch: int | None) -> None:
+    def _notify_leadership(self, topic: str, number: int, leader_epoch: int | None) -> None:
         for listener in self.leadership_listeners:
             listener(topic, number, leader_epoch)
-
-
-def _registration(state: LeaderAndIsrPartitionState) -> PartitionRegistration:
-    return PartitionRegistration(
-        leader=state.leader,
-        leader_epoch=state.leader_epoch,
-        partition_epoch=state.partition_epoch,
-        isr=tuple(state.isr),
-        replicas=tuple(state.replicas),
-        adding=tuple(state.adding_replicas),
-        removing=tuple(state.removing_replicas),
-        is_recovering=state.leader_recovery_state == 1,
-        is_new=state.is_new,
-    )

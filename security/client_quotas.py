@@ -4,8 +4,6 @@ There are four kinds: bytes a second that are produced, and fetched; how much of
 and partitions a second that are created or deleted. Each broker counts for itself. All clients that share a quota are counted in
 one ``SharedQuota``. It exists while it is used: where nothing was recorded for the length of all windows, there is nothing left
 to count, and it is dropped when there are many. Clients without a quota are not counted.
-
-``ClientQuotas.update`` takes what was set on one entity, as the store has it (``controller.config_store``).
 """
 
 from __future__ import annotations
@@ -139,7 +137,7 @@ class QuotasOfKind(Generic[S]):
                 shared.limit = now
 
     def of(self, user: str, client_id: str, now_ms: int) -> S | None:
-        """The quota that applies to a client, None where none does; the names are as in the store."""
+        """The quota that applies to a client, None where none does."""
         client = user, client_id
         try:
             return self._found[client]

@@ -12,7 +12,6 @@ A client shares a quota with others that have the same user, client id, or both,
 users is not one quota for all of them together, but the same quota for each. A client without a client id is matched by lines 3
 and 6 only.
 
-Users and client ids are written as in the store (URL-encoded), so that ``<default>`` can be no name.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-DEFAULT = "<default>"
+from ..metadata.entities import DEFAULT, Name
+
 ANY = ""
 """In place of a user or client id: the quota does not depend on it."""
 
@@ -28,8 +28,8 @@ ANY = ""
 class QuotaEntity(NamedTuple):
     """The user, client id or both that a quota is set for, or that share one."""
 
-    user: str = ANY
-    client_id: str = ANY
+    user: Name = ANY
+    client_id: Name = ANY
 
 
 def matching(user: str, client_id: str) -> Iterator[tuple[QuotaEntity, QuotaEntity]]:

@@ -10,7 +10,6 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.config_store import USERS
 from ..controller.topics import NewTopic
-from ..controller.znodes import sanitized
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..handlers.services import Services
 from ..security.scram import ScramMechanism, new_credential
@@ -43,7 +42,7 @@ async def add_users(services: Services, users: Mapping[str, str]) -> None:
         return {**configs, **made}
 
     for name, password in users.items():
-        await services.configs.change(USERS, sanitized(name), functools.partial(with_credentials, password))
+        await services.configs.change(USERS, name, functools.partial(with_credentials, password))
 
 
 async def expire_session(services: Services, group: str, member: str | None) -> list[str]:

@@ -17,8 +17,8 @@ from ..base.errors import ErrorCode, KafkaError
 from ..controller import znodes
 from ..controller.embedded_session import EmbeddedSession
 from ..controller.store import NoNodeError
-from ..controller.znodes import LeaderState, ReplicaAssignment
 from ..handlers.services import Services
+from ..metadata.types import LeaderState, ReplicaAssignment
 from ..replication.partition import Partition
 from .cluster_member import Member, Surroundings
 from .held_port import HeldPort

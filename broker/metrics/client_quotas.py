@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import trio
 from prometheus_client.core import Metric
 
-from ...controller.znodes import desanitized
 from ...handlers.services import Services
+from ...metadata.entities import order_of
 from ...security.client_quotas import QuotasOfKind, S
 from .families import traffic
 from .samples import Labels, simple
@@ -42,4 +42,4 @@ def client_quota_metrics(services: Services | None) -> Iterator[Metric]:
 def _used(quotas: QuotasOfKind[S], resource: str, now_ms: int) -> list[tuple[Labels, S]]:
     """The quotas in use, with their labels; at most ``_MOST``."""
     most = heapq.nlargest(_MOST, quotas.in_use(), key=lambda used: used.average_throttle_ms(now_ms))
-    return [((resource, desanitized(used.sharing.user), desanitized(used.sharing.client_id)), used) for used in most]
+    return [((resource, *order_of(used.sharing.user), *order_of(used.sharing.client_id)), used) for used in most]

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from ...base.partitions import NO_LEADER
 from ...base.seams import Clock
 from ...controller.config_store import CLIENTS, IPS, USERS
-from ...controller.znodes import desanitized
 from ...handlers.quota_entities import QUOTA_KEYS, named_entity
 from ...handlers.services import Services
 from ...security.acl import AclEntry, AclFilter, PatternType, ResourcePattern, ResourceType
@@ -140,11 +139,11 @@ async def user_rows(services: Services, pace: Pace) -> list[UserRow]:
     """The users that have SCRAM credentials. Salts and keys are not told."""
     rows = []
     for entity in services.configs.entities(USERS):
-        if "/" not in entity:
+        if isinstance(entity, str):
             stored = services.configs.overrides(USERS, entity)
             credentials = tuple((name, _iterations(stored[name])) for name in SCRAM_MECHANISMS if name in stored)
             if credentials:
-                rows.append(UserRow(desanitized(entity), credentials))
+                rows.append(UserRow(entity, credentials))
         if pace.is_due(5):
             await pace.rest()
     return rows
@@ -193,7 +192,7 @@ async def cluster_detail(services: Services, moves: tuple[MoveRow, ...] | None, 
                 await pace.rest()
     nodes = [
         sums.node(
-            broker.id,
+            broker.broker_id,
             broker.rack,
             tuple((each.listener, each.host, each.port) for each in broker.endpoints),
             metadata.controller_id,

@@ -136,7 +136,7 @@ async def broker_layout(services: Services, ask: Ask, pace: Pace) -> Layout:
             )
             if pace.is_due():
                 await pace.rest()
-    racks = {broker.id: broker.rack for broker in services.metadata.brokers()}
+    racks = {broker.broker_id: broker.rack for broker in services.metadata.brokers()}
 
     async def ask_any(broker_id: int, request: Message) -> Any:
         if broker_id != services.broker_id:

@@ -62,7 +62,7 @@ class UsersInStore:
         }
 
         async def change(configs: ConfigStore) -> None:
-            await configs.change(USERS, znodes.sanitized(user), lambda before: {**before, **credentials})
+            await configs.change(USERS, user, lambda before: {**before, **credentials})
 
         self._run(change)
 
@@ -72,7 +72,7 @@ class UsersInStore:
         async def change(configs: ConfigStore) -> None:
             await configs.change(
                 USERS,
-                znodes.sanitized(user),
+                user,
                 lambda before: {name: value for name, value in before.items() if name not in names},
             )
 
@@ -146,10 +146,10 @@ def _check_home(disk: OsDisk, data_dir: str) -> None:
 
 async def _described(configs: ConfigStore) -> dict[str, dict[ScramMechanism, int]]:
     found: dict[str, dict[ScramMechanism, int]] = {}
-    for entity in configs.entities(USERS):
-        stored = configs.overrides(USERS, entity)
+    for user in configs.entities(USERS):
+        stored = configs.overrides(USERS, user)
         for name, mechanism in SCRAM_MECHANISMS.items():
-            if name in stored:
+            if name in stored and isinstance(user, str):
                 iterations = parse_credential(stored[name]).iterations
-                found.setdefault(znodes.desanitized(entity), {})[mechanism] = iterations
+                found.setdefault(user, {})[mechanism] = iterations
     return found

@@ -32,9 +32,10 @@ from ottla.handlers.call import Call, CloseConnection
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.handlers.services import Services
 from ottla.handlers.table import SERVED
+from ottla.metadata.entities import DEFAULT
 from ottla.security.plain import PlainClient
 from ottla.security.principal import ANONYMOUS
-from ottla.security.quota_precedence import DEFAULT, QuotaEntity
+from ottla.security.quota_precedence import QuotaEntity
 from ottla.security.scram import ScramMechanism, new_credential
 from ottla.security.scram_exchange import ScramClient
 from ottla.tests.security.oauth_tokens import claims, jwks, signed, unsigned

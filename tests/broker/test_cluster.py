@@ -9,6 +9,7 @@ import trio.testing
 from ottla.base.errors import ErrorCode
 from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerServer, StartError
+from ottla.controller.replica_requests import apply_stop_replica
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
@@ -229,7 +230,7 @@ async def test_a_topic_without_an_id_keeps_the_log_that_has_one(autojump_clock: 
         assert await cluster.produce(1, "topic", 0, b"before") == ErrorCode.NONE
         await cluster.stop(1)
         await cluster.start(1)
-        cluster.services(1).replicas.stop_replica(_without_deleting("topic"))
+        apply_stop_replica(_without_deleting("topic"), cluster.services(1).replicas, cluster.services(1).metadata)
         assert (await cluster.ask(1, lead(4, "topic", b"", 9), 4)).error_code == 0
         assert await cluster.values(1, "topic", 0) == [b"before"]
 

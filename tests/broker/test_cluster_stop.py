@@ -17,6 +17,7 @@ from ottla.base.seams import InlineWorkers
 from ottla.broker.controlled_shutdown import hand_over
 from ottla.broker.settings import BrokerSettings
 from ottla.controller import znodes
+from ottla.controller.replica_requests import apply_update_metadata
 from ottla.controller.store import WatchEvent
 from ottla.replication.broker_client import NoAnswerError
 from ottla.replication.controller_channel import ControllerChannel
@@ -189,7 +190,7 @@ async def test_the_controller_is_asked_three_times_with_5_s_between(
     state = UpdateMetadataPartitionState(leader=1, replicas=replicas)
     topic = UpdateMetadataTopicState(topic_name="topic", partition_states=[state])
     alive = [UpdateMetadataBroker(id=1), UpdateMetadataBroker(id=2)]
-    metadata.update(UpdateMetadataRequest(controller_id=1, live_brokers=alive, topic_states=[topic]))
+    apply_update_metadata(UpdateMetadataRequest(controller_id=1, live_brokers=alive, topic_states=[topic]), metadata)
     controller = Reluctant(reluctant)
     channel = ControllerChannel(1, metadata, Peers(MemoryNetwork(), 1, "PLAINTEXT", metadata), controller, "test")
     began = trio.current_time()
@@ -281,7 +282,7 @@ async def test_a_stop_is_not_held_up_by_a_controller_that_does_not_answer(
     await network.listen("silent", 9092, 1)
     endpoint = UpdateMetadataEndpoint(host="silent", port=9092, listener="PLAINTEXT")
     alive = [UpdateMetadataBroker(id=1), UpdateMetadataBroker(id=2, endpoints=[endpoint])]
-    metadata.update(UpdateMetadataRequest(controller_id=2, live_brokers=alive))
+    apply_update_metadata(UpdateMetadataRequest(controller_id=2, live_brokers=alive), metadata)
     channel = ControllerChannel(1, metadata, Peers(network, 1, "PLAINTEXT", metadata), Reluctant(0), "test")
     began = trio.current_time()
     await hand_over(channel, metadata, 1, 7, BrokerSettings())
@@ -292,8 +293,9 @@ async def test_a_stop_is_held_up_for_10_s_by_a_controller_that_waits_for_its_sto
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     metadata = MetadataCache("cluster")
-    metadata.update(
-        UpdateMetadataRequest(controller_id=1, live_brokers=[UpdateMetadataBroker(id=1), UpdateMetadataBroker(id=2)])
+    apply_update_metadata(
+        UpdateMetadataRequest(controller_id=1, live_brokers=[UpdateMetadataBroker(id=1), UpdateMetadataBroker(id=2)]),
+        metadata,
     )
     channel = ControllerChannel(1, metadata, Peers(MemoryNetwork(), 1, "PLAINTEXT", metadata), Waiting(0), "test")
     began = trio.current_time()

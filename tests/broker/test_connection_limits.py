@@ -30,7 +30,6 @@ from ottla.broker.server import BrokerServer
 from ottla.broker.settings import parse_connection_overrides
 from ottla.controller.config_store import IPS, ConfigStore
 from ottla.controller.embedded_store import EmbeddedStore
-from ottla.controller.znodes import sanitized
 from ottla.handlers.call import Call
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.handlers.services import Services
@@ -146,9 +145,7 @@ async def test_a_quota_of_what_can_be_no_host_keeps_nobody_out(
     """Another broker may have stored it."""
     async with limited(tmp_path) as (network, server):
         assert server.assembly is not None
-        await server.assembly.services.configs.change(
-            IPS, sanitized(name), lambda _before: {CONNECTION_CREATION_RATE: "1"}
-        )
+        await server.assembly.services.configs.change(IPS, name, lambda _before: {CONNECTION_CREATION_RATE: "1"})
         client = await asked(network, OUTSIDE)
         assert (await read_answer(client))[0] == 7
         client.close()

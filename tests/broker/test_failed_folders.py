@@ -54,7 +54,7 @@ async def test_what_was_led_in_a_failed_folder_is_led_elsewhere(autojump_clock: 
         spared = fail_folder_of(cluster, 1, 0)
         await until(lambda: told(cluster, 1, 0).leader == 2)
         assert sorted(told(cluster, 2, 0).isr) == [2, 3]
-        await until(lambda: told(cluster, 3, 0).offline_replicas == [1])
+        await until(lambda: told(cluster, 3, 0).offline == (1,))
         assert await cluster.produce(1, "t", 0, b"here") == ErrorCode.KAFKA_STORAGE_ERROR
         assert await cluster.produce(2, "t", 0, b"after") == ErrorCode.NONE
         assert await cluster.produce(1, "t", spared, b"after") == ErrorCode.NONE
@@ -70,7 +70,7 @@ async def test_a_follower_with_a_failed_folder_leaves_the_replicas_in_sync(
         await cluster.create("t", (1, 2, 3), (1, 3, 2), min_insync_replicas="2")
         spared = fail_folder_of(cluster, 2, 0)
         await until(lambda: sorted(told(cluster, 1, 0).isr) == [1, 3])
-        assert told(cluster, 1, 0).offline_replicas == [2]
+        assert told(cluster, 1, 0).offline == (2,)
         for number in range(2):
             assert await cluster.produce(1, "t", number, b"x") == ErrorCode.NONE
         await until(lambda: log_of(cluster, 2, spared).high_watermark == 1)
@@ -91,7 +91,7 @@ async def test_a_failed_write_of_what_a_leader_sent_fails_the_folder(autojump_cl
         assert sorted(told(cluster, 1, 0).isr) == [1, 2]
         assert await cluster.produce(1, "t", spared, b"x") == ErrorCode.NONE
         assert sorted(told(cluster, 1, spared).isr) == [1, 2, 3]
-        await until(lambda: told(cluster, 2, 0).offline_replicas == [3])
+        await until(lambda: told(cluster, 2, 0).offline == (3,))
 
 
 async def test_a_replaced_folder_is_filled_anew(autojump_clock: trio.testing.MockClock) -> None:
@@ -109,7 +109,7 @@ async def test_a_replaced_folder_is_filled_anew(autojump_clock: trio.testing.Moc
             await in_sync_everywhere(cluster, number, 1)
             assert log_of(cluster, 2, number).log_end_offset == 2
         assert log_of(cluster, 2, 0).folder.path == failed
-        await until(lambda: told(cluster, 3, 0).offline_replicas == [])
+        await until(lambda: told(cluster, 3, 0).offline == ())
         await cluster.stop(1)
         await until(lambda: told(cluster, 2, 0).leader == 2)
         assert await cluster.values(2, "t", 0) == [b"a", b"b"]
@@ -123,7 +123,7 @@ async def test_a_broker_that_starts_without_one_of_its_folders(autojump_clock: t
         cluster.disk(2).fail("open", where=lambda path: path.startswith(failed))
         await cluster.start(2)
         # It says KAFKA_STORAGE_ERROR to the controller's first LeaderAndIsr, and makes no log in the other folder.
-        await until(lambda: told(cluster, 1, 0).offline_replicas == [2])
+        await until(lambda: told(cluster, 1, 0).offline == (2,))
         await in_sync_everywhere(cluster, 1, 1)
         assert cluster.services(2).replicas.offline_count == 1
 

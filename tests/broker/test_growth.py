@@ -24,9 +24,9 @@ from ottla.controller.registration import ensure_cluster
 from ottla.controller.state_files import DiskStateFiles
 from ottla.controller.state_move import moved_nodes
 from ottla.controller.store import Create, Delete, Operation, Result, Set, StoreError, ensure_paths
-from ottla.controller.znodes import LeaderState, ReplicaAssignment, TopicAssignment
 from ottla.log.checkpoints import read_meta_properties, write_meta_properties
 from ottla.log.memory_disk import MemoryDisk
+from ottla.metadata.types import LeaderState, ReplicaAssignment, TopicAssignment
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 

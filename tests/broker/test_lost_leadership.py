@@ -15,8 +15,8 @@ import trio.testing
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.raw.requests import batch, produce_request
 from ottla.log.settings import LogSettings
+from ottla.metadata.types import PartitionRegistration
 from ottla.replication.partition import Partition
-from ottla.replication.partition_registration import PartitionRegistration
 from ottla.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,

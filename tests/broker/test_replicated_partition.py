@@ -15,9 +15,10 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.raw.requests import batch, produce_request
+from ottla.controller.replica_requests import apply_update_metadata
 from ottla.log.settings import LogSettings
+from ottla.metadata.types import PartitionRegistration
 from ottla.replication.broker_client import BrokerClient
-from ottla.replication.partition_registration import PartitionRegistration
 from ottla.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -73,7 +74,9 @@ class World:
         metadata = self.cluster.services(LEADER).metadata
         endpoint = UpdateMetadataEndpoint(host="nine", port=9092, listener="PLAINTEXT")
         brokers = [UpdateMetadataBroker(id=broker_id, endpoints=[endpoint]) for broker_id in (LEADER, FOLLOWER)]
-        metadata.update(UpdateMetadataRequest(controller_id=LEADER, controller_epoch=99, live_brokers=brokers))
+        apply_update_metadata(
+            UpdateMetadataRequest(controller_id=LEADER, controller_epoch=99, live_brokers=brokers), metadata
+        )
 
     async def replicate(self, offset: int, *, version: int = 17, **fields: Any) -> PartitionData:
         """The follower fetches, without waiting."""

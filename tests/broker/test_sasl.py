@@ -17,7 +17,6 @@ import trio.testing
 from ottla.base.errors import ErrorCode
 from ottla.base.memory_network import MemoryConnection
 from ottla.controller.config_store import USERS
-from ottla.controller.znodes import sanitized
 from ottla.security.plain import PlainClient
 from ottla.security.sasl import SaslClient
 from ottla.security.scram import ScramMechanism, new_credential
@@ -118,7 +117,7 @@ async def connected(cluster: MemoryCluster) -> Client:
 async def add_user(cluster: MemoryCluster, name: str, password: str) -> None:
     """SCRAM credentials for both mechanisms."""
     credentials = {each.sasl_name: new_credential(each, password).render() for each in ScramMechanism}
-    await cluster.services(1).configs.change(USERS, sanitized(name), lambda before: {**before, **credentials})
+    await cluster.services(1).configs.change(USERS, name, lambda before: {**before, **credentials})
 
 
 async def test_a_client_shows_who_it_is_and_is_let_in(autojump_clock: trio.testing.MockClock) -> None:

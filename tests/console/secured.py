@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ottla.controller.config_store import USERS
-from ottla.controller.znodes import sanitized
 from ottla.security.acl import AclBinding, AclEntry, Operation, Permission, ResourcePattern, ResourceType
 from ottla.security.authorizer_settings import ACL_AUTHORIZER
 from ottla.security.scram import ScramMechanism, new_credential
@@ -51,4 +50,4 @@ async def set_password(browser: Browsing, user: str, password: str | None) -> No
     """Set a SCRAM password; None removes the user."""
     mechanism = ScramMechanism.SHA_256
     credentials = {} if password is None else {mechanism.sasl_name: new_credential(mechanism, password).render()}
-    await browser.services.configs.change(USERS, sanitized(user), lambda before: credentials)
+    await browser.services.configs.change(USERS, user, lambda before: credentials)

@@ -15,7 +15,6 @@ import pytest
 
 import ottla.console
 from ottla.controller.config_store import CLIENTS, TOPICS, USERS
-from ottla.controller.znodes import sanitized
 from ottla.security.acl import CLUSTER_NAME, Operation, ResourceType
 from ottla.security.scram import ScramMechanism, new_credential
 from ottla.wire.messages.list_groups import ListGroupsRequest
@@ -121,8 +120,8 @@ async def fill(browser: Browsing) -> None:
     await browser.put_offset(EVIL, "t", 0, 1)
     configs = browser.services.configs
     credential = {ScramMechanism.SHA_256.sasl_name: new_credential(ScramMechanism.SHA_256, "secret").render()}
-    await configs.change(USERS, sanitized(EVIL), lambda before: credential)
-    await configs.change(CLIENTS, sanitized(EVIL), lambda before: {"producer_byte_rate": "1e9"})
+    await configs.change(USERS, EVIL, lambda before: credential)
+    await configs.change(CLIENTS, EVIL, lambda before: {"producer_byte_rate": "1e9"})
 
 
 async def look_everywhere(browser: Browsing) -> None:

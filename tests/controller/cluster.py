@@ -17,13 +17,15 @@ from ottla.controller.controller import Controller
 from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.controller.membership import Membership
 from ottla.controller.registration import ensure_cluster, register_broker
+from ottla.controller.replica_requests import apply_update_metadata
 from ottla.controller.session import BrokerSession
 from ottla.controller.settings import ControllerSettings
 from ottla.controller.store import ClusterStore
 from ottla.controller.store_link import StoreLink
 from ottla.controller.topics import CreatedTopic, NewTopic
-from ottla.controller.znodes import BrokerEndpoint, BrokerRegistration, LeaderState, decode_state, state_path
+from ottla.controller.znodes import decode_state, state_path
 from ottla.log.settings import LogSettings
+from ottla.metadata.types import BrokerEndpoint, BrokerRegistration, LeaderState
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
@@ -87,7 +89,7 @@ class RecordingBroker:
 
     async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         self.requests.append(request)
-        return self.metadata.update(request)
+        return apply_update_metadata(request, self.metadata)
 
     def told(self, kind: type[T]) -> list[T]:
         """The requests of one kind, in order."""

@@ -11,7 +11,7 @@ from ottla.controller.alter_partition import IsrChange, judge
 from ottla.controller.context import PartitionState
 from ottla.controller.store import Set
 from ottla.controller.topics import NewTopic
-from ottla.controller.znodes import LeaderState, ReplicaAssignment
+from ottla.metadata.types import LeaderState, ReplicaAssignment
 from ottla.tests.controller.cluster import Cluster, join, running, until
 from ottla.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -119,7 +119,7 @@ async def test_what_a_leader_asks_for_is_written_and_told() -> None:
         stored = await cluster.session.get(znodes.state_path("t", 0))
         assert znodes.decode_state(stored.data) == LeaderState(2, 0, (2, 3), 1)
         for broker in cluster.brokers.values():
-            await until(lambda broker=broker: broker.metadata.partition("t", 0).isr == [2, 3])  # type: ignore[misc]
+            await until(lambda broker=broker: broker.metadata.partition("t", 0).isr == (2, 3))  # type: ignore[misc]
             assert isinstance(broker.requests[-1], UpdateMetadataRequest)
         again = only(await cluster.controller.alter_partition(ask(cluster, 2, "t", [2, 3]), 3))
         assert (again.error_code, again.partition_epoch) == (ErrorCode.NONE, 1)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.controller.assignment import assign_replicas, check_assignment, rack_alternated
+from ottla.metadata.rules.assignment import assign_replicas, check_assignment, rack_alternated
 
 
 def unaware(brokers: int) -> dict[int, str | None]:

@@ -10,10 +10,11 @@ from ottla.base.config import Config
 from ottla.base.seams import SystemClock
 from ottla.controller import znodes
 from ottla.controller.broker_configs import BrokerConfigs
-from ottla.controller.config_store import BROKERS, DEFAULT_BROKER, ConfigStore
+from ottla.controller.config_store import BROKERS, ConfigStore
 from ottla.controller.embedded_store import EmbeddedStore
 from ottla.controller.store import ensure_paths
 from ottla.log.settings import LogManagerSettings, LogSettings
+from ottla.metadata.entities import DEFAULT
 
 
 async def stored_configs() -> ConfigStore:
@@ -29,7 +30,7 @@ async def test_what_cannot_be_is_passed_over(caplog: pytest.LogCaptureFixture) -
     config.settings(LogSettings)
     config.settings(LogManagerSettings)
     stored = {"log.segment.bytes": "many", "log.retention.ms": "9", "node.id": "7", "num.io.threads": "3"}
-    await configs.change(BROKERS, DEFAULT_BROKER, lambda before: stored)
+    await configs.change(BROKERS, DEFAULT, lambda before: stored)
     with caplog.at_level(logging.WARNING):
         BrokerConfigs(config, configs, 1).follow()
     assert config.settings(LogSettings).retention_ms == 9
@@ -50,6 +51,6 @@ async def test_only_its_own_and_everybodys_concern_a_broker() -> None:
     told.clear()
     await configs.change(BROKERS, "2", lambda before: {"log.retention.ms": "2"})
     await configs.change(BROKERS, "1", lambda before: {"log.retention.ms": "1"})
-    await configs.change(BROKERS, DEFAULT_BROKER, lambda before: {"log.retention.ms": "3"})
+    await configs.change(BROKERS, DEFAULT, lambda before: {"log.retention.ms": "3"})
     await configs.change(BROKERS, "1", lambda before: {})
     assert told == [1, 1, 3]

@@ -21,7 +21,7 @@ from ottla.controller.registration import ensure_cluster
 from ottla.controller.sender import Answer
 from ottla.controller.store import Create, Set
 from ottla.controller.topics import NewTopic
-from ottla.controller.znodes import BrokerEndpoint, LeaderState
+from ottla.metadata.types import BrokerEndpoint, LeaderState
 from ottla.tests.controller.cluster import Cluster, registration, running, until
 from ottla.wire.messages.controlled_shutdown import ControlledShutdownRequest
 from ottla.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest

@@ -15,7 +15,6 @@ from ottla.controller import znodes
 from ottla.controller.config_store import (
     BROKERS,
     CLIENTS,
-    DEFAULT_BROKER,
     IPS,
     NOTIFICATION_LIFETIME_MS,
     TOPICS,
@@ -26,6 +25,7 @@ from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.controller.session import SessionState
 from ottla.controller.store import Create, Delete, ensure_paths
 from ottla.controller.store_link import StoreLink
+from ottla.metadata.entities import DEFAULT, EntityName, UserClient, order_of
 
 
 class SettableClock:
@@ -115,9 +115,10 @@ async def test_the_nodes_are_kafkas() -> None:
 
 async def test_quotas_and_credentials_are_kept_by_their_kinds(caplog: pytest.LogCaptureFixture) -> None:
     async with two_brokers() as (session, here, there, clock):
-        user = znodes.sanitized("a b/~*é")
+        person = "a b/~*é"
+        user = znodes.entity_node(USERS, person)
         assert user == "a%20b%2F%7E%2A%C3%A9"  # as Kafka's Sanitizer has it
-        assert znodes.desanitized(user) == "a b/~*é"
+        assert znodes.entity_name(USERS, user) == person
         nodes = {
             f"users/{user}": b'{"version":1,"config":{"SCRAM-SHA-256":"s"}}',
             f"users/{user}/clients": b"",
@@ -138,13 +139,13 @@ async def test_quotas_and_credentials_are_kept_by_their_kinds(caplog: pytest.Log
         await told_later.start()
         await trio.testing.wait_all_tasks_blocked()
         for configs in (here, there, told_later):
-            assert {kind: sorted(configs.entities(kind)) for kind in (USERS, CLIENTS, IPS)} == {
-                USERS: ["<default>", user, f"{user}/clients/app"],
+            assert {kind: sorted(configs.entities(kind), key=order_of) for kind in (USERS, CLIENTS, IPS)} == {
+                USERS: [DEFAULT, person, UserClient(person, "app")],
                 CLIENTS: ["app"],
                 IPS: ["127.0.0.1"],
             }
-            assert configs.overrides(USERS, user) == {"SCRAM-SHA-256": "s"}
-            assert configs.overrides(USERS, f"{user}/clients/app") == {"producer_byte_rate": "1"}
+            assert configs.overrides(USERS, person) == {"SCRAM-SHA-256": "s"}
+            assert configs.overrides(USERS, UserClient(person, "app")) == {"producer_byte_rate": "1"}
             assert configs.overrides(CLIENTS, "app") == {"request_percentage": "3"}
             assert configs.overrides(CLIENTS, "other") == {}
         await session.multi([Delete("/config/clients/app")])
@@ -222,11 +223,11 @@ async def test_settings_of_brokers_are_kept_and_told_as_kafka_does() -> None:
     async with two_brokers() as (session, here, there, _clock):
         arrived = trio.Event()
         there.on_broker_config.append(lambda name, overrides: arrived.set())
-        await here.change(BROKERS, DEFAULT_BROKER, lambda before: {"log.cleaner.threads": "1"})
+        await here.change(BROKERS, DEFAULT, lambda before: {"log.cleaner.threads": "1"})
         with trio.fail_after(5):
             await arrived.wait()
-        assert there.overrides(BROKERS, DEFAULT_BROKER) == {"log.cleaner.threads": "1"}
-        assert there.overrides(TOPICS, DEFAULT_BROKER) == {}
+        assert there.overrides(BROKERS, DEFAULT) == {"log.cleaner.threads": "1"}
+        assert there.overrides(TOPICS, DEFAULT) == {}
         node = await session.get("/config/brokers/<default>")
         assert node.data == b'{"version":1,"config":{"log.cleaner.threads":"1"}}'
         change = await session.get("/config/changes/config_change_0000000000")
@@ -235,30 +236,32 @@ async def test_settings_of_brokers_are_kept_and_told_as_kafka_does() -> None:
 
 async def test_what_a_user_has_by_a_client_is_under_the_user_and_goes_with_the_last_of_it() -> None:
     async with two_brokers() as (session, here, there, _clock):
-        arrived: list[tuple[str, Mapping[str, str]]] = []
+        arrived: list[tuple[EntityName, Mapping[str, str]]] = []
         there.on_user_config.append(lambda name, overrides: arrived.append((name, dict(overrides))))
-        for client in ("app", "<default>"):
-            await here.change(USERS, f"alice/clients/{client}", lambda before: {"producer_byte_rate": "1"})
+        app = UserClient("alice", "app")
+        for pair in (app, UserClient("alice", DEFAULT)):
+            await here.change(USERS, pair, lambda before: {"producer_byte_rate": "1"})
         await here.change(USERS, "alice", lambda before: {**before, "request_percentage": "2"})
         assert (await session.get("/config/users/alice/clients/app")).data == (
             b'{"version":1,"config":{"producer_byte_rate":"1"}}'
         )
-        for name in ("alice/clients/<default>", "alice"):
+        names: list[EntityName] = [UserClient("alice", DEFAULT), "alice"]
+        for name in names:
             await here.change(USERS, name, lambda before: {})
         assert (await session.get("/config/users/alice")).data == b'{"version":1,"config":{}}'
         assert await session.children("/config/users/alice/clients") == ["app"]
-        await here.change(USERS, "alice/clients/app", lambda before: {})
+        await here.change(USERS, UserClient("alice", "app"), lambda before: {})
         assert await session.children("/config/users") == []
         await trio.testing.wait_all_tasks_blocked()
-        assert arrived[-1] == ("alice/clients/app", {})
+        assert arrived[-1] == (app, {})
         assert there.entities(USERS) == here.entities(USERS) == []
 
 
 async def test_a_user_keeps_what_it_has_when_its_last_client_goes() -> None:
     async with two_brokers() as (session, here, _there, _clock):
         await here.change(USERS, "alice", lambda before: {"SCRAM-SHA-256": "s"})
-        await here.change(USERS, "alice/clients/app", lambda before: {"producer_byte_rate": "1"})
-        await here.change(USERS, "alice/clients/app", lambda before: {})
+        await here.change(USERS, UserClient("alice", "app"), lambda before: {"producer_byte_rate": "1"})
+        await here.change(USERS, UserClient("alice", "app"), lambda before: {})
         assert await session.children("/config/users/alice") == []
         assert here.overrides(USERS, "alice") == {"SCRAM-SHA-256": "s"}
 
@@ -275,3 +278,29 @@ async def test_quotas_of_clients_and_addresses_leave_no_node() -> None:
         assert await session.children("/config/topics") == ["t"]
         await trio.testing.wait_all_tasks_blocked()
         assert there.entities(CLIENTS) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "node"),
+    [
+        (USERS, "alice", "alice"),
+        (USERS, "<default>", "%3Cdefault%3E"),
+        (USERS, DEFAULT, "<default>"),
+        (USERS, UserClient("a/b", DEFAULT), "a%2Fb/clients/<default>"),
+        (USERS, UserClient(DEFAULT, "clients"), "<default>/clients/clients"),
+        (CLIENTS, "a b", "a%20b"),
+        (IPS, "::1", "%3A%3A1"),
+        (TOPICS, "a.b_c-d", "a.b_c-d"),
+        (BROKERS, DEFAULT, "<default>"),
+    ],
+)
+def test_names_and_nodes_of_entities(kind: str, name: EntityName, node: str) -> None:
+    assert znodes.entity_node(kind, name) == node
+    assert znodes.entity_name(kind, node) == name
+
+
+@pytest.mark.parametrize("path", ["users/", "users/a/b", "users/a/clients", "users/a/b/c", "clients/a/clients/b"])
+def test_nodes_at_which_nothing_can_be_set(path: str) -> None:
+    kind, _, node = path.partition("/")
+    with pytest.raises(ValueError, match="is no entity"):
+        znodes.entity_name(kind, node)

@@ -28,9 +28,10 @@ from ottla.controller.session import BrokerSession
 from ottla.controller.settings import ControllerSettings
 from ottla.controller.store import ClusterStore, Create, Operation, Set
 from ottla.controller.topics import CreatedTopic, NewTopic
-from ottla.controller.znodes import BrokerEndpoint, BrokerRegistration
 from ottla.controller.zookeeper import ZooKeeper
 from ottla.log.settings import LogSettings
+from ottla.metadata.entities import DEFAULT
+from ottla.metadata.types import BrokerEndpoint, BrokerRegistration
 from ottla.tests.controller.cluster import RecordingBroker, until
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from ottla.wire.messages.alter_partition import (
@@ -214,7 +215,7 @@ async def test_a_cluster_leaves_what_kafka_leaves(zookeeper_server: ZooKeeperPro
         for kind, name, new in (
             ("topics", "t2", {"cleanup.policy": "compact"}),
             ("brokers", "1", {"log.cleaner.threads": "2"}),
-            ("brokers", "<default>", {"log.cleaner.threads": "1"}),
+            ("brokers", DEFAULT, {"log.cleaner.threads": "1"}),
             ("users", "alice", scram),
             ("clients", "app", {"producer_byte_rate": "1048576"}),
         ):

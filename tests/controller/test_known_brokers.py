@@ -15,7 +15,7 @@ from ottla.controller.embedded_store import EmbeddedStore
 from ottla.controller.known_brokers import KnownBrokers
 from ottla.controller.store import ClusterStore, ControllerMovedError, Create, Set
 from ottla.controller.topics import NewTopic
-from ottla.controller.znodes import LeaderState, ReplicaAssignment
+from ottla.metadata.types import LeaderState, ReplicaAssignment
 from ottla.tests.controller.cluster import Cluster, join, registration, running
 
 from .test_alter_partition import ask

@@ -9,7 +9,7 @@ from ottla.controller import partition_states, znodes
 from ottla.controller.partition_states import transactions
 from ottla.controller.store import Create, Operation, Set
 from ottla.controller.topics import NewTopic
-from ottla.controller.znodes import LeaderState
+from ottla.metadata.types import LeaderState
 from ottla.tests.controller.cluster import Cluster, running
 
 WIDE = NewTopic("wide", assignment={number: [2, 1] for number in range(120)})

@@ -14,7 +14,7 @@ from ottla.controller.context import PartitionState
 from ottla.controller.reassignment import begun_state, check_target, finished_state
 from ottla.controller.store import Create, Delete, Set
 from ottla.controller.topics import NewTopic
-from ottla.controller.znodes import LeaderState, ReplicaAssignment
+from ottla.metadata.types import LeaderState, ReplicaAssignment
 from ottla.tests.controller.cluster import Cluster, running, until
 from ottla.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from ottla.wire.messages.stop_replica import StopReplicaRequest
@@ -171,7 +171,7 @@ async def test_a_move_from_its_begin_to_its_end(autojump_clock: trio.testing.Moc
         assert deleted_on(cluster, 2) == deleted_on(cluster, 4) == []
         assert last_told(cluster, 4).replicas == last_told(cluster, 2).replicas == [4, 2]
         assert last_told(cluster, 1).leader_epoch == last_told(cluster, 3).leader_epoch == 1
-        await until(lambda: cluster.brokers[3].metadata.partition("t", 0).replicas == [4, 2])
+        await until(lambda: cluster.brokers[3].metadata.partition("t", 0).replicas == (4, 2))
         assert cluster.controller.reassignments() == []
 
 

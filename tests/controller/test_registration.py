@@ -25,7 +25,7 @@ from ottla.controller.registration import (
 )
 from ottla.controller.store import ConnectionLossError, Set, ensure_paths
 from ottla.controller.store_link import StoreLink
-from ottla.controller.znodes import BrokerEndpoint, BrokerRegistration
+from ottla.metadata.types import BrokerEndpoint, BrokerRegistration
 from ottla.wire.schema import uuid_from_text, uuid_to_text
 
 

@@ -188,7 +188,7 @@ async def test_a_broker_that_is_not_reached_is_given_up_with_its_registration(
         await trio.sleep(10)
         assert faults.attempts == attempts
         state = cluster.brokers[1].metadata.partition("u", 0)
-        assert (state.leader, state.isr) == (1, [1])
+        assert (state.leader, state.isr) == (1, (1,))
         faults.refuses = False
         cluster.brokers[2].requests.clear()
         await join(cluster.store.session(), 2)

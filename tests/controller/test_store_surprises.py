@@ -18,13 +18,7 @@ from ottla.controller.store import Create, Set
 from ottla.controller.store_link import StoreLink
 from ottla.controller.topic_writer import TopicWriter
 from ottla.controller.topics import CreatedTopic, NewTopic
-from ottla.controller.znodes import (
-    BrokerEndpoint,
-    BrokerRegistration,
-    LeaderState,
-    ReplicaAssignment,
-    TopicAssignment,
-)
+from ottla.metadata.types import BrokerEndpoint, BrokerRegistration, LeaderState, ReplicaAssignment, TopicAssignment
 from ottla.tests.controller.cluster import Cluster, running, until
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from ottla.wire.messages.leader_and_isr import LeaderAndIsrRequest

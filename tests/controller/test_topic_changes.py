@@ -12,7 +12,7 @@ from ottla.controller.config_store import TOPICS
 from ottla.controller.embedded_store import EmbeddedStore
 from ottla.controller.store import Create, Delete, Operation, Set
 from ottla.controller.topics import NewTopic
-from ottla.controller.znodes import LeaderState, ReplicaAssignment, TopicAssignment
+from ottla.metadata.types import LeaderState, ReplicaAssignment, TopicAssignment
 from ottla.tests.controller.cluster import Cluster, running, until
 from ottla.wire.messages.controlled_shutdown import ControlledShutdownRequest
 from ottla.wire.messages.leader_and_isr import LeaderAndIsrRequest
@@ -220,7 +220,7 @@ async def test_states_that_an_older_leader_wrote_are_told_to_all() -> None:
             ]
         )
         for broker in cluster.brokers.values():
-            await until(lambda broker=broker: broker.metadata.partition("t", 0).isr == [2])  # type: ignore[misc]
+            await until(lambda broker=broker: broker.metadata.partition("t", 0).isr == (2,))  # type: ignore[misc]
             assert isinstance(broker.requests[-1], UpdateMetadataRequest)
         with trio.fail_after(10):
             while await cluster.session.children(znodes.ISR_CHANGES):

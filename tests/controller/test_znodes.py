@@ -5,13 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.controller import znodes
-from ottla.controller.znodes import (
-    BrokerEndpoint,
-    BrokerRegistration,
-    LeaderState,
-    ReplicaAssignment,
-    TopicAssignment,
-)
+from ottla.metadata.types import BrokerEndpoint, BrokerRegistration, LeaderState, ReplicaAssignment, TopicAssignment
 from ottla.wire.schema import ZERO_UUID, uuid_from_text
 
 TOPIC_ID = uuid_from_text("ITfn8P4ySKuqlF_K3yw_PQ")

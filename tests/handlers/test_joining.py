@@ -5,6 +5,7 @@ from __future__ import annotations
 import trio
 
 from ottla.base.errors import ErrorCode
+from ottla.controller.replica_requests import apply_update_metadata
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -47,7 +48,7 @@ async def test_a_broker_with_logs_that_was_told_of_brokers_only_calls_no_topic_u
         services = cluster.services(2)
         await until(lambda: services.metadata.topic("known") is not None)
         services.metadata = MetadataCache(services.metadata.cluster_id, lambda: cluster.assembly(2).logs.has_logs)
-        services.metadata.update(UpdateMetadataRequest(controller_id=1, controller_epoch=1))
+        apply_update_metadata(UpdateMetadataRequest(controller_id=1, controller_epoch=1), services.metadata)
         answer = await cluster.metadata(2, "known", "other")
         assert [topic.error_code for topic in answer.topics] == 2 * [ErrorCode.LEADER_NOT_AVAILABLE]
 
@@ -75,7 +76,7 @@ async def test_a_coordinator_that_was_told_of_brokers_only_does_not_refuse_offse
         services = cluster.services(2)
         await until(lambda: services.metadata.topic("known") is not None)
         services.metadata = MetadataCache(services.metadata.cluster_id, lambda: cluster.assembly(2).logs.has_logs)
-        services.metadata.update(UpdateMetadataRequest(controller_id=1, controller_epoch=1))
+        apply_update_metadata(UpdateMetadataRequest(controller_id=1, controller_epoch=1), services.metadata)
         assert await committed(cluster) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
         async with trio.open_nursery() as nursery:
@@ -88,12 +89,12 @@ async def tell(metadata: MetadataCache, topic: str) -> None:
     await trio.sleep(1)
     states = [UpdateMetadataPartitionState(partition_index=number, leader=number + 1) for number in range(2)]
     topics = [UpdateMetadataTopicState(topic_name=topic, topic_id=bytes(15) + b"1", partition_states=states)]
-    metadata.update(UpdateMetadataRequest(controller_id=1, controller_epoch=1, topic_states=topics))
+    apply_update_metadata(UpdateMetadataRequest(controller_id=1, controller_epoch=1, topic_states=topics), metadata)
 
 
 async def test_a_broker_with_logs_of_no_topic_does_not_wait_for_ever(autojump_clock: trio.testing.MockClock) -> None:
     metadata = MetadataCache("cluster", lambda: True)
-    metadata.update(UpdateMetadataRequest(controller_id=1, controller_epoch=1))
+    apply_update_metadata(UpdateMetadataRequest(controller_id=1, controller_epoch=1), metadata)
     assert not metadata.is_told
     await trio.sleep(10)
     assert metadata.is_told

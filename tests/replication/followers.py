@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ottla.base.seams import InlineWorkers, SimulatedClock
+from ottla.controller.replica_requests import apply_leader_and_isr
 from ottla.log.follower_append import append_as_follower
 from ottla.log.log_manager import LogManager
 from ottla.log.memory_disk import MemoryDisk
@@ -58,8 +59,9 @@ def records(log: PartitionLog) -> dict[int, str]:
 class Replicas:
     """The partitions of topic "t" on broker 1, with requests of its controller."""
 
-    def __init__(self, manager: ReplicaManager, logs: LogManager) -> None:
+    def __init__(self, manager: ReplicaManager, logs: LogManager, metadata: MetadataCache) -> None:
         self.manager = manager
+        self.metadata = metadata
         self._logs = logs
 
     def kill(self) -> None:
@@ -78,7 +80,7 @@ class Replicas:
             replicas=[1, 2, 3],
         )
         topic = LeaderAndIsrTopicState(topic_name="t", topic_id=TOPIC_ID, partition_states=[state])
-        answer = self.manager.leader_and_isr(LeaderAndIsrRequest(topic_states=[topic]))
+        answer = apply_leader_and_isr(LeaderAndIsrRequest(topic_states=[topic]), self.manager, self.metadata)
         assert answer.topics[0].partition_errors[0].error_code == 0
         return self.manager.partition("t", number)
 
@@ -99,4 +101,4 @@ async def follower_world(disk: MemoryDisk | None = None, **settings: Any) -> Rep
     await logs.load()
     metadata = MetadataCache("cluster")
     manager = ReplicaManager(ME, logs, log_settings, lambda topic: {}, metadata, Submitted(), 30_000)
-    return Replicas(manager, logs)
+    return Replicas(manager, logs, metadata)

@@ -12,6 +12,7 @@ import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import InlineWorkers, SimulatedClock
+from ottla.controller.replica_requests import apply_leader_and_isr, apply_stop_replica, apply_update_metadata
 from ottla.log.log_manager import LogManager
 from ottla.log.memory_disk import MemoryDisk
 from ottla.log.settings import LogManagerSettings, LogSettings
@@ -72,7 +73,7 @@ class Replicas:
     def live(self, *broker_ids: int) -> None:
         """Make these the brokers of the cluster."""
         brokers = [UpdateMetadataBroker(id=broker_id) for broker_id in broker_ids]
-        self.metadata.update(UpdateMetadataRequest(controller_epoch=1, live_brokers=brokers))
+        apply_update_metadata(UpdateMetadataRequest(controller_epoch=1, live_brokers=brokers), self.metadata)
 
     def lead(
         self,
@@ -96,8 +97,8 @@ class Replicas:
             **fields,
         )
         topic = LeaderAndIsrTopicState(topic_name="t", topic_id=topic_id, partition_states=[state])
-        answer = self.manager.leader_and_isr(
-            LeaderAndIsrRequest(controller_epoch=controller_epoch, topic_states=[topic])
+        answer = apply_leader_and_isr(
+            LeaderAndIsrRequest(controller_epoch=controller_epoch, topic_states=[topic]), self.manager, self.metadata
         )
         return answer.error_code or answer.topics[0].partition_errors[0].error_code
 
@@ -105,7 +106,9 @@ class Replicas:
         """Stop the replica. Returns the error code of the request or of the partition."""
         state = StopReplicaPartitionState(partition_index=0, leader_epoch=epoch, delete_partition=delete)
         topic = StopReplicaTopicState(topic_name="t", partition_states=[state])
-        answer = self.manager.stop_replica(StopReplicaRequest(controller_epoch=controller_epoch, topic_states=[topic]))
+        answer = apply_stop_replica(
+            StopReplicaRequest(controller_epoch=controller_epoch, topic_states=[topic]), self.manager, self.metadata
+        )
         return answer.error_code or answer.partition_errors[0].error_code
 
     def fetched(self, broker_id: int, offset: int, *, log_start: int = 0, broker_epoch: int = -1) -> None:

@@ -11,6 +11,7 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
+from ottla.controller.replica_requests import apply_leader_and_isr
 from ottla.replication.alter_partition import RETRY_SECONDS, AlterPartitionManager
 from ottla.replication.controller_channel import fitting
 from ottla.replication.isr import Committed
@@ -108,7 +109,9 @@ class World:
             for number in range(numbers)
         ]
         topic = LeaderAndIsrTopicState(topic_name="t", topic_id=topic_id, partition_states=states)
-        self.replicas.manager.leader_and_isr(LeaderAndIsrRequest(controller_epoch=1, topic_states=[topic]))
+        apply_leader_and_isr(
+            LeaderAndIsrRequest(controller_epoch=1, topic_states=[topic]), self.replicas.manager, self.replicas.metadata
+        )
 
     def join(self, number: int = 0, broker_epoch: int = -1) -> None:
         """The follower has caught up."""

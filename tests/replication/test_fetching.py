@@ -13,6 +13,7 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
+from ottla.controller.replica_requests import apply_update_metadata
 from ottla.replication.fetch_session import FetchedPartition, FetchSessionCache
 from ottla.replication.fetching import FollowerId, Reads
 from ottla.replication.isr import Committed, PendingExpand
@@ -152,7 +153,9 @@ async def test_the_id_of_another_topic_of_that_name() -> None:
         lead(world)
         state = UpdateMetadataPartitionState(partition_index=0, leader=ME)
         topic = UpdateMetadataTopicState(topic_name="t", topic_id=b"j" * 16, partition_states=[state])
-        world.metadata.update(UpdateMetadataRequest(controller_epoch=1, live_brokers=[], topic_states=[topic]))
+        apply_update_metadata(
+            UpdateMetadataRequest(controller_epoch=1, live_brokers=[], topic_states=[topic]), world.metadata
+        )
         reading = reads(world, by_id=True)
         wanted = asked(0)
         wanted.topic_id = b"j" * 16

@@ -10,6 +10,7 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import InlineWorkers, SimulatedClock
+from ottla.controller.replica_requests import apply_leader_and_isr, apply_stop_replica, apply_update_metadata
 from ottla.handlers.describe_log_dirs import describe_folder
 from ottla.log.log_manager import LogManager
 from ottla.log.memory_disk import MemoryDisk
@@ -58,7 +59,7 @@ class Broker:
             partition_index=number, leader=1, leader_epoch=3, isr=[1], replicas=[1], is_new=is_new
         )
         topic = LeaderAndIsrTopicState(topic_name="t", topic_id=TOPIC_ID, partition_states=[state])
-        (answer,) = self.replicas.leader_and_isr(LeaderAndIsrRequest(topic_states=[topic])).topics
+        (answer,) = apply_leader_and_isr(LeaderAndIsrRequest(topic_states=[topic]), self.replicas, self.metadata).topics
         return answer.partition_errors[0].error_code
 
     def append(self, count: int = 20) -> None:
@@ -145,7 +146,7 @@ async def test_deletion_of_a_partition_that_moves() -> None:
     broker.moves.alter("t", 0, "/b")
     stop = StopReplicaPartitionState(partition_index=0, leader_epoch=-2, delete_partition=True)
     topic = StopReplicaTopicState(topic_name="t", partition_states=[stop])
-    broker.replicas.stop_replica(StopReplicaRequest(topic_states=[topic]))
+    apply_stop_replica(StopReplicaRequest(topic_states=[topic]), broker.replicas, broker.metadata)
     await broker.run()
     assert broker.places() == {}
     assert broker.logs.cleaner.paused == set()
@@ -179,7 +180,7 @@ async def test_partition_that_is_not_here_yet() -> None:
     known = UpdateMetadataTopicState(
         topic_name="t", topic_id=TOPIC_ID, partition_states=[UpdateMetadataPartitionState(partition_index=1, leader=2)]
     )
-    broker.metadata.update(UpdateMetadataRequest(topic_states=[known]))
+    apply_update_metadata(UpdateMetadataRequest(topic_states=[known]), broker.metadata)
     assert refusal(1) is ErrorCode.REPLICA_NOT_AVAILABLE
     assert refusal(2) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     for number in (1, 2):

@@ -9,6 +9,7 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
+from ottla.controller.replica_requests import apply_update_metadata
 from ottla.replication.metadata_cache import MetadataCache, Node
 from ottla.wire.messages.update_metadata import (
     UpdateMetadataBroker,
@@ -50,7 +51,7 @@ def update(
             for name, (topic_id, leaders) in topics.items()
         ],
     )
-    return cache.update(request).error_code
+    return apply_update_metadata(request, cache).error_code
 
 
 def test_updates_add_to_what_is_known() -> None:

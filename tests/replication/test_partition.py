@@ -12,6 +12,7 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
+from ottla.controller.replica_requests import apply_update_metadata
 from ottla.replication.waiters import FetchWaiter
 from ottla.wire.messages.update_metadata import (
     UpdateMetadataPartitionState,
@@ -129,8 +130,14 @@ async def test_past_decisions_and_past_controllers_are_refused() -> None:
         assert world.lead(epoch=4, controller_epoch=2) == ErrorCode.STALE_CONTROLLER_EPOCH
         assert world.lead(epoch=6, controller_epoch=1) == ErrorCode.STALE_CONTROLLER_EPOCH
         assert world.stop(delete=True, controller_epoch=1) == ErrorCode.STALE_CONTROLLER_EPOCH
-        assert world.metadata.update(UpdateMetadataRequest(controller_epoch=1)).error_code != ErrorCode.NONE
-        assert world.metadata.update(UpdateMetadataRequest(controller_epoch=3)).error_code == ErrorCode.NONE
+        assert (
+            apply_update_metadata(UpdateMetadataRequest(controller_epoch=1), world.metadata).error_code
+            != ErrorCode.NONE
+        )
+        assert (
+            apply_update_metadata(UpdateMetadataRequest(controller_epoch=3), world.metadata).error_code
+            == ErrorCode.NONE
+        )
         assert world.lead(epoch=6, controller_epoch=2) == ErrorCode.STALE_CONTROLLER_EPOCH
         assert world.lead(epoch=6, controller_epoch=3, topic_id=b"j" * 16) == ErrorCode.INCONSISTENT_TOPIC_ID
         assert world.partition.leader_epoch == 5
@@ -158,7 +165,7 @@ async def test_what_is_replicated_elsewhere_is_not_taken() -> None:
             world.manager.partition("t", 0)
         state = UpdateMetadataPartitionState(partition_index=0, leader=OTHER)
         topic = UpdateMetadataTopicState(topic_name="t", topic_id=TOPIC_ID, partition_states=[state])
-        world.metadata.update(UpdateMetadataRequest(controller_epoch=1, topic_states=[topic]))
+        apply_update_metadata(UpdateMetadataRequest(controller_epoch=1, topic_states=[topic]), world.metadata)
         with refused(ErrorCode.NOT_LEADER_OR_FOLLOWER):
             world.manager.partition("t", 0)
 
@@ -232,7 +239,7 @@ async def test_a_replica_that_is_elsewhere_now_is_deleted(change: dict[str, Any]
         world.lead(epoch=1, replicas=(ME, OTHER))
         world.partition.append(batch(), NOW_MS)
         moved = {"leader": OTHER, "leader_epoch": 2, "isr": [OTHER, THIRD], "replicas": [OTHER, THIRD], **change}
-        world.metadata.update(update(TOPIC_ID, UpdateMetadataPartitionState(**moved)))
+        apply_update_metadata(update(TOPIC_ID, UpdateMetadataPartitionState(**moved)), world.metadata)
         assert (world.logs.get("t", 0) is not None) == stays
         assert (world.told[-1] == ("t", 0, None)) != stays
 
@@ -241,8 +248,8 @@ async def test_a_replica_of_an_earlier_topic_is_not_elsewhere() -> None:
     async with replicas() as world:
         world.lead(epoch=1)
         moved = UpdateMetadataPartitionState(leader=OTHER, leader_epoch=2, isr=[OTHER], replicas=[OTHER])
-        world.metadata.update(update(b"j" * 16, moved))
-        world.metadata.update(update(ZERO_UUID, moved))
+        apply_update_metadata(update(b"j" * 16, moved), world.metadata)
+        apply_update_metadata(update(ZERO_UUID, moved), world.metadata)
         assert world.logs.get("t", 0) is not None
 
 

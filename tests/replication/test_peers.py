@@ -7,6 +7,7 @@ import trio
 import trio.testing
 
 from ottla.base.memory_network import MemoryNetwork
+from ottla.controller.replica_requests import apply_update_metadata
 from ottla.replication.broker_client import BrokerClient, PeerUnavailableError
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.replication.peers import Peers
@@ -75,7 +76,7 @@ async def test_nobody_waits_for_a_broker_that_is_gone(autojump_clock: trio.testi
     silent = UpdateMetadataBroker(
         id=7, endpoints=[UpdateMetadataEndpoint(host="silent", port=9092, listener="PLAINTEXT")]
     )
-    metadata.update(UpdateMetadataRequest(live_brokers=[silent]))
+    apply_update_metadata(UpdateMetadataRequest(live_brokers=[silent]), metadata)
     client = Peers(network, 1, "PLAINTEXT", metadata).client(7, "fetcher")
     async with trio.open_nursery() as nursery:
 
@@ -85,7 +86,7 @@ async def test_nobody_waits_for_a_broker_that_is_gone(autojump_clock: trio.testi
 
         nursery.start_soon(wait_for_an_answer)
         await trio.testing.wait_all_tasks_blocked()
-        metadata.update(UpdateMetadataRequest(live_brokers=[]))
+        apply_update_metadata(UpdateMetadataRequest(live_brokers=[]), metadata)
 
 
 async def test_nothing_is_sent_once_they_are_closed(autojump_clock: trio.testing.MockClock) -> None:

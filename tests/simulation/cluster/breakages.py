@@ -1,6 +1,6 @@
 """Rules of replication, the controller and coordinators, each broken on purpose: the simulation must detect it.
 
-A breakage disables one rule of the product, by replacing a function.
+A breakage disables one rule of the product, by replacing a function (``rules`` says which, and where).
 ``test_broken_rules`` has a scenario for each, and ``make simulate CLUSTER=1 BREAK=no_epoch_truncation SEEDS=500`` runs seeds
 with one until a checker catches it.
 """
@@ -14,21 +14,18 @@ import pytest
 
 from ottla.base.partitions import NO_BROKER_EPOCH
 from ottla.controller import leadership, partition_states
-from ottla.controller.alter_partition import AlterPartitions
 from ottla.controller.context import PartitionState
 from ottla.controller.deletion import Deletions
 from ottla.controller.known_brokers import KnownBrokers
-from ottla.controller.leaders import Leaders
 from ottla.controller.loading import load_brokers
 from ottla.controller.term import Term
-from ottla.controller.znodes import LeaderState
-from ottla.log import follower_append
+from ottla.metadata.types import LeaderState
 from ottla.replication import follower
 from ottla.replication.isr import Committed, PendingExpand
 from ottla.replication.leader import FollowerProgress, LeaderRole
-from ottla.replication.replica_manager import ReplicaManager
-from ottla.transaction_coordinator.coordinator import TransactionCoordinator
 from ottla.wire.records import RecordBatch
+
+from . import rules
 
 Breakage = Callable[[pytest.MonkeyPatch], None]
 
@@ -37,7 +34,7 @@ _ANY_EPOCH = 1 << 31
 
 def watermark_past_the_isr(patch: pytest.MonkeyPatch) -> None:
     """The leader treats all its records as committed, whatever its followers have."""
-    patch.setattr(LeaderRole, "committed_end", lambda self, own_end, log_end, clock: own_end)
+    rules.COMMITTED_END.replace(patch, lambda self, own_end, log_end, clock: own_end)
 
 
 def no_epoch_truncation(patch: pytest.MonkeyPatch) -> None:
@@ -46,7 +43,7 @@ def no_epoch_truncation(patch: pytest.MonkeyPatch) -> None:
     def position_of(partition: Any) -> follower.Position:
         return follower.position_of(partition)._replace(last_fetched_epoch=-1)
 
-    patch.setattr("ottla.replication.fetcher.position_of", position_of)
+    rules.FETCH_POSITION.replace(patch, position_of)
 
 
 def join_below_the_watermark(patch: pytest.MonkeyPatch) -> None:
@@ -58,21 +55,20 @@ def join_below_the_watermark(patch: pytest.MonkeyPatch) -> None:
             return PendingExpand(state.isr, joining.broker_id, joining.broker_epoch)
         return None
 
-    patch.setattr(LeaderRole, "expansion", expansion)
+    rules.EXPANSION.replace(patch, expansion)
 
 
 def no_broker_epoch_check(patch: pytest.MonkeyPatch) -> None:
     """Requests for, or from, an earlier life of a broker are accepted."""
-    find = LeaderRole.follower
+    find = rules.FOLLOWER_OF_EPOCH.function
 
     def follower(self: LeaderRole, broker_id: int, broker_epoch: int, current_leader_epoch: int) -> FollowerProgress:
         return find(self, broker_id, NO_BROKER_EPOCH, current_leader_epoch)
 
-    for handler in ("leader_and_isr", "stop_replica", "update_metadata"):
-        patch.setattr(f"ottla.handlers.{handler}.check_broker_epoch", lambda call, broker_epoch: None)
-    patch.setattr(LeaderRole, "follower", follower)
-    patch.setattr(AlterPartitions, "_knows", lambda self, request: request.broker_id in self._context.brokers)
-    patch.setattr("ottla.replication.alter_partition._epoch_to_join", lambda change, replica: NO_BROKER_EPOCH)
+    rules.REQUESTS_OF_BROKER_EPOCH.replace(patch, lambda call, broker_epoch: None)
+    rules.FOLLOWER_OF_EPOCH.replace(patch, follower)
+    rules.KNOWN_LEADER.replace(patch, lambda self, request: request.broker_id in self._context.brokers)
+    rules.EPOCH_TO_JOIN.replace(patch, lambda change, replica: NO_BROKER_EPOCH)
 
 
 def unfenced_controller_write(patch: pytest.MonkeyPatch) -> None:
@@ -84,33 +80,32 @@ def unfenced_controller_write(patch: pytest.MonkeyPatch) -> None:
             results += await store.multi(transaction)
         return results
 
-    for module in ("partition_states", "deletion", "term", "topics", "topic_changes"):
-        patch.setattr(f"ottla.controller.{module}.fenced_multi", multi)
+    rules.FENCED_WRITE.replace(patch, multi)
 
 
 def append_beyond_the_epoch(patch: pytest.MonkeyPatch) -> None:
     """A follower accepts batches of a leader epoch that it does not know (KAFKA-18723)."""
-    judged = follower_append._checked
+    judged = rules.APPENDED_EPOCHS.function
 
     def any_epoch(records: Any, fetch_epoch: int) -> list[RecordBatch]:
         return judged(records, _ANY_EPOCH)
 
-    patch.setattr(follower_append, "_checked", any_epoch)
+    rules.APPENDED_EPOCHS.replace(patch, any_epoch)
 
 
 def deletion_forgets_the_dead(patch: pytest.MonkeyPatch) -> None:
     """A topic counts as deleted when all live brokers have deleted it."""
-    replicas_of = Deletions._replicas_of
+    replicas_of = rules.REPLICAS_TO_DELETE.function
 
     def alive(self: Deletions, name: str) -> set[Any]:
         return {replica for replica in replicas_of(self, name) if replica[0] in self._context.brokers}
 
-    patch.setattr(Deletions, "_replicas_of", alive)
+    rules.REPLICAS_TO_DELETE.replace(patch, alive)
 
 
 def bounced_leader_goes_on(patch: pytest.MonkeyPatch) -> None:
     """A broker that has registered again is treated as if it had not been away."""
-    failed = Term._brokers_failed
+    failed = rules.FAILED_BROKERS.function
 
     async def brokers_failed(self: Term, gone: Collection[int]) -> None:
         registered = await load_brokers(self._store)
@@ -120,8 +115,8 @@ def bounced_leader_goes_on(patch: pytest.MonkeyPatch) -> None:
         gone = {replica for replica in (*state.isr, state.leader) if replica not in alive}
         return leadership.state_without(state, gone, controller_epoch)
 
-    patch.setattr(Term, "_brokers_failed", brokers_failed)
-    patch.setattr("ottla.controller.leaders.failed_over_state", failed_over_state)
+    rules.FAILED_BROKERS.replace(patch, brokers_failed)
+    rules.FAILED_OVER_STATE.replace(patch, failed_over_state)
 
 
 def move_without_waiting(patch: pytest.MonkeyPatch) -> None:
@@ -133,14 +128,14 @@ def move_without_waiting(patch: pytest.MonkeyPatch) -> None:
             return None
         return LeaderState(target[0], state.leader_epoch + 1, target, controller_epoch)
 
-    patch.setattr("ottla.controller.reassignment.finished_state", finished_state)
+    rules.FINISHED_MOVE.replace(patch, finished_state)
 
 
 def removed_replicas_stay(patch: pytest.MonkeyPatch) -> None:
     """A broker is not told to delete a replica that was moved elsewhere."""
-    tell = Leaders.tell_of_move
-    patch.setattr(Leaders, "tell_of_move", lambda self, keys, removed: tell(self, keys, {}))
-    patch.setattr(ReplicaManager, "_delete_removed", lambda self, update: None)
+    tell = rules.TOLD_OF_MOVE.function
+    rules.TOLD_OF_MOVE.replace(patch, lambda self, keys, removed: tell(self, keys, {}))
+    rules.REMOVED_REPLICAS.replace(patch, lambda self, update: None)
 
 
 def a_write_hides_a_bounce(patch: pytest.MonkeyPatch) -> None:
@@ -150,7 +145,7 @@ def a_write_hides_a_bounce(patch: pytest.MonkeyPatch) -> None:
         brokers = self._context.brokers
         return {b for b, broker in brokers.items() if broker.epoch < partition.modified_zxid}
 
-    patch.setattr(KnownBrokers, "stayed", stayed)
+    rules.STAYED_BROKERS.replace(patch, stayed)
 
 
 def coordinators_believe_themselves(patch: pytest.MonkeyPatch) -> None:
@@ -161,7 +156,7 @@ def coordinators_believe_themselves(patch: pytest.MonkeyPatch) -> None:
     ) -> None:
         await self._shards.committed(shard, shard.depends_on(transactional_id), flush, timeout_ms)
 
-    patch.setattr(TransactionCoordinator, "_be_certain", be_certain)
+    rules.CERTAIN_COORDINATOR.replace(patch, be_certain)
 
 
 BREAKAGES: dict[str, Breakage] = {

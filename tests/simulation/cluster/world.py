@@ -22,7 +22,7 @@ from ottla.controller import znodes
 from ottla.controller.embedded_store import EmbeddedStore
 from ottla.controller.store import Delete, NoNodeError, Operation, Result, StoreError
 from ottla.controller.store_link import StoreLink
-from ottla.controller.znodes import LeaderState, ReplicaAssignment
+from ottla.metadata.types import LeaderState, ReplicaAssignment
 
 from ..faults import JumpingClock
 from ..history import TopicPartition

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ..base.errors import ErrorCode, KafkaError
+from ...base.errors import ErrorCode, KafkaError
 
 MAX_LENGTH = 249
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})

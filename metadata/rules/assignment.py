@@ -11,7 +11,7 @@ import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from ..base.errors import ErrorCode, KafkaError
+from ...base.errors import ErrorCode, KafkaError
 
 
 def assign_replicas(

@@ -1,0 +1,114 @@
+"""The values of a cluster's metadata: brokers, assignments of replicas, and states of partitions.
+
+They are immutable and know nothing of where they are kept: in ZooKeeper's nodes (``controller.znodes``), in the requests of a
+controller, or in records of a metadata log.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+REGISTRATION_VERSION = 5
+"""Of the form in which a broker registers, in which it tells its features (KIP-584)."""
+
+
+class BrokerEndpoint(NamedTuple):
+    """Where clients reach one listener of a broker."""
+
+    listener: str
+    host: str
+    port: int
+    security_protocol: str = "PLAINTEXT"
+
+
+@dataclasses.dataclass(frozen=True)
+class BrokerRegistration:
+    """A broker that is alive: where it is reached, and where it stands.
+
+    ``version`` is that of the form in which it registered, 5 since Kafka 2.7 (KIP-584).
+    """
+
+    broker_id: int
+    endpoints: tuple[BrokerEndpoint, ...]
+    rack: str | None = None
+    version: int = REGISTRATION_VERSION
+
+    def endpoint(self, listener: str) -> BrokerEndpoint | None:
+        """Where the listener of this name is reached, if the broker has one."""
+        return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
+
+
+class ReplicaAssignment(NamedTuple):
+    """Where the replicas of one partition are, the preferred leader first.
+
+    During a move (KIP-455) these are the ones wanted, in their order, and then those to be removed; ``adding`` and
+    ``removing`` say which are new, and which are to be removed.
+    """
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def is_moving(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas when the move has ended."""
+        return tuple(replica for replica in self.replicas if replica not in self.removing)
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The replicas before the move; their order may differ, because it is not stored anywhere."""
+        return tuple(replica for replica in self.replicas if replica not in self.adding)
+
+    def moved_to(self, target: Sequence[int]) -> ReplicaAssignment:
+        """A move to ``target``, in place of the one under way if there is one."""
+        origin = self.origin
+        replicas = tuple(dict.fromkeys((*target, *origin)))
+        adding = tuple(replica for replica in replicas if replica not in origin)
+        return ReplicaAssignment(replicas, adding, tuple(replica for replica in replicas if replica not in target))
+
+
+class TopicAssignment(NamedTuple):
+    """A topic's id, and its partitions by number."""
+
+    topic_id: bytes
+    partitions: Mapping[int, ReplicaAssignment]
+
+
+class LeaderState(NamedTuple):
+    """Who leads a partition and who is in sync, as a controller has written it; leader -1 is none.
+
+    ``is_recovering``: the leader was not in sync when it was elected, and has not confirmed its recovery yet (KIP-704).
+    """
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+    is_recovering: bool = False
+
+
+class PartitionRegistration(NamedTuple):
+    """What a controller has decided of a partition.
+
+    ``leader`` may be NO_LEADER. ``leader_epoch`` grows with every election, ``partition_epoch`` with every change.
+    ``adding`` and ``removing`` are the replicas of a reassignment under way (KIP-455). ``is_recovering``: the leader was
+    elected although it was out of sync (KIP-704). ``is_new``: the replicas have no log yet. ``offline``: the replicas that their
+    brokers have in a log directory that has failed.
+    """
+
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    is_recovering: bool = False
+    is_new: bool = False
+    offline: tuple[int, ...] = ()

@@ -1,0 +1,70 @@
+"""The rules of the product that breakages replace: the one place that knows where each of them is enforced.
+
+A rule that moves within the product is changed here, and nowhere else in the simulation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from ottla.controller import deletion, leaders, partition_states, reassignment, term, topic_changes, topics
+from ottla.controller.alter_partition import AlterPartitions
+from ottla.controller.deletion import Deletions
+from ottla.controller.known_brokers import KnownBrokers
+from ottla.controller.leaders import Leaders
+from ottla.controller.term import Term
+from ottla.handlers import leader_and_isr, stop_replica, update_metadata
+from ottla.log import follower_append
+from ottla.replication import alter_partition, fetcher
+from ottla.replication.leader import LeaderRole
+from ottla.replication.replica_manager import ReplicaManager
+from ottla.transaction_coordinator.coordinator import TransactionCoordinator
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """A function of the product: ``name``, as each of ``owners`` (classes or modules) looks it up."""
+
+    name: str
+    owners: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        missing = [owner.__name__ for owner in self.owners if not callable(getattr(owner, self.name, None))]
+        assert not missing, f"{self.name} is no rule of {missing} any more"
+
+    @property
+    def function(self) -> Any:
+        """The product's own, as the first owner has it."""
+        return getattr(self.owners[0], self.name)
+
+    def replace(self, patch: pytest.MonkeyPatch, function: Any) -> None:
+        """Enforce ``function`` instead, until ``patch`` is undone."""
+        for owner in self.owners:
+            patch.setattr(owner, self.name, function)
+
+
+# Replication
+COMMITTED_END = Rule("committed_end", (LeaderRole,))
+EXPANSION = Rule("expansion", (LeaderRole,))
+FOLLOWER_OF_EPOCH = Rule("follower", (LeaderRole,))
+FETCH_POSITION = Rule("position_of", (fetcher,))
+EPOCH_TO_JOIN = Rule("_epoch_to_join", (alter_partition,))
+APPENDED_EPOCHS = Rule("_checked", (follower_append,))
+REQUESTS_OF_BROKER_EPOCH = Rule("check_broker_epoch", (leader_and_isr, stop_replica, update_metadata))
+REMOVED_REPLICAS = Rule("_delete_removed", (ReplicaManager,))
+
+# The controller
+KNOWN_LEADER = Rule("_knows", (AlterPartitions,))
+FENCED_WRITE = Rule("fenced_multi", (partition_states, deletion, term, topics, topic_changes))
+REPLICAS_TO_DELETE = Rule("_replicas_of", (Deletions,))
+FAILED_BROKERS = Rule("_brokers_failed", (Term,))
+FAILED_OVER_STATE = Rule("failed_over_state", (leaders,))
+FINISHED_MOVE = Rule("finished_state", (reassignment,))
+TOLD_OF_MOVE = Rule("tell_of_move", (Leaders,))
+STAYED_BROKERS = Rule("stayed", (KnownBrokers,))
+
+# Coordinators
+CERTAIN_COORDINATOR = Rule("_be_certain", (TransactionCoordinator,))
