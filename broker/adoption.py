@@ -16,10 +16,10 @@ import random
 from collections.abc import Iterable, Mapping
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller import znodes
-from ..controller.producer_id_blocks import BLOCK_SIZE
-from ..controller.registration import random_uuid
-from ..controller.store import ClusterStore, Create, Operation
+from ..controller.zookeeper import znodes
+from ..controller.zookeeper.producer_id_blocks import BLOCK_SIZE
+from ..controller.zookeeper.registration import random_uuid
+from ..controller.zookeeper.store.cluster_store import ClusterStore, Create, Operation
 from ..log.partition_log import PartitionLog
 from ..log.validation import MAX_DECOMPRESSED_BYTES
 from ..metadata.types import LeaderState, ReplicaAssignment, TopicAssignment

@@ -15,10 +15,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import trio
 
 from ..controller.allocated_producer_ids import AllocatedProducerIds
-from ..controller.controller_node import withdraw
-from ..controller.membership import Membership
-from ..controller.registration import report_failed_folder
-from ..controller.store import SessionExpiredError, StoreError
+from ..controller.zookeeper.controller_node import withdraw
+from ..controller.zookeeper.membership import Membership
+from ..controller.zookeeper.registration import report_failed_folder
+from ..controller.zookeeper.store.cluster_store import SessionExpiredError, StoreError
 from ..handlers.services import Services
 from ..log.disk import Disk
 from ..log.log_folder import LogFolder

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ..base.seams import Clock, Workers
-from ..controller.embedded_store import EmbeddedStore
-from ..controller.session import StoreSession
-from ..controller.state_files import DiskStateFiles
-from ..controller.store import StoreFailedError
-from ..controller.store_link import StoreLink
-from ..controller.zookeeper_settings import ZooKeeperSettings
+from ..controller.zookeeper.store.cluster_store import StoreFailedError
+from ..controller.zookeeper.store.embedded_store import EmbeddedStore
+from ..controller.zookeeper.store.session import StoreSession
+from ..controller.zookeeper.store.state_files import DiskStateFiles
+from ..controller.zookeeper.store.store_link import StoreLink
+from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
 from ..log.disk import Disk, join
 from ..log.log_folder import LogFolder
 
 if TYPE_CHECKING:
-    from ..controller.zookeeper import ZooKeeper
+    from ..controller.zookeeper.store.zookeeper import ZooKeeper
 
 STATE_FOLDER = "__cluster_state"
 """The embedded cluster store's folder inside the first data folder; no topic may have this name's form (no partition number)."""
@@ -101,7 +101,9 @@ class ZooKeeperHome:
         return None
 
     async def open(self, folders: Sequence[LogFolder]) -> None:
-        from ..controller.zookeeper import ZooKeeper  # a slow import, which a broker without ZooKeeper does not need
+        from ..controller.zookeeper.store.zookeeper import (
+            ZooKeeper,  # a slow import, which a broker without ZooKeeper does not need
+        )
 
         self._zookeeper = ZooKeeper(self._settings)
 

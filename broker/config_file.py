@@ -25,7 +25,7 @@ def declared_classes() -> list[type[Settings]]:
     from ..controller.password_settings import PasswordEncoderSettings
     from ..controller.settings import ControllerSettings
     from ..controller.token_settings import DelegationTokenSettings
-    from ..controller.zookeeper_settings import ZooKeeperSettings
+    from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
     from ..group_coordinator.settings import GroupSettings
     from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
     from ..replication.settings import QuotaSettings, ReplicationSettings

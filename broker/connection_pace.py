@@ -13,7 +13,7 @@ import trio
 
 from ..base.config import Config
 from ..base.settings import SettingError
-from ..controller.config_store import IPS, ConfigStore
+from ..controller.zookeeper.config_store import IPS, ConfigStore
 from ..handlers.connection_context import ConnectionContext
 from ..metadata.entities import DEFAULT, EntityName
 from ..security.connection_rates import CONNECTION_CREATION_RATE, UNLIMITED, ConnectionRates

@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 
 import trio
 
-from ..controller import znodes
 from ..controller.broker_configs import BrokerConfigs
-from ..controller.config_store import ConfigStore
-from ..controller.features import FinalizedFeatures
-from ..controller.registration import ensure_cluster, find_cluster
-from ..controller.session import BrokerSession
+from ..controller.zookeeper import znodes
+from ..controller.zookeeper.config_store import ConfigStore
+from ..controller.zookeeper.features import FinalizedFeatures
+from ..controller.zookeeper.registration import ensure_cluster, find_cluster
+from ..controller.zookeeper.store.session import BrokerSession
 from ..handlers.auto_creation import coordinator_topics
 from ..log.data_folders import LogStartError
 from ..log.disk import Disk

@@ -14,11 +14,12 @@ from collections.abc import Awaitable, Callable
 
 from ..base.seams import Workers
 from ..base.wording import counted
-from ..controller import journal, znodes
-from ..controller.state_files import DiskStateFiles
-from ..controller.state_move import begin_move, end_move, is_under_way, move, moved_nodes
-from ..controller.store import ClusterStore
-from ..controller.znode_tree import ZnodeTree
+from ..controller.zookeeper import znodes
+from ..controller.zookeeper.state_move import begin_move, end_move, is_under_way, move, moved_nodes
+from ..controller.zookeeper.store import journal
+from ..controller.zookeeper.store.cluster_store import ClusterStore
+from ..controller.zookeeper.store.state_files import DiskStateFiles
+from ..controller.zookeeper.store.znode_tree import ZnodeTree
 from ..log.data_folders import LogStartError
 from ..log.disk import Disk, join
 from .cluster_home import STATE_FOLDER

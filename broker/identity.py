@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from ..base.config import Config
 from ..base.settings import SettingError
-from ..controller.registration import generate_broker_id
-from ..controller.store import ClusterStore
+from ..controller.zookeeper.registration import generate_broker_id
+from ..controller.zookeeper.store.cluster_store import ClusterStore
 from .settings import BrokerSettings
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..controller.replica_requests import apply_stop_replica, apply_update_metadata
+from ..controller.zookeeper.replica_requests import apply_stop_replica, apply_update_metadata
 from ..handlers.leader_and_isr import apply
 from ..handlers.services import Services
 from ..wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse

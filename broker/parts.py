@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from ..base.repeated_lines import RepeatedLines
 from ..base.wording import counted
 from ..controller.allocated_producer_ids import AllocatedProducerIds
-from ..controller.channels import BrokerChannel
-from ..controller.config_store import TOPICS
-from ..controller.context import LiveBroker
-from ..controller.controller import Controller
-from ..controller.producer_ids import ProducerIds
-from ..controller.remote_channel import RemoteChannel
 from ..controller.settings import ControllerSettings
 from ..controller.token_settings import DelegationTokenSettings
-from ..controller.topic_writer import TopicWriter
+from ..controller.zookeeper.channels import BrokerChannel
+from ..controller.zookeeper.config_store import TOPICS
+from ..controller.zookeeper.context import LiveBroker
+from ..controller.zookeeper.controller import Controller
+from ..controller.zookeeper.producer_ids import ProducerIds
+from ..controller.zookeeper.remote_channel import RemoteChannel
+from ..controller.zookeeper.topic_writer import TopicWriter
 from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
@@ -54,8 +54,8 @@ from .local_channel import LocalChannel
 from .surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from ..controller.acl_store import AclStore
-    from ..controller.token_store import DelegationTokens
+    from ..controller.zookeeper.acl_store import AclStore
+    from ..controller.zookeeper.token_store import DelegationTokens
     from ..security.authorizer import Authorizer
 
 
@@ -179,7 +179,7 @@ class Parts:
         settings = self._around.config.settings(DelegationTokenSettings)
         if settings.secret is None:
             return None
-        from ..controller.token_store import DelegationTokens  # slow to import, and few brokers need it
+        from ..controller.zookeeper.token_store import DelegationTokens  # slow to import, and few brokers need it
 
         return DelegationTokens(self._foundation.session, self._around.clock, settings, settings.secret)
 
@@ -198,7 +198,7 @@ class Parts:
     def _make_acls(self) -> AclStore | None:
         if self._authorizer is None:
             return None
-        from ..controller.acl_store import AclStore  # likewise
+        from ..controller.zookeeper.acl_store import AclStore  # likewise
 
         return AclStore(self._foundation.session, self._around.clock, self._authorizer)
 

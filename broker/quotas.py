@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..controller.config_store import CLIENTS, USERS, ConfigStore
+from ..controller.zookeeper.config_store import CLIENTS, USERS, ConfigStore
 from ..metadata.entities import EntityName, UserClient
 from ..security.client_quotas import ClientQuotas
 from ..security.quota_precedence import QuotaEntity

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ..base.seams import Workers
 from ..base.settings import SettingError
-from ..controller.config_store import USERS
+from ..controller.zookeeper.config_store import USERS
 from ..handlers.services import Services
 from ..security.jaas import PLAIN_MODULE, SCRAM_MODULE
 from ..security.oauthbearer import OAUTHBEARER

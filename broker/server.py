@@ -32,8 +32,8 @@ from ..base.secret_names import shown
 from ..base.settings import SettingError
 from ..base.tcp import TcpNetwork
 from ..base.wording import explained, how_to_install
-from ..controller.store import StoreError
-from ..controller.zookeeper_settings import ZooKeeperSettings
+from ..controller.zookeeper.store.cluster_store import StoreError
+from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
 from ..handlers.call import RequestObserver
 from ..handlers.table import SERVED, ServedApis
 from ..log.data_folders import LogStartError

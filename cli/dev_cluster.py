@@ -26,9 +26,9 @@ from ..base.settings import SettingError
 from ..base.system_calls import raise_descriptor_limit
 from ..broker.config_file import parse_overrides, warn_of_unused
 from ..broker.server import StartError
-from ..controller.embedded_store import EmbeddedStore
-from ..controller.journal import CorruptStateError
-from ..controller.state_files import DiskStateFiles
+from ..controller.zookeeper.store.embedded_store import EmbeddedStore
+from ..controller.zookeeper.store.journal import CorruptStateError
+from ..controller.zookeeper.store.state_files import DiskStateFiles
 from ..log.disk import FOLDER_MODE, OsDisk
 from ..testing.cluster import QUICK, replicas_by_default
 from ..testing.cluster_member import Surroundings

@@ -16,7 +16,7 @@ from ..broker.listeners import configured_listeners
 from ..broker.sasl_mechanisms import enabled_mechanisms
 from ..broker.sasl_settings import SaslSettings
 from ..broker.settings import BrokerSettings
-from ..controller.config_store import USERS
+from ..controller.zookeeper.config_store import USERS
 from ..handlers.services import Services
 from ..security.plain import PLAIN, PlainClient
 from ..security.sasl import Authenticated, AuthenticationError, SaslClient, SaslServer

@@ -1,10 +1,5 @@
-"""The state of the cluster: the store that holds it, a broker's session there, and the controller.
+"""Changes of the cluster's metadata: who decides them, what may be set, and where they are kept.
 
-* ``store`` is the interface, with ZooKeeper's semantics, which ``zookeeper_session`` and, for a broker without ZooKeeper,
-  ``embedded_session`` implement. ``session`` and ``membership`` keep a broker in the cluster; ``znodes`` has Kafka's paths.
-* ``candidate`` stands for election, ``term`` is what an elected controller knows, ``events`` the queue that it handles.
-  ``topics``, ``leaders``, ``reassignment``, ``deletion`` and ``alter_partition`` decide, by the pure rules of ``assignment``,
-  ``election`` and ``leadership``; ``sender`` sends the decisions to the brokers.
-* ``config_store``, ``acl_store`` and ``token_store`` are what every broker, not only the controller, reads and changes in the
-  store: configurations, access rules, delegation tokens.
+What may be set on topics and brokers stands here; ``zookeeper`` is the one kind of cluster there is: its controller, its nodes
+and its requests.
 """

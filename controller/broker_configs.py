@@ -26,8 +26,8 @@ from ..base.settings import Setting, SettingError
 from ..log.settings import LogCleanerSettings, LogManagerSettings
 from ..metadata.entities import DEFAULT, EntityName
 from .broker_passwords import BrokerPasswords
-from .config_store import BROKERS, ConfigStore
 from .unused_configs import UNUSED, UNUSED_FOR_ONE_BROKER
+from .zookeeper.config_store import BROKERS, ConfigStore
 
 logger = logging.getLogger(__name__)
 

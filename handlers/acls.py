@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.acl_store import AclStore
+from ..controller.zookeeper.acl_store import AclStore
 from ..security.acl import (
     CLUSTER_NAME,
     AclBinding,

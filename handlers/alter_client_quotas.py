@@ -20,7 +20,7 @@ import socket
 from collections.abc import Iterable, Mapping
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.config_store import IPS
+from ..controller.zookeeper.config_store import IPS
 from ..wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.config_store import USERS
+from ..controller.zookeeper.config_store import USERS
 from ..security.scram import (
     MAX_ITERATIONS,
     MIN_ITERATIONS,

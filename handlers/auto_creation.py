@@ -15,7 +15,7 @@ import trio
 
 from ..base.config import Config
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.topics import Charge, NewTopic
+from ..controller.zookeeper.topics import Charge, NewTopic
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC

@@ -12,8 +12,8 @@ from typing import Protocol, TypeVar
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.broker_configs import check_broker_overrides
 from ..controller.broker_passwords import BrokerPasswords
-from ..controller.config_store import BROKERS, TOPICS
 from ..controller.topic_configs import check_overrides
+from ..controller.zookeeper.config_store import BROKERS, TOPICS
 from ..log.settings import LogSettings
 from ..metadata.entities import DEFAULT, Name
 from ..security.acl import Operation

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from ..base.config import Config
 from ..base.errors import ErrorCode, KafkaError
 from ..base.presence import while_present
-from ..controller.topics import CreatedTopic, NewTopic
+from ..controller.zookeeper.topics import CreatedTopic, NewTopic
 from ..security.acl import Operation
 from ..wire.messages.create_topics import (
     CreatableReplicaAssignment,

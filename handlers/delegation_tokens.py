@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.token_store import DelegationTokens
+from ..controller.zookeeper.token_store import DelegationTokens
 from ..security.delegation import check_may_ask
 from .call import Call
 

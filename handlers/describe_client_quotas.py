@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.config_store import CLIENTS, IPS, USERS
+from ..controller.zookeeper.config_store import CLIENTS, IPS, USERS
 from ..metadata.entities import order_of
 from ..wire.messages.describe_client_quotas import (
     ComponentData,

@@ -16,8 +16,8 @@ import logging
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.config_store import TOPICS
-from ..controller.store import StoreError
+from ..controller.zookeeper.config_store import TOPICS
+from ..controller.zookeeper.store.cluster_store import StoreError
 from ..security.acl import Operation
 from ..wire.messages.describe_configs import (
     DescribeConfigsRequest,

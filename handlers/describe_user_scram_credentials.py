@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.config_store import USERS, ConfigStore
+from ..controller.zookeeper.config_store import USERS, ConfigStore
 from ..security.scram import SCRAM_MECHANISMS, parse_credential
 from ..wire.messages.describe_user_scram_credentials import (
     CredentialInfo,

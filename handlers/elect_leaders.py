@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
 from ..base.presence import while_present
-from ..controller.replica_elections import ElectionType
+from ..controller.zookeeper.replica_elections import ElectionType
 from ..wire.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,

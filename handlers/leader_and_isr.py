@@ -14,8 +14,8 @@ import logging
 import trio
 
 from ..base.errors import KafkaError
-from ..controller.replica_requests import apply_leader_and_isr
-from ..controller.store import StoreError
+from ..controller.zookeeper.replica_requests import apply_leader_and_isr
+from ..controller.zookeeper.store.cluster_store import StoreError
 from ..wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrRequest,

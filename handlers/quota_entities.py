@@ -1,7 +1,7 @@
 """The entities that a quota can be set on, as clients name them and as they are stored.
 
 Clients name a user, a client id, a user and a client id, or an IP address, each by its type with a name, or without one for
-the default. The store has them as entities of the kinds ``users``, ``clients`` and ``ips`` (``controller.config_store``).
+the default. The store has them as entities of the kinds ``users``, ``clients`` and ``ips``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.config_store import CLIENTS, IPS, USERS
+from ..controller.zookeeper.config_store import CLIENTS, IPS, USERS
 from ..metadata.entities import DEFAULT, EntityName, Name, UserClient
 from ..security.client_quotas import (
     CONSUMER_BYTE_RATE,

@@ -12,8 +12,8 @@ from __future__ import annotations
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller import znodes
-from ..controller.store import StoreError
+from ..controller.zookeeper import znodes
+from ..controller.zookeeper.store.cluster_store import StoreError
 from ..wire.messages.produce import ProduceResponse
 from .call import Call
 

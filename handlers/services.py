@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from ..base.config import Config
     from ..base.repeated_lines import RepeatedLines
     from ..base.seams import Clock, Workers
-    from ..controller.acl_store import AclStore
-    from ..controller.config_store import ConfigStore
-    from ..controller.controller import Controller
-    from ..controller.features import FinalizedFeatures
-    from ..controller.session import BrokerSession
-    from ..controller.token_store import DelegationTokens
-    from ..controller.topic_writer import TopicWriter
+    from ..controller.zookeeper.acl_store import AclStore
+    from ..controller.zookeeper.config_store import ConfigStore
+    from ..controller.zookeeper.controller import Controller
+    from ..controller.zookeeper.features import FinalizedFeatures
+    from ..controller.zookeeper.store.session import BrokerSession
+    from ..controller.zookeeper.token_store import DelegationTokens
+    from ..controller.zookeeper.topic_writer import TopicWriter
     from ..group_coordinator.coordinator import GroupCoordinator
     from ..log.log_manager import LogManager
     from ..replication.end_markers import EndMarkers

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..base.errors import KafkaError
-from ..controller.replica_requests import apply_stop_replica
+from ..controller.zookeeper.replica_requests import apply_stop_replica
 from ..wire.messages.stop_replica import (
     StopReplicaPartitionState,
     StopReplicaRequest,

@@ -10,7 +10,7 @@ listeners; 5 groups partitions by topic; 7 has topic ids (KIP-516).
 from __future__ import annotations
 
 from ..base.errors import KafkaError
-from ..controller.replica_requests import apply_update_metadata, security_protocol
+from ..controller.zookeeper.replica_requests import apply_update_metadata, security_protocol
 from ..wire.messages.update_metadata import (
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,

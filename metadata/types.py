@@ -1,6 +1,6 @@
 """The values of a cluster's metadata: brokers, assignments of replicas, and states of partitions.
 
-They are immutable and know nothing of where they are kept: in ZooKeeper's nodes (``controller.znodes``), in the requests of a
+They are immutable and know nothing of where they are kept: in ZooKeeper's nodes, in the requests of a
 controller, or in records of a metadata log.
 """
 

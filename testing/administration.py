@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.config_store import USERS
-from ..controller.topics import NewTopic
+from ..controller.zookeeper.config_store import USERS
+from ..controller.zookeeper.topics import NewTopic
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..handlers.services import Services
 from ..security.scram import ScramMechanism, new_credential

@@ -15,8 +15,8 @@ from ..base.seams import Clock
 from ..broker.cluster_home import SharedHome
 from ..broker.config_file import load_config
 from ..broker.server import StartError
-from ..controller.embedded_store import EmbeddedStore
-from ..controller.store_link import StoreLink
+from ..controller.zookeeper.store.embedded_store import EmbeddedStore
+from ..controller.zookeeper.store.store_link import StoreLink
 from ..handlers.services import Services
 from .cluster_network import ClusterNetwork
 from .held_port import HeldPort

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypeVar
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller import znodes
-from ..controller.embedded_session import EmbeddedSession
-from ..controller.store import NoNodeError
+from ..controller.zookeeper import znodes
+from ..controller.zookeeper.store.cluster_store import NoNodeError
+from ..controller.zookeeper.store.embedded_session import EmbeddedSession
 from ..handlers.services import Services
 from ..metadata.types import LeaderState, ReplicaAssignment
 from ..replication.partition import Partition

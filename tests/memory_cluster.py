@@ -17,7 +17,7 @@ from ottla.broker.cluster_home import ClusterHome, SharedHome
 from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerServer
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
-from ottla.controller.embedded_store import EmbeddedStore
+from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
 from ottla.handlers.services import Services
 from ottla.log.memory_disk import MemoryDisk
 from ottla.replication.broker_client import BrokerClient

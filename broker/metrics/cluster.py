@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator
 import trio
 from prometheus_client.core import Metric
 
-from ...controller.figures import ClusterFigures
-from ...controller.session import SessionState
+from ...controller.zookeeper.figures import ClusterFigures
+from ...controller.zookeeper.store.session import SessionState
 from ...handlers.services import Services
 from ...replication.counters import ReplicationCounters
 from ...replication.fetcher import Fetcher

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...base.partitions import NO_LEADER
 from ...base.seams import Clock
-from ...controller.config_store import CLIENTS, IPS, USERS
+from ...controller.zookeeper.config_store import CLIENTS, IPS, USERS
 from ...handlers.quota_entities import QUOTA_KEYS, named_entity
 from ...handlers.services import Services
 from ...security.acl import AclEntry, AclFilter, PatternType, ResourcePattern, ResourceType

@@ -15,8 +15,8 @@ from ...balance.answers import Known, OnDisk, on_disk
 from ...balance.model import Key
 from ...base.errors import KafkaError
 from ...base.partitions import NO_LEADER
-from ...controller.config_store import TOPICS
-from ...controller.store import StoreError
+from ...controller.zookeeper.config_store import TOPICS
+from ...controller.zookeeper.store.cluster_store import StoreError
 from ...handlers import describe_log_dirs
 from ...handlers.services import Services
 from ...log.settings import LogSettings

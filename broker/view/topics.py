@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ...base.partitions import NO_LEADER
-from ...controller.config_store import TOPICS
+from ...controller.zookeeper.config_store import TOPICS
 from ...handlers.config_entries import topic_entries
 from ...handlers.services import Services
 from ...log.partition_log import PartitionLog

@@ -18,12 +18,12 @@ from ...base.seams import InlineWorkers, SystemClock
 from ...broker.cluster_home import STATE_FOLDER
 from ...broker.config_file import read_properties
 from ...broker.settings import BrokerSettings
-from ...controller import znodes
-from ...controller.config_store import USERS, ConfigStore
-from ...controller.embedded_store import EmbeddedStore
-from ...controller.state_files import DiskStateFiles
-from ...controller.store import ClusterStore, StoreError, ensure_paths
-from ...controller.zookeeper_settings import ZooKeeperSettings
+from ...controller.zookeeper import znodes
+from ...controller.zookeeper.config_store import USERS, ConfigStore
+from ...controller.zookeeper.store.cluster_store import ClusterStore, StoreError, ensure_paths
+from ...controller.zookeeper.store.embedded_store import EmbeddedStore
+from ...controller.zookeeper.store.state_files import DiskStateFiles
+from ...controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
 from ...log.checkpoints import LOCK, read_meta_properties
 from ...log.disk import OsDisk, join
 from ...security.scram import (
@@ -95,7 +95,7 @@ class UsersInStore:
     async def _session(self) -> AsyncIterator[ClusterStore]:
         zookeeper = self._config.settings(ZooKeeperSettings)
         if zookeeper.connect:
-            from ...controller.zookeeper import ZooKeeper
+            from ...controller.zookeeper.store.zookeeper import ZooKeeper
 
             client = ZooKeeper(zookeeper)
             try:

@@ -27,7 +27,7 @@ from ottla.broker.gate import AuthenticationFailedError
 from ottla.broker.listener_config import ListenerConfig
 from ottla.broker.monitor import Monitor
 from ottla.broker.sasl_gate import SaslGate, sasl_listener
-from ottla.controller.config_store import USERS
+from ottla.controller.zookeeper.config_store import USERS
 from ottla.handlers.call import Call, CloseConnection
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.handlers.services import Services

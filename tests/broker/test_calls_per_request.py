@@ -24,7 +24,7 @@ from ottla.base.seams import SystemClock
 from ottla.broker.dispatch import answer
 from ottla.broker.server import BrokerServer
 from ottla.compat_tests.raw.requests import batch, produce_request
-from ottla.controller.topics import NewTopic
+from ottla.controller.zookeeper.topics import NewTopic
 from ottla.handlers.activity import Activity
 from ottla.handlers.call import Call
 from ottla.handlers.connection_context import ConnectionContext

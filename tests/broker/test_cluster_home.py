@@ -15,10 +15,10 @@ from ottla.base.seams import InlineWorkers, SimulatedClock, SystemClock
 from ottla.broker.cluster_home import ClusterHome, SharedHome
 from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerFailedError, BrokerServer, StartError
-from ottla.controller import znodes
-from ottla.controller.embedded_session import EmbeddedSession
-from ottla.controller.embedded_store import EmbeddedStore
-from ottla.controller.session import StoreSession
+from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.store.embedded_session import EmbeddedSession
+from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
+from ottla.controller.zookeeper.store.session import StoreSession
 from ottla.log.memory_disk import MemoryDisk
 
 FOLDERS = ("/first", "/second")

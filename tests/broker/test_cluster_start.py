@@ -12,8 +12,8 @@ import trio
 from ottla.base.seams import InlineWorkers
 from ottla.broker.cluster_home import ClusterHome
 from ottla.broker.server import BrokerFailedError, StartError
-from ottla.controller import znodes
-from ottla.controller.store import Create, Delete, Set
+from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Set
 from ottla.log.checkpoints import read_meta_properties
 from ottla.replication.broker_client import BrokerClient
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

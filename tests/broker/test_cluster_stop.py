@@ -16,9 +16,9 @@ from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import InlineWorkers
 from ottla.broker.controlled_shutdown import hand_over
 from ottla.broker.settings import BrokerSettings
-from ottla.controller import znodes
-from ottla.controller.replica_requests import apply_update_metadata
-from ottla.controller.store import WatchEvent
+from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.replica_requests import apply_update_metadata
+from ottla.controller.zookeeper.store.cluster_store import WatchEvent
 from ottla.replication.broker_client import NoAnswerError
 from ottla.replication.controller_channel import ControllerChannel
 from ottla.replication.metadata_cache import MetadataCache

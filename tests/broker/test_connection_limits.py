@@ -28,8 +28,8 @@ from ottla.broker.listeners import Endpoint
 from ottla.broker.monitor import Ending, Monitor
 from ottla.broker.server import BrokerServer
 from ottla.broker.settings import parse_connection_overrides
-from ottla.controller.config_store import IPS, ConfigStore
-from ottla.controller.embedded_store import EmbeddedStore
+from ottla.controller.zookeeper.config_store import IPS, ConfigStore
+from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
 from ottla.handlers.call import Call
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.handlers.services import Services

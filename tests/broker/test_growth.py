@@ -18,12 +18,20 @@ from ottla.base.seams import InlineWorkers, SystemClock
 from ottla.broker.cluster_home import STATE_FOLDER, ClusterHome, EmbeddedHome
 from ottla.broker.growth import Growth, has_state
 from ottla.broker.server import StartError
-from ottla.controller import partition_states, znodes
-from ottla.controller.embedded_store import EmbeddedStore
-from ottla.controller.registration import ensure_cluster
-from ottla.controller.state_files import DiskStateFiles
-from ottla.controller.state_move import moved_nodes
-from ottla.controller.store import Create, Delete, Operation, Result, Set, StoreError, ensure_paths
+from ottla.controller.zookeeper import partition_states, znodes
+from ottla.controller.zookeeper.registration import ensure_cluster
+from ottla.controller.zookeeper.state_move import moved_nodes
+from ottla.controller.zookeeper.store.cluster_store import (
+    Create,
+    Delete,
+    Operation,
+    Result,
+    Set,
+    StoreError,
+    ensure_paths,
+)
+from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
+from ottla.controller.zookeeper.store.state_files import DiskStateFiles
 from ottla.log.checkpoints import read_meta_properties, write_meta_properties
 from ottla.log.memory_disk import MemoryDisk
 from ottla.metadata.types import LeaderState, ReplicaAssignment, TopicAssignment

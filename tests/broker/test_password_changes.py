@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from ottla.base.errors import ErrorCode
 from ottla.base.seams import InlineWorkers
 from ottla.base.tls import TlsConnection
-from ottla.controller.config_store import BROKERS
+from ottla.controller.zookeeper.config_store import BROKERS
 from ottla.security.password_encoder import PasswordEncoder
 from ottla.security.tls_certificates import Identity, issue
 from ottla.security.tls_context import client_context

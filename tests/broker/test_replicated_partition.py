@@ -15,7 +15,7 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.raw.requests import batch, produce_request
-from ottla.controller.replica_requests import apply_update_metadata
+from ottla.controller.zookeeper.replica_requests import apply_update_metadata
 from ottla.log.settings import LogSettings
 from ottla.metadata.types import PartitionRegistration
 from ottla.replication.broker_client import BrokerClient

@@ -16,7 +16,7 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode
 from ottla.base.memory_network import MemoryConnection
-from ottla.controller.config_store import USERS
+from ottla.controller.zookeeper.config_store import USERS
 from ottla.security.plain import PlainClient
 from ottla.security.sasl import SaslClient
 from ottla.security.scram import ScramMechanism, new_credential

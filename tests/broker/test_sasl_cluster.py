@@ -15,9 +15,9 @@ from ottla.base.settings import SettingError
 from ottla.broker.listener_config import ListenerConfig
 from ottla.broker.peer_security import peer_security
 from ottla.broker.server import BrokerServer
-from ottla.controller import znodes
-from ottla.controller.config_store import USERS, ConfigStore
-from ottla.controller.store import ensure_paths
+from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.config_store import USERS, ConfigStore
+from ottla.controller.zookeeper.store.cluster_store import ensure_paths
 from ottla.security.scram import ScramMechanism, new_credential
 
 from ..memory_cluster import MemoryCluster, running_as, until, until_true

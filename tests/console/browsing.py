@@ -26,7 +26,7 @@ from ottla.console.asking import GroupCoordinator
 from ottla.console.own_broker import OwnBroker
 from ottla.console.side import ConsoleSide
 from ottla.console.visitor import Visitor, visited_by
-from ottla.controller.topics import NewTopic
+from ottla.controller.zookeeper.topics import NewTopic
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.handlers.services import Services
 from ottla.replication.partition import Partition

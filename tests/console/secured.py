@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.controller.config_store import USERS
+from ottla.controller.zookeeper.config_store import USERS
 from ottla.security.acl import AclBinding, AclEntry, Operation, Permission, ResourcePattern, ResourceType
 from ottla.security.authorizer_settings import ACL_AUTHORIZER
 from ottla.security.scram import ScramMechanism, new_credential

@@ -15,7 +15,7 @@ from ottla.base.seams import InlineWorkers
 from ottla.broker.server import BrokerServer
 from ottla.console import record_pages
 from ottla.console.elsewhere.refreshed import Refreshed
-from ottla.controller.topics import NewTopic
+from ottla.controller.zookeeper.topics import NewTopic
 from ottla.wire.records import Record
 
 from ..memory_broker import HOST, PORT, running

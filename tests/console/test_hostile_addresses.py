@@ -14,7 +14,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 import ottla.console
-from ottla.controller.config_store import CLIENTS, TOPICS, USERS
+from ottla.controller.zookeeper.config_store import CLIENTS, TOPICS, USERS
 from ottla.security.acl import CLUSTER_NAME, Operation, ResourceType
 from ottla.security.scram import ScramMechanism, new_credential
 from ottla.wire.messages.list_groups import ListGroupsRequest

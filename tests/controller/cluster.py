@@ -12,18 +12,18 @@ import trio
 
 from ottla.base.errors import ErrorCode
 from ottla.base.seams import SystemClock
-from ottla.controller.config_store import ConfigStore
-from ottla.controller.controller import Controller
-from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
-from ottla.controller.membership import Membership
-from ottla.controller.registration import ensure_cluster, register_broker
-from ottla.controller.replica_requests import apply_update_metadata
-from ottla.controller.session import BrokerSession
 from ottla.controller.settings import ControllerSettings
-from ottla.controller.store import ClusterStore
-from ottla.controller.store_link import StoreLink
-from ottla.controller.topics import CreatedTopic, NewTopic
-from ottla.controller.znodes import decode_state, state_path
+from ottla.controller.zookeeper.config_store import ConfigStore
+from ottla.controller.zookeeper.controller import Controller
+from ottla.controller.zookeeper.membership import Membership
+from ottla.controller.zookeeper.registration import ensure_cluster, register_broker
+from ottla.controller.zookeeper.replica_requests import apply_update_metadata
+from ottla.controller.zookeeper.store.cluster_store import ClusterStore
+from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
+from ottla.controller.zookeeper.store.session import BrokerSession
+from ottla.controller.zookeeper.store.store_link import StoreLink
+from ottla.controller.zookeeper.topics import CreatedTopic, NewTopic
+from ottla.controller.zookeeper.znodes import decode_state, state_path
 from ottla.log.settings import LogSettings
 from ottla.metadata.types import BrokerEndpoint, BrokerRegistration, LeaderState
 from ottla.replication.metadata_cache import MetadataCache

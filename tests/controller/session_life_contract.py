@@ -10,8 +10,7 @@ from collections.abc import Awaitable
 import pytest
 import trio
 
-from ottla.controller.session import SessionState
-from ottla.controller.store import (
+from ottla.controller.zookeeper.store.cluster_store import (
     BadVersionError,
     ConnectionLossError,
     Create,
@@ -23,6 +22,7 @@ from ottla.controller.store import (
     WatchEvent,
     create,
 )
+from ottla.controller.zookeeper.store.session import SessionState
 
 from .store_place import PATIENCE, Noted, Place, Rule, asked, caught_up, until_gone, until_state
 

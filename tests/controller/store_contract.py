@@ -9,8 +9,7 @@ from __future__ import annotations
 import pytest
 import trio
 
-from ottla.controller.session import SessionState
-from ottla.controller.store import (
+from ottla.controller.zookeeper.store.cluster_store import (
     BadVersionError,
     Check,
     Create,
@@ -27,6 +26,7 @@ from ottla.controller.store import (
     create,
     ensure_paths,
 )
+from ottla.controller.zookeeper.store.session import SessionState
 
 from .store_place import PATIENCE, Noted, Place, Rule, asked, caught_up
 

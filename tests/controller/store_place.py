@@ -7,12 +7,12 @@ from typing import Protocol
 
 import trio
 
-from ottla.controller.session import SessionState, StoreSession
-from ottla.controller.store import (
+from ottla.controller.zookeeper.store.cluster_store import (
     Set,
     WatchEvent,
     ensure_paths,
 )
+from ottla.controller.zookeeper.store.session import SessionState, StoreSession
 
 PATIENCE = 60.0
 """Seconds after which an expected event counts as missing."""

@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from ottla.controller import acl_znodes, znodes
-from ottla.controller.acl_store import AclStore
-from ottla.controller.config_store import NOTIFICATION_LIFETIME_MS
-from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
-from ottla.controller.state_move import begin_move, move, moved_nodes
-from ottla.controller.store import Create, Delete, Operation, Set, ensure_paths
+from ottla.controller.zookeeper import acl_znodes, znodes
+from ottla.controller.zookeeper.acl_store import AclStore
+from ottla.controller.zookeeper.config_store import NOTIFICATION_LIFETIME_MS
+from ottla.controller.zookeeper.state_move import begin_move, move, moved_nodes
+from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Operation, Set, ensure_paths
+from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.security.acl import (
     AclBinding,
     AclEntry,

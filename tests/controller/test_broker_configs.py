@@ -8,11 +8,11 @@ import pytest
 
 from ottla.base.config import Config
 from ottla.base.seams import SystemClock
-from ottla.controller import znodes
 from ottla.controller.broker_configs import BrokerConfigs
-from ottla.controller.config_store import BROKERS, ConfigStore
-from ottla.controller.embedded_store import EmbeddedStore
-from ottla.controller.store import ensure_paths
+from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.config_store import BROKERS, ConfigStore
+from ottla.controller.zookeeper.store.cluster_store import ensure_paths
+from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
 from ottla.log.settings import LogManagerSettings, LogSettings
 from ottla.metadata.entities import DEFAULT
 

@@ -14,13 +14,13 @@ import trio.testing
 from ottla.base.errors import ErrorCode
 from ottla.base.partitions import TopicPartition
 from ottla.base.seams import SystemClock
-from ottla.controller import znodes
-from ottla.controller.config_store import TOPICS
-from ottla.controller.embedded_store import EmbeddedStore
-from ottla.controller.registration import ensure_cluster
-from ottla.controller.sender import Answer
-from ottla.controller.store import Create, Set
-from ottla.controller.topics import NewTopic
+from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.config_store import TOPICS
+from ottla.controller.zookeeper.registration import ensure_cluster
+from ottla.controller.zookeeper.sender import Answer
+from ottla.controller.zookeeper.store.cluster_store import Create, Set
+from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
+from ottla.controller.zookeeper.topics import NewTopic
 from ottla.metadata.types import BrokerEndpoint, LeaderState
 from ottla.tests.controller.cluster import Cluster, registration, running, until
 from ottla.wire.messages.controlled_shutdown import ControlledShutdownRequest

@@ -11,8 +11,8 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SystemClock
-from ottla.controller import znodes
-from ottla.controller.config_store import (
+from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.config_store import (
     BROKERS,
     CLIENTS,
     IPS,
@@ -21,10 +21,10 @@ from ottla.controller.config_store import (
     USERS,
     ConfigStore,
 )
-from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
-from ottla.controller.session import SessionState
-from ottla.controller.store import Create, Delete, ensure_paths
-from ottla.controller.store_link import StoreLink
+from ottla.controller.zookeeper.store.cluster_store import Create, Delete, ensure_paths
+from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
+from ottla.controller.zookeeper.store.session import SessionState
+from ottla.controller.zookeeper.store.store_link import StoreLink
 from ottla.metadata.entities import DEFAULT, EntityName, UserClient, order_of
 
 

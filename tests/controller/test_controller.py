@@ -7,12 +7,12 @@ import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SystemClock
-from ottla.controller import znodes
-from ottla.controller.config_store import TOPICS
-from ottla.controller.embedded_store import EmbeddedStore
-from ottla.controller.registration import report_failed_folder
-from ottla.controller.store import Create, Delete
-from ottla.controller.topics import CreatedTopic, NewTopic
+from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.config_store import TOPICS
+from ottla.controller.zookeeper.registration import report_failed_folder
+from ottla.controller.zookeeper.store.cluster_store import Create, Delete
+from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
+from ottla.controller.zookeeper.topics import CreatedTopic, NewTopic
 from ottla.replication.metadata_cache import CachedTopic
 from ottla.tests.controller.cluster import Cluster, join, running, until
 from ottla.wire.messages.leader_and_isr import (

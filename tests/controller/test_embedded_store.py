@@ -13,11 +13,8 @@ import trio
 
 from ottla.base.errors import KafkaError
 from ottla.base.seams import InlineWorkers, SystemClock, TrioWorkers
-from ottla.controller import embedded_store, journal
-from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
-from ottla.controller.journal import StateFiles
-from ottla.controller.state_files import DiskStateFiles
-from ottla.controller.store import (
+from ottla.controller.zookeeper.store import embedded_store, journal
+from ottla.controller.zookeeper.store.cluster_store import (
     BadVersionError,
     Check,
     Create,
@@ -32,6 +29,9 @@ from ottla.controller.store import (
     create,
     ensure_paths,
 )
+from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
+from ottla.controller.zookeeper.store.journal import StateFiles
+from ottla.controller.zookeeper.store.state_files import DiskStateFiles
 from ottla.log.disk import OsDisk
 from ottla.log.memory_disk import MemoryDisk
 

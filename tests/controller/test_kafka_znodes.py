@@ -19,16 +19,16 @@ import trio
 
 from ottla.base.partitions import TopicPartition
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
-from ottla.controller import znodes
-from ottla.controller.config_store import ConfigStore
-from ottla.controller.controller import Controller
-from ottla.controller.registration import ensure_cluster, register_broker
-from ottla.controller.replica_elections import ElectionType
-from ottla.controller.session import BrokerSession
 from ottla.controller.settings import ControllerSettings
-from ottla.controller.store import ClusterStore, Create, Operation, Set
-from ottla.controller.topics import CreatedTopic, NewTopic
-from ottla.controller.zookeeper import ZooKeeper
+from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.config_store import ConfigStore
+from ottla.controller.zookeeper.controller import Controller
+from ottla.controller.zookeeper.registration import ensure_cluster, register_broker
+from ottla.controller.zookeeper.replica_elections import ElectionType
+from ottla.controller.zookeeper.store.cluster_store import ClusterStore, Create, Operation, Set
+from ottla.controller.zookeeper.store.session import BrokerSession
+from ottla.controller.zookeeper.store.zookeeper import ZooKeeper
+from ottla.controller.zookeeper.topics import CreatedTopic, NewTopic
 from ottla.log.settings import LogSettings
 from ottla.metadata.entities import DEFAULT
 from ottla.metadata.types import BrokerEndpoint, BrokerRegistration

@@ -8,11 +8,11 @@ import pytest
 from kazoo import exceptions
 from kazoo.protocol.states import KazooState
 
-from ottla.controller import kazoo_client
-from ottla.controller.kazoo_client import KazooConnection
-from ottla.controller.store import ConnectionLossError, Create, StoreError
-from ottla.controller.zookeeper_session import Multi, ZooKeeperSession
-from ottla.controller.zookeeper_settings import parse_zookeeper_address
+from ottla.controller.zookeeper.store import kazoo_client
+from ottla.controller.zookeeper.store.cluster_store import ConnectionLossError, Create, StoreError
+from ottla.controller.zookeeper.store.kazoo_client import KazooConnection
+from ottla.controller.zookeeper.store.zookeeper_session import Multi, ZooKeeperSession
+from ottla.controller.zookeeper.store.zookeeper_settings import parse_zookeeper_address
 from ottla.testing.held_port import HeldPort
 
 

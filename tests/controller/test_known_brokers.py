@@ -9,12 +9,17 @@ import pytest
 import trio.testing
 
 from ottla.base.seams import SystemClock
-from ottla.controller import znodes
-from ottla.controller.context import ControllerContext, LiveBroker, PartitionState, TopicState
-from ottla.controller.embedded_store import EmbeddedStore
-from ottla.controller.known_brokers import KnownBrokers
-from ottla.controller.store import ClusterStore, ControllerMovedError, Create, Set
-from ottla.controller.topics import NewTopic
+from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.context import ControllerContext, LiveBroker, PartitionState, TopicState
+from ottla.controller.zookeeper.known_brokers import KnownBrokers
+from ottla.controller.zookeeper.store.cluster_store import (
+    ClusterStore,
+    ControllerMovedError,
+    Create,
+    Set,
+)
+from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
+from ottla.controller.zookeeper.topics import NewTopic
 from ottla.metadata.types import LeaderState, ReplicaAssignment
 from ottla.tests.controller.cluster import Cluster, join, registration, running
 

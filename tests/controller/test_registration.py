@@ -10,11 +10,10 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SystemClock
-from ottla.controller import znodes
-from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
-from ottla.controller.producer_id_blocks import BLOCK_SIZE
-from ottla.controller.producer_ids import ProducerIds
-from ottla.controller.registration import (
+from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.producer_id_blocks import BLOCK_SIZE
+from ottla.controller.zookeeper.producer_ids import ProducerIds
+from ottla.controller.zookeeper.registration import (
     ensure_cluster,
     find_cluster,
     generate_broker_id,
@@ -23,8 +22,9 @@ from ottla.controller.registration import (
     register_when_free,
     report_failed_folder,
 )
-from ottla.controller.store import ConnectionLossError, Set, ensure_paths
-from ottla.controller.store_link import StoreLink
+from ottla.controller.zookeeper.store.cluster_store import ConnectionLossError, Set, ensure_paths
+from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
+from ottla.controller.zookeeper.store.store_link import StoreLink
 from ottla.metadata.types import BrokerEndpoint, BrokerRegistration
 from ottla.wire.schema import uuid_from_text, uuid_to_text
 

@@ -10,13 +10,13 @@ import trio
 import trio.testing
 
 from ottla.base.seams import SimulatedClock
-from ottla.controller import acl_znodes, token_znodes, znodes
-from ottla.controller.acl_store import AclStore
-from ottla.controller.config_store import TOPICS, ConfigStore
-from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
-from ottla.controller.store import Create, Delete, ensure_paths
 from ottla.controller.token_settings import DelegationTokenSettings
-from ottla.controller.token_store import DelegationTokens
+from ottla.controller.zookeeper import acl_znodes, token_znodes, znodes
+from ottla.controller.zookeeper.acl_store import AclStore
+from ottla.controller.zookeeper.config_store import TOPICS, ConfigStore
+from ottla.controller.zookeeper.store.cluster_store import Create, Delete, ensure_paths
+from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
+from ottla.controller.zookeeper.token_store import DelegationTokens
 from ottla.security.acl import AclEntry, Operation, Permission, ResourcePattern, ResourceType
 from ottla.security.acl_rules import AclRules
 from ottla.security.audit import AuditLog

@@ -11,10 +11,7 @@ import trio.testing
 
 from ottla.base.seams import SystemClock
 from ottla.broker.cluster_home import SharedHome
-from ottla.controller.embedded_session import EmbeddedSession
-from ottla.controller.embedded_store import EmbeddedStore
-from ottla.controller.session import SessionState
-from ottla.controller.store import (
+from ottla.controller.zookeeper.store.cluster_store import (
     BadVersionError,
     ConnectionLossError,
     Create,
@@ -25,7 +22,10 @@ from ottla.controller.store import (
     WatchEvent,
     create,
 )
-from ottla.controller.store_link import StoreLink
+from ottla.controller.zookeeper.store.embedded_session import EmbeddedSession
+from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
+from ottla.controller.zookeeper.store.session import SessionState
+from ottla.controller.zookeeper.store.store_link import StoreLink
 
 TIMEOUT = 18.0
 SUSPECTED_AT = 12.0

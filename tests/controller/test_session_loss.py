@@ -11,11 +11,11 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.partitions import TopicPartition
-from ottla.controller import znodes
-from ottla.controller.config_store import TOPICS, ConfigStore
-from ottla.controller.controller import Controller
-from ottla.controller.store import Create, Delete, Set
-from ottla.controller.topics import NewTopic
+from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.config_store import TOPICS, ConfigStore
+from ottla.controller.zookeeper.controller import Controller
+from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Set
+from ottla.controller.zookeeper.topics import NewTopic
 from ottla.tests.controller.cluster import Cluster, join, running, until
 
 

@@ -14,10 +14,10 @@ import trio.testing
 
 from ottla.base.seams import SystemClock
 from ottla.broker.cluster_home import SharedHome
-from ottla.controller.embedded_session import EmbeddedSession
-from ottla.controller.embedded_store import EmbeddedStore
-from ottla.controller.session import StoreSession
-from ottla.controller.state_files import DiskStateFiles
+from ottla.controller.zookeeper.store.embedded_session import EmbeddedSession
+from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
+from ottla.controller.zookeeper.store.session import StoreSession
+from ottla.controller.zookeeper.store.state_files import DiskStateFiles
 from ottla.log.memory_disk import MemoryDisk
 
 from .session_life_contract import LIFE

@@ -12,12 +12,12 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode
 from ottla.broker.config_file import load_config
-from ottla.controller import znodes
-from ottla.controller.config_store import TOPICS
-from ottla.controller.store import Create, Set
-from ottla.controller.store_link import StoreLink
-from ottla.controller.topic_writer import TopicWriter
-from ottla.controller.topics import CreatedTopic, NewTopic
+from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.config_store import TOPICS
+from ottla.controller.zookeeper.store.cluster_store import Create, Set
+from ottla.controller.zookeeper.store.store_link import StoreLink
+from ottla.controller.zookeeper.topic_writer import TopicWriter
+from ottla.controller.zookeeper.topics import CreatedTopic, NewTopic
 from ottla.metadata.types import BrokerEndpoint, BrokerRegistration, LeaderState, ReplicaAssignment, TopicAssignment
 from ottla.tests.controller.cluster import Cluster, running, until
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest

@@ -12,13 +12,13 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SimulatedClock
-from ottla.controller.config_store import NOTIFICATION_LIFETIME_MS
-from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
-from ottla.controller.state_move import begin_move, move, moved_nodes
-from ottla.controller.store import Delete
 from ottla.controller.token_settings import DelegationTokenSettings
-from ottla.controller.token_store import DelegationTokens
-from ottla.controller.token_znodes import CHANGES, TOKENS
+from ottla.controller.zookeeper.config_store import NOTIFICATION_LIFETIME_MS
+from ottla.controller.zookeeper.state_move import begin_move, move, moved_nodes
+from ottla.controller.zookeeper.store.cluster_store import Delete
+from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
+from ottla.controller.zookeeper.token_store import DelegationTokens
+from ottla.controller.zookeeper.token_znodes import CHANGES, TOKENS
 from ottla.security.delegation import token_password
 from ottla.security.principal import Principal
 from ottla.security.scram import ScramMechanism

@@ -7,11 +7,11 @@ import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SystemClock
-from ottla.controller import znodes
-from ottla.controller.config_store import TOPICS
-from ottla.controller.embedded_store import EmbeddedStore
-from ottla.controller.store import Create, Delete, Operation, Set
-from ottla.controller.topics import NewTopic
+from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.config_store import TOPICS
+from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Operation, Set
+from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
+from ottla.controller.zookeeper.topics import NewTopic
 from ottla.metadata.types import LeaderState, ReplicaAssignment, TopicAssignment
 from ottla.tests.controller.cluster import Cluster, running, until
 from ottla.wire.messages.controlled_shutdown import ControlledShutdownRequest

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.controller.store import (
+from ottla.controller.zookeeper.store.cluster_store import (
     BadVersionError,
     Check,
     Create,
@@ -23,7 +23,7 @@ from ottla.controller.store import (
     StoreError,
     WatchEvent,
 )
-from ottla.controller.znode_tree import Transaction, ZnodeTree
+from ottla.controller.zookeeper.store.znode_tree import Transaction, ZnodeTree
 
 
 def apply(tree: ZnodeTree, *operations: Operation, session: int = 1, time_ms: int = 5) -> Sequence[object]:

@@ -20,9 +20,8 @@ from kazoo.protocol.serialization import Create as KazooCreate
 from kazoo.security import OPEN_ACL_UNSAFE
 
 from ottla.compat_tests.zookeeper import ZooKeeperEnsemble, ZooKeeperProcess
-from ottla.controller import zookeeper_session
-from ottla.controller.session import SessionState
-from ottla.controller.store import (
+from ottla.controller.zookeeper.store import zookeeper_session
+from ottla.controller.zookeeper.store.cluster_store import (
     ConnectionLossError,
     Create,
     EventType,
@@ -32,8 +31,9 @@ from ottla.controller.store import (
     WatchEvent,
     create,
 )
-from ottla.controller.zookeeper import _unknown_names
-from ottla.controller.zookeeper_settings import parse_zookeeper_address
+from ottla.controller.zookeeper.store.session import SessionState
+from ottla.controller.zookeeper.store.zookeeper import _unknown_names
+from ottla.controller.zookeeper.store.zookeeper_settings import parse_zookeeper_address
 from ottla.testing.held_port import HeldPort
 
 from .session_life_contract import LIFE

@@ -20,9 +20,9 @@ from kazoo.client import KazooClient
 from ottla.base.settings import SettingError
 from ottla.compat_tests import toolchains
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
-from ottla.controller.registration import ensure_cluster
-from ottla.controller.store import Create, Set, StoreError, create
-from ottla.controller.zookeeper_settings import ZooKeeperSettings, tls_context
+from ottla.controller.zookeeper.registration import ensure_cluster
+from ottla.controller.zookeeper.store.cluster_store import Create, Set, StoreError, create
+from ottla.controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings, tls_context
 from ottla.testing.held_port import HeldPort
 
 from . import session_life_contract, store_contract

@@ -12,8 +12,7 @@ import pytest
 import trio
 import trio.testing
 
-from ottla.controller.session import SessionState
-from ottla.controller.store import (
+from ottla.controller.zookeeper.store.cluster_store import (
     ConnectionLossError,
     Create,
     EventType,
@@ -23,7 +22,16 @@ from ottla.controller.store import (
     StoreError,
     WatchEvent,
 )
-from ottla.controller.zookeeper_session import Answer, Answered, Exists, Get, Multi, Request, ZooKeeperSession
+from ottla.controller.zookeeper.store.session import SessionState
+from ottla.controller.zookeeper.store.zookeeper_session import (
+    Answer,
+    Answered,
+    Exists,
+    Get,
+    Multi,
+    Request,
+    ZooKeeperSession,
+)
 
 TIMEOUT = 18.0
 NODE = Node(b"x", Stat(1, 1, 0, 0, 0, 0, 0))

@@ -8,7 +8,11 @@ import sys
 import pytest
 
 from ottla.base.settings import SettingError
-from ottla.controller.zookeeper_settings import ZooKeeperAddress, ZooKeeperSettings, parse_zookeeper_address
+from ottla.controller.zookeeper.store.zookeeper_settings import (
+    ZooKeeperAddress,
+    ZooKeeperSettings,
+    parse_zookeeper_address,
+)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +44,7 @@ def test_what_is_no_address(text: str) -> None:
 def test_a_broker_alone_loads_nothing_of_it() -> None:
     code = """
 import sys
-import ottla.broker.cluster_home, ottla.broker.server, ottla.cli.serve, ottla.controller.zookeeper
+import ottla.broker.cluster_home, ottla.broker.server, ottla.cli.serve, ottla.controller.zookeeper.store.zookeeper
 assert "kazoo" not in sys.modules, sorted(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from ottla.controller.session import StoreSession
-from ottla.controller.store import StoreError
-from ottla.controller.zookeeper import ZooKeeper
-from ottla.controller.zookeeper_settings import ZooKeeperSettings
+from ottla.controller.zookeeper.store.cluster_store import StoreError
+from ottla.controller.zookeeper.store.session import StoreSession
+from ottla.controller.zookeeper.store.zookeeper import ZooKeeper
+from ottla.controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
 
 from .store_place import PATIENCE
 from .tcp_proxy import TcpProxy, tcp_proxy

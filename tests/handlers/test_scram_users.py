@@ -6,7 +6,7 @@ import pytest
 import trio.testing
 
 from ottla.base.errors import ErrorCode
-from ottla.controller.config_store import USERS
+from ottla.controller.zookeeper.config_store import USERS
 from ottla.security.scram import ScramMechanism, new_credential, parse_credential
 from ottla.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,

@@ -22,7 +22,7 @@ from ottla.compat_tests.java.tools import SHORT_LIVED
 from ottla.compat_tests.raw.transactional import RawProducer
 from ottla.compat_tests.wire_client import connect
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
-from ottla.controller.zookeeper_settings import ZooKeeperSettings
+from ottla.controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
 from ottla.log.checkpoints import read_leader_epochs, read_offsets, write_meta_properties
 from ottla.log.disk import OsDisk
 

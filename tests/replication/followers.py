@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ottla.base.seams import InlineWorkers, SimulatedClock
-from ottla.controller.replica_requests import apply_leader_and_isr
+from ottla.controller.zookeeper.replica_requests import apply_leader_and_isr
 from ottla.log.follower_append import append_as_follower
 from ottla.log.log_manager import LogManager
 from ottla.log.memory_disk import MemoryDisk

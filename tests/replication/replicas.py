@@ -12,7 +12,11 @@ import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import InlineWorkers, SimulatedClock
-from ottla.controller.replica_requests import apply_leader_and_isr, apply_stop_replica, apply_update_metadata
+from ottla.controller.zookeeper.replica_requests import (
+    apply_leader_and_isr,
+    apply_stop_replica,
+    apply_update_metadata,
+)
 from ottla.log.log_manager import LogManager
 from ottla.log.memory_disk import MemoryDisk
 from ottla.log.settings import LogManagerSettings, LogSettings

@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.controller.replica_requests import apply_leader_and_isr
+from ottla.controller.zookeeper.replica_requests import apply_leader_and_isr
 from ottla.replication.alter_partition import RETRY_SECONDS, AlterPartitionManager
 from ottla.replication.controller_channel import fitting
 from ottla.replication.isr import Committed

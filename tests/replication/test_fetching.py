@@ -13,7 +13,7 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
-from ottla.controller.replica_requests import apply_update_metadata
+from ottla.controller.zookeeper.replica_requests import apply_update_metadata
 from ottla.replication.fetch_session import FetchedPartition, FetchSessionCache
 from ottla.replication.fetching import FollowerId, Reads
 from ottla.replication.isr import Committed, PendingExpand

@@ -10,7 +10,11 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import InlineWorkers, SimulatedClock
-from ottla.controller.replica_requests import apply_leader_and_isr, apply_stop_replica, apply_update_metadata
+from ottla.controller.zookeeper.replica_requests import (
+    apply_leader_and_isr,
+    apply_stop_replica,
+    apply_update_metadata,
+)
 from ottla.handlers.describe_log_dirs import describe_folder
 from ottla.log.log_manager import LogManager
 from ottla.log.memory_disk import MemoryDisk

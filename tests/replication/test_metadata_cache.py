@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
-from ottla.controller.replica_requests import apply_update_metadata
+from ottla.controller.zookeeper.replica_requests import apply_update_metadata
 from ottla.replication.metadata_cache import MetadataCache, Node
 from ottla.wire.messages.update_metadata import (
     UpdateMetadataBroker,

@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 from ottla.base.memory_network import MemoryNetwork
-from ottla.controller.replica_requests import apply_update_metadata
+from ottla.controller.zookeeper.replica_requests import apply_update_metadata
 from ottla.replication.broker_client import BrokerClient, PeerUnavailableError
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.replication.peers import Peers

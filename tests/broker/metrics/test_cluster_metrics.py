@@ -9,9 +9,9 @@ from prometheus_client.core import Metric
 from ottla.base.errors import ErrorCode
 from ottla.base.partitions import TopicPartition
 from ottla.broker.metrics.cluster import cluster_metrics
-from ottla.controller import znodes
-from ottla.controller.embedded_session import EmbeddedSession
-from ottla.controller.store import Set
+from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.store.cluster_store import Set
+from ottla.controller.zookeeper.store.embedded_session import EmbeddedSession
 from ottla.replication.quotas import NO_LIMIT
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 from ottla.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import trio
 
-from ottla.controller import znodes
+from ottla.controller.zookeeper import znodes
 
 from ..clients import TOPICS
 from ..history import History, TopicPartition

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from ottla.base.partitions import NO_BROKER_EPOCH
-from ottla.controller import leadership, partition_states
-from ottla.controller.context import PartitionState
-from ottla.controller.deletion import Deletions
-from ottla.controller.known_brokers import KnownBrokers
-from ottla.controller.loading import load_brokers
-from ottla.controller.term import Term
+from ottla.controller.zookeeper import leadership, partition_states
+from ottla.controller.zookeeper.context import PartitionState
+from ottla.controller.zookeeper.deletion import Deletions
+from ottla.controller.zookeeper.known_brokers import KnownBrokers
+from ottla.controller.zookeeper.loading import load_brokers
+from ottla.controller.zookeeper.term import Term
 from ottla.metadata.types import LeaderState
 from ottla.replication import follower
 from ottla.replication.isr import Committed, PendingExpand

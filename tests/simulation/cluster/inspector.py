@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 import trio
 
-from ottla.controller import znodes
+from ottla.controller.zookeeper import znodes
 from ottla.replication.partition import Partition
 from ottla.wire.records import iter_complete_batches
 

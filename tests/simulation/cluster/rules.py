@@ -10,12 +10,20 @@ from typing import Any
 
 import pytest
 
-from ottla.controller import deletion, leaders, partition_states, reassignment, term, topic_changes, topics
-from ottla.controller.alter_partition import AlterPartitions
-from ottla.controller.deletion import Deletions
-from ottla.controller.known_brokers import KnownBrokers
-from ottla.controller.leaders import Leaders
-from ottla.controller.term import Term
+from ottla.controller.zookeeper import (
+    deletion,
+    leaders,
+    partition_states,
+    reassignment,
+    term,
+    topic_changes,
+    topics,
+)
+from ottla.controller.zookeeper.alter_partition import AlterPartitions
+from ottla.controller.zookeeper.deletion import Deletions
+from ottla.controller.zookeeper.known_brokers import KnownBrokers
+from ottla.controller.zookeeper.leaders import Leaders
+from ottla.controller.zookeeper.term import Term
 from ottla.handlers import leader_and_isr, stop_replica, update_metadata
 from ottla.log import follower_append
 from ottla.replication import alter_partition, fetcher

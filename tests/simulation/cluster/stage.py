@@ -14,7 +14,7 @@ import trio
 
 from ottla.base.errors import ErrorCode
 from ottla.base.partitions import NO_LEADER
-from ottla.controller import znodes
+from ottla.controller.zookeeper import znodes
 from ottla.replication.coordinator_log import partition_of
 from ottla.replication.isr import PendingExpand
 from ottla.wire.messages.create_topics import (

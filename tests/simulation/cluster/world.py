@@ -18,10 +18,16 @@ from ottla.base.network import Network
 from ottla.base.seams import Clock
 from ottla.broker.cluster_home import ClusterHome, SharedHome
 from ottla.broker.server import StartError
-from ottla.controller import znodes
-from ottla.controller.embedded_store import EmbeddedStore
-from ottla.controller.store import Delete, NoNodeError, Operation, Result, StoreError
-from ottla.controller.store_link import StoreLink
+from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.store.cluster_store import (
+    Delete,
+    NoNodeError,
+    Operation,
+    Result,
+    StoreError,
+)
+from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
+from ottla.controller.zookeeper.store.store_link import StoreLink
 from ottla.metadata.types import LeaderState, ReplicaAssignment
 
 from ..faults import JumpingClock

@@ -1,0 +1,93 @@
+"""The features that a cluster has finalized: ``/feature``, as the controller sets it up and every broker follows it (KIP-584).
+
+In ZooKeeper mode there are none, neither in Kafka 3.9 nor in Ottla: no broker supports any, the node says so, and a broker that
+finds one there does not start, or stops (KafkaController ``enableFeatureVersioning``, FinalizedFeatureChangeListener).
+Clients are told the node's version, as the epoch of what is finalized.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...base.errors import ErrorCode, KafkaError
+from . import znodes
+from .context import ControllerContext
+from .loading import NOT_UNDERSTOOD, decoded
+from .partition_states import fenced_multi
+from .repeated_look import RepeatedLook
+from .store.cluster_store import (
+    BadVersionError,
+    ClusterStore,
+    Create,
+    Node,
+    NodeExistsError,
+    NoNodeError,
+    Set,
+    StoreFailedError,
+)
+
+UNKNOWN_EPOCH = -1
+
+
+async def set_up_features(store: ClusterStore, context: ControllerContext) -> None:
+    """Make the node, or bring it to its present layout. Raises StoreError, ControllerMovedError."""
+    while True:
+        (node,) = await store.get_many([znodes.FEATURE])
+        try:
+            if node is None:
+                await fenced_multi(store, context, [Create(znodes.FEATURE, znodes.encode_features({}))])
+                return
+            finalized = decoded(znodes.FEATURE, node, znodes.decode_features)
+            if finalized is not None and (wanted := znodes.encode_features(finalized)) != node.data:
+                await fenced_multi(store, context, [Set(znodes.FEATURE, wanted, node.stat.version)])
+            return
+        except (NodeExistsError, NoNodeError, BadVersionError):
+            continue
+
+
+class FinalizedFeatures:
+    """``start`` once, then ``run`` in a task of its own. ``on_unsupported`` is told why the broker cannot go on."""
+
+    def __init__(self, store: ClusterStore, on_unsupported: Callable[[str], None]) -> None:
+        self._store = store
+        self._on_unsupported = on_unsupported
+        self._look = RepeatedLook("finalized features")
+        self.epoch = UNKNOWN_EPOCH
+        """The version of ``/feature``, while it is there."""
+
+    async def start(self) -> None:
+        """Raises StoreError; KafkaError UNSUPPORTED_VERSION when something is finalized that this broker does not support."""
+        node = await self._read()
+        if node is None:
+            self.epoch = UNKNOWN_EPOCH
+            return
+        try:
+            finalized = znodes.decode_features(node.data)
+        except NOT_UNDERSTOOD as error:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{znodes.FEATURE} is not understood: {error!r}") from None
+        if finalized:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"the cluster has finalized features that this broker does not support: {', '.join(sorted(finalized))}",
+            )
+        self.epoch = node.stat.version
+
+    async def _read(self) -> Node | None:
+        """The node, watched in either case; None where there is none."""
+        while True:
+            (node,) = await self._store.get_many([znodes.FEATURE], self._look.watch)
+            if node is not None or await self._store.exists(znodes.FEATURE, self._look.watch) is None:
+                return node
+
+    def look_again(self) -> None:
+        """Watches may have been lost."""
+        self._look.again()
+
+    async def run(self) -> None:
+        """Follow the node, for as long as there is a store to follow."""
+        try:
+            await self._look.run(self.start, self.start)
+        except KafkaError as error:
+            self._on_unsupported(error.message or error.code.name)
+        except StoreFailedError:
+            pass
