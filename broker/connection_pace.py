@@ -15,8 +15,8 @@ from ..base.config import Config
 from ..base.settings import SettingError
 from ..controller.zookeeper.config_store import IPS, ConfigStore
 from ..handlers.connection_context import ConnectionContext
-from ..metadata.entities import DEFAULT, EntityName
 from ..security.connection_rates import CONNECTION_CREATION_RATE, UNLIMITED, ConnectionRates
+from ..security.entities import DEFAULT, EntityName
 from ..security.quota_settings import ClientQuotaSettings, ConnectionRateSettings
 from .connection_limits import ConnectionLimits, addresses_of
 from .listener_config import ListenerConfig

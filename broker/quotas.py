@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..controller.zookeeper.config_store import CLIENTS, USERS, ConfigStore
-from ..metadata.entities import EntityName, UserClient
 from ..security.client_quotas import ClientQuotas
+from ..security.entities import EntityName, UserClient
 from ..security.quota_precedence import QuotaEntity
 
 

@@ -24,7 +24,7 @@ from ..base.kafka_property_names import KAFKA_PROPERTY_NAMES
 from ..base.listener_names import listener_of, without_prefix
 from ..base.settings import Setting, SettingError
 from ..log.settings import LogCleanerSettings, LogManagerSettings
-from ..metadata.entities import DEFAULT, EntityName
+from ..security.entities import DEFAULT, EntityName
 from .broker_passwords import BrokerPasswords
 from .unused_configs import UNUSED, UNUSED_FOR_ONE_BROKER
 from .zookeeper.config_store import BROKERS, ConfigStore

@@ -15,8 +15,8 @@ from ..controller.broker_passwords import BrokerPasswords
 from ..controller.topic_configs import check_overrides
 from ..controller.zookeeper.config_store import BROKERS, TOPICS
 from ..log.settings import LogSettings
-from ..metadata.entities import DEFAULT, Name
 from ..security.acl import Operation
+from ..security.entities import DEFAULT, Name
 from .call import Call
 from .config_resources import ResourceType, check_broker, check_right, check_topic
 

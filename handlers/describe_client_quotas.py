@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.zookeeper.config_store import CLIENTS, IPS, USERS
-from ..metadata.entities import order_of
+from ..security.entities import order_of
 from ..wire.messages.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.zookeeper.config_store import CLIENTS, IPS, USERS
-from ..metadata.entities import DEFAULT, EntityName, Name, UserClient
 from ..security.client_quotas import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
@@ -18,6 +17,7 @@ from ..security.client_quotas import (
     REQUEST_PERCENTAGE,
 )
 from ..security.connection_rates import CONNECTION_CREATION_RATE
+from ..security.entities import DEFAULT, EntityName, Name, UserClient
 
 USER = "user"
 CLIENT_ID = "client-id"

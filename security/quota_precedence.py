@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from ..metadata.entities import DEFAULT, Name
+from .entities import DEFAULT, Name
 
 ANY = ""
 """In place of a user or client id: the quota does not depend on it."""

@@ -13,8 +13,8 @@ import trio
 from prometheus_client.core import Metric
 
 from ...handlers.services import Services
-from ...metadata.entities import order_of
 from ...security.client_quotas import QuotasOfKind, S
+from ...security.entities import order_of
 from .families import traffic
 from .samples import Labels, simple
 

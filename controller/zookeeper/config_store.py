@@ -2,7 +2,7 @@
 memory, kept up by ``/config/changes``.
 
 An entity is a kind and a name: ``topics``, ``brokers``, ``users`` (quotas and SCRAM credentials), ``clients`` and ``ips``. The
-pair of a user and a client is of the kind ``users`` too (``metadata.entities``). ``znodes`` knows how the nodes are named.
+pair of a user and a client is of the kind ``users`` too (``security.entities``). ``znodes`` knows how the nodes are named.
 
 A broker that changes a config writes the node and, in the same transaction, a numbered notification under ``/config/changes``
 that names it. Every broker watches that folder and reads again what is named there; the broker that made the change need
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ...base.errors import ErrorCode, KafkaError
 from ...base.seams import Clock
-from ...metadata.entities import EntityName
+from ...security.entities import EntityName
 from . import znodes
 from .loading import decoded
 from .repeated_look import RepeatedLook

@@ -36,7 +36,6 @@ import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...metadata.entities import DEFAULT, Default, EntityName, Name, UserClient
 from ...metadata.types import (
     REGISTRATION_VERSION,
     BrokerEndpoint,
@@ -45,6 +44,7 @@ from ...metadata.types import (
     ReplicaAssignment,
     TopicAssignment,
 )
+from ...security.entities import DEFAULT, Default, EntityName, Name, UserClient
 from ...wire.schema import ZERO_UUID, uuid_from_text, uuid_to_text
 
 BROKER_IDS = "/brokers/ids"

@@ -32,7 +32,7 @@ from ottla.handlers.call import Call, CloseConnection
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.handlers.services import Services
 from ottla.handlers.table import SERVED
-from ottla.metadata.entities import DEFAULT
+from ottla.security.entities import DEFAULT
 from ottla.security.plain import PlainClient
 from ottla.security.principal import ANONYMOUS
 from ottla.security.quota_precedence import QuotaEntity

@@ -16,9 +16,9 @@ from ottla.broker.server import BrokerServer
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
 from ottla.handlers.request_cost import RequestCost
 from ottla.log.memory_disk import MemoryDisk
-from ottla.metadata.entities import DEFAULT
 from ottla.replication.broker_client import BrokerClient
 from ottla.security.client_quotas import ClientQuotas
+from ottla.security.entities import DEFAULT
 from ottla.security.quota_precedence import QuotaEntity
 from ottla.security.quota_settings import ClientQuotaSettings
 from ottla.wire.api_keys import ApiKey

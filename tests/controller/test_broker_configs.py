@@ -14,7 +14,7 @@ from ottla.controller.zookeeper.config_store import BROKERS, ConfigStore
 from ottla.controller.zookeeper.store.cluster_store import ensure_paths
 from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
 from ottla.log.settings import LogManagerSettings, LogSettings
-from ottla.metadata.entities import DEFAULT
+from ottla.security.entities import DEFAULT
 
 
 async def stored_configs() -> ConfigStore:

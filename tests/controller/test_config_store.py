@@ -25,7 +25,7 @@ from ottla.controller.zookeeper.store.cluster_store import Create, Delete, ensur
 from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.controller.zookeeper.store.session import SessionState
 from ottla.controller.zookeeper.store.store_link import StoreLink
-from ottla.metadata.entities import DEFAULT, EntityName, UserClient, order_of
+from ottla.security.entities import DEFAULT, EntityName, UserClient, order_of
 
 
 class SettableClock:

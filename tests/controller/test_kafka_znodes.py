@@ -30,8 +30,8 @@ from ottla.controller.zookeeper.store.session import BrokerSession
 from ottla.controller.zookeeper.store.zookeeper import ZooKeeper
 from ottla.controller.zookeeper.topics import CreatedTopic, NewTopic
 from ottla.log.settings import LogSettings
-from ottla.metadata.entities import DEFAULT
 from ottla.metadata.types import BrokerEndpoint, BrokerRegistration
+from ottla.security.entities import DEFAULT
 from ottla.tests.controller.cluster import RecordingBroker, until
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from ottla.wire.messages.alter_partition import (

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.metadata.entities import DEFAULT
 from ottla.security.client_quotas import ClientQuotas
+from ottla.security.entities import DEFAULT
 from ottla.security.quota_precedence import QuotaEntity, find, limit_of
 from ottla.security.quota_settings import ClientQuotaSettings
 
