@@ -24,6 +24,8 @@ from ..log.disk import Disk
 from ..log.log_folder import LogFolder
 from ..log.log_manager import LogManager
 from ..log.settings import LogSettings
+from ..metadata.delta import ClusterDelta
+from ..metadata.image import ClusterImage
 from ..metadata.types import BrokerEndpoint, BrokerRegistration
 from ..replication.peers import Peers
 from ..replication.settings import QuotaSettings
@@ -111,7 +113,7 @@ class Assembly:
         self._settings_changed()
         self._config.on_change.append(self._settings_changed)
         services.replicas.leadership_listeners.append(self._leadership_changed)
-        services.metadata.deletion_listeners.append(lambda topic: services.groups.delete_topics({topic}))
+        services.metadata.publishers.append(self._delete_offsets_of_topics)
         self._member = Membership(
             foundation.session,
             self._registration(await listen()),
@@ -177,6 +179,11 @@ class Assembly:
             nursery.start_soon(services.producer_ids.run)
         nursery.start_soon(services.groups.run)
         nursery.start_soon(services.transactions.run)
+
+    def _delete_offsets_of_topics(self, delta: ClusterDelta, image: ClusterImage) -> None:
+        gone = {topic.name for topic in delta.topics if topic.name not in image.topics}
+        if gone:
+            self.services.groups.delete_topics(gone)
 
     def _topic_config_changed(self, topic: str, overrides: Mapping[str, str]) -> None:
         self.services.replicas.update_topic_settings(topic)

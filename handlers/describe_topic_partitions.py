@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.settings import ControllerSettings
+from ..metadata.image import TopicImage
 from ..metadata.rules.topic_names import INTERNAL_TOPICS, why_invalid
-from ..replication.metadata_cache import CachedTopic
 from ..security.acl import Operation
 from ..wire.messages.describe_topic_partitions import (
     Cursor,
@@ -85,7 +85,7 @@ def _unknown(call: Call, name: str) -> DescribeTopicPartitionsResponseTopic:
     )
 
 
-def _known(call: Call, topic: CachedTopic, numbers: list[int]) -> DescribeTopicPartitionsResponseTopic:
+def _known(call: Call, topic: TopicImage, numbers: list[int]) -> DescribeTopicPartitionsResponseTopic:
     nodes = call.broker.metadata.nodes(call.connection.listener)
     states = [(number, topic.partitions[number]) for number in numbers]
     return DescribeTopicPartitionsResponseTopic(

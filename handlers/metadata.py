@@ -22,9 +22,10 @@ from collections.abc import Iterable, Mapping
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.settings import ControllerSettings
+from ..metadata.image import TopicImage
 from ..metadata.rules.topic_names import INTERNAL_TOPICS, why_invalid
 from ..metadata.types import PartitionRegistration
-from ..replication.metadata_cache import CachedTopic, MetadataCache, Node
+from ..replication.metadata_cache import MetadataCache, Node
 from ..security.acl import Operation
 from ..wire.messages.metadata import (
     MetadataRequest,
@@ -143,14 +144,15 @@ def _by_name(call: Call, metadata: MetadataCache, name: str, error: ErrorCode | 
     return MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
 
 
-def describe_topic(call: Call, topic: CachedTopic) -> MetadataResponseTopic:
+def describe_topic(call: Call, topic: TopicImage) -> MetadataResponseTopic:
     """A topic's answer, made once per listener and kind of version."""
     with_listener_errors = call.version >= _FIRST_VERSION_WITH_LISTENER_ERRORS
     key = (call.connection.listener, call.version == 0, with_listener_errors)
-    answer = topic.derived.get(key)
+    derived = call.broker.metadata.derived(topic)
+    answer = derived.get(key)
     if answer is None:
         nodes = call.broker.metadata.nodes(call.connection.listener)
-        answer = topic.derived[key] = MetadataResponseTopic(
+        answer = derived[key] = MetadataResponseTopic(
             name=topic.name,
             topic_id=topic.topic_id,
             is_internal=topic.name in INTERNAL_TOPICS,

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from .types import BrokerRegistration, PartitionRegistration
+from .types import BrokerRegistration, FinalizedFeatures, PartitionRegistration
+
+if TYPE_CHECKING:
+    from ..security.acl import AclEntry, ResourcePattern
+    from ..security.delegation import DelegationToken
+    from ..security.entities import Entity
+    from ..security.scram import StoredCredentials
 
 
 class TopicDelta(NamedTuple):
@@ -20,8 +26,25 @@ class TopicDelta(NamedTuple):
 
 
 class ClusterDelta(NamedTuple):
-    """``brokers`` are all that are alive, also where none has changed. ``controller_id`` is -1 where no broker is controller."""
+    """Each field has what changed of one kind of metadata, and by default nothing.
 
-    controller_id: int
-    brokers: Sequence[BrokerRegistration]
+    Values replace what was known of their key as a whole; an empty one removes it.
+    """
+
+    controller_id: int | None = None
+    """-1 where no broker is controller."""
+    brokers: Sequence[BrokerRegistration] | None = None
+    """All that are alive, changed or not."""
     topics: Sequence[TopicDelta] = ()
+    configs: Mapping[Entity, Mapping[str, str]] = {}
+    """Everything set on a topic, or on one broker or all, by property; passwords are encrypted."""
+    quotas: Mapping[Entity, Mapping[str, float]] = {}
+    """Everything set on a user, a client id, both, or an IP address, by the quota's key."""
+    scram: Mapping[str, StoredCredentials] = {}
+    """All credentials of a user, by mechanism."""
+    acls: Mapping[ResourcePattern, frozenset[AclEntry]] = {}
+    tokens: Mapping[str, DelegationToken | None] = {}
+    """By the token's id."""
+    features: FinalizedFeatures | None = None
+    next_producer_id: int | None = None
+    """The first producer id that no broker has been given (KIP-730)."""

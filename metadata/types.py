@@ -112,3 +112,13 @@ class PartitionRegistration(NamedTuple):
     is_recovering: bool = False
     is_new: bool = False
     offline: tuple[int, ...] = ()
+
+
+class FinalizedFeatures(NamedTuple):
+    """The features that the cluster has finalized, each with its level, and the epoch that clients are told (KIP-584).
+
+    The epoch is -1 where the cluster has no node of features yet.
+    """
+
+    epoch: int
+    levels: Mapping[str, int] = {}

@@ -12,6 +12,8 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import NO_LEADER
+from ..metadata.delta import ClusterDelta
+from ..metadata.image import ClusterImage
 from ..wire.messages.write_txn_markers import (
     WritableTxnMarkerResult,
     WriteTxnMarkersRequest,
@@ -68,14 +70,14 @@ class MarkerChannels:
         self._queues: dict[int, _Queue] = {}
         self._settled_at = trio.current_time() + settling_seconds
         self._deleted: set[str] = set()
-        metadata.deletion_listeners.append(self._note_deletion)
+        metadata.publishers.append(self._note_deletions)
 
-    def _note_deletion(self, topic: str) -> None:
-        if not self._is_settled():
-            self._deleted.add(topic)
+    def _note_deletions(self, delta: ClusterDelta, image: ClusterImage) -> None:
+        if delta.topics and not self._is_settled():
+            self._deleted.update(topic.name for topic in delta.topics if topic.name not in image.topics)
 
     def _is_settled(self) -> bool:
-        return self._metadata.version > 0 and trio.current_time() >= self._settled_at
+        return bool(self._metadata.image.brokers) and trio.current_time() >= self._settled_at
 
     def leader(self, topic: str, partition: int) -> int | None:
         """The broker that leads; ``NO_LEADER`` when there is none now, None when there is no such partition."""

@@ -1,21 +1,20 @@
-"""The cluster as this broker knows it and tells clients: what was published to it, and nothing else.
+"""The cluster as this broker knows it and tells clients: the newest image of what was published to it, and nothing else.
 
-Readers get the objects kept here. A topic's objects are replaced as a whole by the next delta that names it, so whatever was
-derived from a ``CachedTopic`` holds as long as that object is the current one. ``version`` grows with every delta.
+Whoever keeps the metadata publishes deltas: a controller's requests, the stores of configs, quotas, access rules and tokens. Each
+delta makes a new ``image``, which is then handed to the ``publishers`` in their order; those who wait are woken last.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import trio
 
-from ..metadata.delta import ClusterDelta, TopicDelta
+from ..metadata.delta import ClusterDelta
+from ..metadata.image import ClusterImage, TopicImage
 from ..metadata.types import BrokerRegistration, PartitionRegistration
-from ..wire.schema import ZERO_UUID
 
 _TOPICS_FOLLOW_SECONDS = 10.0
 """How long a broker with logs waits to be told of topics, after it was told of brokers."""
@@ -30,60 +29,55 @@ class Node(NamedTuple):
     rack: str | None
 
 
-@dataclasses.dataclass(slots=True)
-class CachedTopic:
-    """One topic. ``partitions`` is sorted by number; ``derived`` caches answers made from this object, by their maker's key."""
-
-    name: str
-    topic_id: bytes
-    partitions: dict[int, PartitionRegistration]
-    derived: dict[Any, Any] = dataclasses.field(default_factory=dict)
+Publish = Callable[[ClusterDelta, ClusterImage], None]
+"""Takes a change over into a part of the broker; the image has it already."""
 
 
 class MetadataCache:
-    """The cluster as of the last update.
+    """The cluster as of the last delta, and views of it that are derived once.
 
     A controller that takes over tells first of brokers alone (KafkaController ``onControllerFailover``), and of partitions once
     it has elected their leaders. A broker that ``has_logs`` therefore waits a while for the second part.
     """
 
-    def __init__(self, cluster_id: str, has_logs: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, cluster_id: str = "", has_logs: Callable[[], bool] = lambda: False) -> None:
         self.cluster_id = cluster_id
         self._has_logs = has_logs
         self._is_told = False
         self._doubted_until: float | None = None
-        self.controller_id = -1
-        self.version = 0
-        self.topics: dict[str, CachedTopic] = {}
-        """By name, in order of creation."""
+        self.image = ClusterImage()
         self._controller_epoch = -1
-        self._by_id: dict[bytes, CachedTopic] = {}
-        self._brokers: dict[int, BrokerRegistration] = {}
         self._nodes: dict[str, dict[int, Node]] = {}
+        self._derived: dict[str, tuple[TopicImage, dict[Any, Any]]] = {}
         self._changed = trio.Event()
-        self.update_listeners: list[Callable[[ClusterDelta], None]] = []
-        """Told of each delta, once it is known here."""
-        self.deletion_listeners: list[Callable[[str], None]] = []
-        """Told the name of a topic whose last partition is gone."""
-        self.broker_listeners: list[Callable[[], None]] = []
-        """Told when other brokers are alive than before, or have other addresses."""
+        self.publishers: list[Publish] = []
 
-    def topic(self, name: str) -> CachedTopic | None:
-        return self.topics.get(name)
+    @property
+    def controller_id(self) -> int:
+        """-1 where this broker knows of no controller."""
+        return self.image.controller_id
 
-    def topic_by_id(self, topic_id: bytes) -> CachedTopic | None:
-        return self._by_id.get(topic_id)
+    @property
+    def topics(self) -> Mapping[str, TopicImage]:
+        """By name, in the order in which this broker was told of them."""
+        return self.image.topics
+
+    def topic(self, name: str) -> TopicImage | None:
+        return self.image.topics.get(name)
+
+    def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
+        return self.image.topics_by_id.get(topic_id)
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        topic = self._by_id.get(topic_id)
+        topic = self.image.topics_by_id.get(topic_id)
         return None if topic is None else topic.name
 
     def topic_id(self, name: str) -> bytes | None:
-        topic = self.topics.get(name)
+        topic = self.image.topics.get(name)
         return None if topic is None else topic.topic_id
 
     def partition(self, name: str, number: int) -> PartitionRegistration | None:
-        topic = self.topics.get(name)
+        topic = self.image.topics.get(name)
         return None if topic is None else topic.partitions.get(number)
 
     def nodes(self, listener: str) -> Mapping[int, Node]:
@@ -91,15 +85,22 @@ class MetadataCache:
         return self._nodes.get(listener, {})
 
     def is_alive(self, broker_id: int) -> bool:
-        return broker_id in self._brokers
+        return broker_id in self.image.brokers
 
     def broker_ids(self) -> Iterable[int]:
         """Ids of the live brokers, in order."""
-        return sorted(self._brokers)
+        return self.image.brokers.keys()
 
     def brokers(self) -> list[BrokerRegistration]:
         """The live brokers with all of their listeners, by id."""
-        return [self._brokers[broker_id] for broker_id in sorted(self._brokers)]
+        return list(self.image.brokers.values())
+
+    def derived(self, topic: TopicImage) -> dict[Any, Any]:
+        """Where answers made of a topic and of the live brokers are kept, by their maker's key, until one of them changes."""
+        known = self._derived.get(topic.name)
+        if known is None or known[0] is not topic:
+            known = self._derived[topic.name] = topic, {}
+        return known[1]
 
     async def wait_until(self, condition: Callable[[], bool]) -> None:
         """Return once ``condition`` is true; it is evaluated again after each update."""
@@ -128,54 +129,30 @@ class MetadataCache:
 
     def publish(self, delta: ClusterDelta) -> None:
         """Take over what has changed of the cluster."""
-        self.controller_id = delta.controller_id
-        self.version += 1
-        if {broker.broker_id: broker for broker in delta.brokers} != self._brokers:
-            self._take_brokers(delta.brokers)
+        brokers = self.image.brokers
+        image = self.image = self.image.apply(delta)
+        if image.brokers is not brokers:
+            self._nodes = _nodes_by_listener(image.brokers.values())
+            self._derived = {}  # whether a leader is alive is part of those answers
         for topic in delta.topics:
-            self._take_topic(topic)
-        self._is_told = self._is_told or bool(self.topics) or not self._has_logs()
-        if not self._is_told and self._doubted_until is None:
-            self._doubted_until = trio.current_time() + _TOPICS_FOLLOW_SECONDS
-        for listener in self.update_listeners:
-            listener(delta)
+            self._derived.pop(topic.name, None)
+        if delta.brokers is not None:
+            self._note_told()
+        for publish in self.publishers:
+            publish(delta, image)
         self._changed.set()
         self._changed = trio.Event()
 
-    def _take_brokers(self, brokers: Iterable[BrokerRegistration]) -> None:
-        """Replace the live brokers, and drop what was derived from topics: whether a leader is alive is part of those answers."""
-        self._brokers = {broker.broker_id: broker for broker in brokers}
-        self._nodes = {}
-        for broker_id in sorted(self._brokers):
-            broker = self._brokers[broker_id]
-            for endpoint in broker.endpoints:
-                node = Node(broker_id, endpoint.host, endpoint.port, broker.rack)
-                self._nodes.setdefault(endpoint.listener, {})[broker_id] = node
-        for topic in self.topics.values():
-            topic.derived = {}
-        for listener in self.broker_listeners:
-            listener()
+    def _note_told(self) -> None:
+        self._is_told = self._is_told or bool(self.image.topics) or not self._has_logs()
+        if not self._is_told and self._doubted_until is None:
+            self._doubted_until = trio.current_time() + _TOPICS_FOLLOW_SECONDS
 
-    def _take_topic(self, delta: TopicDelta) -> None:
-        name, topic_id = delta.name, delta.topic_id
-        before = self.topics.get(name)
-        if topic_id == ZERO_UUID and before is not None:
-            topic_id = before.topic_id
-        is_same = before is not None and before.topic_id in (topic_id, ZERO_UUID)
-        partitions = dict(before.partitions) if before is not None and is_same else {}
-        for number, partition in delta.partitions.items():
-            if partition is None:
-                partitions.pop(number, None)
-            else:
-                partitions[number] = partition
-        if before is not None:
-            self._by_id.pop(before.topic_id, None)
-        if not partitions:
-            if self.topics.pop(name, None) is not None:
-                for listener in self.deletion_listeners:
-                    listener(name)
-            return
-        topic = CachedTopic(name, topic_id, dict(sorted(partitions.items())))
-        self.topics[name] = topic
-        if topic_id != ZERO_UUID:
-            self._by_id[topic_id] = topic
+
+def _nodes_by_listener(brokers: Iterable[BrokerRegistration]) -> dict[str, dict[int, Node]]:
+    nodes: dict[str, dict[int, Node]] = {}
+    for broker in brokers:
+        for endpoint in broker.endpoints:
+            node = Node(broker.broker_id, endpoint.host, endpoint.port, broker.rack)
+            nodes.setdefault(endpoint.listener, {})[broker.broker_id] = node
+    return nodes

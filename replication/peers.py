@@ -8,6 +8,8 @@ that no request goes on waiting for an answer that does not come.
 from __future__ import annotations
 
 from ..base.network import Network
+from ..metadata.delta import ClusterDelta
+from ..metadata.image import ClusterImage
 from .broker_client import BrokerClient, PeerUnavailableError, Secure
 from .metadata_cache import MetadataCache
 
@@ -34,7 +36,7 @@ class Peers:
         self._secure = secure
         self._clients: dict[tuple[int, str], tuple[tuple[str, int], BrokerClient]] = {}
         self._is_closed = False
-        metadata.broker_listeners.append(self._close_those_gone)
+        metadata.publishers.append(self._close_those_gone)
 
     def client(self, broker_id: int, purpose: str, *, timeout: float = 30.0, max_in_flight: int = 5) -> BrokerClient:
         """The way to a broker; ``timeout`` (seconds for a request) and ``max_in_flight`` are those of the purpose.
@@ -60,7 +62,9 @@ class Peers:
         node = self._metadata.nodes(self.listener).get(broker_id)
         return None if node is None else (node.host, node.port)
 
-    def _close_those_gone(self) -> None:
+    def _close_those_gone(self, delta: ClusterDelta, image: ClusterImage) -> None:
+        if delta.brokers is None:
+            return
         for key, (address, client) in list(self._clients.items()):
             if self._address(key[0]) != address:
                 del self._clients[key]

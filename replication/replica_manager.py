@@ -22,6 +22,7 @@ from ..log.log_folder import LogFolder
 from ..log.log_manager import LogManager
 from ..log.settings import LogSettings
 from ..metadata.delta import ClusterDelta
+from ..metadata.image import ClusterImage
 from ..metadata.types import PartitionRegistration
 from ..wire.schema import ZERO_UUID
 from .counters import TRAFFIC, ReplicationCounters
@@ -94,7 +95,7 @@ class ReplicaManager:
         self.future_listeners: list[Callable[[Partition], None]] = []
         """Told of a partition whose log was being moved to another folder when the broker ended."""
         logs.offline_listeners.append(self._folder_failed)
-        metadata.update_listeners.append(self._delete_removed)
+        metadata.publishers.append(self._delete_removed)
 
     async def run(self) -> None:
         """Look after the in-sync replicas of what is led here, twice per ``replica.lag.time.max.ms``, until cancelled."""
@@ -233,7 +234,7 @@ class ReplicaManager:
             self._remove(topic, number)
             self._logs.delete(topic, number)
 
-    def _delete_removed(self, delta: ClusterDelta) -> None:
+    def _delete_removed(self, delta: ClusterDelta, image: ClusterImage) -> None:
         """Delete the replicas that were moved to other brokers while this one was away.
 
         The controller asked for that once, and does not ask again. A log is deleted if the newest controller says that this

@@ -1,13 +1,26 @@
-"""The names of what configs, quotas and SCRAM credentials are set on.
+"""What configs, quotas and SCRAM credentials are set on: entities, each of a kind and with a name.
 
-An entity has a kind (topics, brokers, users, clients, ips) and a name. Its name is text, or ``DEFAULT`` for all of its kind that
-have nothing of their own; what is set on a client of a user is of the kind users and has both names (``UserClient``).
+A name is text, or ``DEFAULT`` for all of its kind that have nothing of their own; what is set on a client of a user is of the
+kind users and has both names (``UserClient``).
 """
 
 from __future__ import annotations
 
 import enum
 from typing import NamedTuple
+
+
+class EntityKind(enum.StrEnum):
+    """The value is Kafka's word (``ConfigType``)."""
+
+    TOPICS = "topics"
+    BROKERS = "brokers"
+    USERS = "users"
+    CLIENTS = "clients"
+    IPS = "ips"
+
+
+TOPICS, BROKERS, USERS, CLIENTS, IPS = EntityKind
 
 
 class Default(enum.Enum):
@@ -29,6 +42,13 @@ class UserClient(NamedTuple):
 
 
 EntityName = Name | UserClient
+
+
+class Entity(NamedTuple):
+    """What something is set on."""
+
+    kind: EntityKind
+    name: EntityName
 
 
 def order_of(name: EntityName) -> tuple[str, ...]:

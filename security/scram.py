@@ -20,7 +20,7 @@ import dataclasses
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 
 MIN_ITERATIONS = 4096
@@ -88,6 +88,32 @@ class ScramCredential:
         """The text for the cluster's store (ScramCredentialUtils of Kafka)."""
         values = [base64.b64encode(value).decode() for value in (self.salt, self.stored_key, self.server_key)]
         return ",".join(f"{name}={value}" for name, value in zip(_FIELDS, [*values, self.iterations], strict=True))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class UnusableCredential:
+    """In place of a credential that is stored and cannot be read. ``reason`` contains no part of it; ``digest`` tells one from
+    another.
+    """
+
+    reason: str
+    digest: bytes = dataclasses.field(repr=False)
+
+
+StoredCredentials = Mapping[ScramMechanism, ScramCredential | UnusableCredential]
+"""The credentials of a user."""
+
+
+def read_credentials(stored: Mapping[str, str]) -> StoredCredentials:
+    """The credentials among what is stored of a user, by the mechanisms' SASL names."""
+    found: dict[ScramMechanism, ScramCredential | UnusableCredential] = {}
+    for name, mechanism in SCRAM_MECHANISMS.items():
+        if (text := stored.get(name)) is not None:
+            try:
+                found[mechanism] = parse_credential(text)
+            except ValueError as error:
+                found[mechanism] = UnusableCredential(str(error), hashlib.sha256(text.encode()).digest())
+    return found
 
 
 def parse_credential(text: str) -> ScramCredential:

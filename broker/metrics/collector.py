@@ -171,12 +171,12 @@ def _cleaner(services: Services | None) -> Iterator[Metric]:
 
 def _groups(services: Services | None) -> Iterator[Metric]:
     groups = [] if services is None else list(services.groups.groups())
-    states = Counter(group.state for group in groups)
+    states = Counter(group.state for group, _ in groups)
     offsets: list[tuple[Labels, float]] = []
     lags: list[tuple[Labels, float]] = []
     replicas = {(p.topic, p.log.partition): p for p in partitions_of(services)}
-    for group in groups:
-        for found in lags_of(group, replicas):
+    for group, committed in groups:
+        for found in lags_of(committed, replicas):
             labels = (group.group_id, found.topic, str(found.number))
             offsets.append((labels, found.committed.value.offset))
             if found.lag is not None:
@@ -185,7 +185,7 @@ def _groups(services: Services | None) -> Iterator[Metric]:
     for state, family in _STATES.items():
         yield single(family, states[state])
     yield single(consumers.OFFSETS, len(offsets))
-    yield simple(consumers.GROUP_MEMBERS, [((group.group_id,), len(group.members)) for group in groups])
+    yield simple(consumers.GROUP_MEMBERS, [((group.group_id,), len(group.members)) for group, _ in groups])
     yield simple(consumers.GROUP_OFFSET, offsets)
     yield simple(consumers.GROUP_LAG, lags)
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from ...group_coordinator.group import Group
+from ...group_coordinator.committed_offsets import find_commit
+from ...group_coordinator.shard import GroupAndOffsets
 from ...handlers.services import Services
 from ...log.producer_snapshot import ProducerState
+from ...metadata.image import TopicImage
 from ...replication.fetch_session import FetchedPartition
-from ...replication.metadata_cache import CachedTopic
 from ..connection import ClientConnection
 from .groups import assigned
 from .inside_rows import ClientRow, ConsumerRow, WriterRow
@@ -41,7 +42,7 @@ def client_row(connection: ClientConnection) -> ClientRow:
 
 
 async def writer_rows(
-    services: Services, connections: Iterable[ClientConnection], topic: CachedTopic, replicas: Replicas, pace: Pace
+    services: Services, connections: Iterable[ClientConnection], topic: TopicImage, replicas: Replicas, pace: Pace
 ) -> list[WriterRow]:
     """The producers of a topic, each with the connections it wrote by, and the connections that wrote without a producer id."""
     sent = await _sent(connections, topic, pace)
@@ -68,7 +69,7 @@ async def writer_rows(
 
 
 async def _sent(
-    connections: Iterable[ClientConnection], topic: CachedTopic, pace: Pace
+    connections: Iterable[ClientConnection], topic: TopicImage, pace: Pace
 ) -> dict[int, dict[int, list[_Sent]]]:
     """What the open connections wrote to a topic, by partition and producer id."""
     found: dict[int, dict[int, list[_Sent]]] = defaultdict(lambda: defaultdict(list))
@@ -120,7 +121,7 @@ def _known(producer_id: int) -> int | None:
 
 
 async def consumer_rows(
-    services: Services, connections: Iterable[ClientConnection], topic: CachedTopic, replicas: Replicas, pace: Pace
+    services: Services, connections: Iterable[ClientConnection], topic: TopicImage, replicas: Replicas, pace: Pace
 ) -> list[ConsumerRow]:
     """The connections whose last Fetch asked for a topic: where each is, and what its group has committed.
 
@@ -144,8 +145,8 @@ async def consumer_rows(
             of_client = groups.get((client.client_id, client.host, fetched.number))
             if not of_client:
                 rows.append(ConsumerRow(*row, None, None))
-            for group in of_client or ():
-                committed = group.committed(topic.name, fetched.number)
+            for group, offsets in of_client or ():
+                committed = find_commit(offsets, topic.name, fetched.number)
                 rows.append(ConsumerRow(*row, group.group_id, None if committed is None else committed.value.offset))
             if pace.is_due(2):
                 await pace.rest()
@@ -154,20 +155,20 @@ async def consumer_rows(
     return rows
 
 
-def _is_of(fetched: FetchedPartition, topic: CachedTopic) -> bool:
+def _is_of(fetched: FetchedPartition, topic: TopicImage) -> bool:
     return fetched.topic_id == topic.topic_id if not fetched.topic else fetched.topic == topic.name
 
 
-async def _groups_by_member(services: Services, topic: str, pace: Pace) -> dict[tuple[str, str, int], list[Group]]:
+async def _groups_by_member(services: Services, topic: str, pace: Pace) -> dict[tuple[str, str, int], list[GroupAndOffsets]]:
     """The groups that have a member for a partition of a topic, by its client id, its host and the partition."""
-    found: dict[tuple[str, str, int], list[Group]] = defaultdict(list)
-    for group in list(services.groups.groups()):
-        for member in list(group.members.values()):
+    found: dict[tuple[str, str, int], list[GroupAndOffsets]] = defaultdict(list)
+    for each in list(services.groups.groups()):
+        for member in list(each.group.members.values()):
             for name, numbers in assigned(member.assignment) or ():
                 if name == topic:
                     for number in numbers:
                         key = (member.client_id[:_LONGEST_TEXT], member.client_host.lstrip("/"), number)
-                        found[key].append(group)
+                        found[key].append(each)
             if pace.is_due(5):
                 await pace.rest()
         if pace.is_due():

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from ...base.seams import Clock, Workers
 from ...group_coordinator.timeline import Event, EventKind
 from ...handlers.services import Services
-from ...replication.metadata_cache import CachedTopic
+from ...metadata.image import TopicImage
 from ..connection import ClientConnection
 from .activity import consumer_rows, positions, writer_rows
 from .admin_rows import HolderRow
@@ -52,7 +52,7 @@ class BrokerDetails:
         self._applications = Cached(self._read_applications)
         self._by_topic: dict[tuple[str, str], Cached[Any]] = {}
 
-    def _found(self, topic: str) -> tuple[Services, CachedTopic]:
+    def _found(self, topic: str) -> tuple[Services, TopicImage]:
         services = self._services()
         found = None if services is None else services.metadata.topic(topic)
         if services is None or found is None:

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ...base.errors import ProtocolError
-from ...group_coordinator.group import CommittedOffset, Group
+from ...group_coordinator.committed_offsets import CommittedOffset, CommittedOffsets
+from ...group_coordinator.group import Group
+from ...group_coordinator.shard import GroupAndOffsets
 from ...replication.partition import Partition
 from ...wire.codec import decode
 from ...wire.messages.consumer_protocol import ConsumerProtocolAssignment
@@ -38,9 +40,9 @@ class Lag(NamedTuple):
         return self.partition is not None and self.committed.value.offset < self.partition.log.log_start_offset
 
 
-def lags(group: Group, replicas: Replicas) -> Iterator[Lag]:
+def lags(offsets: CommittedOffsets, replicas: Replicas) -> Iterator[Lag]:
     """Every commit of a group, with its lag, by topic and number."""
-    for topic, number, committed in commits(group):
+    for topic, number, committed in commits(offsets):
         partition = replicas.get((topic, number))
         if partition is None or not partition.is_leader:
             yield Lag(topic, number, committed, None, None)
@@ -48,10 +50,10 @@ def lags(group: Group, replicas: Replicas) -> Iterator[Lag]:
             yield Lag(topic, number, committed, partition, lag_behind(partition, committed.value.offset))
 
 
-def commits(group: Group) -> Iterator[tuple[str, int, CommittedOffset]]:
+def commits(offsets: CommittedOffsets) -> Iterator[tuple[str, int, CommittedOffset]]:
     """Every commit of a group, by topic and number; what comes meanwhile of another topic is not among them."""
-    for topic in sorted(group.offsets):
-        for number, committed in sorted(group.offsets.get(topic, {}).items()):
+    for topic in sorted(offsets):
+        for number, committed in sorted(offsets.get(topic, {}).items()):
             yield topic, number, committed
 
 
@@ -67,16 +69,17 @@ class Groups(NamedTuple):
     max_lags: Mapping[str, int]
 
 
-async def read_groups(groups: Iterable[Group], replicas: ReplicasHere, pace: Pace) -> Groups:
+async def read_groups(groups: Iterable[GroupAndOffsets], replicas: ReplicasHere, pace: Pace) -> Groups:
     max_lags: dict[str, int] = {}
     rows = [await group_row(group, replicas, max_lags, pace) for group in groups]
     return Groups(rows, max_lags)
 
 
-async def group_row(group: Group, replicas: ReplicasHere, max_lags: dict[str, int], pace: Pace) -> GroupRow:
+async def group_row(found: GroupAndOffsets, replicas: ReplicasHere, max_lags: dict[str, int], pace: Pace) -> GroupRow:
     """A group's row; ``max_lags`` is raised where this group's is larger. All groups together may have very many commits."""
+    group, offsets = found
     partitions = known = lost = total = largest = 0
-    for topic, committed in list(group.offsets.items()):
+    for topic, committed in list(offsets.items()):
         largest_here = -1
         replicas_here = replicas.of(topic)
         for number, each in list(committed.items()):
@@ -105,7 +108,7 @@ async def group_row(group: Group, replicas: ReplicasHere, max_lags: dict[str, in
         group.protocol_type or "",
         group.protocol_name or "",
         len(group.members),
-        len(group.offsets),
+        len(offsets),
         partitions,
         total if known else None,
         largest if known else None,
@@ -115,13 +118,13 @@ async def group_row(group: Group, replicas: ReplicasHere, max_lags: dict[str, in
 
 
 async def reader_rows(
-    groups: Iterable[Group], topic: str, replicas: Replicas, pace: Pace
+    groups: Iterable[GroupAndOffsets], topic: str, replicas: Replicas, pace: Pace
 ) -> tuple[list[ReaderRow], int | None]:
     """The groups that have committed offsets of a topic, and the largest lag of one of them in one partition."""
     rows = []
     largest: int | None = None
-    for group in groups:
-        committed = group.offsets.get(topic)
+    for group, offsets in groups:
+        committed = offsets.get(topic)
         if committed is not None:
             total: int | None = None
             for number, each in list(committed.items()):
@@ -168,7 +171,7 @@ def assigned(assignment: bytes) -> tuple[tuple[str, tuple[int, ...]], ...] | Non
 
 
 def group_partition_rows(
-    group: Group, replicas: Replicas, members: Iterable[MemberRow]
+    offsets: CommittedOffsets, replicas: Replicas, members: Iterable[MemberRow]
 ) -> Iterator[tuple[GroupPartitionRow, Partition | None]]:
     """What the group has committed, and what its members have without a commit; each with its replica led here."""
     owners = {
@@ -177,7 +180,7 @@ def group_partition_rows(
         for topic, numbers in member.assigned or ()
         for number in numbers
     }
-    for found in lags(group, replicas):
+    for found in lags(offsets, replicas):
         log = None if found.partition is None else found.partition.log
         value = found.committed.value
         row = GroupPartitionRow(

@@ -16,7 +16,7 @@ from ...handlers.config_entries import topic_entries
 from ...handlers.services import Services
 from ...log.partition_log import PartitionLog
 from ...log.segment import LogSegment
-from ...replication.metadata_cache import CachedTopic
+from ...metadata.image import TopicImage
 from ...replication.partition import Partition
 from .pace import Pace
 from .rows import ConfigRow, PartitionRow, ProducerRow, SegmentRow, TopicRow
@@ -46,7 +46,7 @@ _INTERNAL = ("__consumer_offsets", "__transaction_state")
 
 
 async def topic_row(
-    topic: CachedTopic, replicas: ReplicasHere, traffic: Traffic, max_lags: Mapping[str, int], pace: Pace
+    topic: TopicImage, replicas: ReplicasHere, traffic: Traffic, max_lags: Mapping[str, int], pace: Pace
 ) -> TopicRow:
     """The row of one topic. There may be ten thousand to make: what is here is made with few calls."""
     name = topic.name
@@ -108,7 +108,7 @@ def _newest_of(segment: LogSegment) -> int | None:
     return timestamp if timestamp >= 0 else None
 
 
-async def partition_rows(topic: CachedTopic, replicas: Replicas, pace: Pace) -> list[PartitionRow]:
+async def partition_rows(topic: TopicImage, replicas: Replicas, pace: Pace) -> list[PartitionRow]:
     """The partitions of a topic."""
     rows = []
     for number, state in topic.partitions.items():
@@ -158,7 +158,7 @@ async def segment_rows(partition: Partition, pace: Pace) -> list[SegmentRow]:
     return rows
 
 
-async def producer_rows(topic: CachedTopic, replicas: Replicas, pace: Pace) -> tuple[list[ProducerRow], int]:
+async def producer_rows(topic: TopicImage, replicas: Replicas, pace: Pace) -> tuple[list[ProducerRow], int]:
     """The producers that wrote last, and how many there are in all. One is counted in each partition it writes to."""
     rows: list[ProducerRow] = []
     count = 0

@@ -315,15 +315,15 @@ class BrokerView:
     async def group(self, group_id: str) -> GroupDetail:
         """Raises NotFoundError."""
         services = self.services
-        group = None if services is None else services.groups.find(group_id)
-        if services is None or group is None:
+        found = None if services is None else services.groups.find(group_id)
+        if services is None or found is None:
             raise NotFoundError(f"This broker is the coordinator of no group {group_id}.")
         replicas, pace = ReplicasHere(services), self.pace()
-        row = await group_row(group, replicas, {}, pace)
-        members = member_rows(group)
+        row = await group_row(found, replicas, {}, pace)
+        members = member_rows(found.group)
         partitions: list[GroupPartitionRow] = []
         behind: list[tuple[int, Partition]] = []
-        for each, partition in group_partition_rows(group, replicas, members):
+        for each, partition in group_partition_rows(found.offsets, replicas, members):
             if partition is not None and each.lag and len(behind) < MOST_TIMED:
                 behind.append((len(partitions), partition))
             partitions.append(each)
@@ -331,7 +331,7 @@ class BrokerView:
                 await pace.rest()
         await self.add_lag_times(partitions, behind)
         partitions.sort(key=lambda each: (each.topic, each.number))
-        return GroupDetail(row, group.generation_id, members, partitions)
+        return GroupDetail(row, found.group.generation_id, members, partitions)
 
     async def add_lag_times(self, rows: list[GroupPartitionRow], behind: Sequence[tuple[int, Partition]]) -> None:
         """Look up since when the next record of some partitions has been there; ``behind`` has their places in ``rows``."""

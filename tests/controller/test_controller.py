@@ -13,7 +13,7 @@ from ottla.controller.zookeeper.registration import report_failed_folder
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete
 from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
 from ottla.controller.zookeeper.topics import CreatedTopic, NewTopic
-from ottla.replication.metadata_cache import CachedTopic
+from ottla.metadata.image import TopicImage
 from ottla.tests.controller.cluster import Cluster, join, running, until
 from ottla.wire.messages.leader_and_isr import (
     LeaderAndIsrRequest,
@@ -173,7 +173,7 @@ async def test_a_partition_without_live_replica_waits_for_one() -> None:
         assert state.leader_epoch == 2
 
 
-def partition_count(topic: CachedTopic | None) -> int:
+def partition_count(topic: TopicImage | None) -> int:
     return len(topic.partitions) if topic is not None else 0
 
 

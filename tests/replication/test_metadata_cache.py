@@ -65,7 +65,7 @@ def test_updates_add_to_what_is_known() -> None:
     assert (cache.topic_id("t"), cache.topic_name(ID_A)) == (ID_A, "t")
     assert cache.partition("t", 2) is not None
     assert cache.partition("t", 3) is None
-    assert (cache.cluster_id, cache.controller_id, cache.version) == ("c", 1, 2)
+    assert (cache.cluster_id, cache.controller_id) == ("c", 1)
 
 
 def test_a_deleted_topic_is_gone_by_name_and_id() -> None:
@@ -116,11 +116,13 @@ def test_what_was_derived_from_a_topic_lasts_until_it_could_be_wrong() -> None:
     for name in ("t", "other"):
         topic = cache.topic(name)
         assert topic is not None
-        topic.derived["answer"] = name
+        cache.derived(topic)["answer"] = name
+    before = cache.topics["t"]
     update(cache, {"t": (ID_A, {0: 1})})
-    assert [topic.derived for topic in cache.topics.values()] == [{}, {"answer": "other"}]
+    cache.derived(before)["answer"] = "made of what is past"
+    assert [cache.derived(topic) for topic in cache.topics.values()] == [{}, {"answer": "other"}]
     update(cache, {}, [broker(1), broker(2)])
-    assert [topic.derived for topic in cache.topics.values()] == [{}, {}]
+    assert [cache.derived(topic) for topic in cache.topics.values()] == [{}, {}]
 
 
 @asynccontextmanager
