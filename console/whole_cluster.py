@@ -34,7 +34,7 @@ from ..broker.view.rows import (
     TopicRow,
 )
 from ..broker.view.view import MOST_TIMED, BrokerView, NotFoundError, ViewedBroker
-from ..group_coordinator.group import Group
+from ..group_coordinator.shard import GroupAndOffsets
 from ..handlers.services import Services
 from ..replication.partition import Partition
 from .elsewhere import group_requests, rows, topic_requests
@@ -163,8 +163,8 @@ class WholeCluster:
         groups = await group_requests.groups(self._client, self._silent.note)
         pace = self.pace()
         wanted = {key for seen in groups.values() for key in seen.committed}
-        for group in [*services.groups.groups()]:
-            for topic, number, _ in commits(group):
+        for _, offsets in [*services.groups.groups()]:
+            for topic, number, _ in commits(offsets):
                 wanted.add(TopicPartition(topic, number))
                 if pace.is_due():
                     await pace.rest()
@@ -227,7 +227,7 @@ class WholeCluster:
         if services is None or not self._client.nodes:
             return detail
         others = await self._others.get()
-        here = [group.group_id for group in services.groups.groups() if name in group.offsets]
+        here = [group.group_id for group, offsets in services.groups.groups() if name in offsets]
         away = (each for group_id, each in others.groups.items() if group_id not in here)
         seen = itertools.chain(_seen_here(services, here, name), away)
         readers, largest = await rows.reader_rows(seen, name, AllEnds(services, others.ends), self.pace())
@@ -299,19 +299,20 @@ def _other_leaders(services: Services, keys: Iterable[TopicPartition]) -> dict[i
 def _seen_here(services: Services, group_ids: Iterable[str], topic: str | None = None) -> Iterator[GroupSeen]:
     """Groups that this broker coordinates as another broker would tell of them, with the commits of one topic or of all."""
     for group_id in group_ids:
-        group = services.groups.find(group_id)
-        if group is not None:
-            yield _seen(group, services.broker_id, topic)
+        found = services.groups.find(group_id)
+        if found is not None:
+            yield _seen(found, services.broker_id, topic)
 
 
-def _seen(group: Group, broker_id: int, topic: str | None) -> GroupSeen:
+def _seen(found: GroupAndOffsets, broker_id: int, topic: str | None) -> GroupSeen:
+    group, offsets = found
     state, kind = group.state.value, group.protocol_type or ""
     return GroupSeen(
         Listed(group.group_id, broker_id, kind, state, ""),
         Described(state, group.protocol_name or "", group.generation_id, tuple(group.members)),
         {
             TopicPartition(name, number): Committed(committed.value.offset, committed.value.metadata)
-            for name, number, committed in commits(group)
+            for name, number, committed in commits(offsets)
             if topic is None or name == topic
         },
     )

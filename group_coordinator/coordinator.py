@@ -35,10 +35,9 @@ from ..wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetC
 from ..wire.messages.write_txn_markers import WritableTxnMarker
 from . import expiry, membership, offsets, rebalance, transactional
 from .describe import describe, list_groups
-from .group import Group
 from .membership import Client
 from .settings import TOPIC, GroupSettings
-from .shard import Shard
+from .shard import GroupAndOffsets, Shard
 from .timeline import Timeline
 from .waiter import Waiter
 
@@ -280,15 +279,17 @@ class GroupCoordinator:
             except KafkaError as error:
                 logger.warning("Offsets of deleted topics stay in partition %d: %s", shard.partition, error)
 
-    def groups(self) -> Iterator[Group]:
+    def groups(self) -> Iterator[GroupAndOffsets]:
         """Every group of the partitions this broker leads, as it is now."""
         for shard in self._shards:
-            yield from shard.groups.values()
+            yield from shard.groups_and_offsets()
 
-    def find(self, group_id: str) -> Group | None:
+    def find(self, group_id: str) -> GroupAndOffsets | None:
         """A group of the partitions this broker leads; None where there is none."""
-        found = (shard.groups.get(group_id) for shard in self._shards)
-        return next((group for group in found if group is not None), None)
+        for shard in self._shards:
+            if group_id in shard.groups:
+                return GroupAndOffsets(shard.groups[group_id], shard.offsets.of(group_id))
+        return None
 
     # Time
 

@@ -17,8 +17,9 @@ from ..base.errors import ErrorCode, KafkaError
 from ..replication.coordinator_log import Moment
 from ..wire.messages.consumer_offsets import OffsetCommitValue
 from ..wire.messages.delete_groups import DeletableGroupResult
+from .committed_offsets import CommittedOffset, each_commit
 from .conversion import tombstones, write_all
-from .group import CommittedOffset, Group, GroupState
+from .group import Group, GroupState
 from .records import CoordinatorRecord, group_tombstone, offset_tombstone
 from .shard import Shard
 
@@ -30,11 +31,8 @@ def delete_group(shard: Shard, group_id: str, now: Moment) -> DeletableGroupResu
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
     if (group is not None and group.state is not GroupState.EMPTY) or (modern is not None and modern.members):
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"Group {group_id} is not empty.")
-    offsets = () if group is None else group.committed_partitions()
-    partitions = {(topic, partition) for topic, partition, _ in offsets}
-    for commits in shard.transactional.values():
-        partitions |= {(topic, partition) for of_group, topic, partition in commits if of_group == group_id}
-    records: list[CoordinatorRecord] = [offset_tombstone(group_id, *pair) for pair in sorted(partitions)]
+    partitions = sorted(shard.offsets.partitions_of(group_id))
+    records: list[CoordinatorRecord] = [offset_tombstone(group_id, *partition) for partition in partitions]
     if modern is not None:
         records += tombstones(modern.keys.values())
     if group is not None:
@@ -45,15 +43,7 @@ def delete_group(shard: Shard, group_id: str, now: Moment) -> DeletableGroupResu
 
 def delete_topics(shard: Shard, topics: Collection[str], now: Moment) -> None:
     """Remove all offsets of topics that no longer exist."""
-    records: list[CoordinatorRecord] = []
-    for group in shard.groups.values():
-        for topic in topics:
-            records += [
-                offset_tombstone(group.group_id, topic, partition) for partition in group.offsets.get(topic, ())
-            ]
-    for commits in shard.transactional.values():
-        records += [offset_tombstone(*key) for key in commits if key[1] in topics]
-    write_all(shard, records, now)
+    write_all(shard, [offset_tombstone(*partition) for partition in shard.offsets.partitions_in(topics)], now)
 
 
 def expire_group(shard: Shard, group: Group, now: Moment) -> None:
@@ -64,18 +54,18 @@ def expire_group(shard: Shard, group: Group, now: Moment) -> None:
     base = _retention_base(group)
     expired: list[CoordinatorRecord] = []
     left = False
-    for topic, partition, committed in group.committed_partitions():
+    for topic, partition, committed in each_commit(shard.offsets.of(group.group_id)):
         if (
             base is not None
             and not group.is_subscribed_to(topic)
             and _is_expired(committed, base, now.wall_ms, retention_ms)
-            and not shard.is_unstable(group.group_id, topic, partition)
+            and not shard.offsets.is_unstable(group.group_id, topic, partition)
         ):
             expired.append(offset_tombstone(group.group_id, topic, partition))
         else:
             left = True
     is_empty = group.state is GroupState.EMPTY and not group.pending_members
-    if not left and is_empty and not shard.has_open_transaction(group.group_id):
+    if not left and is_empty and not shard.offsets.has_open_transaction(group.group_id):
         expired.append(group_tombstone(group.group_id))
     write_all(shard, expired, now)
 

@@ -1,10 +1,10 @@
 """A group and its members: what is known, and the questions that can be answered from it. No transitions.
 
-Two kinds of state live side by side. *Durable* is what the records of ``__consumer_offsets`` say: the committed offsets,
-and of the last completed rebalance its generation, protocol, leader, members and assignments; it changes in ``replay``
-alone. *Soft* is the rebalance going on now: members that wait for an answer, pending members, a generation that has no
-assignment yet. It is lost with the coordinator, whose successor starts from the durable state, and the members then find
-out by ILLEGAL_GENERATION or UNKNOWN_MEMBER_ID and join again.
+Two kinds of state live side by side. *Durable* is what the records of ``__consumer_offsets`` say of the last completed
+rebalance: its generation, protocol, leader, members and assignments; it changes in ``replay`` alone. *Soft* is the
+rebalance going on now: members that wait for an answer, pending members, a generation that has no assignment yet. It is
+lost with the coordinator, whose successor starts from the durable state, and the members then find out by
+ILLEGAL_GENERATION or UNKNOWN_MEMBER_ID and join again.
 
 The states, as DescribeGroups names them::
 
@@ -22,10 +22,8 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections import Counter
-from collections.abc import Iterator
 
 from ..base.errors import ErrorCode, KafkaError
-from ..wire.messages.consumer_offsets import OffsetCommitValue
 from ..wire.messages.join_group import JoinGroupResponse
 from ..wire.messages.sync_group import SyncGroupResponse
 from .subscription import subscribed_topics
@@ -77,14 +75,6 @@ class InitialRebalance:
     member_added: bool = False
 
 
-@dataclasses.dataclass(slots=True)
-class CommittedOffset:
-    """The last commit of one partition, as its record says; ``record_offset`` is where that record is."""
-
-    value: OffsetCommitValue
-    record_offset: int
-
-
 class Group:
     """One group of the classic protocol."""
 
@@ -107,7 +97,6 @@ class Group:
         self.pending_sync: set[str] = set()
         self.initial_rebalance: InitialRebalance | None = None
         self.subscribed_topics: frozenset[str] | None = None
-        self.offsets: dict[str, dict[int, CommittedOffset]] = {}
         self.last_offset = 0
         """The offset after the last record about this group: what answers about it depend on."""
 
@@ -219,27 +208,3 @@ class Group:
         if self.subscribed_topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL_TYPE
         return topic in self.subscribed_topics
-
-    # Offsets
-
-    def committed(self, topic: str, partition: int) -> CommittedOffset | None:
-        """The last commit of a partition."""
-        return self.offsets.get(topic, {}).get(partition)
-
-    def committed_partitions(self) -> Iterator[tuple[str, int, CommittedOffset]]:
-        """Every commit: topic, partition, offset."""
-        for topic, partitions in self.offsets.items():
-            for partition, committed in partitions.items():
-                yield topic, partition, committed
-
-    def set_committed(self, topic: str, partition: int, committed: CommittedOffset) -> None:
-        """Replay of a commit."""
-        self.offsets.setdefault(topic, {})[partition] = committed
-
-    def remove_committed(self, topic: str, partition: int) -> None:
-        """Replay of a commit's tombstone."""
-        partitions = self.offsets.get(topic)
-        if partitions is not None:
-            partitions.pop(partition, None)
-            if not partitions:
-                del self.offsets[topic]

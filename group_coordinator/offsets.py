@@ -38,6 +38,7 @@ from ..wire.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from ..wire.schema import ZERO_UUID
+from .committed_offsets import CommittedOffsets, find_commit
 from .group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
 from .modern import ModernGroup, ModernKind
 from .rebalance import restart_session
@@ -129,29 +130,28 @@ def validate_modern_commit(group: ModernGroup, *, is_from_member: bool) -> None:
 
 def fetch(shard: Shard, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
     """OffsetFetch of one group; ``topics`` None asks for everything the group has."""
-    group = shard.groups.get(request.group_id)
+    offsets = shard.offsets.of(request.group_id)
     response = OffsetFetchResponseGroup(group_id=request.group_id)
     wanted: Iterable[tuple[str, bytes, Iterable[int]]]
     if request.topics is not None:
         wanted = [(topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics]
     else:
-        known = {} if group is None else group.offsets
-        wanted = [(name, ZERO_UUID, sorted(partitions)) for name, partitions in sorted(known.items())]
+        wanted = [(name, ZERO_UUID, sorted(partitions)) for name, partitions in sorted(offsets.items())]
     for name, topic_id, partitions in wanted:
         topic = OffsetFetchResponseTopics(name=name, topic_id=topic_id)
         response.topics.append(topic)
         for partition in partitions:
-            unstable = require_stable and shard.is_unstable(request.group_id, name, partition)
-            topic.partitions.append(_fetched(group, name, topic_id, partition, unstable=unstable))
+            unstable = require_stable and shard.offsets.is_unstable(request.group_id, name, partition)
+            topic.partitions.append(_fetched(offsets, name, topic_id, partition, unstable=unstable))
     return response
 
 
 def _fetched(
-    group: Group | None, topic: str, topic_id: bytes, partition: int, *, unstable: bool
+    offsets: CommittedOffsets, topic: str, topic_id: bytes, partition: int, *, unstable: bool
 ) -> OffsetFetchResponsePartitions:
     if unstable:
         return not_fetched(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
-    committed = None if group is None else group.committed(topic, partition)
+    committed = find_commit(offsets, topic, partition)
     if committed is None or not _same_topic(committed.value.topic_id, topic_id):
         return not_fetched(partition, ErrorCode.NONE)
     return OffsetFetchResponsePartitions(
@@ -190,8 +190,7 @@ def delete(shard: Shard, request: OffsetDeleteRequest, now: Moment) -> OffsetDel
             index = partition.partition_index
             code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
             answers.partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
-            has_commit = group.committed(topic.name, index) or shard.is_unstable(group.group_id, topic.name, index)
-            if not subscribed and has_commit:
+            if not subscribed and shard.offsets.has_commit(group.group_id, topic.name, index):
                 records.append(offset_tombstone(group.group_id, topic.name, index))
     shard.write(records, now)
     return response

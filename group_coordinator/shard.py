@@ -14,13 +14,15 @@ import logging
 import random
 import uuid
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from ..replication.coordinator_loading import SkippedRecords, readable_records
 from ..replication.coordinator_log import CoordinatorLog, Moment
 from ..wire.messages.consumer_offsets import GroupMetadataValue, MemberMetadata
 from ..wire.messages.write_txn_markers import WritableTxnMarker
 from ..wire.records import RecordBatch
-from .group import CommittedOffset, Group, GroupState, Member
+from .committed_offsets import CommittedOffset, CommittedOffsets, OffsetTable
+from .group import Group, GroupState, Member
 from .modern import RECORD_KINDS, ModernGroup
 from .records import CoordinatorRecord, ModernRecord, OffsetRecord, build_batch, read_batch
 from .settings import GroupSettings
@@ -32,6 +34,13 @@ logger = logging.getLogger(__name__)
 
 COMMIT_MARKER = b"\0\1"
 """What follows the int16 version in the key of the control record that commits a transaction."""
+
+
+class GroupAndOffsets(NamedTuple):
+    """A group, and what it has committed."""
+
+    group: Group
+    offsets: CommittedOffsets
 
 
 class Shard:
@@ -52,11 +61,10 @@ class Shard:
         self.timeline = timeline
         self.groups: dict[str, Group] = {}
         self.modern: dict[str, ModernGroup] = {}
-        """Groups of the newer protocols; where they have offsets, these are in the group of that id in ``groups``."""
+        """Groups of the newer protocols; where they have offsets, a group of that id is in ``groups``, too."""
+        self.offsets = OffsetTable()
         self.timers = Timers()
         self.last_offset = 0
-        self.transactional: dict[int, dict[tuple[str, str, int], CommittedOffset]] = {}
-        """Producer id -> commits of its open transaction, by group, topic and partition."""
         self._log = log
         self._randomness = randomness
 
@@ -68,6 +76,10 @@ class Shard:
         """The offset up to which the log must be committed before anything about this group may be told."""
         known = [group for group in (self.groups.get(group_id), self.modern.get(group_id)) if group is not None]
         return max((group.last_offset for group in known), default=self.last_offset)
+
+    def groups_and_offsets(self) -> Iterator[GroupAndOffsets]:
+        """Every group, with what it has committed."""
+        return (GroupAndOffsets(group, self.offsets.of(group_id)) for group_id, group in self.groups.items())
 
     def write(self, records: Sequence[CoordinatorRecord], now: Moment, producer: tuple[int, int] = (-1, -1)) -> None:
         """Append ``records`` as one batch and replay them. KafkaError, and nothing changed, when the log refuses.
@@ -129,44 +141,24 @@ class Shard:
 
     def _replay_offset(self, record: OffsetRecord, offset: int, producer_id: int) -> None:
         key, value = record.key, record.value
-        group = self.groups.get(key.group)
         if value is None:
-            if group is not None:
-                group.remove_committed(key.topic, key.partition)
-            for commits in self.transactional.values():
-                commits.pop((key.group, key.topic, key.partition), None)
+            self.offsets.remove(key.group, key.topic, key.partition)
             return
-        if group is None:
-            group = self.groups[key.group] = Group(key.group, value.commit_timestamp)
-        committed = CommittedOffset(value, offset)
-        if producer_id == -1:
-            group.set_committed(key.topic, key.partition, committed)
-        else:
-            self.transactional.setdefault(producer_id, {})[key.group, key.topic, key.partition] = committed
+        if key.group not in self.groups:
+            self.groups[key.group] = Group(key.group, value.commit_timestamp)
+        self.offsets.commit(key.group, key.topic, key.partition, CommittedOffset(value, offset), producer_id)
 
     def _end_transaction(self, producer_id: int, end_offset: int, *, committed: bool) -> None:
         """Take over or drop a transaction's commits; its marker ends at ``end_offset``."""
-        commits = self.transactional.pop(producer_id, {})
         self.last_offset = end_offset
-        for group_id in {group_id for group_id, _, _ in commits}:
+        for group_id in self.offsets.end_transaction(producer_id, committed=committed):
             if group_id in self.groups:
                 self.groups[group_id].last_offset = end_offset
-        if not committed:
-            return
-        for (group_id, topic, partition), commit in commits.items():
-            group = self.groups.get(group_id)
-            if group is None:
-                continue
-            known = group.committed(topic, partition)
-            # A plain commit that came after the transactional one is newer, and stays.
-            if known is None or known.record_offset < commit.record_offset:
-                group.set_committed(topic, partition, commit)
 
     def _replay_group_tombstone(self, group_id: str) -> None:
         group = self.groups.pop(group_id, None)
-        if group is not None and (group.offsets or self.has_open_transaction(group_id)):
-            simple = self.groups[group_id] = Group(group_id, group.state_timestamp_ms)
-            simple.offsets = group.offsets
+        if group is not None and self.offsets.has_any(group_id):
+            self.groups[group_id] = Group(group_id, group.state_timestamp_ms)
 
     def _replay_group(self, group_id: str, value: GroupMetadataValue) -> None:
         group = self.groups.get(group_id)
@@ -184,14 +176,6 @@ class Shard:
         group.state = GroupState.STABLE if value.members else GroupState.EMPTY
         group.state_timestamp_ms = value.current_state_timestamp
         group.subscribed_topics = group.compute_subscribed_topics()
-
-    def has_open_transaction(self, group_id: str) -> bool:
-        """Whether a transaction that has not ended holds commits of the group."""
-        return any(key[0] == group_id for commits in self.transactional.values() for key in commits)
-
-    def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether a transaction that has not ended holds a commit of the partition."""
-        return any((group_id, topic, partition) in commits for commits in self.transactional.values())
 
 
 def _replay_member(group: Group, written: MemberMetadata, protocol_name: str | None) -> None:

@@ -159,7 +159,9 @@ def _is_of(fetched: FetchedPartition, topic: TopicImage) -> bool:
     return fetched.topic_id == topic.topic_id if not fetched.topic else fetched.topic == topic.name
 
 
-async def _groups_by_member(services: Services, topic: str, pace: Pace) -> dict[tuple[str, str, int], list[GroupAndOffsets]]:
+async def _groups_by_member(
+    services: Services, topic: str, pace: Pace
+) -> dict[tuple[str, str, int], list[GroupAndOffsets]]:
     """The groups that have a member for a partition of a topic, by its client id, its host and the partition."""
     found: dict[tuple[str, str, int], list[GroupAndOffsets]] = defaultdict(list)
     for each in list(services.groups.groups()):

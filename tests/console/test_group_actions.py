@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from ottla.base.wording import counted
+from ottla.group_coordinator.committed_offsets import each_commit
 from ottla.wire.records import Record
 
 from .browsing import Browsing, browsing
@@ -33,7 +34,7 @@ def target(**asked: str) -> str:
 async def committed(browser: Browsing) -> dict[tuple[str, int], int]:
     group = browser.services.groups.find(GROUP)
     assert group is not None
-    return {(topic, number): found.value.offset for topic, number, found in group.committed_partitions()}
+    return {(topic, number): found.value.offset for topic, number, found in each_commit(group.offsets)}
 
 
 @pytest.mark.parametrize(

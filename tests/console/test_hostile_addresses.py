@@ -15,6 +15,7 @@ import pytest
 
 import ottla.console
 from ottla.controller.zookeeper.config_store import CLIENTS, TOPICS, USERS
+from ottla.group_coordinator.committed_offsets import each_commit
 from ottla.security.acl import CLUSTER_NAME, Operation, ResourceType
 from ottla.security.scram import ScramMechanism, new_credential
 from ottla.wire.messages.list_groups import ListGroupsRequest
@@ -210,4 +211,4 @@ async def test_whoever_sends_it_what_is_not_asked_for_does_nothing(tmp_path: Pat
         assert browser.services.configs.overrides(TOPICS, "t") == {"max.message.bytes": "1000000"}
         group = browser.services.groups.find(EVIL)
         assert group is not None
-        assert [found.value.offset for _, _, found in group.committed_partitions()] == [1]
+        assert [found.value.offset for _, _, found in each_commit(group.offsets)] == [1]

@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
+from ottla.group_coordinator.committed_offsets import each_commit
 from ottla.group_coordinator.group import GroupState
 from ottla.group_coordinator.records import GroupRecord, OffsetRecord, read_batch
 from ottla.replication.coordinator_loading import SkippedRecords
@@ -105,7 +106,7 @@ def test_replaying_the_log_twice_gives_the_same_state(machine):
                 group.protocol_name,
                 group.leader_id,
                 {name: (m.assignment, m.protocols, m.session_timeout_ms) for name, m in group.members.items()},
-                {(t, p): c.value for t, p, c in group.committed_partitions()},
+                {(t, p): c.value for t, p, c in each_commit(machine.shard.offsets.of(group_id))},
             )
             for group_id, group in machine.shard.groups.items()
         }
