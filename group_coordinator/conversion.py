@@ -19,7 +19,7 @@ from ..replication.coordinator_log import Moment, as_seen_by_clients
 from ..wire.messages.consumer_group_records import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue
 from ..wire.schema import Message
 from .modern import ModernGroup, ModernKind
-from .records import CoordinatorRecord, ModernRecord
+from .records import CoordinatorRecord
 from .shard import Shard
 from .timers import TimerName
 
@@ -50,7 +50,7 @@ def end_sessions(shard: Shard, group_id: str, now: Moment) -> None:
     members = counted(len(group.members), "member")
     empty = ConsumerGroupMetadataKey(group_id=group_id), ConsumerGroupMetadataValue(epoch=group.epoch + 1)
     try:
-        write_all(shard, [*tombstones(group.member_keys()), ModernRecord(*empty)], now)
+        write_all(shard, [*tombstones(group.member_keys()), CoordinatorRecord(*empty)], now)
     except KafkaError as error:
         logger.warning("Group %s: could not remove its %s: %s", group_id, members, error)
         shard.timers.set(sessions_timer(group), now.monotonic_ms + SESSION_TIMEOUT_MS)
@@ -97,7 +97,7 @@ def _refusal(group: ModernGroup) -> str:
 
 def tombstones(keys: Iterable[Message]) -> list[CoordinatorRecord]:
     """The removal of the records with these keys."""
-    return [ModernRecord(key, None) for key in keys]
+    return [CoordinatorRecord(key, None) for key in keys]
 
 
 def write_all(shard: Shard, records: Sequence[CoordinatorRecord], now: Moment) -> None:

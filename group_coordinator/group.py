@@ -97,8 +97,6 @@ class Group:
         self.pending_sync: set[str] = set()
         self.initial_rebalance: InitialRebalance | None = None
         self.subscribed_topics: frozenset[str] | None = None
-        self.last_offset = 0
-        """The offset after the last record about this group: what answers about it depend on."""
 
     # Members
 

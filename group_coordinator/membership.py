@@ -80,8 +80,7 @@ def join(shard: Shard, request: JoinGroupRequest, client: Client, now: Moment) -
             return _refuse_join(shard, request, ErrorCode.UNKNOWN_MEMBER_ID)
         if not request.protocol_type or not protocols:
             return _refuse_join(shard, request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        group = shard.groups[request.group_id] = Group(request.group_id, now.wall_ms)
-        group.last_offset = shard.last_offset
+        group = shard.add_group(request.group_id, now.wall_ms)
     if not _has_room(shard, group, request.member_id):
         remove_member(shard, group, request.member_id)
         maybe_complete_join(shard, group, now)
@@ -173,10 +172,10 @@ def _why(what: str, request: JoinGroupRequest) -> str:
     return f"{what} ({request.reason})" if request.reason else what
 
 
-def _wait_to_join(group: Group, member: Member) -> JoinWaiter:
+def _wait_to_join(shard: Shard, group: Group, member: Member) -> JoinWaiter:
     group.last_to_join = member.member_id
     answer_join(
-        group, member, JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id)
+        shard, group, member, JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id)
     )
     member.join_waiter = Waiter()
     return member.join_waiter
@@ -188,11 +187,11 @@ def _rejoin(
     unchanged = member.protocols == protocols
     follows = group.leader_id != member.member_id
     if group.state is GroupState.COMPLETING_REBALANCE and unchanged:
-        return Waiter.answered(joined(group, member), group.last_offset)
+        return Waiter.answered(joined(group, member), shard.depends_on(group.group_id))
     if group.state is GroupState.STABLE and unchanged and follows:
-        return Waiter.answered(joined(group, member), group.last_offset)
+        return Waiter.answered(joined(group, member), shard.depends_on(group.group_id))
     _update(member, request, protocols)
-    waiter = _wait_to_join(group, member)
+    waiter = _wait_to_join(shard, group, member)
     members_changed(shard, group, now, _why(f"{member.member_id} joined again", request))
     return waiter
 
@@ -216,15 +215,15 @@ def _take_over(
     leader_before = group.leader_id
     old, member = group.replace_static(request.group_instance_id, member_id)
     shard.timers.cancel(session_timer(group, old.member_id))
-    answer_join(group, old, JoinGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID, member_id=old.member_id))
-    answer_sync(group, old, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
+    answer_join(shard, group, old, JoinGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID, member_id=old.member_id))
+    answer_sync(shard, group, old, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
     _update(member, request, protocols)
     member.client_id, member.client_host = client.client_id, client.host
     shard.timeline.note(group, EventKind.TOOK_OVER, now, member, f"from {old.member_id}, as {old.group_instance_id}")
     restart_session(shard, group, member, now)
     if group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name:
         return _take_over_quietly(shard, group, member, client, now, leader_before)
-    waiter = _wait_to_join(group, member)
+    waiter = _wait_to_join(shard, group, member)
     # In CompletingRebalance the leader may be assigning partitions to the old id, so all members start over.
     members_changed(shard, group, now, f"{member_id} took over from {old.member_id}")
     return waiter
@@ -238,14 +237,14 @@ def _take_over_quietly(
         shard.write([group_metadata(group, assignments, now.wall_ms)], now)
     except KafkaError as error:
         response = JoinGroupResponse(error_code=as_seen_by_clients(error).code)
-        return Waiter.answered(response, group.last_offset)
+        return Waiter.answered(response, shard.depends_on(group.group_id))
     response = joined(group, member)
     if client.version >= SKIP_ASSIGNMENT_FROM:
         response.skip_assignment = group.leader_id == member.member_id
     else:
         response.leader = leader_before or ""
         response.members = []
-    return Waiter.answered(response, group.last_offset)
+    return Waiter.answered(response, shard.depends_on(group.group_id))
 
 
 def sync(shard: Shard, request: SyncGroupRequest, now: Moment) -> SyncWaiter:
@@ -259,8 +258,8 @@ def sync(shard: Shard, request: SyncGroupRequest, now: Moment) -> SyncWaiter:
         return Waiter.answered(SyncGroupResponse(error_code=error.code), shard.depends_on(request.group_id))
     member_has_synced(shard, group, member)
     if group.state is GroupState.STABLE:
-        return Waiter.answered(synced(group, member), group.last_offset)
-    answer_sync(group, member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        return Waiter.answered(synced(group, member), shard.depends_on(group.group_id))
+    answer_sync(shard, group, member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     waiter = member.sync_waiter = Waiter()
     if group.leader_id == member.member_id:
         complete_sync(shard, group, {a.member_id: a.assignment for a in request.assignments}, now)

@@ -10,9 +10,11 @@ A group exists while a record of it does. ``keys`` are the keys of all that have
 from __future__ import annotations
 
 import enum
+from typing import Protocol
 
 from ..wire.coordinator_records import encode_coordinator_record
 from ..wire.messages.consumer_group_records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataValue,
@@ -31,28 +33,23 @@ class ModernKind(enum.Enum):
     STREAMS = "streams"
 
 
-RECORD_KINDS = {
-    **dict.fromkeys((3, 4, 5, 6, 7, 8, 16), ModernKind.CONSUMER),
-    **dict.fromkeys((10, 11, 12, 13, 14, 15), ModernKind.SHARE),
-    **dict.fromkeys((17, 19, 20, 21, 22, 23), ModernKind.STREAMS),
-}
-"""Which kind of group the records of a type belong to."""
-
-MEMBER_RECORDS = (5, 10, 19)
-_OF_MEMBERS = (*MEMBER_RECORDS, 7, 8, 13, 14, 16, 21, 22)
+_OF_MEMBERS = (5, 10, 19, 7, 8, 13, 14, 16, 21, 22)
 """Types of the records that go when the members do; a resolved regular expression among them."""
 _STABLE_MEMBER = 0
 
 
+class _MemberKey(Protocol):
+    member_id: str
+
+
 class ModernGroup:
-    """One group. ``last_offset`` is the offset after the last record about it."""
+    """One group. Its records change it, and nothing else does."""
 
     def __init__(self, group_id: str, kind: ModernKind) -> None:
         self.group_id = group_id
         self.kind = kind
         self.epoch = 0
         self.assignment_epoch = 0
-        self.last_offset = 0
         self.is_refusal_logged = False
         self.members: dict[str, frozenset[str]] = {}
         """By member id the topics that it names."""
@@ -60,33 +57,48 @@ class ModernGroup:
         self._current: dict[str, tuple[int, int]] = {}
         self._expressions: dict[str, frozenset[str]] = {}
 
-    def replay(self, key: Message, value: Message | None) -> None:
-        """Apply one record of this group."""
+    def keep(self, kind: ModernKind, key: Message, *, is_there: bool) -> None:
+        """Replay of any record of this group, a tombstone unless it ``is_there``."""
         raw = encode_coordinator_record(key, 0)
-        if value is None:
-            self.keys.pop(raw, None)
-        else:
+        if is_there:
             self.keys[raw] = key
-            self.kind = RECORD_KINDS[key.api_key]
-        if key.api_key in MEMBER_RECORDS:
-            self._replay_member(key.member_id, value)  # type: ignore[attr-defined]
-        elif isinstance(key, ConsumerGroupRegularExpressionKey):
-            topics = value.topics if isinstance(value, ConsumerGroupRegularExpressionValue) else ()
-            self._expressions[key.regular_expression] = frozenset(topics)
-        elif isinstance(value, ConsumerGroupMetadataValue):
-            self.epoch = value.epoch
-        elif isinstance(value, ConsumerGroupTargetAssignmentMetadataValue):
-            self.assignment_epoch = value.assignment_epoch
-        elif isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
-            self._current[key.member_id] = value.member_epoch, value.state  # type: ignore[attr-defined]
+            self.kind = kind
+        else:
+            self.keys.pop(raw, None)
 
-    def _replay_member(self, member_id: str, value: Message | None) -> None:
+    def replay_member(self, key: _MemberKey, value: Message | None) -> None:
+        """A member, or that it is gone."""
         if value is None:
-            self.members.pop(member_id, None)
-            self._current.pop(member_id, None)
+            self.members.pop(key.member_id, None)
+            self._current.pop(key.member_id, None)
         else:
             topics = value.subscribed_topic_names if isinstance(value, ConsumerGroupMemberMetadataValue) else ()
-            self.members[member_id] = frozenset(topics)
+            self.members[key.member_id] = frozenset(topics)
+
+    def replay_epoch(self, _: Message, value: ConsumerGroupMetadataValue | None) -> None:
+        """The group's epoch."""
+        if value is not None:
+            self.epoch = value.epoch
+
+    def replay_assignment_epoch(self, _: Message, value: ConsumerGroupTargetAssignmentMetadataValue | None) -> None:
+        """The epoch of the assignment that the members are to come to."""
+        if value is not None:
+            self.assignment_epoch = value.assignment_epoch
+
+    def replay_current_assignment(
+        self,
+        key: ConsumerGroupCurrentMemberAssignmentKey,
+        value: ConsumerGroupCurrentMemberAssignmentValue | None,
+    ) -> None:
+        """How far a member has come to its assignment."""
+        if value is not None:
+            self._current[key.member_id] = value.member_epoch, value.state
+
+    def replay_expression(
+        self, key: ConsumerGroupRegularExpressionKey, value: ConsumerGroupRegularExpressionValue | None
+    ) -> None:
+        """The topics that a regular expression stands for."""
+        self._expressions[key.regular_expression] = frozenset(() if value is None else value.topics)
 
     @property
     def state_name(self) -> str:

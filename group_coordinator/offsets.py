@@ -12,7 +12,7 @@ Who may commit:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ..base.errors import ErrorCode, KafkaError
 from ..log.settings import LONG_MAX
@@ -38,7 +38,7 @@ from ..wire.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from ..wire.schema import ZERO_UUID
-from .committed_offsets import CommittedOffsets, find_commit
+from .committed_offsets import CommittedOffset
 from .group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
 from .modern import ModernGroup, ModernKind
 from .rebalance import restart_session
@@ -47,6 +47,7 @@ from .shard import Shard
 
 GROUP_ID_NOT_FOUND_FROM = 9
 """Version of OffsetCommit that knows this error."""
+_NO_COMMITS: Mapping[int, CommittedOffset] = {}
 
 
 def commit(shard: Shard, request: OffsetCommitRequest, version: int, now: Moment) -> OffsetCommitResponse:
@@ -140,18 +141,18 @@ def fetch(shard: Shard, request: OffsetFetchRequestGroup, *, require_stable: boo
     for name, topic_id, partitions in wanted:
         topic = OffsetFetchResponseTopics(name=name, topic_id=topic_id)
         response.topics.append(topic)
+        commits = offsets.get(name, _NO_COMMITS)
         for partition in partitions:
             unstable = require_stable and shard.offsets.is_unstable(request.group_id, name, partition)
-            topic.partitions.append(_fetched(offsets, name, topic_id, partition, unstable=unstable))
+            topic.partitions.append(_fetched(commits.get(partition), topic_id, partition, unstable=unstable))
     return response
 
 
 def _fetched(
-    offsets: CommittedOffsets, topic: str, topic_id: bytes, partition: int, *, unstable: bool
+    committed: CommittedOffset | None, topic_id: bytes, partition: int, *, unstable: bool
 ) -> OffsetFetchResponsePartitions:
     if unstable:
         return not_fetched(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
-    committed = find_commit(offsets, topic, partition)
     if committed is None or not _same_topic(committed.value.topic_id, topic_id):
         return not_fetched(partition, ErrorCode.NONE)
     return OffsetFetchResponsePartitions(

@@ -50,19 +50,19 @@ def restart_session(shard: Shard, group: Group, member: Member, now: Moment, tim
     shard.timers.set(session_timer(group, member.member_id), now.monotonic_ms + timeout)
 
 
-def answer_join(group: Group, member: Member, response: JoinGroupResponse) -> None:
+def answer_join(shard: Shard, group: Group, member: Member, response: JoinGroupResponse) -> None:
     """Give the member its answer to JoinGroup, if it waits for one."""
     waiter, member.join_waiter = member.join_waiter, None
     if waiter is not None:
-        waiter.give(response, group.last_offset)
+        waiter.give(response, shard.depends_on(group.group_id))
 
 
-def answer_sync(group: Group, member: Member, response: SyncGroupResponse) -> bool:
+def answer_sync(shard: Shard, group: Group, member: Member, response: SyncGroupResponse) -> bool:
     """Give the member its answer to SyncGroup; returns whether it waited for one."""
     waiter, member.sync_waiter = member.sync_waiter, None
     if waiter is None:
         return False
-    waiter.give(response, group.last_offset)
+    waiter.give(response, shard.depends_on(group.group_id))
     return True
 
 
@@ -98,8 +98,8 @@ def remove_member(shard: Shard, group: Group, member_id: str) -> None:
     shard.timers.cancel(session_timer(group, member_id))
     member = group.remove(member_id)
     if member is not None:
-        answer_join(group, member, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
-        answer_sync(group, member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+        answer_join(shard, group, member, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+        answer_sync(shard, group, member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
 
 
 def members_changed(shard: Shard, group: Group, now: Moment, reason: str) -> None:
@@ -119,7 +119,7 @@ def prepare_rebalance(shard: Shard, group: Group, now: Moment, reason: str) -> N
     group.rebalance_began_ms = now.monotonic_ms
     shard.timeline.note(group, EventKind.REBALANCE, now, detail=reason)
     for member in group.members.values():
-        if answer_sync(group, member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)):
+        if answer_sync(shard, group, member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)):
             restart_session(shard, group, member, now)
     group.pending_sync.clear()
     shard.timers.cancel(sync_timer(group))
@@ -188,7 +188,7 @@ def _begin_generation(shard: Shard, group: Group, now: Moment) -> None:
     group.pending_sync = set(group.members)
     for member in group.members.values():
         member.is_new = False
-        answer_join(group, member, joined(group, member))
+        answer_join(shard, group, member, joined(group, member))
         restart_session(shard, group, member, now)
     shard.timers.set(sync_timer(group), now.monotonic_ms + group.rebalance_timeout_ms)
 
@@ -216,7 +216,7 @@ def complete_sync(shard: Shard, group: Group, assignments: Mapping[str, bytes], 
         code = as_seen_by_clients(error).code
         logger.warning("Group %s: could not write its assignments: %s", group.group_id, error)
         for member in group.members.values():
-            if answer_sync(group, member, SyncGroupResponse(error_code=code)):
+            if answer_sync(shard, group, member, SyncGroupResponse(error_code=code)):
                 restart_session(shard, group, member, now)
         prepare_rebalance(shard, group, now, "its assignments could not be written")
         return
@@ -224,7 +224,7 @@ def complete_sync(shard: Shard, group: Group, assignments: Mapping[str, bytes], 
     shard.timeline.note(group, EventKind.ASSIGNED, now)
     for member in group.members.values():
         # A session that ended while the member waited was ignored, so each one begins again here.
-        if answer_sync(group, member, synced(group, member)):
+        if answer_sync(shard, group, member, synced(group, member)):
             restart_session(shard, group, member, now)
 
 
@@ -252,9 +252,12 @@ def release(shard: Shard) -> None:
     for group in shard.groups.values():
         for member in group.members.values():
             answer_join(
-                group, member, JoinGroupResponse(error_code=ErrorCode.NOT_COORDINATOR, member_id=member.member_id)
+                shard,
+                group,
+                member,
+                JoinGroupResponse(error_code=ErrorCode.NOT_COORDINATOR, member_id=member.member_id),
             )
-            answer_sync(group, member, SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
+            answer_sync(shard, group, member, SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
 
 
 def expire(shard: Shard, name: TimerName, now: Moment) -> None:

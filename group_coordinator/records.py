@@ -11,8 +11,8 @@ its members, tombstones are written.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from ..base.errors import ProtocolError
 from ..replication.coordinator_loading import SkippedRecords, readable_records
@@ -20,8 +20,6 @@ from ..wire.coordinator_records import decode_coordinator_key, decode_coordinato
 from ..wire.messages.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
-    LegacyOffsetCommitKey,
-    LegacyOffsetCommitValue,
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
@@ -29,7 +27,6 @@ from ..wire.messages.consumer_offsets import (
 from ..wire.records import Record, RecordBatch, RecordsBuilder
 from ..wire.schema import ZERO_UUID, Message
 from .group import Group
-from .modern import RECORD_KINDS
 
 GROUP_METADATA_VERSION = 3
 OFFSET_COMMIT_VERSION = 3
@@ -37,81 +34,35 @@ OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1
 OFFSET_COMMIT_VERSION_WITH_TOPIC_ID = 4
 
 
-@dataclasses.dataclass(slots=True, frozen=True)
-class OffsetRecord:
-    """A commit, or with no value its removal."""
-
-    key: OffsetCommitKey
-    value: OffsetCommitValue | None
-
-    @property
-    def group_id(self) -> str:
-        return self.key.group
-
-    @property
-    def version(self) -> int:
-        """Of the value."""
-        if self.value is not None and self.value.expire_timestamp != -1:
-            return OFFSET_COMMIT_VERSION_WITH_EXPIRY
-        if self.value is not None and self.value.topic_id != ZERO_UUID:
-            return OFFSET_COMMIT_VERSION_WITH_TOPIC_ID
-        return OFFSET_COMMIT_VERSION
-
-
-@dataclasses.dataclass(slots=True, frozen=True)
-class GroupRecord:
-    """A completed rebalance, or with no value the end of the group."""
-
-    key: GroupMetadataKey
-    value: GroupMetadataValue | None
-
-    @property
-    def group_id(self) -> str:
-        return self.key.group
-
-    @property
-    def version(self) -> int:
-        """Of the value."""
-        return GROUP_METADATA_VERSION
-
-
-@dataclasses.dataclass(slots=True, frozen=True)
-class ModernRecord:
-    """A record of a group of a newer protocol, of any of ``RECORD_KINDS``."""
+class CoordinatorRecord(NamedTuple):
+    """A record to write, or that was read: its value at ``version``, or with no value a tombstone."""
 
     key: Message
     value: Message | None
-
-    @property
-    def group_id(self) -> str:
-        group_id: str = self.key.group_id  # type: ignore[attr-defined]
-        return group_id
-
-    @property
-    def version(self) -> int:
-        """Of the value; there is no other."""
-        return 0
+    version: int = 0
 
 
-CoordinatorRecord = OffsetRecord | GroupRecord | ModernRecord
-
-
-def offset_commit(group_id: str, topic: str, partition: int, value: OffsetCommitValue) -> OffsetRecord:
+def offset_commit(group_id: str, topic: str, partition: int, value: OffsetCommitValue) -> CoordinatorRecord:
     """A commit of one partition."""
-    return OffsetRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition), value)
+    version = OFFSET_COMMIT_VERSION
+    if value.expire_timestamp != -1:
+        version = OFFSET_COMMIT_VERSION_WITH_EXPIRY
+    elif value.topic_id != ZERO_UUID:
+        version = OFFSET_COMMIT_VERSION_WITH_TOPIC_ID
+    return CoordinatorRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition), value, version)
 
 
-def offset_tombstone(group_id: str, topic: str, partition: int) -> OffsetRecord:
+def offset_tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
     """The removal of one partition's commit."""
-    return OffsetRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
+    return CoordinatorRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
 
 
-def group_tombstone(group_id: str) -> GroupRecord:
+def group_tombstone(group_id: str) -> CoordinatorRecord:
     """The end of a group."""
-    return GroupRecord(GroupMetadataKey(group=group_id), None)
+    return CoordinatorRecord(GroupMetadataKey(group=group_id), None)
 
 
-def group_metadata(group: Group, assignments: Mapping[str, bytes], now_ms: int) -> GroupRecord:
+def group_metadata(group: Group, assignments: Mapping[str, bytes], now_ms: int) -> CoordinatorRecord:
     """The group's current generation with these assignments (member id -> bytes); members left out get none."""
     members = [
         MemberMetadata(
@@ -134,7 +85,7 @@ def group_metadata(group: Group, assignments: Mapping[str, bytes], now_ms: int) 
         current_state_timestamp=now_ms,
         members=members,
     )
-    return GroupRecord(GroupMetadataKey(group=group.group_id), value)
+    return CoordinatorRecord(GroupMetadataKey(group=group.group_id), value, GROUP_METADATA_VERSION)
 
 
 def build_batch(
@@ -174,21 +125,4 @@ def _decode(record: Record) -> CoordinatorRecord:
     key = decode_coordinator_key(record.key)
     if key is None:
         raise ProtocolError(f"the record type {int.from_bytes(record.key[:2], signed=True)} is unknown")
-    return _typed(key, None if record.value is None else decode_coordinator_value(key, record.value))
-
-
-def _typed(key: Message, value: Message | None) -> CoordinatorRecord:
-    if key.api_key in RECORD_KINDS:
-        return ModernRecord(key, value)
-    if isinstance(key, GroupMetadataKey):
-        assert value is None or isinstance(value, GroupMetadataValue)
-        return GroupRecord(key, value)
-    if isinstance(key, LegacyOffsetCommitKey):
-        key = OffsetCommitKey(group=key.group, topic=key.topic, partition=key.partition)
-        if isinstance(value, LegacyOffsetCommitValue):
-            value = OffsetCommitValue(
-                offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
-            )
-    assert isinstance(key, OffsetCommitKey)
-    assert value is None or isinstance(value, OffsetCommitValue)
-    return OffsetRecord(key, value)
+    return CoordinatorRecord(key, None if record.value is None else decode_coordinator_value(key, record.value))

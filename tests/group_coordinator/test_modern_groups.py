@@ -10,8 +10,7 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.group_coordinator import expiry
 from ottla.group_coordinator.conversion import SESSION_TIMEOUT_MS
 from ottla.group_coordinator.describe import list_groups
-from ottla.group_coordinator.modern import ModernGroup, ModernKind
-from ottla.group_coordinator.records import ModernRecord, build_batch, offset_commit
+from ottla.group_coordinator.records import CoordinatorRecord, build_batch, offset_commit
 from ottla.wire.messages.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -33,7 +32,7 @@ NONE = ErrorCode.NONE
 EIGHT_DAYS_MS = 8 * 24 * 3600 * 1000
 
 
-def records_of_members(*members: str, epoch: int = 2, assigned: int | None = None) -> list[ModernRecord]:
+def records_of_members(*members: str, epoch: int = 2, assigned: int | None = None) -> list[CoordinatorRecord]:
     """What Kafka 4.3 writes when members have joined: of each 5, 7 and 8, then 3 and 6."""
     records = []
     for member in members:
@@ -43,15 +42,17 @@ def records_of_members(*members: str, epoch: int = 2, assigned: int | None = Non
         )
         current = ConsumerGroupCurrentMemberAssignmentValue(member_epoch=epoch, previous_member_epoch=0, state=0)
         records += [
-            ModernRecord(ConsumerGroupMemberMetadataKey(**names), subscribed),
-            ModernRecord(ConsumerGroupTargetAssignmentMemberKey(**names), ConsumerGroupTargetAssignmentMemberValue()),
-            ModernRecord(ConsumerGroupCurrentMemberAssignmentKey(**names), current),
+            CoordinatorRecord(ConsumerGroupMemberMetadataKey(**names), subscribed),
+            CoordinatorRecord(
+                ConsumerGroupTargetAssignmentMemberKey(**names), ConsumerGroupTargetAssignmentMemberValue()
+            ),
+            CoordinatorRecord(ConsumerGroupCurrentMemberAssignmentKey(**names), current),
         ]
     target = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch if assigned is None else assigned)
     return [
         *records,
-        ModernRecord(ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=epoch)),
-        ModernRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id="g"), target),
+        CoordinatorRecord(ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=epoch)),
+        CoordinatorRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id="g"), target),
     ]
 
 
@@ -167,7 +168,7 @@ def test_tools_commit_and_delete_while_nobody_is_in_the_group(machine):
 def test_what_members_read_is_not_deleted(machine):
     expression = ConsumerGroupRegularExpressionKey(group_id="g", regular_expression="u.*")
     resolved = ConsumerGroupRegularExpressionValue(topics=["us"], version=1, timestamp=1)
-    take_over(machine, *records_of_members("A"), ModernRecord(expression, resolved))
+    take_over(machine, *records_of_members("A"), CoordinatorRecord(expression, resolved))
     assert machine.delete_offset("t") == machine.delete_offset("us") == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
     assert machine.delete_offset("other") == NONE
     assert refusal(expiry.delete_group, machine.shard, "g", machine.now) is ErrorCode.NON_EMPTY_GROUP
@@ -192,19 +193,22 @@ def test_the_list_is_filtered_by_state_and_type(machine):
     ("epoch", "assigned", "member_epochs", "state"),
     [(3, 2, (2, 2), "Assigning"), (3, 3, (3, 2), "Reconciling"), (3, 3, (3, 3), "Stable")],
 )
-def test_state_of_a_group(epoch, assigned, member_epochs, state):
-    group = ModernGroup("g", ModernKind.CONSUMER)
-    for record in records_of_members("A", "B", epoch=epoch, assigned=assigned):
-        group.replay(record.key, record.value)
-    for member, member_epoch in zip("AB", member_epochs, strict=True):
-        value = ConsumerGroupCurrentMemberAssignmentValue(member_epoch=member_epoch, state=0)
-        group.replay(ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id=member), value)
-    assert group.state_name == state
+def test_state_of_a_group(machine, epoch, assigned, member_epochs, state):
+    current = [
+        CoordinatorRecord(
+            ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id=member),
+            ConsumerGroupCurrentMemberAssignmentValue(member_epoch=member_epoch, state=0),
+        )
+        for member, member_epoch in zip("AB", member_epochs, strict=True)
+    ]
+    take_over(machine, *records_of_members("A", "B", epoch=epoch, assigned=assigned), *current)
+    assert listed(machine) == [("g", "consumer", state, "consumer")]
 
 
 def test_a_share_group_is_left_alone(machine):
     take_over(
-        machine, ModernRecord(ShareGroupMetadataKey(group_id="g"), ShareGroupMetadataValue(epoch=1, metadata_hash=0))
+        machine,
+        CoordinatorRecord(ShareGroupMetadataKey(group_id="g"), ShareGroupMetadataValue(epoch=1, metadata_hash=0)),
     )
     assert listed(machine) == [("g", "share", "Empty", "share")]
     assert machine.join().answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -215,7 +219,7 @@ def test_a_share_group_is_left_alone(machine):
 
 def test_a_group_that_kafka_made_classic_again_is_classic(machine):
     """The tombstones of the one stand before the record of the other."""
-    gone = [ModernRecord(record.key, None) for record in records_of_members("A")]
+    gone = [CoordinatorRecord(record.key, None) for record in records_of_members("A")]
     take_over(machine, *records_of_members("A"), *gone)
     assert listed(machine) == [("g", "", "Empty", "classic")]
     assert machine.enter()[1].answer.error_code == NONE
