@@ -45,7 +45,7 @@ class Acceptor:
         self._monitor = monitor
         self._services = services
         self._limits = limits
-        self._pace = ConnectionPace(services.config, services.configs, limits)
+        self._pace = ConnectionPace(services.config, services.metadata, limits)
         self._peers = PeerWatch()
         self._waiting_to_be_closed = 0
         self._connections: set[ClientConnection] = set()

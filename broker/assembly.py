@@ -10,15 +10,11 @@ why. Otherwise the controller is told of a failed folder, as in Kafka's ZooKeepe
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import trio
 
-from ..controller.allocated_producer_ids import AllocatedProducerIds
-from ..controller.zookeeper.controller_node import withdraw
-from ..controller.zookeeper.membership import Membership
-from ..controller.zookeeper.registration import report_failed_folder
-from ..controller.zookeeper.store.cluster_store import SessionExpiredError, StoreError
+from ..controller.zookeeper.store.cluster_home import ClusterHome
 from ..handlers.services import Services
 from ..log.disk import Disk
 from ..log.log_folder import LogFolder
@@ -29,7 +25,7 @@ from ..metadata.image import ClusterImage
 from ..metadata.types import BrokerEndpoint, BrokerRegistration
 from ..replication.peers import Peers
 from ..replication.settings import QuotaSettings
-from .cluster_home import ClusterHome
+from ..security.entities import TOPICS
 from .controlled_shutdown import hand_over
 from .foundation import Foundation
 from .listeners import Endpoint
@@ -40,16 +36,12 @@ from .surroundings import Surroundings
 
 logger = logging.getLogger(__name__)
 
-_RESIGN_SECONDS = 2.0
-"""How long a stop waits for the store to accept the resignation; the end of the broker's session resigns for it anyway."""
-
 
 class Assembly:
     """One broker. ``services`` is what handlers see of it; it exists once the broker ``is_started``."""
 
     services: Services
     _parts: Parts
-    _member: Membership
 
     def __init__(
         self,
@@ -94,9 +86,6 @@ class Assembly:
         """The ways to the other brokers; of a broker that has started."""
         return self._parts.peers
 
-    def _broker_epoch(self) -> int:
-        return self._member.broker_epoch if self._is_member else -1
-
     # --- start --------------------------------------------------------------------------------------------------------
 
     async def start(self, listen: Callable[[], Awaitable[Sequence[Endpoint]]]) -> None:
@@ -106,40 +95,25 @@ class Assembly:
         """
         foundation = self._foundation
         await foundation.lay()
-        parts = self._parts = Parts(self._around, foundation, self._broker_epoch)
+        parts = self._parts = Parts(self._around, foundation)
         services = self.services = parts.services
-        services.configs.on_topic_config.append(self._topic_config_changed)
-        follow_quotas(services.configs, services.client_quotas)
+        services.metadata.publishers.append(self._update_topic_settings)
+        if services.authorizer is not None:
+            authorizer = services.authorizer
+            services.metadata.publishers.append(lambda delta, image: authorizer.change(delta.acls))
+        follow_quotas(services.metadata, services.client_quotas)
         self._settings_changed()
         self._config.on_change.append(self._settings_changed)
         services.replicas.leadership_listeners.append(self._leadership_changed)
         services.metadata.publishers.append(self._delete_offsets_of_topics)
-        self._member = Membership(
-            foundation.session,
-            self._registration(await listen()),
-            services.configs,
-            services.controller,
-            self._around.clock,
-        )
         self._is_member = True
-        if foundation.features is not None:
-            self._member.watch_losses.append(foundation.features.look_again)
-        if services.acls is not None:
-            await services.acls.start()
-            self._member.watch_losses.append(services.acls.look_again)
-        await self._member.join()
-        if services.delegation_tokens is not None:
-            await services.delegation_tokens.start()
-            self._member.watch_losses.append(services.delegation_tokens.look_again)
+        await parts.cluster.start(self._registration(await listen()))
         await self._finish_early_loads()
         self.is_started = True
 
     async def register(self, endpoints: Sequence[Endpoint]) -> None:
-        """Advertise other addresses. If the store does not answer, the next registration has them."""
-        try:
-            await self._member.change(self._registration(endpoints))
-        except StoreError as error:
-            logger.error("The cluster is not told of this broker's listeners: %s", error)
+        """Advertise other addresses."""
+        await self._parts.cluster.change_registration(self._registration(endpoints))
 
     def _registration(self, endpoints: Sequence[Endpoint]) -> BrokerRegistration:
         return BrokerRegistration(
@@ -166,17 +140,7 @@ class Assembly:
         nursery.start_soon(parts.fetchers.run)
         nursery.start_soon(parts.isr_changes.run)
         nursery.start_soon(self._report_failed_folders)
-        nursery.start_soon(services.configs.run)
-        nursery.start_soon(services.controller.run)
-        nursery.start_soon(self._member.run)
-        if self._foundation.features is not None:
-            nursery.start_soon(self._foundation.features.run)
-        if services.delegation_tokens is not None:
-            nursery.start_soon(services.delegation_tokens.run)
-        if services.acls is not None:
-            nursery.start_soon(services.acls.run)
-        if isinstance(services.producer_ids, AllocatedProducerIds):
-            nursery.start_soon(services.producer_ids.run)
+        nursery.start_soon(parts.cluster.run)
         nursery.start_soon(services.groups.run)
         nursery.start_soon(services.transactions.run)
 
@@ -185,8 +149,10 @@ class Assembly:
         if gone:
             self.services.groups.delete_topics(gone)
 
-    def _topic_config_changed(self, topic: str, overrides: Mapping[str, str]) -> None:
-        self.services.replicas.update_topic_settings(topic)
+    def _update_topic_settings(self, delta: ClusterDelta, image: ClusterImage) -> None:
+        for kind, name in delta.configs:
+            if kind is TOPICS and isinstance(name, str):
+                self.services.replicas.update_topic_settings(name)
 
     def _settings_changed(self) -> None:
         """Settings were changed while the broker runs: tell the parts that keep a copy of them."""
@@ -194,7 +160,6 @@ class Assembly:
         self._foundation.update_log_settings()
         self.services.replicas.update_settings(settings)
         self.services.replicas.quotas.update(self._config.settings(QuotaSettings))
-        self.services.controller.update_log_settings(settings)
 
     def _leadership_changed(self, topic: str, partition: int, leader_epoch: int | None) -> None:
         """This broker began or ceased to lead a partition: a coordinator loads or unloads it if it is one of its own."""
@@ -217,16 +182,10 @@ class Assembly:
 
     async def _report_failed_folders(self) -> None:
         """Tell the controller of each failed folder."""
-        foundation = self._foundation
         while True:
             await self._folder_failed.wait()
             self._folder_failed = trio.Event()
-            try:
-                await report_failed_folder(foundation.session, foundation.broker_id)
-            except SessionExpiredError:
-                pass  # the controller finds out when the broker registers again: it then asks for all of its replicas
-            except StoreError as error:
-                logger.error("The controller cannot be told of a failed data folder: %s", error)
+            await self._parts.cluster.report_failed_folder()
 
     # --- stop ---------------------------------------------------------------------------------------------------------
 
@@ -236,17 +195,12 @@ class Assembly:
             settings, metadata = self._config.settings(BrokerSettings), self.services.metadata
             self.services.replicas.is_leaving = True
             channel = self._parts.controller_channel("controlled-shutdown")
-            await hand_over(channel, metadata, self._foundation.broker_id, self._broker_epoch(), settings)
+            await hand_over(channel, metadata, self._foundation.broker_id, self._parts.cluster.broker_epoch, settings)
 
     async def resign(self) -> None:
         """Let another broker become the controller at once, and not only when this one has flushed its logs."""
         if not self._foundation.is_alone:
-            with trio.move_on_after(_RESIGN_SECONDS):
-                try:
-                    await self.services.controller.resign()
-                    await withdraw(self._foundation.session)
-                except StoreError as error:
-                    logger.info("Another broker becomes the controller once this one has left: %s", error)
+            await self._parts.cluster.resign()
 
     async def stop(self) -> None:
         """Flush, mark the data folders clean, and release everything.

@@ -13,10 +13,10 @@ import trio
 
 from ..base.config import Config
 from ..base.settings import SettingError
-from ..controller.zookeeper.config_store import IPS, ConfigStore
 from ..handlers.connection_context import ConnectionContext
+from ..replication.metadata_cache import MetadataCache
 from ..security.connection_rates import CONNECTION_CREATION_RATE, UNLIMITED, ConnectionRates
-from ..security.entities import DEFAULT, EntityName
+from ..security.entities import DEFAULT, IPS, Entity
 from ..security.quota_settings import ClientQuotaSettings, ConnectionRateSettings
 from .connection_limits import ConnectionLimits, addresses_of
 from .listener_config import ListenerConfig
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 class ConnectionPace:
     """Of one broker."""
 
-    def __init__(self, config: Config, configs: ConfigStore, limits: ConnectionLimits) -> None:
+    def __init__(self, config: Config, metadata: MetadataCache, limits: ConnectionLimits) -> None:
         self._config = config
         self._limits = limits
         self._rates = ConnectionRates(config.settings(ClientQuotaSettings))
@@ -35,25 +35,22 @@ class ConnectionPace:
         self._addresses: dict[str, list[str]] = {}
         self._reconfigured()
         config.on_change.append(self._reconfigured)
-        for name in configs.entities(IPS):
-            self._quota_changed(name, configs.overrides(IPS, name))
-        configs.on_ip_config.append(self._quota_changed)
+        self._apply(metadata.image.quotas)
+        metadata.publishers.append(lambda delta, image: self._apply(delta.quotas))
 
     def _reconfigured(self) -> None:
         self._rates.limit = self._config.settings(ConnectionRateSettings).max_connection_creation_rate
         self._rates.listener_limits.clear()
 
-    def _quota_changed(self, name: EntityName, values: Mapping[str, str]) -> None:
-        limit = None
-        if (text := values.get(CONNECTION_CREATION_RATE)) is not None:
-            try:
-                limit = int(text)
-            except ValueError:
-                logger.warning("%s=%r of ip %s is ignored: it is no number", CONNECTION_CREATION_RATE, text, name)
-        if name is DEFAULT:
-            self._rates.set_address_limit(None, limit)
-        elif isinstance(name, str):
-            self._changed[name] = limit
+    def _apply(self, quotas: Mapping[Entity, Mapping[str, float]]) -> None:
+        for (kind, name), values in quotas.items():
+            if kind is IPS:
+                rate = values.get(CONNECTION_CREATION_RATE)
+                limit = None if rate is None else int(rate)
+                if name is DEFAULT:
+                    self._rates.set_address_limit(None, limit)
+                elif isinstance(name, str):
+                    self._changed[name] = limit
 
     async def wait(self, listener: str) -> None:
         """Return once a new connection of a listener may be accepted."""

@@ -14,10 +14,12 @@ from collections.abc import Callable, Sequence
 import trio
 
 from ..controller.broker_configs import BrokerConfigs
-from ..controller.zookeeper import znodes
+from ..controller.zookeeper.adoption import adopt_logs, is_new
 from ..controller.zookeeper.config_store import ConfigStore
-from ..controller.zookeeper.features import FinalizedFeatures
+from ..controller.zookeeper.features import FeatureStore
+from ..controller.zookeeper.growth import Growth, has_state
 from ..controller.zookeeper.registration import ensure_cluster, find_cluster
+from ..controller.zookeeper.store.cluster_home import ClusterHome
 from ..controller.zookeeper.store.session import BrokerSession
 from ..handlers.auto_creation import coordinator_topics
 from ..log.data_folders import LogStartError
@@ -25,9 +27,8 @@ from ..log.disk import Disk
 from ..log.log_folder import LogFolder
 from ..log.log_manager import LogManager
 from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
-from .adoption import adopt_logs
-from .cluster_home import ClusterHome
-from .growth import Growth, has_state
+from ..replication.metadata_cache import MetadataCache
+from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from .identity import configured_broker_id, find_broker_id
 from .surroundings import Surroundings
 
@@ -59,8 +60,8 @@ class Foundation:
         self._is_open = False
         config = around.config
         self.broker_id = -1
-        self.cluster_id = ""
-        self.features: FinalizedFeatures | None = None
+        self.metadata = MetadataCache(has_logs=lambda: self.logs.has_logs)
+        self.features: FeatureStore | None = None
         self.logs = LogManager(
             disk,
             data_dirs,
@@ -71,6 +72,11 @@ class Foundation:
             around.randomness,
             config.settings(LogCleanerSettings),
         )
+
+    @property
+    def cluster_id(self) -> str:
+        """Empty until it was read from the cluster's store, or made."""
+        return self.metadata.cluster_id
 
     @property
     def state_folder(self) -> LogFolder | None:
@@ -100,12 +106,13 @@ class Foundation:
             await self._grow(is_growing=is_growing)
         elif self.is_alone:
             await self._adopt_logs()
-        self.cluster_id = await ensure_cluster(self.session, self._around.randomness, logs.cluster_id)
+        cluster_id = await ensure_cluster(self.session, self._around.randomness, logs.cluster_id)
+        self.metadata.cluster_id = cluster_id
         self.broker_id = await find_broker_id(config, logs.broker_id, self.session if zookeeper is not None else None)
-        await logs.identify(self.broker_id, self.cluster_id, zookeeper)
+        await logs.identify(self.broker_id, cluster_id, zookeeper)
         await self._take_over_configs()
         if not self.is_alone:
-            self.features = FinalizedFeatures(self.session, self._on_failure)
+            self.features = FeatureStore(self.session, self.metadata, self._on_failure)
             await self.features.start()
         if not logs.is_loaded:
             await logs.load()
@@ -148,17 +155,17 @@ class Foundation:
 
     async def _adopt_logs(self) -> None:
         """Register the topics that another broker left in the folders, where the broker's own store is new."""
-        if await self.session.exists(znodes.TOPICS) is not None:
+        if not await is_new(self.session):
             return
         config, logs = self._around.config, self.logs
         await logs.load()
         configs = {name: topic.configs for name, topic in coordinator_topics(config, most_replicas=1).items()}
         broker_id = await find_broker_id(config, logs.broker_id, None)
-        await adopt_logs(self.session, broker_id, logs.logs(), configs, self._around.randomness)
+        await adopt_logs(self.session, broker_id, logs.logs(), configs, TRANSACTIONS_TOPIC, self._around.randomness)
 
     async def _take_over_configs(self) -> None:
         """Read what is set on topics and brokers, because how logs are opened depends on it."""
-        self.configs = ConfigStore(self.session, self._around.clock)
+        self.configs = ConfigStore(self.session, self._around.clock, self.metadata)
         await self.configs.start()
         broker_configs = BrokerConfigs(self._around.config, self.configs, self.broker_id)
         await broker_configs.take_new_secret()

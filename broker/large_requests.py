@@ -81,11 +81,7 @@ def refuse_without_rights(call: Call, start: memoryview, size: int) -> None:
     handler = call.broker.served.by_key.get(api_key)
     if handler is None or call.broker.authorizer is None or api_key == ApiKey.PRODUCE:
         return
-    if handler.cluster_right is not None:
-        wanted: Sequence[Right] = (Right(ResourceType.CLUSTER, handler.cluster_right),)
-    else:
-        wanted = handler.rights or ()
-    if wanted and not any(_has(call, right) for right in wanted):
+    if handler.looks_at and not any(_has(call, right) for right in handler.looks_at):
         raise CloseConnection(
             f"{handler.api_key.name} of {size} bytes from {call.connection.principal}, which has no right to it"
         )

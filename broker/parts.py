@@ -5,8 +5,6 @@ They do not run yet, and read nothing from the cluster's store: the ``Assembly``
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..base.repeated_lines import RepeatedLines
@@ -15,12 +13,12 @@ from ..controller.allocated_producer_ids import AllocatedProducerIds
 from ..controller.settings import ControllerSettings
 from ..controller.token_settings import DelegationTokenSettings
 from ..controller.zookeeper.channels import BrokerChannel
-from ..controller.zookeeper.config_store import TOPICS
+from ..controller.zookeeper.cluster import ZooKeeperCluster
 from ..controller.zookeeper.context import LiveBroker
 from ..controller.zookeeper.controller import Controller
+from ..controller.zookeeper.local_channel import LocalChannel
 from ..controller.zookeeper.producer_ids import ProducerIds
 from ..controller.zookeeper.remote_channel import RemoteChannel
-from ..controller.zookeeper.topic_writer import TopicWriter
 from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
@@ -37,7 +35,6 @@ from ..replication.fetchers import Fetchers
 from ..replication.inter_broker_protocol import inter_broker_protocol
 from ..replication.log_dir_moves import LogDirMoves
 from ..replication.marker_channels import SETTLING_SECONDS, MarkerChannels
-from ..replication.metadata_cache import MetadataCache
 from ..replication.peers import Peers
 from ..replication.quotas import ReplicationQuotas
 from ..replication.replica_manager import ReplicaManager
@@ -50,57 +47,56 @@ from ..transaction_coordinator.entries import TransactionEntries
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from ..transaction_coordinator.settings import TransactionSettings
 from .foundation import Foundation
-from .local_channel import LocalChannel
 from .surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from ..controller.zookeeper.acl_store import AclStore
-    from ..controller.zookeeper.token_store import DelegationTokens
+    from ..controller.token_passwords import TokenPasswords
     from ..security.authorizer import Authorizer
 
 
 class Parts:
     """All parts that need a ``Foundation``. ``services`` is what handlers see of them."""
 
-    def __init__(self, around: Surroundings, foundation: Foundation, broker_epoch: Callable[[], int]) -> None:
-        """``broker_epoch``: that of the present registration, -1 before the first."""
+    def __init__(self, around: Surroundings, foundation: Foundation) -> None:
         self._around = around
         self._foundation = foundation
         self._broker_id = foundation.broker_id
-        self._broker_epoch = broker_epoch
         self._protocol = inter_broker_protocol(
             around.config.settings(ReplicationSettings).inter_broker_protocol_version
         )
-        self._metadata = MetadataCache(foundation.cluster_id, lambda: foundation.logs.has_logs)
+        self._metadata = foundation.metadata
         listener = around.inter_broker
         self.peers = Peers(around.network, self._broker_id, listener.name, self._metadata, listener.secure)
-        self._controller = self._make_controller()
+        self._authorizer = self._make_authorizer()
+        self.cluster = self._make_cluster()
         self.isr_changes = AlterPartitionManager(
-            self._broker_id, self.controller_channel("alter-partition"), broker_epoch
+            self._broker_id, self.controller_channel("alter-partition"), self._broker_epoch
         )
         self._replicas = self._make_replicas()
         self.fetchers = self._replicas.fetchers = self._make_fetchers()
         self._end_markers = EndMarkers(self._replicas, around.clock)
         self._groups = self._make_groups()
-        self._producer_ids = self._make_producer_ids()
+        self.cluster.producer_ids = self._make_producer_ids()
         self._transactions = self._make_transactions()
-        self._authorizer = self._make_authorizer()
         self.services = self._make_services()
 
     def controller_channel(self, purpose: str) -> ControllerChannel:
         """A channel to the broker that is the controller at the time."""
-        return ControllerChannel(self._broker_id, self._metadata, self.peers, self._controller, purpose)
+        return ControllerChannel(self._broker_id, self._metadata, self.peers, self.cluster, purpose)
 
     def coordinators(self) -> dict[str, GroupCoordinator | TransactionCoordinator]:
         """The coordinators, by the topic that has their state."""
         return {OFFSETS_TOPIC: self._groups, TRANSACTIONS_TOPIC: self._transactions}
 
-    def _make_controller(self) -> Controller:
-        around = self._around
-        return Controller(
+    def _broker_epoch(self) -> int:
+        return self.cluster.broker_epoch
+
+    def _make_cluster(self) -> ZooKeeperCluster:
+        around, foundation = self._around, self._foundation
+        controller = Controller(
             self._broker_id,
-            self._foundation.session,
-            self._foundation.configs,
+            foundation.session,
+            foundation.configs,
             self._channel_to,
             around.config.settings(ControllerSettings),
             around.config.settings(LogSettings),
@@ -108,12 +104,25 @@ class Parts:
             around.randomness,
             around.inter_broker.name,
         )
+        return ZooKeeperCluster(
+            self._broker_id,
+            foundation.session,
+            self._metadata,
+            foundation.configs,
+            controller,
+            foundation.features,
+            around.config,
+            around.clock,
+            around.randomness,
+            is_alone=foundation.is_alone,
+            has_acls=self._authorizer is not None,
+        )
 
     def _channel_to(self, broker: LiveBroker) -> BrokerChannel:
         """The channel by which this broker, as the controller, sends its decisions to a broker."""
         registration = broker.registration
         if registration.broker_id == self._broker_id:
-            return LocalChannel(self.services)
+            return LocalChannel(self._replicas, self._metadata, self.cluster.refresh_topic_configs)
         around = self._around
         timeout = around.config.settings(ControllerSettings).controller_socket_timeout_ms / 1000
         return RemoteChannel(
@@ -132,7 +141,7 @@ class Parts:
             self._broker_id,
             self._foundation.logs,
             config.settings(LogSettings),
-            functools.partial(self._foundation.configs.overrides, TOPICS),
+            lambda topic: self._metadata.image.topic_config(topic),
             self._metadata,
             self.isr_changes,
             config.settings(ReplicationSettings).replica_lag_time_max_ms,
@@ -167,7 +176,7 @@ class Parts:
             self._coordinator_log(TRANSACTIONS_TOPIC),
             self._around.config.settings(TransactionSettings),
             self._around.clock,
-            self._producer_ids,
+            self.cluster,
             MarkerChannels(self._broker_id, self._metadata, self._end_markers, self.peers, settling_seconds),
         )
 
@@ -175,13 +184,13 @@ class Parts:
         around = self._around
         return CoordinatorPartitionLog(topic, self._replicas, self._metadata, around.clock, around.workers)
 
-    def _make_tokens(self) -> DelegationTokens | None:
-        settings = self._around.config.settings(DelegationTokenSettings)
-        if settings.secret is None:
+    def _make_token_passwords(self) -> TokenPasswords | None:
+        secret = self._around.config.settings(DelegationTokenSettings).secret
+        if secret is None:
             return None
-        from ..controller.zookeeper.token_store import DelegationTokens  # slow to import, and few brokers need it
+        from ..controller.token_passwords import TokenPasswords  # slow to import, and few brokers need it
 
-        return DelegationTokens(self._foundation.session, self._around.clock, settings, settings.secret)
+        return TokenPasswords(secret, self._metadata, self._around.clock)
 
     def _make_authorizer(self) -> Authorizer | None:
         """None where none is configured."""
@@ -195,24 +204,13 @@ class Parts:
         rules = AclRules(allow_everyone_if_no_acl_found=settings.allow_everyone_if_no_acl_found)
         return Authorizer(rules, super_users(settings.super_users), AuditLog(self._around.clock.elapsed))
 
-    def _make_acls(self) -> AclStore | None:
-        if self._authorizer is None:
-            return None
-        from ..controller.zookeeper.acl_store import AclStore  # likewise
-
-        return AclStore(self._foundation.session, self._around.clock, self._authorizer)
-
     def _make_services(self) -> Services:
         around, foundation, authorizer = self._around, self._foundation, self._authorizer
         served = without_transactions_v2(around.served) if foundation.is_on_zookeeper else around.served
         slots = around.config.settings(ReplicationSettings).max_incremental_fetch_session_cache_slots
         return Services(
             broker_id=self._broker_id,
-            broker_epoch=self._broker_epoch,
-            is_alone=foundation.is_alone,
-            features=foundation.features,
             cluster_id=foundation.cluster_id,
-            store_session=foundation.session,
             config=around.config,
             clock=around.clock,
             workers=around.workers,
@@ -222,18 +220,14 @@ class Parts:
             fetch_sessions=FetchSessionCache(slots, around.randomness),
             fetchers=self.fetchers,
             metadata=self._metadata,
-            controller=self._controller,
-            topic_writer=TopicWriter(foundation.session, around.config, around.randomness),
-            configs=foundation.configs,
+            cluster=self.cluster,
             client_quotas=ClientQuotas(around.config.settings(ClientQuotaSettings)),
-            delegation_tokens=self._make_tokens(),
+            token_passwords=self._make_token_passwords(),
             groups=self._groups,
             transactions=self._transactions,
             transaction_entries=TransactionEntries(self._broker_id, self._metadata, self.peers, self._transactions),
             end_markers=self._end_markers,
-            producer_ids=self._producer_ids,
             authorizer=authorizer,
-            acls=self._make_acls(),
             served=served if authorizer is None else guarded(served),
             absent_topics=RepeatedLines(around.clock.elapsed, _still_absent),
         )

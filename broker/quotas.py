@@ -1,29 +1,34 @@
-"""Applies the quotas that are set in the cluster's store to a broker's ``ClientQuotas``."""
+"""Applies the quotas of the cluster's metadata to a broker's ``ClientQuotas``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..controller.zookeeper.config_store import CLIENTS, USERS, ConfigStore
+from ..metadata.delta import ClusterDelta
+from ..metadata.image import ClusterImage
+from ..replication.metadata_cache import MetadataCache
 from ..security.client_quotas import ClientQuotas
-from ..security.entities import EntityName, UserClient
+from ..security.entities import IPS, USERS, Entity, UserClient
 from ..security.quota_precedence import QuotaEntity
 
 
-def follow_quotas(configs: ConfigStore, quotas: ClientQuotas) -> None:
+def follow_quotas(metadata: MetadataCache, quotas: ClientQuotas) -> None:
     """Have ``quotas`` follow what is set on users and client ids."""
 
-    def user_changed(name: EntityName, values: Mapping[str, str]) -> None:
-        quotas.update(QuotaEntity(*name) if isinstance(name, UserClient) else QuotaEntity(name), values)
+    def apply(changes: Mapping[Entity, Mapping[str, float]]) -> None:
+        for entity, limits in changes.items():
+            if entity.kind is not IPS:
+                quotas.update(_limited(entity), limits)
 
-    def client_changed(name: EntityName, values: Mapping[str, str]) -> None:
-        assert not isinstance(name, UserClient), "such a pair is of the kind users"
-        quotas.update(QuotaEntity(client_id=name), values)
+    def publish(delta: ClusterDelta, image: ClusterImage) -> None:
+        apply(delta.quotas)
 
-    for kind, listeners, changed in (
-        (USERS, configs.on_user_config, user_changed),
-        (CLIENTS, configs.on_client_config, client_changed),
-    ):
-        for name in configs.entities(kind):
-            changed(name, configs.overrides(kind, name))
-        listeners.append(changed)
+    apply(metadata.image.quotas)
+    metadata.publishers.append(publish)
+
+
+def _limited(entity: Entity) -> QuotaEntity:
+    kind, name = entity
+    if isinstance(name, UserClient):
+        return QuotaEntity(*name)
+    return QuotaEntity(name) if kind is USERS else QuotaEntity(client_id=name)

@@ -11,14 +11,13 @@ from collections.abc import Callable
 
 from ..base.seams import Workers
 from ..base.settings import SettingError
-from ..controller.zookeeper.config_store import USERS
 from ..handlers.services import Services
 from ..security.jaas import PLAIN_MODULE, SCRAM_MODULE
 from ..security.oauthbearer import OAUTHBEARER
 from ..security.plain import PLAIN, PlainClient, PlainServer, plain_users
 from ..security.principal import USER, Principal
 from ..security.sasl import SaslClient, SaslServer
-from ..security.scram import ScramMechanism, parse_credential
+from ..security.scram import ScramMechanism, UnusableCredential
 from ..security.scram_exchange import ScramClient, ScramServer, ScramUser
 from .listener_config import ListenerConfig
 from .sasl_mechanism import Mechanism, identity, jaas_property, login_module, refuse_callbacks
@@ -58,7 +57,7 @@ class ScramUsers:
         refuse_callbacks(config, mechanism.sasl_name)
         self._mechanism = mechanism
         self._module = login_module(config, mechanism.sasl_name, SCRAM_MODULE)
-        self._unusable: dict[str, str] = {}  # by user, the credential that a log line has reported
+        self._unusable: dict[str, UnusableCredential] = {}  # by user, the credential that a log line has reported
 
     def server(self, services: Services) -> SaslServer:
         return ScramServer(
@@ -69,22 +68,18 @@ class ScramUsers:
         return ScramClient(self._mechanism, *identity(self._module))
 
     def _find_token(self, services: Services, token_id: str) -> ScramUser | None:
-        tokens = services.delegation_tokens
-        return None if tokens is None else tokens.scram_user(self._mechanism, token_id)
+        passwords = services.token_passwords
+        return None if passwords is None else passwords.scram_user(self._mechanism, token_id)
 
     def _find(self, services: Services, name: str) -> ScramUser | None:
-        stored = services.configs.overrides(USERS, name).get(self._mechanism.sasl_name)
-        if stored is None:
-            return None
-        try:
-            return ScramUser(Principal(USER, name), parse_credential(stored))
-        except ValueError as error:
+        stored = services.metadata.image.scram.get(name, {}).get(self._mechanism)
+        if isinstance(stored, UnusableCredential):
             if self._unusable.get(name) != stored:  # once only: any client can cause this by naming the user
                 self._unusable[name] = stored
-                logger.warning(
-                    "The %s credential of user %r cannot be used: %s", self._mechanism.sasl_name, name, error
-                )
+                mechanism = self._mechanism.sasl_name
+                logger.warning("The %s credential of user %r cannot be used: %s", mechanism, name, stored.reason)
             return None
+        return None if stored is None else ScramUser(Principal(USER, name), stored)
 
 
 def _scram_sha_256(config: ListenerConfig) -> Mechanism:

@@ -32,6 +32,7 @@ from ..base.secret_names import shown
 from ..base.settings import SettingError
 from ..base.tcp import TcpNetwork
 from ..base.wording import explained, how_to_install
+from ..controller.zookeeper.store.cluster_home import ClusterHome, EmbeddedHome, ZooKeeperHome
 from ..controller.zookeeper.store.cluster_store import StoreError
 from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
 from ..handlers.call import RequestObserver
@@ -44,7 +45,6 @@ from .acceptor import Acceptor
 from .assembly import Assembly
 from .bound_listeners import BoundListeners, CannotListenError
 from .broker_state import BrokerState
-from .cluster_home import ClusterHome, EmbeddedHome, ZooKeeperHome
 from .connection import ClientConnection
 from .connection_limits import ConnectionLimits
 from .flight_recorder import FlightRecorder

@@ -6,7 +6,7 @@ password. So users, credentials and comparisons are those of the listeners, as t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 from ..base.config import Config
 from ..base.seams import Workers
@@ -16,7 +16,6 @@ from ..broker.listeners import configured_listeners
 from ..broker.sasl_mechanisms import enabled_mechanisms
 from ..broker.sasl_settings import SaslSettings
 from ..broker.settings import BrokerSettings
-from ..controller.zookeeper.config_store import USERS
 from ..handlers.services import Services
 from ..security.plain import PLAIN, PlainClient
 from ..security.sasl import Authenticated, AuthenticationError, SaslClient, SaslServer
@@ -76,11 +75,11 @@ class Passwords:
             challenge = server.respond(token)
         return server.outcome
 
-    def known_of(self, services: Services, user: str) -> tuple[str | None, ...]:
+    def known_of(self, services: Services, user: str) -> Hashable:
         """What the broker has of a user's passwords: another answer later means that a session is to end."""
-        stored = services.configs.overrides(USERS, user)
+        stored = services.metadata.image.scram.get(user, {})
         return tuple(
-            listener.value("sasl.jaas.config", name) if name == PLAIN else stored.get(name)
+            listener.value("sasl.jaas.config", name) if name == PLAIN else stored.get(SCRAM_MECHANISMS[name])
             for listener, name in self._listeners()
         )
 

@@ -24,10 +24,12 @@ from ..base.kafka_property_names import KAFKA_PROPERTY_NAMES
 from ..base.listener_names import listener_of, without_prefix
 from ..base.settings import Setting, SettingError
 from ..log.settings import LogCleanerSettings, LogManagerSettings
-from ..security.entities import DEFAULT, EntityName
+from ..metadata.delta import ClusterDelta
+from ..metadata.image import ClusterImage
+from ..security.entities import BROKERS, DEFAULT, Entity
 from .broker_passwords import BrokerPasswords
 from .unused_configs import UNUSED, UNUSED_FOR_ONE_BROKER
-from .zookeeper.config_store import BROKERS, ConfigStore
+from .zookeeper.config_store import ConfigStore
 
 logger = logging.getLogger(__name__)
 
@@ -156,22 +158,23 @@ class BrokerConfigs:
 
     async def take_new_secret(self) -> None:
         """Encrypt the passwords in the store with the new secret. Raises KafkaError."""
-        stored = self._store.overrides(BROKERS, self._name)
+        stored = self._store.metadata.image.broker_config(self._name)
         if self._passwords.with_new_secret(stored) != stored:
-            await self._store.change(BROKERS, self._name, self._passwords.with_new_secret)
+            await self._store.change(Entity(BROKERS, self._name), self._passwords.with_new_secret)
 
     def follow(self) -> None:
         """Apply what is stored, and from now on each change."""
         self._take_over()
-        self._store.on_broker_config.append(self._changed)
+        self._store.metadata.publishers.append(self._publish)
 
-    def _changed(self, name: EntityName, overrides: Mapping[str, str]) -> None:
-        if name in (self._name, DEFAULT):
+    def _publish(self, delta: ClusterDelta, image: ClusterImage) -> None:
+        if any(kind is BROKERS and name in (self._name, DEFAULT) for kind, name in delta.configs):
             self._take_over()
 
     def _take_over(self) -> None:
-        default = self._usable(self._store.overrides(BROKERS, DEFAULT), per_broker=False)
-        broker = self._usable(self._store.overrides(BROKERS, self._name), per_broker=True)
+        image = self._store.metadata.image
+        default = self._usable(image.broker_config(DEFAULT), per_broker=False)
+        broker = self._usable(image.broker_config(self._name), per_broker=True)
         self._config.change_dynamic(default, broker)
 
     def _usable(self, overrides: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Protocol
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.zookeeper.acl_store import AclStore
 from ..security.acl import (
     CLUSTER_NAME,
     AclBinding,
@@ -40,11 +39,10 @@ class RequestedFilter(Protocol):
     permission_type: int
 
 
-def store(call: Call) -> AclStore:
+def check_is_secured(call: Call) -> None:
     """Raises KafkaError where there is no authorizer."""
-    if call.broker.acls is None:
+    if call.broker.authorizer is None:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
-    return call.broker.acls
 
 
 def _elements(resource_type: int, pattern_type: int, operation: int, permission: int) -> Elements:

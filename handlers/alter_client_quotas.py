@@ -17,10 +17,11 @@ from __future__ import annotations
 import ipaddress
 import math
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.zookeeper.config_store import IPS
+from ..security.entities import IPS, EntityKind
+from ..security.quota_keys import QUOTA_KEYS
 from ..wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -30,7 +31,7 @@ from ..wire.messages.alter_client_quotas import (
     ResponseEntryData,
 )
 from .call import Call
-from .quota_entities import IP, QUOTA_KEYS, Entity, stored_entity
+from .quota_entities import IP, NamedEntity, stored_entity
 
 _EPSILON = 1e-6
 
@@ -44,14 +45,14 @@ async def handle(call: Call, request: AlterClientQuotasRequest) -> AlterClientQu
     return AlterClientQuotasResponse(entries=list(results.values()))
 
 
-async def _alter(call: Call, entity: Entity, entry: EntryData, *, validate_only: bool) -> ResponseEntryData:
+async def _alter(call: Call, entity: NamedEntity, entry: EntryData, *, validate_only: bool) -> ResponseEntryData:
     try:
-        kind, name = stored_entity(entity)
-        if kind == IPS and (address := entity[IP]) is not None:
+        stored = stored_entity(entity)
+        if stored.kind is IPS and (address := entity[IP]) is not None:
             await _check_address(call, address)
-        changes = _changes(kind, entry.ops)
+        changes = _changes(stored.kind, entry.ops)
         if not validate_only:
-            await call.broker.configs.change(kind, name, lambda before: _changed(before, changes))
+            await call.broker.cluster.change_quotas(stored, changes)
     except KafkaError as error:
         return _result(entity, error)
     return _result(entity, None)
@@ -74,10 +75,10 @@ def _is_host(name: str) -> bool:
         return False
 
 
-def _changes(kind: str, ops: Iterable[OpData]) -> dict[str, str | None]:
+def _changes(kind: EntityKind, ops: Iterable[OpData]) -> dict[str, float | None]:
     """What is to be set, None for what is to be removed. Raises KafkaError INVALID_REQUEST."""
     keys = QUOTA_KEYS[kind]
-    changes: dict[str, str | None] = {}
+    changes: dict[str, float | None] = {}
     for op in ops:
         if op.remove:
             if op.key in keys:
@@ -85,28 +86,24 @@ def _changes(kind: str, ops: Iterable[OpData]) -> dict[str, str | None]:
         elif op.key not in keys:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Invalid configuration key {op.key}")
         else:
-            changes[op.key] = _as_stored(op, keys[op.key], 0 if kind == IPS else None)
+            changes[op.key] = _checked(op, keys[op.key], 0 if kind == IPS else None)
     return changes
 
 
-def _as_stored(op: OpData, largest: int | None, smallest: int | None) -> str:
+def _checked(op: OpData, largest: int | None, smallest: int | None) -> float:
+    """The value, as an int where only whole numbers are allowed. Raises KafkaError INVALID_REQUEST."""
     if not math.isfinite(op.value):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Configuration {op.key} must be a number")
     if largest is None:
-        return str(op.value)
+        return op.value
     whole = int(op.value + _EPSILON)
     if abs(whole - op.value) > _EPSILON or whole > largest or (smallest is not None and whole < smallest):
         name = "INT" if smallest is not None else "LONG"
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Configuration {op.key} must be a {name} value")
-    return str(whole)
+    return whole
 
 
-def _changed(before: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
-    after = {**before, **changes}
-    return {key: value for key, value in after.items() if value is not None}
-
-
-def _result(entity: Entity, error: KafkaError | None) -> ResponseEntryData:
+def _result(entity: NamedEntity, error: KafkaError | None) -> ResponseEntryData:
     named = [EntityData(entity_type=entity_type, entity_name=name) for entity_type, name in entity.items()]
     if error is None:
         return ResponseEntryData(error_code=0, error_message=None, entity=named)

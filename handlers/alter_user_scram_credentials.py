@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.zookeeper.config_store import USERS
 from ..security.scram import (
     MAX_ITERATIONS,
     MIN_ITERATIONS,
+    ScramCredential,
     ScramMechanism,
     credential_from_salted_password,
 )
@@ -27,19 +27,20 @@ from ..wire.messages.alter_user_scram_credentials import (
     ScramCredentialUpsertion,
 )
 from .call import Call
+from .controller_requests import check_is_controller
 
 _MECHANISMS = {int(mechanism): mechanism for mechanism in ScramMechanism}
 
 
 async def handle(call: Call, request: AlterUserScramCredentialsRequest) -> AlterUserScramCredentialsResponse:
-    if not call.broker.controller.is_active:
-        raise KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster.")
+    check_is_controller(call)
     await call.flush()
     outcome: dict[str, KafkaError | None] = {}
     for name, (deletions, upsertions) in _by_user(request).items():
         try:
             _check(name, deletions, upsertions)
-            await call.broker.configs.change(USERS, name, _Alteration(deletions, upsertions))
+            removed = [_MECHANISMS[deletion.mechanism] for deletion in deletions]
+            await call.broker.cluster.change_credentials(name, removed, dict(map(_credential, upsertions)))
             outcome[name] = None
         except KafkaError as error:
             outcome[name] = error
@@ -77,24 +78,10 @@ def _check(name: str, deletions: list[ScramCredentialDeletion], upsertions: list
         raise KafkaError(ErrorCode.DUPLICATE_RESOURCE, why)
 
 
-class _Alteration:
-    """Changes the credentials among all that is set on a user; quotas stay as they are."""
-
-    def __init__(self, deletions: list[ScramCredentialDeletion], upsertions: list[ScramCredentialUpsertion]) -> None:
-        self._deleted = [_MECHANISMS[deletion.mechanism].sasl_name for deletion in deletions]
-        self._set = {_MECHANISMS[upsertion.mechanism].sasl_name: _rendered(upsertion) for upsertion in upsertions}
-
-    def __call__(self, before: Mapping[str, str]) -> dict[str, str]:
-        if not before.keys() >= set(self._deleted):
-            why = "Attempt to delete a user credential that does not exist"
-            raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, why)
-        return {name: value for name, value in before.items() if name not in self._deleted} | self._set
-
-
-def _rendered(upsertion: ScramCredentialUpsertion) -> str:
+def _credential(upsertion: ScramCredentialUpsertion) -> tuple[ScramMechanism, ScramCredential]:
     mechanism = _MECHANISMS[upsertion.mechanism]
     salt, salted_password = bytes(upsertion.salt), bytes(upsertion.salted_password)
-    return credential_from_salted_password(mechanism, salt, salted_password, upsertion.iterations).render()
+    return mechanism, credential_from_salted_password(mechanism, salt, salted_password, upsertion.iterations)
 
 
 def _response(outcome: Mapping[str, KafkaError | None]) -> AlterUserScramCredentialsResponse:

@@ -71,8 +71,9 @@ async def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse
     served = call.broker.served
     if not served.has_features:
         return ApiVersionsResponse(api_keys=_ranges(served))
-    if call.broker.features is not None:
-        return ApiVersionsResponse(api_keys=_ranges(served), finalized_features_epoch=call.broker.features.epoch)
+    features = call.broker.metadata.image.features
+    if features is not None:
+        return ApiVersionsResponse(api_keys=_ranges(served), finalized_features_epoch=features.epoch)
     return ApiVersionsResponse(
         api_keys=_ranges(served),
         supported_features=_supported_features(call.version),

@@ -3,27 +3,20 @@
 An ordinary topic gets the broker's defaults. A coordinator's own topic is compacted and has the partitions, replicas and
 segment size of the coordinator's settings, as in Kafka: until there are enough brokers it is not made, and there is no
 coordinator. Only a broker that cannot have others beside it makes it with a single replica.
-
-Where another broker is the controller, the topic is written to the store, and the controller finds it there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-import trio
-
 from ..base.config import Config
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.zookeeper.topics import Charge, NewTopic
+from ..controller.new_topics import Charge, NewTopic
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from ..transaction_coordinator.settings import TransactionSettings
 from .services import Services
-
-_LED_SECONDS = 2.0
-"""How long a client waits for the leaders of a topic that the controller has not found in the store yet."""
 
 _BEING_MADE = (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.NOT_CONTROLLER)
 
@@ -50,25 +43,14 @@ async def create(broker: Services, names: Iterable[str], charge: Charge | None =
     """
     topics = [_new_topic(broker, name) for name in names]
     try:
-        if broker.controller.is_active:
-            made = await broker.controller.create_topics(topics, charge=charge)
-            return {name: result if isinstance(result, KafkaError) else None for name, result in made.items()}
-        outcomes = await broker.topic_writer.create(topics, charge)
+        return await broker.cluster.create_missing_topics(topics, charge)
     except KafkaError as error:
         return {topic.name: error for topic in topics}
-    expected = [
-        name
-        for name, error in outcomes.items()
-        if error is None or error.code is ErrorCode.TOPIC_ALREADY_EXISTS  # by another broker, just now
-    ]
-    with trio.move_on_after(_LED_SECONDS):
-        await broker.metadata.wait_until(lambda: all(name in broker.metadata.topics for name in expected))
-    return outcomes
 
 
 def _new_topic(broker: Services, name: str) -> NewTopic:
     """What is made for a name: a coordinator's own topic, or one with the broker's defaults."""
-    topics = coordinator_topics(broker.config, 1 if broker.is_alone else None)
+    topics = coordinator_topics(broker.config, broker.cluster.most_brokers)
     return topics.get(name) or NewTopic(name)
 
 

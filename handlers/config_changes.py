@@ -13,10 +13,9 @@ from ..base.errors import ErrorCode, KafkaError
 from ..controller.broker_configs import check_broker_overrides
 from ..controller.broker_passwords import BrokerPasswords
 from ..controller.topic_configs import check_overrides
-from ..controller.zookeeper.config_store import BROKERS, TOPICS
 from ..log.settings import LogSettings
 from ..security.acl import Operation
-from ..security.entities import DEFAULT, Name
+from ..security.entities import BROKERS, DEFAULT, TOPICS, Entity, Name
 from .call import Call
 from .config_resources import ResourceType, check_broker, check_right, check_topic
 
@@ -107,10 +106,10 @@ async def _change_topic(
         return check_overrides(settings, transform(overrides))
 
     if validate_only:
-        checked(call.broker.configs.overrides(TOPICS, topic))
+        checked(call.broker.metadata.image.topic_config(topic))
     else:
         await call.flush()
-        await call.broker.configs.change(TOPICS, topic, checked)
+        await call.broker.cluster.change_config(Entity(TOPICS, topic), checked)
 
 
 async def _change_broker(
@@ -123,7 +122,8 @@ async def _change_broker(
 
     passwords = BrokerPasswords(call.broker.config)
     if validate_only:
-        checked(passwords.decoded(call.broker.configs.overrides(BROKERS, name)))
+        checked(passwords.decoded(call.broker.metadata.image.broker_config(name)))
     else:
         await call.flush()
-        await call.broker.configs.change(BROKERS, name, lambda stored: passwords.changed(stored, checked))
+        broker = Entity(BROKERS, name)
+        await call.broker.cluster.change_config(broker, lambda stored: passwords.changed(stored, checked))

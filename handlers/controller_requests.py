@@ -22,14 +22,14 @@ def check_broker_epoch(call: Call, broker_epoch: int) -> None:
     A higher epoch than the own one is valid: the controller may know of a registration before the broker itself does
     (KIP-380, ``KafkaApis.isBrokerEpochStale``).
     """
-    own = call.broker.broker_epoch()
+    own = call.broker.cluster.broker_epoch
     if broker_epoch != NO_BROKER_EPOCH and broker_epoch < own:
         raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"the broker's epoch is {own}, not {broker_epoch}")
 
 
 def check_is_controller(call: Call) -> None:
     """Raises KafkaError NOT_CONTROLLER. As in Kafka this comes before rights are checked: the client is to ask elsewhere."""
-    if not call.broker.controller.is_active:
+    if not call.broker.cluster.is_controller:
         raise KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster.")
 
 

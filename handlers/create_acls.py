@@ -12,7 +12,7 @@ from __future__ import annotations
 from ..base.errors import KafkaError
 from ..security.acl import AclBinding
 from ..wire.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
-from .acls import requested_binding, store
+from .acls import check_is_secured, requested_binding
 from .call import Call
 
 
@@ -26,9 +26,9 @@ async def handle(call: Call, request: CreateAclsRequest) -> CreateAclsResponse:
             refused[number] = error
     outcome: dict[int, KafkaError | None] = dict(refused)
     if wanted:
-        acls = store(call)
+        check_is_secured(call)
         await call.flush()
-        outcome |= zip(wanted, await acls.create(list(wanted.values())), strict=True)
+        outcome |= zip(wanted, await call.broker.cluster.create_acls(list(wanted.values())), strict=True)
     return CreateAclsResponse(results=[_result(outcome[number]) for number in range(len(request.creations))])
 
 

@@ -29,11 +29,11 @@ async def handle(call: Call, request: CreateDelegationTokenRequest) -> CreateDel
         if owner != requester:
             check(call, Operation.CREATE_TOKENS, ResourceType.USER, str(owner))
         check_renewers(renewers)
-        tokens = enabled_tokens(call)
-        token = await tokens.create(owner, requester, renewers, request.max_lifetime_ms)
+        passwords = enabled_tokens(call)
+        token = await call.broker.cluster.create_token(owner, requester, renewers, request.max_lifetime_ms)
     except KafkaError as error:
         return _from(call.version, owner, requester, _refusal(error))
-    return _from(call.version, owner, requester, _answer(token, tokens.hmac(token)))
+    return _from(call.version, owner, requester, _answer(token, passwords.hmac(token)))
 
 
 def _from(

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from ..base.config import Config
 from ..base.errors import ErrorCode, KafkaError
 from ..base.presence import while_present
-from ..controller.zookeeper.topics import CreatedTopic, NewTopic
+from ..controller.new_topics import CreatedTopic, NewTopic
 from ..security.acl import Operation
 from ..wire.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -63,7 +63,7 @@ async def handle(call: Call, request: CreateTopicsRequest) -> CreateTopicsRespon
     results.update((topic.name, timed_out) for topic in wanted)
     with while_present(max(request.timeout_ms, 0) / 1000):
         results.update(
-            await call.broker.controller.create_topics(
+            await call.broker.cluster.create_topics(
                 wanted, validate_only=request.validate_only, charge=charge(call, _FIRST_STRICT_VERSION)
             )
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.zookeeper.token_store import DelegationTokens
+from ..controller.token_passwords import TokenPasswords
 from ..security.delegation import check_may_ask
 from .call import Call
 
@@ -11,8 +11,8 @@ NO_TIME = -1
 """In place of a time, beside an error."""
 
 
-def asked_tokens(call: Call) -> DelegationTokens:
-    """The broker's tokens, which the client may ask about.
+def asked_tokens(call: Call) -> TokenPasswords:
+    """The passwords of the tokens, which the client may ask about.
 
     Raises KafkaError DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, DELEGATION_TOKEN_AUTH_DISABLED.
     """
@@ -20,9 +20,9 @@ def asked_tokens(call: Call) -> DelegationTokens:
     return enabled_tokens(call)
 
 
-def enabled_tokens(call: Call) -> DelegationTokens:
+def enabled_tokens(call: Call) -> TokenPasswords:
     """Raises KafkaError DELEGATION_TOKEN_AUTH_DISABLED."""
-    tokens = call.broker.delegation_tokens
+    tokens = call.broker.token_passwords
     if tokens is None:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
     return tokens

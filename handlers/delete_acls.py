@@ -15,18 +15,18 @@ from ..wire.messages.delete_acls import (
     DeleteAclsRequest,
     DeleteAclsResponse,
 )
-from .acls import requested_filter, store
+from .acls import check_is_secured, requested_filter
 from .call import Call
 
 
 async def handle(call: Call, request: DeleteAclsRequest) -> DeleteAclsResponse:
     filters = [requested_filter(asked) for asked in request.filters]
-    acls = store(call)
+    check_is_secured(call)
     await call.flush()
     return DeleteAclsResponse(
         filter_results=[
             DeleteAclsFilterResult(error_message=None, matching_acls=[_deleted(*each) for each in found])
-            for found in await acls.delete(filters)
+            for found in await call.broker.cluster.delete_acls(filters)
         ]
     )
 

@@ -52,7 +52,7 @@ async def handle(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsRespon
     timed_out = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     outcome: Mapping[str, KafkaError | None] = dict.fromkeys(wanted, timed_out)
     with while_present(max(request.timeout_ms, 0) / 1000):
-        outcome = await call.broker.controller.delete_topics(wanted)
+        outcome = await call.broker.cluster.delete_topics(wanted)
     results = [_result(name, topic_id, outcome[name]) for name, topic_id in wanted.items()]
     return DeleteTopicsResponse(responses=results + refused)
 
@@ -90,7 +90,7 @@ def _resolve(call: Call, asked: list[DeleteTopicState]) -> tuple[list[DeletableT
     refused += [_result(name, ZERO_UUID, duplicate) for name, count in counts.items() if count > 1]
     once = {name: topic_id for name, topic_id in named if counts[name] == 1}
     # For clients a topic is gone once its deletion has begun, even if some replicas remain. Only the controller may say so.
-    gone = [name for name in once if call.broker.controller.is_active and metadata.topic(name) is None]
+    gone = [name for name in once if call.broker.cluster.is_controller and metadata.topic(name) is None]
     refused += [_result(name, once.pop(name), _unknown(name)) for name in gone]
     return refused, once
 
@@ -99,7 +99,7 @@ def _charge(call: Call, wanted: dict[str, bytes]) -> list[DeletableTopicResult]:
     """Charge what is about to be deleted to the client's quota; topics beyond it leave ``wanted``: returns their answers."""
     refused = []
     counted = charge(call, _FIRST_STRICT_VERSION)
-    if counted is not None and call.broker.controller.is_active:
+    if counted is not None and call.broker.cluster.is_controller:
         for name, topic_id in list(wanted.items()):
             topic = call.broker.metadata.topic(name)
             try:

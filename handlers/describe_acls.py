@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from ..base.errors import KafkaError
 from ..security.acl import ResourcePattern
+from ..security.acl_rules import select
 from ..wire.messages.describe_acls import (
     AclDescription,
     DescribeAclsRequest,
     DescribeAclsResource,
     DescribeAclsResponse,
 )
-from .acls import requested_filter, store
+from .acls import check_is_secured, requested_filter
 from .call import Call
 
 
 async def handle(call: Call, request: DescribeAclsRequest) -> DescribeAclsResponse:
     wanted = requested_filter(request)
+    check_is_secured(call)
     found: dict[ResourcePattern, DescribeAclsResource] = {}
-    for pattern, entry in sorted(store(call).select(wanted)):
+    for pattern, entry in sorted(select(call.broker.metadata.image.acls, wanted)):
         resource = found.get(pattern)
         if resource is None:
             kind, name, pattern_type = pattern

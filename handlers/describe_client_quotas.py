@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.zookeeper.config_store import CLIENTS, IPS, USERS
-from ..security.entities import order_of
+from ..security.entities import CLIENTS, IPS, USERS, order_of
+from ..security.quota_keys import QUOTA_KEYS
 from ..wire.messages.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
@@ -27,22 +27,23 @@ from ..wire.messages.describe_client_quotas import (
     ValueData,
 )
 from .call import Call
-from .quota_entities import ENTITY_TYPES, IP, QUOTA_KEYS, Entity, named_entity
+from .quota_entities import ENTITY_TYPES, IP, NamedEntity, named_entity
 
 _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2
+_LISTED = (USERS, CLIENTS, IPS)
 
 
 async def handle(call: Call, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
     filters = _filters(request.components)
-    configs = call.broker.configs
+    quotas = call.broker.metadata.image.quotas
     entries = []
-    for kind in (USERS, CLIENTS, IPS):
-        for name in sorted(configs.entities(kind), key=order_of):
-            entity = named_entity(kind, name)
-            values = _values(kind, configs.overrides(kind, name))
-            if values and _matches(entity, filters, strict=request.strict):
-                named = [EntityData(entity_type=entity_type, entity_name=name) for entity_type, name in entity.items()]
-                entries.append(EntryData(entity=named, values=values))
+    for entity in sorted(quotas, key=lambda each: (_LISTED.index(each.kind), order_of(each.name))):
+        named = named_entity(entity)
+        if _matches(named, filters, strict=request.strict):
+            limits = quotas[entity]
+            values = [ValueData(key=key, value=limits[key]) for key in QUOTA_KEYS[entity.kind] if key in limits]
+            parts = [EntityData(entity_type=entity_type, entity_name=name) for entity_type, name in named.items()]
+            entries.append(EntryData(entity=parts, values=values))
     return DescribeClientQuotasResponse(error_message=None, entries=entries)
 
 
@@ -71,7 +72,7 @@ def _filters(components: Iterable[ComponentData]) -> dict[str, ComponentData]:
     return filters
 
 
-def _matches(entity: Entity, filters: Mapping[str, ComponentData], *, strict: bool) -> bool:
+def _matches(entity: NamedEntity, filters: Mapping[str, ComponentData], *, strict: bool) -> bool:
     if strict and (entity.keys() - filters.keys()):
         return False
     return all(kind in entity and _is_meant(entity[kind], component) for kind, component in filters.items())
@@ -81,16 +82,6 @@ def _is_meant(name: str | None, component: ComponentData) -> bool:
     if component.match_type == _SPECIFIED:
         return True
     return name == (component.match if component.match_type == _EXACT else None)
-
-
-def _values(kind: str, overrides: Mapping[str, str]) -> list[ValueData]:
-    values = []
-    for key in QUOTA_KEYS[kind]:
-        try:
-            values.append(ValueData(key=key, value=float(overrides[key])))
-        except (KeyError, ValueError):
-            continue
-    return values
 
 
 def error_response(request: DescribeClientQuotasRequest, error: KafkaError) -> DescribeClientQuotasResponse:

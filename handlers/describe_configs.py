@@ -11,13 +11,9 @@ Version notes: 1 replaces the flag "is default" by the source and adds synonyms,
 
 from __future__ import annotations
 
-import logging
-
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.zookeeper.config_store import TOPICS
-from ..controller.zookeeper.store.cluster_store import StoreError
 from ..security.acl import Operation
 from ..wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -32,16 +28,12 @@ from .config_entries import ConfigEntry, broker_entries, default_broker_entries,
 from .config_resources import ResourceType, check_broker, check_right, check_topic
 from .rights import TOPIC, allowed_names
 
-logger = logging.getLogger(__name__)
-
-_CONFIG_SECONDS = 5.0
 _RESOURCES_PER_SLICE = 25
 """After so many other requests have a turn: all settings of a topic take about 0.2 ms."""
 
 
 async def handle(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    if not call.broker.is_alone:
-        await _load_topics(call, request)
+    await _load_topics(call, request)
     results = []
     for count, resource in enumerate(request.resources, 1):
         results.append(_describe(call, request, resource))
@@ -53,19 +45,14 @@ async def handle(call: Call, request: DescribeConfigsRequest) -> DescribeConfigs
 async def _load_topics(call: Call, request: DescribeConfigsRequest) -> None:
     """Read what is set on the topics that the client may ask about.
 
-    Only brokers with a replica of a topic are told of the configs that it was made with. Kafka reads them at every request, too
-    (ConfigHelper, AdminZkClient.fetchEntityConfig).
+    In ZooKeeper mode only brokers with a replica of a topic are told of the configs that it was made with.
     """
     names = {r.resource_name for r in request.resources if r.resource_type == ResourceType.TOPIC}
     allowed = allowed_names(call, Operation.DESCRIBE_CONFIGS, TOPIC, names, log_if_denied=False)
     known = [name for name in sorted(allowed) if call.broker.metadata.topic(name) is not None]
     if known:
         await call.flush()
-        with trio.move_on_after(_CONFIG_SECONDS):
-            try:
-                await call.broker.configs.load(known)
-            except StoreError as error:
-                logger.warning("DescribeConfigs answers with the topic configs that were last known: %s", error)
+        await call.broker.cluster.refresh_topic_configs(known)
 
 
 def _describe(call: Call, request: DescribeConfigsRequest, resource: DescribeConfigsResource) -> DescribeConfigsResult:
@@ -89,7 +76,7 @@ def _entries(call: Call, resource: DescribeConfigsResource, wanted: frozenset[st
     match resource.resource_type:
         case ResourceType.TOPIC:
             check_topic(broker, name)
-            return topic_entries(broker.config, broker.configs.overrides(TOPICS, name), wanted)
+            return topic_entries(broker.config, broker.metadata.image.topic_config(name), wanted)
         case ResourceType.BROKER:
             if not name:
                 return default_broker_entries(broker.config, broker.config.parsed())

@@ -24,13 +24,13 @@ from .rights import may
 
 
 async def handle(call: Call, request: DescribeDelegationTokenRequest) -> DescribeDelegationTokenResponse:
-    tokens = asked_tokens(call)
+    passwords = asked_tokens(call)
     owners = request.owners
     asker = call.connection.principal
     wanted = None if owners is None else [Principal(owner.principal_type, owner.principal_name) for owner in owners]
     described = [
-        _described(call.version, token, tokens.hmac(token))
-        for token in tokens.tokens()
+        _described(call.version, token, passwords.hmac(token))
+        for token in call.broker.metadata.image.tokens.values()
         if (wanted is None or any(map(token.concerns, wanted))) and _is_visible(call, asker, token)
     ]
     return DescribeDelegationTokenResponse(tokens=described)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.zookeeper.config_store import USERS, ConfigStore
-from ..security.scram import SCRAM_MECHANISMS, parse_credential
+from ..metadata.image import ClusterImage
+from ..security.scram import UnusableCredential
 from ..wire.messages.describe_user_scram_credentials import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
@@ -21,44 +21,37 @@ from .call import Call
 
 
 async def handle(call: Call, request: DescribeUserScramCredentialsRequest) -> DescribeUserScramCredentialsResponse:
-    configs = call.broker.configs
+    image = call.broker.metadata.image
     if not request.users:
-        return DescribeUserScramCredentialsResponse(results=_everybody(configs))
+        return DescribeUserScramCredentialsResponse(results=_everybody(image))
     counts = Counter(user.name for user in request.users)
-    results = [_named(configs, name, count) for name, count in counts.items()]
+    results = [_named(image, name, count) for name, count in counts.items()]
     return DescribeUserScramCredentialsResponse(results=results)
 
 
-def _everybody(configs: ConfigStore) -> list[DescribeUserScramCredentialsResult]:
-    names = sorted(entity for entity in configs.entities(USERS) if isinstance(entity, str))
-    results = [_described(configs, name) for name in names]
-    return [result for result in results if result.credential_infos or result.error_code]
+def _everybody(image: ClusterImage) -> list[DescribeUserScramCredentialsResult]:
+    return [_described(image, name) for name in sorted(image.scram)]
 
 
-def _named(configs: ConfigStore, name: str, count: int) -> DescribeUserScramCredentialsResult:
+def _named(image: ClusterImage, name: str, count: int) -> DescribeUserScramCredentialsResult:
     if not name:
         return _failed(name, KafkaError(ErrorCode.RESOURCE_NOT_FOUND, "Username must not be empty"))
     if count > 1:
         why = f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
         return _failed(name, KafkaError(ErrorCode.DUPLICATE_RESOURCE, why))
-    result = _described(configs, name)
-    if not result.credential_infos and not result.error_code:
+    if name not in image.scram:
         why = f"Attempt to describe a user credential that does not exist: {name}"
         return _failed(name, KafkaError(ErrorCode.RESOURCE_NOT_FOUND, why))
-    return result
+    return _described(image, name)
 
 
-def _described(configs: ConfigStore, name: str) -> DescribeUserScramCredentialsResult:
-    """A user's credentials; an error where one in the store is damaged."""
-    stored = configs.overrides(USERS, name)
-    try:
-        infos = [
-            CredentialInfo(mechanism=mechanism, iterations=parse_credential(stored[sasl_name]).iterations)
-            for sasl_name, mechanism in SCRAM_MECHANISMS.items()
-            if sasl_name in stored
-        ]
-    except ValueError as error:
-        return _failed(name, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
+def _described(image: ClusterImage, name: str) -> DescribeUserScramCredentialsResult:
+    """A user's credentials; an error where one cannot be read."""
+    infos = []
+    for mechanism, credential in image.scram[name].items():
+        if isinstance(credential, UnusableCredential):
+            return _failed(name, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, credential.reason))
+        infos.append(CredentialInfo(mechanism=mechanism, iterations=credential.iterations))
     return DescribeUserScramCredentialsResult(user=name, credential_infos=infos)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
 from ..base.presence import while_present
-from ..controller.zookeeper.replica_elections import ElectionType
+from ..metadata.rules.election import ElectionType
 from ..wire.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -33,7 +33,7 @@ async def handle(call: Call, request: ElectLeadersRequest) -> ElectLeadersRespon
         keys or (), KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     )
     with while_present(max(request.timeout_ms, 0) / 1000):
-        outcome = await call.broker.controller.elect_leaders(kind, keys)
+        outcome = await call.broker.cluster.elect_leaders(kind, keys)
     if keys is None:
         outcome = {
             key: error

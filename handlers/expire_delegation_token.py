@@ -14,8 +14,9 @@ from .delegation_tokens import NO_TIME, asked_tokens
 
 
 async def handle(call: Call, request: ExpireDelegationTokenRequest) -> ExpireDelegationTokenResponse:
-    tokens = asked_tokens(call)
-    expiry_ms = await tokens.expire(call.connection.principal, bytes(request.hmac), request.expiry_time_period_ms)
+    token = asked_tokens(call).token_of(bytes(request.hmac))
+    principal = call.connection.principal
+    expiry_ms = await call.broker.cluster.expire_token(token.token_id, principal, request.expiry_time_period_ms)
     return ExpireDelegationTokenResponse(expiry_timestamp_ms=expiry_ms)
 
 

@@ -33,7 +33,7 @@ async def handle(call: Call, request: InitProducerIdRequest) -> InitProducerIdRe
     if request.transactional_id is not None:
         return await _initialize(call, request, request.transactional_id)
     await call.flush()
-    return InitProducerIdResponse(producer_id=await call.broker.producer_ids.next_producer_id(), producer_epoch=0)
+    return InitProducerIdResponse(producer_id=await call.broker.cluster.next_producer_id(), producer_epoch=0)
 
 
 def _check_rights(call: Call, request: InitProducerIdRequest) -> None:

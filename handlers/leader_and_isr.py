@@ -9,13 +9,8 @@ which the answer names them; 6 says whether a leader was elected uncleanly (KIP-
 
 from __future__ import annotations
 
-import logging
-
-import trio
-
 from ..base.errors import KafkaError
-from ..controller.zookeeper.replica_requests import apply_leader_and_isr
-from ..controller.zookeeper.store.cluster_store import StoreError
+from ..controller.zookeeper.replica_requests import apply_leader_and_isr, new_topics
 from ..wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrRequest,
@@ -25,13 +20,9 @@ from ..wire.messages.leader_and_isr import (
 from ..wire.schema import replace
 from .call import Call
 from .controller_requests import by_topic, check_broker_epoch
-from .services import Services
-
-logger = logging.getLogger(__name__)
 
 _GROUPED_FROM = 2
 _TOPIC_IDS_FROM = 5
-_CONFIG_SECONDS = 5.0
 
 
 async def handle(call: Call, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
@@ -39,31 +30,10 @@ async def handle(call: Call, request: LeaderAndIsrRequest) -> LeaderAndIsrRespon
     if call.version < _GROUPED_FROM:
         states = [(state.topic_name, state) for state in request.ungrouped_partition_states]
         request = replace(request, topic_states=by_topic(states, LeaderAndIsrTopicState))
-    await _load_configs(call.broker, request)
+    await call.broker.cluster.refresh_topic_configs(new_topics(request))
     check_broker_epoch(call, request.broker_epoch)  # meanwhile the broker may have been registered again
     response = apply_leader_and_isr(request, call.broker.replicas, call.broker.metadata)
     return response if call.version >= _TOPIC_IDS_FROM else _by_name(request, response)
-
-
-async def apply(broker: Services, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-    """Make partitions lead or follow."""
-    await _load_configs(broker, request)
-    return apply_leader_and_isr(request, broker.replicas, broker.metadata)
-
-
-async def _load_configs(broker: Services, request: LeaderAndIsrRequest) -> None:
-    """Read the configs of new topics before their first logs are made here.
-
-    The broker that made a topic has written them to the store without telling the others (Kafka's ``ZkConfigRepository`` reads
-    them there at the same point).
-    """
-    new = [topic.topic_name for topic in request.topic_states if any(state.is_new for state in topic.partition_states)]
-    if new:
-        with trio.move_on_after(_CONFIG_SECONDS):
-            try:
-                await broker.configs.load(new)
-            except StoreError as error:
-                logger.warning("The configs of new topics cannot be read now, and are read later: %s", error)
 
 
 def _by_name(request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> LeaderAndIsrResponse:

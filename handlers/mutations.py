@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..controller.zookeeper.topics import Charge
+from ..controller.new_topics import Charge
 from .call import Call
 
 

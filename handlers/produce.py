@@ -126,7 +126,7 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
     if waiting:
         await _wait(call, waiting, request)
     response = ProduceResponse(responses=topics)
-    if call.failed and not call.broker.is_alone:
+    if call.failed:
         await refuse_where_replaced(call, response)
     if call.failed and call.version >= _FIRST_HINT_VERSION:
         response.node_endpoints = name_leaders(call, _not_led_here(response), LeaderIdAndEpoch, NodeEndpoint)

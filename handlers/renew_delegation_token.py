@@ -14,8 +14,9 @@ from .delegation_tokens import NO_TIME, asked_tokens
 
 
 async def handle(call: Call, request: RenewDelegationTokenRequest) -> RenewDelegationTokenResponse:
-    tokens = asked_tokens(call)
-    expiry_ms = await tokens.renew(call.connection.principal, bytes(request.hmac), request.renew_period_ms)
+    token = asked_tokens(call).token_of(bytes(request.hmac))
+    principal = call.connection.principal
+    expiry_ms = await call.broker.cluster.renew_token(token.token_id, principal, request.renew_period_ms)
     return RenewDelegationTokenResponse(expiry_timestamp_ms=expiry_ms)
 
 

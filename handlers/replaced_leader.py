@@ -9,15 +9,9 @@ Apache Kafka 3.9 does not look.
 
 from __future__ import annotations
 
-import trio
-
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.zookeeper import znodes
-from ..controller.zookeeper.store.cluster_store import StoreError
 from ..wire.messages.produce import ProduceResponse
 from .call import Call
-
-_LIMIT_S = 2.0
 
 
 async def refuse_where_replaced(call: Call, response: ProduceResponse) -> None:
@@ -35,11 +29,8 @@ async def refuse_where_replaced(call: Call, response: ProduceResponse) -> None:
 
 
 async def _leads_still(call: Call, topic: str, index: int) -> bool:
-    with trio.move_on_after(_LIMIT_S):
-        try:
-            partition = call.broker.replicas.partition(topic, index)
-            node = await call.broker.store_session.get(znodes.state_path(topic, index))
-        except (StoreError, KafkaError):
-            return False
-        return znodes.decode_state(node.data).leader_epoch == partition.leader_epoch
-    return False
+    try:
+        partition = call.broker.replicas.partition(topic, index)
+    except KafkaError:
+        return False
+    return await call.broker.cluster.leader_epoch(topic, index) == partition.leader_epoch

@@ -114,11 +114,12 @@ class PartitionRegistration(NamedTuple):
     offline: tuple[int, ...] = ()
 
 
-class FinalizedFeatures(NamedTuple):
-    """The features that the cluster has finalized, each with its level, and the epoch that clients are told (KIP-584).
+UNKNOWN_EPOCH = -1
+"""Of the features, where whoever keeps the metadata has none yet."""
 
-    The epoch is -1 where the cluster has no node of features yet.
-    """
+
+class FinalizedFeatures(NamedTuple):
+    """The features that the cluster has finalized, each with its level, and the epoch that clients are told (KIP-584)."""
 
     epoch: int
     levels: Mapping[str, int] = {}

@@ -11,7 +11,7 @@ DESCRIBE_CONFIGS; denying them denies nothing else. If there is no entry for a r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ..base.addresses import canonical_address
 from .acl import (
@@ -65,25 +65,6 @@ class AclRules:
     def _names(self, pattern: ResourcePattern) -> dict[str, Entries]:
         by_type = self._literal if pattern.pattern_type is PatternType.LITERAL else self._prefixed
         return by_type[pattern.resource_type]
-
-    def patterns(self) -> list[ResourcePattern]:
-        """Those that have entries."""
-        return [
-            ResourcePattern(kind, name, pattern_type)
-            for pattern_type, by_type in ((PatternType.LITERAL, self._literal), (PatternType.PREFIXED, self._prefixed))
-            for kind, names in by_type.items()
-            for name in names
-        ]
-
-    def select(self, wanted: AclFilter) -> list[AclBinding]:
-        """The bindings that a filter matches."""
-        return [
-            AclBinding(pattern, entry)
-            for pattern in self.patterns()
-            if wanted.matches_pattern(pattern)
-            for entry in self.entries(pattern)
-            if wanted.matches_entry(entry)
-        ]
 
     def allow(self, principal: str, host: str, operation: Operation, resource_type: ResourceType, name: str) -> bool:
         """Whether a principal may do something to the resource of this name."""
@@ -149,6 +130,17 @@ class AclRules:
                 for entry in entries
             )
         }
+
+
+def select(acls: Mapping[ResourcePattern, Entries], wanted: AclFilter) -> list[AclBinding]:
+    """The bindings that a filter matches."""
+    return [
+        AclBinding(pattern, entry)
+        for pattern, entries in acls.items()
+        if wanted.matches_pattern(pattern)
+        for entry in entries
+        if wanted.matches_entry(entry)
+    ]
 
 
 def _concerns(entry: AclEntry, principal: str, host: str) -> bool:

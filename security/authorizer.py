@@ -6,6 +6,7 @@ decisions and the length of their names are bounded.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from .acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, Operation, ResourcePattern, ResourceType
@@ -37,9 +38,12 @@ class Authorizer:
         self._decisions: dict[tuple[str, str, str, Operation, ResourceType, str], bool] = {}
         self._any: dict[tuple[str, str, str, Operation, ResourceType], bool] = {}
 
-    def change(self, pattern: ResourcePattern, entries: Entries) -> None:
-        """Replace the entries of a pattern."""
-        self.rules.put(pattern, entries)
+    def change(self, acls: Mapping[ResourcePattern, Entries]) -> None:
+        """Replace the entries of these patterns."""
+        if not acls:
+            return
+        for pattern, entries in acls.items():
+            self.rules.put(pattern, entries)
         self._decisions.clear()
         self._any.clear()
 

@@ -8,8 +8,6 @@ to count, and it is dropped when there are many. Clients without a quota are not
 
 from __future__ import annotations
 
-import logging
-import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
@@ -17,8 +15,6 @@ from ..base.sampled_sum import SampledSum
 from .quota_precedence import QuotaEntity, find, limit_of
 from .quota_rate import QuotaRate, TokenBucket
 from .quota_settings import ClientQuotaSettings
-
-logger = logging.getLogger(__name__)
 
 PRODUCER_BYTE_RATE = "producer_byte_rate"
 CONSUMER_BYTE_RATE = "consumer_byte_rate"
@@ -192,22 +188,8 @@ class ClientQuotas:
         self.kinds = (self.produce, self.fetch, self.request, self.mutations)
         self.is_on = False
 
-    def update(self, entity: QuotaEntity, values: Mapping[str, str]) -> None:
-        """Everything that is set on an entity now. What is no finite number, in a node of the store, is ignored."""
+    def update(self, entity: QuotaEntity, limits: Mapping[str, float]) -> None:
+        """Everything that is set on an entity now, by the quota's key."""
         for kind in self.kinds:
-            limit = None
-            if (text := values.get(kind.key)) is not None:
-                limit = _finite(text)
-                if limit is None:
-                    logger.warning("%s=%r of %s is ignored: it is no number", kind.key, text, entity)
-            kind.set_limit(entity, limit)
+            kind.set_limit(entity, limits.get(kind.key))
         self.is_on = any(kind.is_on for kind in self.kinds)
-
-
-def _finite(text: str) -> float | None:
-    """The number; None where it is none, or infinite, or what Java calls NaN."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None

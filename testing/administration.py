@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.zookeeper.config_store import USERS
-from ..controller.zookeeper.topics import NewTopic
+from ..controller.new_topics import NewTopic
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..handlers.services import Services
 from ..security.scram import ScramMechanism, new_credential
@@ -22,27 +20,23 @@ async def create_topic(
 ) -> None:
     """Create a topic, at the broker that is the controller. Raises KafkaError."""
     topic = NewTopic(name, partitions, replication_factor, configs=configs or {})
-    outcome = (await services.controller.create_topics([topic]))[name]
+    outcome = (await services.cluster.create_topics([topic]))[name]
     if isinstance(outcome, KafkaError):
         raise outcome
 
 
 async def delete_topic(services: Services, name: str) -> None:
     """Delete a topic with its records, at the broker that is the controller. Raises KafkaError."""
-    outcome = (await services.controller.delete_topics([name]))[name]
+    outcome = (await services.cluster.delete_topics([name]))[name]
     if outcome is not None:
         raise outcome
 
 
 async def add_users(services: Services, users: Mapping[str, str]) -> None:
     """Add SCRAM credentials for users, given as names with passwords."""
-
-    def with_credentials(password: str, configs: Mapping[str, str]) -> dict[str, str]:
-        made = {each.sasl_name: new_credential(each, password).render() for each in ScramMechanism}
-        return {**configs, **made}
-
     for name, password in users.items():
-        await services.configs.change(USERS, name, functools.partial(with_credentials, password))
+        made = {mechanism: new_credential(mechanism, password) for mechanism in ScramMechanism}
+        await services.cluster.change_credentials(name, (), made)
 
 
 async def expire_session(services: Services, group: str, member: str | None) -> list[str]:

@@ -12,9 +12,9 @@ from typing import Any
 import trio
 
 from ..base.seams import Clock
-from ..broker.cluster_home import SharedHome
 from ..broker.config_file import load_config
 from ..broker.server import StartError
+from ..controller.zookeeper.store.cluster_home import SharedHome
 from ..controller.zookeeper.store.embedded_store import EmbeddedStore
 from ..controller.zookeeper.store.store_link import StoreLink
 from ..handlers.services import Services

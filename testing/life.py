@@ -15,9 +15,9 @@ from ..base.config import Config
 from ..base.network import Network
 from ..base.seams import Clock, TrioWorkers
 from ..base.tcp import TcpNetwork
-from ..broker.cluster_home import ClusterHome
 from ..broker.server import BrokerFailedError, BrokerServer, StartError
 from ..broker.settings import BrokerSettings
+from ..controller.zookeeper.store.cluster_home import ClusterHome
 from ..handlers.services import Services
 from ..handlers.table import SERVED, ServedApis
 from .cluster_network import BrokerNetwork, ClusterNetwork

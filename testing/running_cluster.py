@@ -138,7 +138,7 @@ class RunningCluster:
             active: list[Services] = []
 
             def look(found: list[Services] = active) -> bool:
-                found[:] = [services for _, services in self.in_reach() if services.controller.is_active]
+                found[:] = [services for _, services in self.in_reach() if services.cluster.is_controller]
                 return bool(found)
 
             await self.until(look, timeout, "there is no controller")

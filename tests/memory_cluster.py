@@ -13,10 +13,10 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import InlineWorkers, SimulatedClock, SystemClock, Workers
 from ottla.broker.assembly import Assembly
-from ottla.broker.cluster_home import ClusterHome, SharedHome
 from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerServer
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
+from ottla.controller.zookeeper.store.cluster_home import ClusterHome, SharedHome
 from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
 from ottla.handlers.services import Services
 from ottla.log.memory_disk import MemoryDisk
@@ -119,7 +119,7 @@ class MemoryCluster:
 
     def controller_id(self) -> int:
         """The id of the controller, or -1."""
-        active = [i for i, s in self.servers.items() if s.assembly and s.assembly.services.controller.is_active]
+        active = [i for i, s in self.servers.items() if s.assembly and s.assembly.services.cluster.is_controller]
         return active[0] if len(active) == 1 else -1
 
     # A client

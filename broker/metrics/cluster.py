@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 import trio
 from prometheus_client.core import Metric
 
+from ...controller.zookeeper.cluster import ZooKeeperCluster
 from ...controller.zookeeper.figures import ClusterFigures
 from ...controller.zookeeper.store.session import SessionState
 from ...handlers.services import Services
@@ -99,7 +100,9 @@ def _quotas(services: Services | None) -> Iterator[Metric]:
 
 
 def _controller(services: Services | None) -> Iterator[Metric]:
-    controller = None if services is None else services.controller
+    controller = (
+        services.cluster.controller if services is not None and isinstance(services.cluster, ZooKeeperCluster) else None
+    )
     is_active = controller is not None and controller.is_active
     cluster = ClusterFigures() if controller is None or not is_active else controller.figures.cluster()
     yield single(control.ACTIVE_CONTROLLER, is_active)
@@ -122,7 +125,9 @@ def _controller(services: Services | None) -> Iterator[Metric]:
 
 
 def _store_session(services: Services | None) -> Iterator[Metric]:
-    session = None if services is None else services.store_session
+    session = (
+        services.cluster.session if services is not None and isinstance(services.cluster, ZooKeeperCluster) else None
+    )
     states = [] if session is None else [((name,), session.state is state) for state, name in _KAFKAS_NAMES.items()]
     yield simple(control.SESSION_STATE, states)
     yield single(control.SESSION_CONNECTS, 0 if session is None else session.connects)

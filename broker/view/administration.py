@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 from ...base.partitions import NO_LEADER
 from ...base.seams import Clock
-from ...controller.zookeeper.config_store import CLIENTS, IPS, USERS
-from ...handlers.quota_entities import QUOTA_KEYS, named_entity
+from ...handlers.quota_entities import named_entity
 from ...handlers.services import Services
 from ...security.acl import AclEntry, AclFilter, PatternType, ResourcePattern, ResourceType
-from ...security.scram import SCRAM_MECHANISMS, parse_credential
+from ...security.scram import ScramCredential, UnusableCredential
 from .admin_rows import AclRow, ClusterDetail, MoveRow, QuotaRow, TransactionRow, UserRow
 from .cached import Cached
 from .cluster_sums import ClusterSums
@@ -107,13 +106,12 @@ class BrokerAdministration:
 
 async def acl_rows(services: Services, about: AclFilter | None, pace: Pace) -> list[AclRow] | None:
     """The access rules that a filter's pattern matches, or all; None where the broker has no authorizer."""
-    rules = None if services.authorizer is None else services.authorizer.rules
-    if rules is None:
+    if services.authorizer is None:
         return None
     rows = []
-    for pattern in rules.patterns():
+    for pattern, entries in services.metadata.image.acls.items():
         if about is None or about.matches_pattern(pattern):
-            for entry in rules.entries(pattern):
+            for entry in entries:
                 rows.append(_acl_row(pattern, entry))
                 if pace.is_due():
                     await pace.rest()
@@ -138,46 +136,27 @@ def _acl_row(pattern: ResourcePattern, entry: AclEntry) -> AclRow:
 async def user_rows(services: Services, pace: Pace) -> list[UserRow]:
     """The users that have SCRAM credentials. Salts and keys are not told."""
     rows = []
-    for entity in services.configs.entities(USERS):
-        if isinstance(entity, str):
-            stored = services.configs.overrides(USERS, entity)
-            credentials = tuple((name, _iterations(stored[name])) for name in SCRAM_MECHANISMS if name in stored)
-            if credentials:
-                rows.append(UserRow(entity, credentials))
+    for user, stored in services.metadata.image.scram.items():
+        credentials = tuple((mechanism.sasl_name, _iterations(each)) for mechanism, each in stored.items())
+        rows.append(UserRow(user, credentials))
         if pace.is_due(5):
             await pace.rest()
     return rows
 
 
-def _iterations(credential: str) -> int:
-    """0 where what is in the store is damaged."""
-    try:
-        return parse_credential(credential).iterations
-    except ValueError:
-        return 0
+def _iterations(credential: ScramCredential | UnusableCredential) -> int:
+    """0 where the credential cannot be read."""
+    return 0 if isinstance(credential, UnusableCredential) else credential.iterations
 
 
 async def quota_rows(services: Services, pace: Pace) -> list[QuotaRow]:
     """The quotas that are set."""
     rows = []
-    for kind in (USERS, CLIENTS, IPS):
-        for name in services.configs.entities(kind):
-            values = _quotas(kind, services.configs.overrides(kind, name))
-            if values:
-                rows.append(QuotaRow(tuple(named_entity(kind, name).items()), values))
-            if pace.is_due(5):
-                await pace.rest()
+    for entity, limits in services.metadata.image.quotas.items():
+        rows.append(QuotaRow(tuple(named_entity(entity).items()), tuple(limits.items())))
+        if pace.is_due(5):
+            await pace.rest()
     return rows
-
-
-def _quotas(kind: str, stored: dict[str, str]) -> tuple[tuple[str, float], ...]:
-    found = []
-    for key in QUOTA_KEYS[kind]:
-        try:
-            found.append((key, float(stored[key])))
-        except (KeyError, ValueError):
-            continue
-    return tuple(found)
 
 
 async def cluster_detail(services: Services, moves: tuple[MoveRow, ...] | None, pace: Pace) -> ClusterDetail:

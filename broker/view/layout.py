@@ -15,8 +15,6 @@ from ...balance.answers import Known, OnDisk, on_disk
 from ...balance.model import Key
 from ...base.errors import KafkaError
 from ...base.partitions import NO_LEADER
-from ...controller.zookeeper.config_store import TOPICS
-from ...controller.zookeeper.store.cluster_store import StoreError
 from ...handlers import describe_log_dirs
 from ...handlers.services import Services
 from ...log.settings import LogSettings
@@ -150,11 +148,11 @@ async def broker_layout(services: Services, ask: Ask, pace: Pace) -> Layout:
 
 async def known_moves(services: Services, ask: Ask) -> tuple[MoveRow, ...] | None:
     """The moves under way, which the controller knows; None where it cannot be asked."""
-    if not services.controller.is_active:
+    if not services.cluster.is_controller:
         return await moves_under_way(ask, services.metadata.controller_id)
     return tuple(
         MoveRow(key.topic, key.partition, assignment.replicas, assignment.adding, assignment.removing)
-        for key, assignment in services.controller.reassignments()
+        for key, assignment in services.cluster.reassignments()
     )
 
 
@@ -166,17 +164,12 @@ def target_of(move: MoveRow) -> tuple[int, ...]:
 async def _min_isr(services: Services, pace: Pace) -> dict[str, int]:
     """By topic. Where the store does not answer in time, as it was last known."""
     names = [topic.name for topic in services.metadata.topics.values()]
-    if not services.is_alone:
-        with trio.move_on_after(_CONFIG_SECONDS):
-            try:
-                for start in range(0, len(names), _AT_ONCE):
-                    await services.configs.load(names[start : start + _AT_ONCE])
-            except StoreError as error:
-                logger.warning("a balance plan is made of the topic configs that were last known: %s", error)
+    for start in range(0, len(names), _AT_ONCE):
+        await services.cluster.refresh_topic_configs(names[start : start + _AT_ONCE])
     default = services.config.settings(LogSettings).min_insync_replicas
     found = {}
     for name in names:
-        found[name] = _whole(services.configs.overrides(TOPICS, name).get(_MIN_ISR), default)
+        found[name] = _whole(services.metadata.image.topic_config(name).get(_MIN_ISR), default)
         if pace.is_due():
             await pace.rest()
     return found

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ...base.partitions import NO_LEADER
-from ...controller.zookeeper.config_store import TOPICS
 from ...handlers.config_entries import topic_entries
 from ...handlers.services import Services
 from ...log.partition_log import PartitionLog
@@ -193,7 +192,7 @@ def _newest(rows: list[ProducerRow]) -> list[ProducerRow]:
 
 def config_rows(services: Services, topic: str) -> list[ConfigRow]:
     """The topic's settings, with where each comes from; without what is secret."""
-    entries = topic_entries(services.config, services.configs.overrides(TOPICS, topic))
+    entries = topic_entries(services.config, services.metadata.image.topic_config(topic))
     return [
         ConfigRow(entry.name, "" if entry.is_sensitive else entry.value or "", entry.source.name, entry.documentation)
         for entry in entries

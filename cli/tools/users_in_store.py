@@ -15,23 +15,24 @@ import trio
 
 from ...base.config import Config
 from ...base.seams import InlineWorkers, SystemClock
-from ...broker.cluster_home import STATE_FOLDER
 from ...broker.config_file import read_properties
 from ...broker.settings import BrokerSettings
 from ...controller.zookeeper import znodes
-from ...controller.zookeeper.config_store import USERS, ConfigStore
+from ...controller.zookeeper.config_store import ConfigStore
+from ...controller.zookeeper.store.cluster_home import STATE_FOLDER
 from ...controller.zookeeper.store.cluster_store import ClusterStore, StoreError, ensure_paths
 from ...controller.zookeeper.store.embedded_store import EmbeddedStore
 from ...controller.zookeeper.store.state_files import DiskStateFiles
 from ...controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
 from ...log.checkpoints import LOCK, read_meta_properties
 from ...log.disk import OsDisk, join
+from ...replication.metadata_cache import MetadataCache
+from ...security.entities import USERS, Entity
 from ...security.scram import (
-    SCRAM_MECHANISMS,
     SaltedPassword,
     ScramMechanism,
+    UnusableCredential,
     credential_from_salted_password,
-    parse_credential,
 )
 from .running import ToolError
 
@@ -62,7 +63,7 @@ class UsersInStore:
         }
 
         async def change(configs: ConfigStore) -> None:
-            await configs.change(USERS, user, lambda before: {**before, **credentials})
+            await configs.change(Entity(USERS, user), lambda before: {**before, **credentials})
 
         self._run(change)
 
@@ -71,8 +72,7 @@ class UsersInStore:
 
         async def change(configs: ConfigStore) -> None:
             await configs.change(
-                USERS,
-                user,
+                Entity(USERS, user),
                 lambda before: {name: value for name, value in before.items() if name not in names},
             )
 
@@ -82,7 +82,7 @@ class UsersInStore:
         async def run() -> T:
             async with self._session() as session:
                 await ensure_paths(session, _PATHS)
-                configs = ConfigStore(session, SystemClock())
+                configs = ConfigStore(session, SystemClock(), MetadataCache())
                 await configs.start()
                 return await task(configs)
 
@@ -146,10 +146,9 @@ def _check_home(disk: OsDisk, data_dir: str) -> None:
 
 async def _described(configs: ConfigStore) -> dict[str, dict[ScramMechanism, int]]:
     found: dict[str, dict[ScramMechanism, int]] = {}
-    for user in configs.entities(USERS):
-        stored = configs.overrides(USERS, user)
-        for name, mechanism in SCRAM_MECHANISMS.items():
-            if name in stored and isinstance(user, str):
-                iterations = parse_credential(stored[name]).iterations
-                found.setdefault(user, {})[mechanism] = iterations
+    for user, credentials in configs.metadata.image.scram.items():
+        for mechanism, credential in credentials.items():
+            if isinstance(credential, UnusableCredential):
+                raise ToolError(f"the {mechanism.sasl_name} credential of {user} is damaged: {credential.reason}")
+            found.setdefault(user, {})[mechanism] = credential.iterations
     return found

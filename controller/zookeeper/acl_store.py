@@ -1,20 +1,22 @@
-"""The access rules of the cluster in the store: read, followed and changed, by every broker that has an authorizer.
+"""The access rules of the cluster in the store: read, published, followed and changed, by every broker with an authorizer.
 
 A broker that changes a pattern's entries writes their node, on the condition that it is as it was read, and with it a
 notification; any broker does that, not the controller (AclAuthorizer ``updateResourceAcls``). All brokers, those of Apache Kafka
-too, watch the two folders of notifications and read again what is named there. The rules themselves are the ``Authorizer``'s,
-which is told of each change; between a loss of watches and the next look it goes by what it knew, as Kafka's does.
+too, watch the two folders of notifications. Between a loss of watches and the next look a broker goes by what it knew, as Kafka's
+do.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import trio
 
 from ...base.errors import ErrorCode, KafkaError
 from ...base.seams import Clock
+from ...metadata.delta import ClusterDelta
+from ...replication.metadata_cache import MetadataCache
 from ...security.acl import (
     RESOURCE_TYPES,
     AclBinding,
@@ -23,10 +25,9 @@ from ...security.acl import (
     PatternType,
     ResourcePattern,
 )
-from ...security.authorizer import Authorizer
 from . import acl_znodes
-from .config_store import NOTIFICATION_LIFETIME_MS
 from .loading import decoded
+from .notifications import Notifications
 from .repeated_look import RepeatedLook
 from .store.cluster_store import (
     BadVersionError,
@@ -58,14 +59,13 @@ _CHANGES = (
 
 
 class AclStore:
-    """``start`` once, then ``run`` in a task of its own."""
+    """``start`` once, then ``run`` in a task of its own. What is read goes to ``metadata``."""
 
-    def __init__(self, store: ClusterStore, clock: Clock, authorizer: Authorizer) -> None:
+    def __init__(self, store: ClusterStore, clock: Clock, metadata: MetadataCache) -> None:
         self._store = store
-        self._clock = clock
-        self._authorizer = authorizer
-        self._last_seen: dict[str, int] = dict.fromkeys(acl_znodes.CHANGES, -1)
+        self._metadata = metadata
         self._look = RepeatedLook("access rules")
+        self._changes = [(Notifications(store, clock, folder, self._look.watch), decode) for folder, decode in _CHANGES]
 
     async def start(self) -> None:
         """Make the folders, and read everything, at first and again whenever watches may have been lost. Raises StoreError."""
@@ -73,10 +73,9 @@ class AclStore:
         await self._read_all()
 
     async def _read_all(self) -> None:
-        for folder in acl_znodes.CHANGES:
-            names = await self._store.children(folder, self._look.watch)
-            self._last_seen[folder] = max(map(_number, names), default=-1)
-        patterns = dict.fromkeys(self._authorizer.rules.patterns())
+        for changes, _ in self._changes:
+            await changes.skip()
+        patterns = dict.fromkeys(self._metadata.image.acls)
         for pattern_type in _KINDS:
             for resource_type in RESOURCE_TYPES:
                 names = await self._store.children(acl_znodes.folder(pattern_type, resource_type))
@@ -84,24 +83,33 @@ class AclStore:
         await self._read(patterns)
 
     async def _read(self, patterns: Iterable[ResourcePattern]) -> None:
-        """Tell the authorizer what the store holds of these patterns.
+        """Publish what the store holds of these patterns.
 
         A node that is not understood at all leaves what was known of the pattern; if nothing was, only super users may use its
         resources.
         """
-        wanted = list(patterns)
+        wanted, known = list(patterns), self._metadata.image.acls
+        found: dict[ResourcePattern, Entries] = {}
         paths = [acl_znodes.path(pattern) for pattern in wanted]
         for pattern, path, node in zip(wanted, paths, await self._store.get_many(paths), strict=True):
             if node is None:
-                self._authorizer.change(pattern, frozenset())
+                found[pattern] = frozenset()
                 continue
             read = acl_znodes.read_entries(node.data)
             if read.errors:
                 logger.error("%s is not understood in full: %s", path, "; ".join(read.errors))
             if read.entries is not None:
-                self._authorizer.change(pattern, read.entries)
-            elif not self._authorizer.rules.entries(pattern):
-                self._authorizer.change(pattern, frozenset({acl_znodes.DENY_ALL}))
+                found[pattern] = read.entries
+            elif pattern not in known:
+                found[pattern] = frozenset({acl_znodes.DENY_ALL})
+        self._publish(found)
+
+    def _publish(self, found: Mapping[ResourcePattern, Entries]) -> None:
+        """Publish what differs from what is known of these patterns."""
+        known = self._metadata.image.acls
+        changed = {pattern: entries for pattern, entries in found.items() if entries != known.get(pattern, frozenset())}
+        if changed:
+            self._metadata.publish(ClusterDelta(acls=changed))
 
     def look_again(self) -> None:
         """Watches may have been lost."""
@@ -115,33 +123,10 @@ class AclStore:
             logger.error("Changes of access rules are not followed any more: %s", error)
 
     async def _follow(self) -> None:
-        for folder, decode in _CHANGES:
-            names = await self._store.children(folder, self._look.watch)
-            unseen = sorted(name for name in names if _number(name) > self._last_seen[folder])
-            paths = [f"{folder}/{name}" for name in unseen]
-            changed: dict[ResourcePattern, None] = {}
-            for path, node in zip(paths, await self._store.get_many(paths), strict=True):
-                pattern = None if node is None else decoded(path, node, decode)
-                if pattern is not None and _is_stored(pattern):
-                    changed[pattern] = None
-            await self._read(changed)
-            if unseen:
-                self._last_seen[folder] = _number(unseen[-1])
-            await self._remove_old(f"{folder}/{name}" for name in names)
-
-    async def _remove_old(self, notifications: Iterable[str]) -> None:
-        paths = list(notifications)
-        limit = self._clock.now_ms() - NOTIFICATION_LIFETIME_MS
-        for path, node in zip(paths, await self._store.get_many(paths), strict=True):
-            if node is not None and node.stat.created_ms < limit:
-                try:
-                    await self._store.multi([Delete(path)])
-                except (NoNodeError, ConnectionLossError):
-                    pass  # gone already, or it is removed another time
-
-    def select(self, wanted: AclFilter) -> list[AclBinding]:
-        """The rules that a filter matches, as they are known here."""
-        return self._authorizer.rules.select(wanted)
+        for changes, decode in self._changes:
+            named = [decoded(path, node, decode) for path, node in await changes.unseen()]
+            await self._read(dict.fromkeys(each for each in named if each is not None and _is_stored(each)))
+            await changes.remove_old()
 
     # --- changes ------------------------------------------------------------------------------------------------------
 
@@ -158,7 +143,7 @@ class AclStore:
     async def delete(self, filters: Sequence[AclFilter]) -> list[list[tuple[AclBinding, KafkaError | None]]]:
         """Remove what the filters match: for each filter what it was the first to match, each with the error if it stayed."""
         found: list[list[tuple[AclBinding, KafkaError | None]]] = [[] for _ in filters]
-        patterns = dict.fromkeys(self._authorizer.rules.patterns())
+        patterns = dict.fromkeys(self._metadata.image.acls)
         patterns.update((named, None) for wanted in filters for named in wanted.patterns() if _is_stored(named))
         for pattern in patterns:
             matching = [(number, each) for number, each in enumerate(filters) if each.matches_pattern(pattern)]
@@ -215,7 +200,7 @@ class AclStore:
                 there = frozenset() if now is None else decoded(path, now, acl_znodes.decode_entries)
                 if there != entries:
                     return False
-        self._authorizer.change(pattern, entries)
+        self._publish({pattern: entries})
         return True
 
 
@@ -235,8 +220,3 @@ def _is_stored(pattern: ResourcePattern) -> bool:
         and bool(pattern.name)
         and "/" not in pattern.name
     )
-
-
-def _number(name: str) -> int:
-    digits = name.rpartition("_")[2]
-    return int(digits) if digits.isdigit() else -1

@@ -14,12 +14,13 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ...base.partitions import TopicPartition
+from ...metadata.rules.election import ElectionType
 from . import znodes
 from .context import ControllerContext
 from .loading import decoded
 from .partition_states import fenced_multi
 from .reassignment import Reassignments
-from .replica_elections import ElectionType, ReplicaElections
+from .replica_elections import ReplicaElections
 from .store.cluster_store import ClusterStore, Delete, NoNodeError, Operation, Set, Watch
 
 logger = logging.getLogger(__name__)

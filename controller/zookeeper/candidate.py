@@ -15,7 +15,7 @@ import contextlib
 import functools
 import logging
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import trio
@@ -23,6 +23,9 @@ import trio
 from ...base.errors import ErrorCode, KafkaError
 from ...base.seams import Clock
 from ...log.settings import LogSettings
+from ...metadata.delta import ClusterDelta
+from ...metadata.image import ClusterImage
+from ...security.entities import TOPICS
 from ..settings import ControllerSettings
 from .channels import Connect
 from .config_store import ConfigStore
@@ -94,7 +97,7 @@ class Candidate:
         self._watches = self._make_watches()
         self._elect_leaders = functools.partial(self._follow, lambda term: term.elect_leaders())
         self._finish_reassignments = functools.partial(self._follow, lambda term: term.finish_reassignments())
-        configs.on_topic_config.append(self._topic_config_changed)
+        configs.metadata.publishers.append(self._elect_if_allowed)
         self._retries: trio.Nursery | None = None
         self._is_candidate = False
         self._is_resting = False
@@ -173,8 +176,9 @@ class Candidate:
             self._term.update_log_settings(settings)
         self._events.put(self._elect_leaders)
 
-    def _topic_config_changed(self, topic: str, overrides: Mapping[str, str]) -> None:
-        if UNCLEAN_LEADER_ELECTION in overrides:
+    def _elect_if_allowed(self, delta: ClusterDelta, image: ClusterImage) -> None:
+        """Look for leaders where a replica that is not in sync may lead now."""
+        if any(kind is TOPICS and UNCLEAN_LEADER_ELECTION in values for (kind, _), values in delta.configs.items()):
             self._events.put(self._elect_leaders)
 
     # --- requests -----------------------------------------------------------------------------------------------------

@@ -1,12 +1,10 @@
-"""What was set on topics, brokers, users, clients and IP addresses, as one broker knows it: the nodes under ``/config`` in
-memory, kept up by ``/config/changes``.
+"""What is set on topics, brokers, users, clients and IP addresses: the nodes under ``/config``, published as they change.
 
-An entity is a kind and a name: ``topics``, ``brokers``, ``users`` (quotas and SCRAM credentials), ``clients`` and ``ips``. The
-pair of a user and a client is of the kind ``users`` too (``security.entities``). ``znodes`` knows how the nodes are named.
+What is set on a topic or a broker is published as its configs; on a user or a client, as quotas and SCRAM credentials; on an
+address, as its quota. ``znodes`` knows how the nodes are named.
 
-A broker that changes a config writes the node and, in the same transaction, a numbered notification under ``/config/changes``
-that names it. Every broker watches that folder and reads again what is named there; the broker that made the change need
-not wait for the watch. Notifications older than 15 minutes are removed, as Kafka does.
+A broker that changes a config writes the node and, in the same transaction, a notification under ``/config/changes`` that names
+it. The broker that made the change need not wait for the watch.
 """
 
 from __future__ import annotations
@@ -17,9 +15,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ...base.errors import ErrorCode, KafkaError
 from ...base.seams import Clock
-from ...security.entities import EntityName
+from ...metadata.delta import ClusterDelta
+from ...replication.metadata_cache import MetadataCache
+from ...security.entities import BROKERS, CLIENTS, TOPICS, USERS, Entity, EntityKind
+from ...security.quota_keys import read_limits
+from ...security.scram import StoredCredentials, read_credentials
 from . import znodes
 from .loading import decoded
+from .notifications import Notifications
 from .repeated_look import RepeatedLook
 from .store.cluster_store import (
     BadVersionError,
@@ -38,54 +41,32 @@ from .store.cluster_store import (
 
 logger = logging.getLogger(__name__)
 
-NOTIFICATION_LIFETIME_MS = 15 * 60 * 1000
-
-TOPICS = "topics"
-BROKERS = "brokers"
-USERS = "users"
-CLIENTS = "clients"
-IPS = "ips"
-KINDS = (TOPICS, BROKERS, USERS, CLIENTS, IPS)
 _ALWAYS_LEFT = (TOPICS, BROKERS)
 """The kinds of which an entity's node stays when nothing is set on it any more."""
-
-TopicConfigListener = Callable[[str, Mapping[str, str]], None]
-ConfigListener = Callable[[EntityName, Mapping[str, str]], None]
-"""(the name of the entity, all of its overrides), called after a change."""
 
 Transform = Callable[[Mapping[str, str]], Mapping[str, str]]
 
 
 class ConfigStore:
-    """Overrides by kind and name. Only entities that have some are held."""
+    """``start`` once, then ``run`` in a task of its own. What is read goes to ``metadata``."""
 
-    def __init__(self, store: ClusterStore, clock: Clock) -> None:
+    def __init__(self, store: ClusterStore, clock: Clock, metadata: MetadataCache) -> None:
+        self.metadata = metadata
         self._store = store
-        self._clock = clock
-        self._overrides: dict[str, dict[EntityName, dict[str, str]]] = {kind: {} for kind in KINDS}
-        self._last_notification = -1
         self._look = RepeatedLook("configs")
-        self.on_topic_config: list[TopicConfigListener] = []
-        self.on_broker_config: list[ConfigListener] = []
-        self.on_user_config: list[ConfigListener] = []
-        self.on_client_config: list[ConfigListener] = []
-        self.on_ip_config: list[ConfigListener] = []
-        self._listeners = {
-            BROKERS: self.on_broker_config,
-            USERS: self.on_user_config,
-            CLIENTS: self.on_client_config,
-            IPS: self.on_ip_config,
-        }
+        self._changes = Notifications(store, clock, znodes.CONFIG_CHANGES, self._look.watch)
 
     async def start(self) -> None:
         """Read everything, at first and again whenever watches may have been lost. Raises StoreError."""
-        names = await self._store.children(znodes.CONFIG_CHANGES, self._look.watch)
-        self._last_notification = max(map(_number, names), default=-1)
-        for kind, known in self._overrides.items():
+        await self._changes.skip()
+        image = self.metadata.image
+        found = dict.fromkeys((*image.configs, *image.quotas, *(Entity(USERS, user) for user in image.scram)))
+        for kind in EntityKind:
             stored = await self._store.children(znodes.config_path(kind))
-            if kind == USERS:
+            if kind is USERS:
                 stored += await self._clients_of_users(stored)
-            await self._load(kind, {*_names(kind, stored), *known})
+            found.update(dict.fromkeys(_entities(kind, stored)))
+        await self._load(found)
 
     async def _clients_of_users(self, users: Iterable[str]) -> list[str]:
         """The entities that are pairs of one of these users and a client; few users have any."""
@@ -107,55 +88,49 @@ class ConfigStore:
         except StoreFailedError as error:
             logger.error("Changes of configs are not followed any more: %s", error)
 
-    def overrides(self, kind: str, name: EntityName) -> dict[str, str]:
-        """Property -> value as it was set on an entity; empty for one without."""
-        return dict(self._overrides[kind].get(name, ()))
-
-    def entities(self, kind: str) -> list[EntityName]:
-        """The names of a kind that have overrides."""
-        return list(self._overrides[kind])
-
     async def load(self, topics: Iterable[str]) -> None:
-        """Read the overrides of some topics again. Raises StoreError."""
-        await self._load(TOPICS, topics)
+        """Read what is set on some topics again. Raises StoreError."""
+        await self._load([Entity(TOPICS, topic) for topic in topics])
 
-    async def _load(self, kind: str, entities: Iterable[EntityName]) -> None:
-        names = list(entities)
-        paths = [znodes.config_path(kind, znodes.entity_node(kind, name)) for name in names]
-        for name, path, node in zip(names, paths, await self._store.get_many(paths), strict=True):
+    async def _load(self, entities: Iterable[Entity]) -> None:
+        wanted = list(entities)
+        paths = [znodes.config_path(kind, znodes.entity_node(kind, name)) for kind, name in wanted]
+        stored: dict[Entity, Mapping[str, str]] = {}
+        for entity, path, node in zip(wanted, paths, await self._store.get_many(paths), strict=True):
             if node is None:
-                self._put(kind, name, {})
-            elif (overrides := decoded(path, node, znodes.decode_config)) is not None:
-                self._put(kind, name, overrides)
+                stored[entity] = {}
+            elif (values := decoded(path, node, znodes.decode_config)) is not None:
+                stored[entity] = values
+        self._publish(stored)
 
-    async def change(self, kind: str, name: EntityName, transform: Transform) -> None:
-        """Replace the overrides of an entity by what ``transform`` makes of them; tell every broker.
+    async def change(self, entity: Entity, transform: Transform) -> None:
+        """Replace what is set on an entity by what ``transform`` makes of it; tell every broker.
 
         ``transform`` is called again when another writer was faster, or a connection to the store was lost before the change
         was made. Raises what it raises, and KafkaError KAFKA_STORAGE_ERROR when the store is gone. If the caller gives up
         after the change was sent, this broker hears of it as the others do.
         """
         try:
-            while not await self._try_change(kind, name, transform):
+            while not await self._try_change(entity, transform):
                 pass
         except StoreError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
-    async def _try_change(self, kind: str, name: EntityName, transform: Transform) -> bool:
-        entity = znodes.entity_node(kind, name)
-        path = znodes.config_path(kind, entity)
+    async def _try_change(self, entity: Entity, transform: Transform) -> bool:
+        kind, name = entity.kind, znodes.entity_node(*entity)
+        path = znodes.config_path(kind, name)
         (node,) = await self._store.get_many([path])
         before = znodes.decode_config(node.data) if node is not None else {}
-        overrides = transform(before)
-        is_left = bool(overrides) or kind in _ALWAYS_LEFT or (node is not None and node.stat.child_count > 0)
-        data = znodes.encode_config(overrides) if is_left else None
+        after = transform(before)
+        is_left = bool(after) or kind in _ALWAYS_LEFT or (node is not None and node.stat.child_count > 0)
+        data = znodes.encode_config(after) if is_left else None
         if data is None:
-            operations = [] if node is None else await self._removal(kind, entity, node.stat.version)
+            operations = [] if node is None else await self._removal(kind, name, node.stat.version)
         elif node is None:
-            operations = [*await self._missing_folders(kind, entity), Create(path, data)]
+            operations = [*await self._missing_folders(kind, name), Create(path, data)]
         else:
             operations = [Set(path, data, node.stat.version)]
-        notification = znodes.encode_config_change(f"{kind}/{entity}")
+        notification = znodes.encode_config_change(f"{kind}/{name}")
         try:
             await self._store.multi([*operations, Create(znodes.CONFIG_CHANGE_PREFIX, notification, sequence=True)])
         except (BadVersionError, NodeExistsError, NoNodeError, NotEmptyError):
@@ -164,22 +139,22 @@ class ConfigStore:
             (now,) = await self._store.get_many([path])
             if data != (None if now is None else now.data):
                 return False
-        self._put(kind, name, overrides)
+        self._publish({entity: after})
         return True
 
-    async def _missing_folders(self, kind: str, entity: str) -> list[Operation]:
+    async def _missing_folders(self, kind: EntityKind, name: str) -> list[Operation]:
         """What makes the nodes above that of a user's client."""
-        folders = _folders(kind, entity)
+        folders = _folders(kind, name)
         nodes = await self._store.get_many(folders)
         return [Create(folder) for folder, node in zip(folders, nodes, strict=True) if node is None]
 
-    async def _removal(self, kind: str, entity: str, version: int) -> list[Operation]:
+    async def _removal(self, kind: EntityKind, name: str, version: int) -> list[Operation]:
         """What removes the node of an entity that has nothing left, and the nodes above that are not needed any more.
 
         Kafka does the same, or the nodes of clients that come and go would pile up (AdminZkClient ``tryCleanQuotaNodes``).
         """
-        operations: list[Operation] = [Delete(znodes.config_path(kind, entity), version)]
-        folders = _folders(kind, entity)
+        operations: list[Operation] = [Delete(znodes.config_path(kind, name), version)]
+        folders = _folders(kind, name)
         for folder, node in reversed(list(zip(folders, await self._store.get_many(folders), strict=True))):
             if node is None or node.stat.child_count > 1 or (node.data and znodes.decode_config(node.data)):
                 break
@@ -187,72 +162,53 @@ class ConfigStore:
         return operations
 
     def put(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Note what the store holds now of a topic, and tell the listeners if it differs."""
-        self._put(TOPICS, topic, overrides)
+        """Publish what the store holds of a topic now: nothing, where the topic is gone."""
+        self._publish({Entity(TOPICS, topic): overrides})
 
-    def _put(self, kind: str, name: EntityName, overrides: Mapping[str, str]) -> None:
-        known = self._overrides[kind]
-        if dict(overrides) == known.get(name, {}):
-            return
-        if overrides:
-            known[name] = dict(overrides)
-        else:
-            known.pop(name, None)
-        if isinstance(name, str) and kind == TOPICS:
-            for tell in self.on_topic_config:
-                tell(name, overrides)
-        for listener in self._listeners.get(kind, ()):
-            listener(name, overrides)
-
-    def forget(self, topic: str) -> None:
-        """The topic is gone."""
-        self._overrides[TOPICS].pop(topic, None)
+    def _publish(self, stored: Mapping[Entity, Mapping[str, str]]) -> None:
+        """Publish what differs from what is known of these entities."""
+        image = self.metadata.image
+        configs: dict[Entity, Mapping[str, str]] = {}
+        quotas: dict[Entity, Mapping[str, float]] = {}
+        scram: dict[str, StoredCredentials] = {}
+        for entity, values in stored.items():
+            kind, name = entity
+            if kind in _ALWAYS_LEFT:
+                if dict(values) != image.configs.get(entity, {}):
+                    configs[entity] = dict(values)
+                continue
+            if (limits := read_limits(entity, values)) != image.quotas.get(entity, {}):
+                quotas[entity] = limits
+            if kind is USERS and isinstance(name, str):
+                credentials = read_credentials(values)
+                if credentials != image.scram.get(name, {}):
+                    scram[name] = credentials
+        if configs or quotas or scram:
+            self.metadata.publish(ClusterDelta(configs=configs, quotas=quotas, scram=scram))
 
     async def _follow(self) -> None:
-        names = await self._store.children(znodes.CONFIG_CHANGES, self._look.watch)
-        unseen = sorted(name for name in names if _number(name) > self._last_notification)
-        changed: dict[str, dict[EntityName, None]] = {kind: {} for kind in self._overrides}
-        nodes = await self._store.get_many([f"{znodes.CONFIG_CHANGES}/{name}" for name in unseen])
-        for entry, node in zip(unseen, nodes, strict=True):
-            if node is not None:
-                path = decoded(f"{znodes.CONFIG_CHANGES}/{entry}", node, znodes.decode_config_change)
-                kind, _, entity = (path or "").partition("/")
-                names_found = _names(kind, [entity]) if kind in KINDS else []
-                changed.get(kind, {}).update(dict.fromkeys(names_found))
-                if path is not None and not names_found:
-                    logger.warning("A change of %r is ignored: nothing can be set there", path)
-        for kind, entities in changed.items():
-            await self._load(kind, entities)
-        if unseen:
-            self._last_notification = _number(unseen[-1])
-        await self._remove_old(names)
-
-    async def _remove_old(self, names: Iterable[str]) -> None:
-        paths = [f"{znodes.CONFIG_CHANGES}/{name}" for name in names]
-        limit = self._clock.now_ms() - NOTIFICATION_LIFETIME_MS
-        for path, node in zip(paths, await self._store.get_many(paths), strict=True):
-            if node is not None and node.stat.created_ms < limit:
-                try:
-                    await self._store.multi([Delete(path)])
-                except (NoNodeError, ConnectionLossError):
-                    pass  # gone already, or it is removed another time
+        changed: dict[Entity, None] = {}
+        for path, node in await self._changes.unseen():
+            named = decoded(path, node, znodes.decode_config_change)
+            kind, _, name = (named or "").partition("/")
+            found = _entities(EntityKind(kind), [name]) if kind in set(EntityKind) else []
+            changed.update(dict.fromkeys(found))
+            if named is not None and not found:
+                logger.warning("A change of %r is ignored: nothing can be set there", named)
+        await self._load(changed)
+        await self._changes.remove_old()
 
 
-def _names(kind: str, nodes: Iterable[str]) -> list[EntityName]:
-    """The names that nodes stand for, without those at which nothing can be set."""
-    names = []
+def _entities(kind: EntityKind, nodes: Iterable[str]) -> list[Entity]:
+    """The entities that nodes stand for, without those at which nothing can be set."""
+    found = []
     for node in nodes:
         with contextlib.suppress(ValueError):
-            names.append(znodes.entity_name(kind, node))
-    return names
+            found.append(Entity(kind, znodes.entity_name(kind, node)))
+    return found
 
 
-def _folders(kind: str, entity: str) -> list[str]:
+def _folders(kind: EntityKind, name: str) -> list[str]:
     """The nodes between that of a kind and that of an entity, from above: those of a user and of its clients."""
-    parts = entity.split("/")
+    parts = name.split("/")
     return [znodes.config_path(kind, "/".join(parts[:length])) for length in range(1, len(parts))]
-
-
-def _number(name: str) -> int:
-    digits = name.rpartition("_")[2]
-    return int(digits) if digits.isdigit() else -1

@@ -14,19 +14,19 @@ from ...base.errors import ErrorCode, KafkaError
 from ...base.partitions import TopicPartition
 from ...base.seams import Clock
 from ...log.settings import LogSettings
+from ...metadata.rules.election import ElectionType
 from ...metadata.types import ReplicaAssignment
 from ...wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from ...wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from ...wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
+from ..new_topics import Charge, CreatedTopic, NewTopic
 from ..settings import ControllerSettings
 from .alter_partition_queue import AlterPartitionQueue
 from .candidate import Candidate
 from .channels import Connect
 from .config_store import ConfigStore
-from .replica_elections import ElectionType
 from .store.cluster_store import ClusterStore
 from .term import Term
-from .topics import Charge, CreatedTopic, NewTopic
 
 
 class Controller(Candidate):

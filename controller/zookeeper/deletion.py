@@ -157,7 +157,7 @@ class Deletions:
             del self._left[name]
             self._context.deleting.discard(name)
             self._context.topics.pop(name, None)
-            self._configs.forget(name)
+            self._configs.put(name, {})
             logger.info("Deleted topic %s", name)
 
     def _keys(self, name: str) -> list[TopicPartition]:

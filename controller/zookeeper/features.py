@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...base.errors import ErrorCode, KafkaError
+from ...metadata.delta import ClusterDelta
+from ...metadata.types import UNKNOWN_EPOCH, FinalizedFeatures
+from ...replication.metadata_cache import MetadataCache
 from . import znodes
 from .context import ControllerContext
 from .loading import NOT_UNDERSTOOD, decoded
@@ -25,8 +28,6 @@ from .store.cluster_store import (
     Set,
     StoreFailedError,
 )
-
-UNKNOWN_EPOCH = -1
 
 
 async def set_up_features(store: ClusterStore, context: ControllerContext) -> None:
@@ -45,21 +46,22 @@ async def set_up_features(store: ClusterStore, context: ControllerContext) -> No
             continue
 
 
-class FinalizedFeatures:
-    """``start`` once, then ``run`` in a task of its own. ``on_unsupported`` is told why the broker cannot go on."""
+class FeatureStore:
+    """``start`` once, then ``run`` in a task of its own. What is read goes to ``metadata``; ``on_unsupported`` is told why the
+    broker cannot go on.
+    """
 
-    def __init__(self, store: ClusterStore, on_unsupported: Callable[[str], None]) -> None:
+    def __init__(self, store: ClusterStore, metadata: MetadataCache, on_unsupported: Callable[[str], None]) -> None:
         self._store = store
+        self._metadata = metadata
         self._on_unsupported = on_unsupported
         self._look = RepeatedLook("finalized features")
-        self.epoch = UNKNOWN_EPOCH
-        """The version of ``/feature``, while it is there."""
 
     async def start(self) -> None:
         """Raises StoreError; KafkaError UNSUPPORTED_VERSION when something is finalized that this broker does not support."""
         node = await self._read()
         if node is None:
-            self.epoch = UNKNOWN_EPOCH
+            self._metadata.publish(ClusterDelta(features=FinalizedFeatures(UNKNOWN_EPOCH)))
             return
         try:
             finalized = znodes.decode_features(node.data)
@@ -70,7 +72,7 @@ class FinalizedFeatures:
                 ErrorCode.UNSUPPORTED_VERSION,
                 f"the cluster has finalized features that this broker does not support: {', '.join(sorted(finalized))}",
             )
-        self.epoch = node.stat.version
+        self._metadata.publish(ClusterDelta(features=FinalizedFeatures(node.stat.version)))
 
     async def _read(self) -> Node | None:
         """The node, watched in either case; None where there is none."""

@@ -14,7 +14,7 @@ from ...base.settings import SettingError
 from ...log.settings import LogSettings
 from ...metadata.types import LeaderState
 from ...wire.messages.stop_replica import StopReplicaRequest
-from .config_store import TOPICS, ConfigStore
+from .config_store import ConfigStore
 from .context import ControllerContext, PartitionState
 from .figures import ElectionFigures
 from .leadership import elected_state, failed_over_state, shut_down_state, state_without
@@ -117,7 +117,7 @@ class Leaders:
         )
 
     def _unclean_allowed(self, topic: str) -> bool:
-        overrides = self._configs.overrides(TOPICS, topic)
+        overrides = self._configs.metadata.image.topic_config(topic)
         try:
             settings = self.log_settings.with_topic_overrides(overrides) if overrides else self.log_settings
         except SettingError as error:

@@ -19,6 +19,9 @@ class ProducerIds:
         self._end = 0
         self._lock = trio.Lock()
 
+    async def run(self) -> None:
+        """Does nothing: a block is taken when it is needed."""
+
     async def next_producer_id(self) -> int:
         """An id that no producer had before. Raises KafkaError KAFKA_STORAGE_ERROR when the store is gone."""
         while self._next >= self._end:

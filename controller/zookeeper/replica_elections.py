@@ -9,25 +9,17 @@ import functools
 import logging
 from collections import defaultdict
 from collections.abc import Iterable
-from enum import IntEnum
 
 from ...base.errors import ErrorCode, KafkaError
 from ...base.partitions import NO_LEADER, TopicPartition
 from ...base.wording import counted
-from ...metadata.rules.election import elect_preferred
+from ...metadata.rules.election import ElectionType, elect_preferred
 from ...metadata.types import LeaderState
 from .context import ControllerContext, PartitionState
 from .leaders import Leaders
 from .leadership import elected_state
 
 logger = logging.getLogger(__name__)
-
-
-class ElectionType(IntEnum):
-    """As ElectLeaders numbers it."""
-
-    PREFERRED = 0
-    UNCLEAN = 1
 
 
 _NOT_AVAILABLE = {

@@ -44,6 +44,11 @@ _LEADER_EPOCH_DURING_DELETE = -2
 _PROTOCOL_NAMES = {number: name for name, number in SECURITY_PROTOCOLS.items()}
 
 
+def new_topics(request: LeaderAndIsrRequest) -> list[str]:
+    """The topics of which the broker has no replica yet: their configs are to be read before their first logs are made."""
+    return [topic.topic_name for topic in request.topic_states if any(state.is_new for state in topic.partition_states)]
+
+
 def apply_leader_and_isr(
     request: LeaderAndIsrRequest, replicas: ReplicaManager, metadata: MetadataCache
 ) -> LeaderAndIsrResponse:

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...base.errors import ErrorCode, KafkaError
+from ...security.entities import EntityKind
 from . import acl_znodes, token_znodes, znodes
-from .config_store import KINDS
 from .partition_states import transactions
 from .registration import find_cluster
 from .store.cluster_store import ClusterStore, Create, Delete, Operation, Set, ensure_paths
@@ -26,7 +26,7 @@ from .store.znode_tree import ZnodeTree
 
 _FOLDERS = (
     znodes.TOPICS,
-    *map(znodes.config_path, KINDS),
+    *map(znodes.config_path, EntityKind),
     znodes.DELETE_TOPICS,
 )
 """Nodes that are moved with all that is below them."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import trio
 
@@ -20,6 +20,7 @@ from ...log.settings import LogSettings
 from ...metadata.rules.assignment import assign_replicas, check_assignment
 from ...metadata.rules.topic_names import check_collision, check_name
 from ...metadata.types import ReplicaAssignment, TopicAssignment
+from ..new_topics import Charge, CreatedTopic, NewTopic
 from ..settings import ControllerSettings
 from ..topic_configs import check_overrides
 from . import znodes
@@ -44,38 +45,8 @@ from .store.cluster_store import (
 
 logger = logging.getLogger(__name__)
 
-Charge = Callable[[int], None]
-"""Charges partitions that are about to be made to a client's quota. Raises KafkaError where that is exhausted."""
-
 MAX_PARTITIONS_PER_REQUEST = 10_000
 """As in Kafka's KRaft mode, where one operation makes no more records."""
-
-
-@dataclasses.dataclass(frozen=True)
-class NewTopic:
-    """A topic to make. -1 is the broker's default; ``assignment`` (replicas by partition) stands instead of numbers."""
-
-    name: str
-    partition_count: int = -1
-    replication_factor: int = -1
-    assignment: Mapping[int, Sequence[int]] | None = None
-    configs: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
-
-    def numbers(self, settings: ControllerSettings) -> tuple[int, int]:
-        """How many partitions, and how many replicas of each."""
-        count = settings.num_partitions if self.partition_count == -1 else self.partition_count
-        factor = settings.default_replication_factor if self.replication_factor == -1 else self.replication_factor
-        return count, factor
-
-
-@dataclasses.dataclass(frozen=True)
-class CreatedTopic:
-    """A topic that was made, or would be. ``configs`` are its overrides."""
-
-    topic_id: bytes
-    partition_count: int
-    replication_factor: int
-    configs: Mapping[str, str]
 
 
 class Topics:

@@ -6,10 +6,18 @@ Source: PartitionLeaderElectionAlgorithms (PartitionStateMachine.scala) and Elec
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from enum import IntEnum
 from typing import NamedTuple
 
 LEADER_DURING_DELETE = -2
 EPOCH_DURING_DELETE = -2
+
+
+class ElectionType(IntEnum):
+    """As ElectLeaders numbers it."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
 
 
 class Election(NamedTuple):

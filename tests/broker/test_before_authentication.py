@@ -27,12 +27,13 @@ from ottla.broker.gate import AuthenticationFailedError
 from ottla.broker.listener_config import ListenerConfig
 from ottla.broker.monitor import Monitor
 from ottla.broker.sasl_gate import SaslGate, sasl_listener
-from ottla.controller.zookeeper.config_store import USERS
 from ottla.handlers.call import Call, CloseConnection
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.handlers.services import Services
 from ottla.handlers.table import SERVED
-from ottla.security.entities import DEFAULT
+from ottla.metadata.delta import ClusterDelta
+from ottla.replication.metadata_cache import MetadataCache
+from ottla.security.entities import DEFAULT, USERS, Entity
 from ottla.security.plain import PlainClient
 from ottla.security.principal import ANONYMOUS
 from ottla.security.quota_precedence import QuotaEntity
@@ -92,15 +93,14 @@ def bodies() -> list[bytes]:
 @functools.cache
 def services() -> Services:
     """As much of a broker as a client meets before it is let in: a user, and no delegation tokens."""
-    user = {each.sasl_name: new_credential(each, "secret").render() for each in ScramMechanism}
-    configs = SimpleNamespace(overrides=lambda kind, name: user if name == "alice" else {})
+    metadata = MetadataCache("cluster")
+    metadata.publish(ClusterDelta(scram={"alice": {each: new_credential(each, "secret") for each in ScramMechanism}}))
     parts = SimpleNamespace(
         config=Config(),
         clock=SystemClock(),
         served=SERVED,
-        configs=configs,
-        delegation_tokens=None,
-        features=None,
+        metadata=metadata,
+        token_passwords=None,
         client_quotas=SimpleNamespace(is_on=False),
         authorizer=None,
     )
@@ -283,7 +283,7 @@ async def test_a_client_that_is_not_known_yet_is_counted_by_no_quota(autojump_cl
     """What it says of itself may be as new and as long each time as it likes."""
     async with running() as cluster:
         quotas = cluster.services(1).client_quotas
-        quotas.update(QuotaEntity("", DEFAULT), {"request_percentage": "0.001"})
+        quotas.update(QuotaEntity("", DEFAULT), {"request_percentage": 0.001})
         client = await connected(cluster)
         for number in range(5):
             unserved = bytearray(frame(ApiVersionsRequest(), 4, 1, client_id=f"made-up-{number}"))
@@ -315,7 +315,7 @@ async def test_a_credential_that_cannot_be_used_is_said_once(
 ) -> None:
     """However often clients name its user."""
     async with running() as cluster:
-        await cluster.services(1).configs.change(USERS, "carol", lambda _: {"SCRAM-SHA-256": "broken"})
+        await cluster.services(1).cluster.configs.change(Entity(USERS, "carol"), lambda _: {"SCRAM-SHA-256": "broken"})
         for _ in range(3):
             client = await connected(cluster)
             scram = ScramClient(ScramMechanism.SHA_256, "carol", "secret")

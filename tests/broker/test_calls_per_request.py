@@ -24,7 +24,7 @@ from ottla.base.seams import SystemClock
 from ottla.broker.dispatch import answer
 from ottla.broker.server import BrokerServer
 from ottla.compat_tests.raw.requests import batch, produce_request
-from ottla.controller.zookeeper.topics import NewTopic
+from ottla.controller.new_topics import NewTopic
 from ottla.handlers.activity import Activity
 from ottla.handlers.call import Call
 from ottla.handlers.connection_context import ConnectionContext
@@ -47,7 +47,7 @@ async def test_the_calls_of_a_produce_and_of_a_fetch(activity: Activity | None, 
     server = BrokerServer(config, network=MemoryNetwork())
     async with running(server):
         services = server.assembly.services
-        await services.controller.create_topics([NewTopic("t", 1)])
+        await services.cluster.create_topics([NewTopic("t", 1)])
         call = Call(services, ConnectionContext("PLAINTEXT", "peer:1"), trio.lowlevel.checkpoint)
         call.activity = activity
         topic_id = services.metadata.topic_id("t")

@@ -240,7 +240,7 @@ async def test_a_rate_of_changes_that_allows_none_refuses_and_holds_nobody_up(
 
 async def test_client_ids_that_a_client_makes_up_take_no_room(autojump_clock: trio.testing.MockClock) -> None:
     quotas = ClientQuotas(ClientQuotaSettings.from_properties({}))
-    quotas.update(QuotaEntity("", DEFAULT), {"request_percentage": "1", "producer_byte_rate": "1000"})
+    quotas.update(QuotaEntity("", DEFAULT), {"request_percentage": 1, "producer_byte_rate": 1000})
     tracemalloc.start()
     try:
         for number in range(300):

@@ -153,7 +153,7 @@ async def test_the_controller_reaches_brokers_by_a_listener_of_its_own(autojump_
 
 async def test_what_was_meant_for_an_earlier_registration_is_refused(autojump_clock: trio.testing.MockClock) -> None:
     async with running(1) as cluster:
-        own = cluster.services(1).broker_epoch()
+        own = cluster.services(1).cluster.broker_epoch
         assert own > 0
         requests = [
             (LeaderAndIsrRequest(controller_id=1, controller_epoch=9), 7),
@@ -270,7 +270,9 @@ async def test_a_leader_epoch_before_the_first_is_refused(autojump_clock: trio.t
         broker = cluster.services(1)
         state = LeaderAndIsrPartitionState(leader=1, leader_epoch=-2, isr=[1], replicas=[1], is_new=True)
         topic = LeaderAndIsrTopicState(topic_name="early", topic_id=b"e" * 16, partition_states=[state])
-        request = LeaderAndIsrRequest(controller_epoch=9, broker_epoch=broker.broker_epoch(), topic_states=[topic])
+        request = LeaderAndIsrRequest(
+            controller_epoch=9, broker_epoch=broker.cluster.broker_epoch, topic_states=[topic]
+        )
         answer = await cluster.ask(1, request, 7)
         (error,) = answer.topics[0].partition_errors
         assert error.error_code == ErrorCode.STALE_CONTROLLER_EPOCH

@@ -12,10 +12,10 @@ import trio.testing
 
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import InlineWorkers, SimulatedClock, SystemClock
-from ottla.broker.cluster_home import ClusterHome, SharedHome
 from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerFailedError, BrokerServer, StartError
 from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.store.cluster_home import ClusterHome, SharedHome
 from ottla.controller.zookeeper.store.embedded_session import EmbeddedSession
 from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
 from ottla.controller.zookeeper.store.session import StoreSession
@@ -75,7 +75,7 @@ async def test_brokers_of_one_store_are_one_cluster() -> None:
         assert first is not None
         assert second is not None
         assert first.cluster_id == second.cluster_id
-        assert [each.services.controller.is_active for each in (first, second)] == [True, False]
+        assert [each.services.cluster.is_controller for each in (first, second)] == [True, False]
     assert await session.children(znodes.BROKER_IDS) == []
 
 
@@ -114,7 +114,7 @@ async def test_a_broker_whose_session_expires_registers_again_and_serves_on() ->
         with trio.fail_after(5):
             while sorted(await session.children(znodes.BROKER_IDS)) != ["1", "2"]:
                 await trio.lowlevel.checkpoint()
-            while first.services.controller.is_active is second.services.controller.is_active:
+            while first.services.cluster.is_controller is second.services.cluster.is_controller:
                 await trio.lowlevel.checkpoint()
         for broker_id, epoch in epochs.items():
             assert (await session.get(znodes.broker_path(broker_id))).stat.czxid > epoch

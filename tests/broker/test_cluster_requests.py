@@ -12,6 +12,7 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
+from ottla.metadata.delta import ClusterDelta
 from ottla.replication.broker_client import PeerUnavailableError
 from ottla.replication.controller_channel import ControllerChannel
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -81,10 +82,12 @@ async def test_a_replica_is_not_made_for_an_earlier_registration(autojump_clock:
             reading.set()
             await may_go_on.wait()
 
-        broker.configs.load = load  # type: ignore[method-assign]
+        broker.cluster.configs.load = load  # type: ignore[method-assign]
         state = LeaderAndIsrPartitionState(leader=2, isr=[2], replicas=[2], is_new=True)
         topic = LeaderAndIsrTopicState(topic_name="gone", topic_id=b"g" * 16, partition_states=[state])
-        request = LeaderAndIsrRequest(controller_epoch=1, broker_epoch=broker.broker_epoch(), topic_states=[topic])
+        request = LeaderAndIsrRequest(
+            controller_epoch=1, broker_epoch=broker.cluster.broker_epoch, topic_states=[topic]
+        )
         answers: list[Any] = []
 
         async def ask() -> None:
@@ -93,7 +96,7 @@ async def test_a_replica_is_not_made_for_an_earlier_registration(autojump_clock:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ask)
             await reading.wait()
-            member = cluster.assembly(2)._member
+            member = broker.cluster._membership
             assert member is not None
             member.broker_epoch += 1
             may_go_on.set()
@@ -311,11 +314,13 @@ def channel(cluster: MemoryCluster, broker_id: int) -> ControllerChannel:
     services = cluster.services(broker_id)
     peers = cluster.assembly(broker_id)._parts.peers
     assert peers is not None
-    return ControllerChannel(broker_id, services.metadata, peers, services.controller, "test")
+    return ControllerChannel(broker_id, services.metadata, peers, services.cluster, "test")
 
 
 def block_for(cluster: MemoryCluster, broker_id: int) -> AllocateProducerIdsRequest:
-    return AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=cluster.services(broker_id).broker_epoch())
+    return AllocateProducerIdsRequest(
+        broker_id=broker_id, broker_epoch=cluster.services(broker_id).cluster.broker_epoch
+    )
 
 
 async def test_the_controller_answers_itself_and_others(autojump_clock: trio.testing.MockClock) -> None:
@@ -342,7 +347,7 @@ async def test_a_request_to_a_cluster_without_a_controller_ends(autojump_clock: 
     async with running(*ALL) as cluster:
         asking = others(cluster)[0]
         way, request = channel(cluster, asking), block_for(cluster, asking)
-        cluster.services(asking).metadata.controller_id = -1
+        cluster.services(asking).metadata.publish(ClusterDelta(controller_id=-1))
         began = trio.current_time()
         with pytest.raises(PeerUnavailableError, match="no controller has answered within 3 s"):
             await way.send(request, timeout=3)
@@ -383,7 +388,7 @@ async def test_the_next_producer_ids_are_there_before_the_last_are_given(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async with running(1, 2) as cluster:
-        ids = cluster.services(2).producer_ids
+        ids = cluster.services(2).cluster.producer_ids
         await trio.sleep(1)  # of the mock clock, for the block that is asked for at the start
         first = await ids.next_producer_id()
         for _ in range(950):

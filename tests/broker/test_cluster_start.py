@@ -10,9 +10,9 @@ import pytest
 import trio
 
 from ottla.base.seams import InlineWorkers
-from ottla.broker.cluster_home import ClusterHome
 from ottla.broker.server import BrokerFailedError, StartError
 from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.store.cluster_home import ClusterHome
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Set
 from ottla.log.checkpoints import read_meta_properties
 from ottla.replication.broker_client import BrokerClient

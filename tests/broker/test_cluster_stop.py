@@ -19,6 +19,7 @@ from ottla.broker.settings import BrokerSettings
 from ottla.controller.zookeeper import znodes
 from ottla.controller.zookeeper.replica_requests import apply_update_metadata
 from ottla.controller.zookeeper.store.cluster_store import WatchEvent
+from ottla.metadata.delta import ClusterDelta
 from ottla.replication.broker_client import NoAnswerError
 from ottla.replication.controller_channel import ControllerChannel
 from ottla.replication.metadata_cache import MetadataCache
@@ -201,7 +202,7 @@ async def test_the_controller_is_asked_three_times_with_5_s_between(
 async def test_a_broker_stops_though_nobody_is_the_controller(autojump_clock: trio.testing.MockClock) -> None:
     async with running(*ALL) as cluster:
         stopping = next(broker_id for broker_id in ALL if broker_id != cluster.controller_id())
-        cluster.services(stopping).metadata.controller_id = -1
+        cluster.services(stopping).metadata.publish(ClusterDelta(controller_id=-1))
         began = trio.current_time()
         await cluster.stop(stopping)
         assert trio.current_time() - began < PATIENCE
@@ -268,10 +269,10 @@ async def alone_in_sync(cluster: MemoryCluster, controller: int, leaders: dict[s
         )
         request = AlterPartitionRequest(
             broker_id=leader_id,
-            broker_epoch=cluster.services(leader_id).broker_epoch(),
+            broker_epoch=cluster.services(leader_id).cluster.broker_epoch,
             topics=[TopicData(topic_id=partition.topic_id, partitions=[data])],
         )
-        answer = await cluster.services(controller).controller.alter_partition(request, 3)
+        answer = await cluster.services(controller).cluster.alter_partition(request, 3)
         assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
 
 
@@ -342,7 +343,7 @@ async def test_another_broker_is_the_controller_before_the_logs_of_the_first_are
         assert cluster.controller_id() == 1
         workers.is_slow = True
         cluster.servers[1].stop()
-        await until(lambda: cluster.services(2).controller.is_active)
+        await until(lambda: cluster.services(2).cluster.is_controller)
         assert sorted(await cluster.store.session().children(znodes.BROKER_IDS)) == ["1", "2"], "it has not left yet"
         await cluster.stop(1)
 

@@ -28,13 +28,13 @@ from ottla.broker.listeners import Endpoint
 from ottla.broker.monitor import Ending, Monitor
 from ottla.broker.server import BrokerServer
 from ottla.broker.settings import parse_connection_overrides
-from ottla.controller.zookeeper.config_store import IPS, ConfigStore
-from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
 from ottla.handlers.call import Call
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.handlers.services import Services
 from ottla.handlers.table import SERVED
+from ottla.replication.metadata_cache import MetadataCache
 from ottla.security.connection_rates import CONNECTION_CREATION_RATE
+from ottla.security.entities import IPS, Entity
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 
 from ..memory_broker import frame, read_answer, running
@@ -145,7 +145,9 @@ async def test_a_quota_of_what_can_be_no_host_keeps_nobody_out(
     """Another broker may have stored it."""
     async with limited(tmp_path) as (network, server):
         assert server.assembly is not None
-        await server.assembly.services.configs.change(IPS, name, lambda _before: {CONNECTION_CREATION_RATE: "1"})
+        await server.assembly.services.cluster.configs.change(
+            Entity(IPS, name), lambda _before: {CONNECTION_CREATION_RATE: "1"}
+        )
         client = await asked(network, OUTSIDE)
         assert (await read_answer(client))[0] == 7
         client.close()
@@ -182,8 +184,7 @@ async def accepting(security: ListenerSecurity) -> AsyncIterator[tuple[MemoryNet
     """An acceptor at ADDRESS, without a broker behind it."""
     config = Config({})
     clock = SystemClock()
-    configs = ConfigStore(EmbeddedStore(clock).session(), clock)
-    services = cast(Services, SimpleNamespace(config=config, configs=configs, clock=clock, served=SERVED))
+    services = cast(Services, SimpleNamespace(config=config, metadata=MetadataCache(), clock=clock, served=SERVED))
     network, monitor = MemoryNetwork(), Monitor()
     listener = await network.listen(*OUTSIDE, 5)
     acceptor = Acceptor(services, monitor, ConnectionLimits(config, "OUTSIDE", {"OUTSIDE"}))

@@ -15,12 +15,12 @@ import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import InlineWorkers, SystemClock
-from ottla.broker.cluster_home import STATE_FOLDER, ClusterHome, EmbeddedHome
-from ottla.broker.growth import Growth, has_state
 from ottla.broker.server import StartError
 from ottla.controller.zookeeper import partition_states, znodes
+from ottla.controller.zookeeper.growth import Growth, has_state
 from ottla.controller.zookeeper.registration import ensure_cluster
 from ottla.controller.zookeeper.state_move import moved_nodes
+from ottla.controller.zookeeper.store.cluster_home import STATE_FOLDER, ClusterHome, EmbeddedHome
 from ottla.controller.zookeeper.store.cluster_store import (
     Create,
     Delete,

@@ -63,12 +63,12 @@ async def known_outside(cluster: MemoryCluster, *broker_ids: int) -> None:
 
 async def test_a_listener_comes_outlives_a_restart_and_goes(autojump_clock: trio.testing.MockClock) -> None:
     async with running(1, 2) as cluster:
-        epoch = cluster.services(1).broker_epoch()
+        epoch = cluster.services(1).cluster.broker_epoch
         assert await change(cluster, listeners=BOTH, listener_security_protocol_map=MAP) == 0
         await known_outside(cluster, 1)
         client = outside(cluster)
         assert await addresses(cluster, client) == {("outside1", PORT)}
-        assert cluster.services(1).broker_epoch() == epoch
+        assert cluster.services(1).cluster.broker_epoch == epoch
         client.close()
 
         await cluster.stop(1)

@@ -18,6 +18,7 @@ from ottla.broker.config_file import load_config
 from ottla.broker.listener_config import ListenerConfig
 from ottla.broker.sasl_mechanisms import enabled_mechanisms
 from ottla.log.memory_disk import MemoryDisk
+from ottla.security.entities import USERS, Entity
 from ottla.security.jaas import parse_jaas
 from ottla.security.oauthbearer import OAuthBearerClient
 from ottla.security.plain import PlainClient
@@ -142,8 +143,8 @@ async def test_no_secret_is_written_or_answered(
     token = signed(claims(sub="carol"))
     credential = new_credential(ScramMechanism.SHA_256, SCRAM)
     async with running(**properties(tmp_path)) as cluster:
-        configs = cluster.services(1).configs
-        await configs.change("users", "bob", lambda _: {"SCRAM-SHA-256": credential.render()})
+        configs = cluster.services(1).cluster.configs
+        await configs.change(Entity(USERS, "bob"), lambda _: {"SCRAM-SHA-256": credential.render()})
         alice = await log_in_and_fail(cluster, token)
         upsertion = ScramCredentialUpsertion(
             name="dave", mechanism=1, iterations=4096, salt=b"salt", salted_password=SALTED

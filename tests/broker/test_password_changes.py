@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from ottla.base.errors import ErrorCode
 from ottla.base.seams import InlineWorkers
 from ottla.base.tls import TlsConnection
-from ottla.controller.zookeeper.config_store import BROKERS
+from ottla.security.entities import BROKERS, Entity
 from ottla.security.password_encoder import PasswordEncoder
 from ottla.security.tls_certificates import Identity, issue
 from ottla.security.tls_context import client_context
@@ -78,7 +78,7 @@ def der(identity: Identity) -> bytes:
 
 
 def stored(cluster: MemoryCluster) -> str:
-    return cluster.services(1).configs.overrides(BROKERS, "1")[PASSWORD]
+    return cluster.services(1).metadata.image.broker_config("1")[PASSWORD]
 
 
 async def test_a_password_is_in_force_at_once_and_after_restarts_and_encrypted_in_the_store(
@@ -131,7 +131,7 @@ async def test_without_a_secret_no_password_is_set(
         refused = (ErrorCode.INVALID_CONFIG, "Password encoder secret not configured")
         assert await alter(cluster, **{LOCATION: str(file), PASSWORD: SECOND}) == refused
         assert await alter(cluster, validate_only=True, **{LOCATION: str(file), PASSWORD: SECOND}) == (0, None)
-        assert cluster.services(1).configs.overrides(BROKERS, "1") == {}
+        assert cluster.services(1).metadata.image.broker_config("1") == {}
 
 
 async def test_a_password_that_cannot_be_decrypted_is_said_and_not_gone_by(
@@ -141,9 +141,9 @@ async def test_a_password_that_cannot_be_decrypted_is_said_and_not_gone_by(
     file = tmp_path / "outside.pem"
     write(file, broker(), FIRST)
     async with running(1, **listeners(file, password_encoder_secret="one")) as cluster:
-        configs = cluster.services(1).configs
+        configs = cluster.services(1).cluster.configs
         for text in (PasswordEncoder("two").encode("hunter2"), "hunter2"):
-            await configs.change(BROKERS, "1", lambda _, text=text: {PASSWORD: text})  # type: ignore[misc]
+            await configs.change(Entity(BROKERS, "1"), lambda _, text=text: {PASSWORD: text})  # type: ignore[misc]
             await until(lambda: "is stored as a dynamic config, and ignored" in caplog.text)
             assert await shown(cluster) == der(broker())
         assert "hunter2" not in caplog.text

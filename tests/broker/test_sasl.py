@@ -16,7 +16,7 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode
 from ottla.base.memory_network import MemoryConnection
-from ottla.controller.zookeeper.config_store import USERS
+from ottla.security.entities import USERS, Entity
 from ottla.security.plain import PlainClient
 from ottla.security.sasl import SaslClient
 from ottla.security.scram import ScramMechanism, new_credential
@@ -117,7 +117,7 @@ async def connected(cluster: MemoryCluster) -> Client:
 async def add_user(cluster: MemoryCluster, name: str, password: str) -> None:
     """SCRAM credentials for both mechanisms."""
     credentials = {each.sasl_name: new_credential(each, password).render() for each in ScramMechanism}
-    await cluster.services(1).configs.change(USERS, name, lambda before: {**before, **credentials})
+    await cluster.services(1).cluster.configs.change(Entity(USERS, name), lambda before: {**before, **credentials})
 
 
 async def test_a_client_shows_who_it_is_and_is_let_in(autojump_clock: trio.testing.MockClock) -> None:
@@ -251,7 +251,7 @@ async def test_a_removed_user_is_not_let_in_again(autojump_clock: trio.testing.M
         await add_user(cluster, "alice", "pencil")
         scram = ScramClient(ScramMechanism.SHA_256, "alice", "pencil")
         assert not (await (await connected(cluster)).authenticate("SCRAM-SHA-256", scram)).error_code
-        await cluster.services(1).configs.change(USERS, "alice", lambda before: {})
+        await cluster.services(1).cluster.configs.change(Entity(USERS, "alice"), lambda before: {})
         scram = ScramClient(ScramMechanism.SHA_256, "alice", "pencil")
         assert (await (await connected(cluster)).authenticate("SCRAM-SHA-256", scram)).error_code
 

@@ -16,8 +16,10 @@ from ottla.broker.listener_config import ListenerConfig
 from ottla.broker.peer_security import peer_security
 from ottla.broker.server import BrokerServer
 from ottla.controller.zookeeper import znodes
-from ottla.controller.zookeeper.config_store import USERS, ConfigStore
+from ottla.controller.zookeeper.config_store import ConfigStore
 from ottla.controller.zookeeper.store.cluster_store import ensure_paths
+from ottla.replication.metadata_cache import MetadataCache
+from ottla.security.entities import USERS, Entity
 from ottla.security.scram import ScramMechanism, new_credential
 
 from ..memory_cluster import MemoryCluster, running_as, until, until_true
@@ -65,7 +67,9 @@ async def add_broker_user(cluster: MemoryCluster) -> None:
     session = cluster.store.session()
     await ensure_paths(session, ("/config", znodes.CONFIG_CHANGES, "/config/users"))
     credential = new_credential(ScramMechanism.SHA_512, "pw").render()
-    await ConfigStore(session, SystemClock()).change(USERS, "broker", lambda before: {"SCRAM-SHA-512": credential})
+    await ConfigStore(session, SystemClock(), MetadataCache()).change(
+        Entity(USERS, "broker"), lambda before: {"SCRAM-SHA-512": credential}
+    )
     await session.close()
 
 

@@ -16,6 +16,7 @@ from ottla.broker.sasl_gate import SaslGate, SaslListener
 from ottla.handlers.call import Call
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.handlers.services import Services
+from ottla.security.entities import USERS, Entity
 from ottla.security.plain import PlainClient
 from ottla.security.principal import USER, Principal
 from ottla.security.sasl import Authenticated, AuthenticationError, SaslClient, SaslServer
@@ -134,7 +135,7 @@ async def test_a_failure_ends_the_connection_though_the_session_has_not(autojump
         await add_user(cluster, "alice", "pencil")
         client = await connected(cluster)
         await client.authenticate("SCRAM-SHA-256", ScramClient(ScramMechanism.SHA_256, "alice", "pencil"))
-        await cluster.services(1).configs.change("users", "alice", lambda before: {})
+        await cluster.services(1).cluster.configs.change(Entity(USERS, "alice"), lambda before: {})
         assert await client.is_let_in()
         response = await client.authenticate("SCRAM-SHA-256", ScramClient(ScramMechanism.SHA_256, "alice", "pencil"))
         assert response.error_message == (

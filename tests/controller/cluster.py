@@ -12,6 +12,7 @@ import trio
 
 from ottla.base.errors import ErrorCode
 from ottla.base.seams import SystemClock
+from ottla.controller.new_topics import CreatedTopic, NewTopic
 from ottla.controller.settings import ControllerSettings
 from ottla.controller.zookeeper.config_store import ConfigStore
 from ottla.controller.zookeeper.controller import Controller
@@ -22,7 +23,6 @@ from ottla.controller.zookeeper.store.cluster_store import ClusterStore
 from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.controller.zookeeper.store.session import BrokerSession
 from ottla.controller.zookeeper.store.store_link import StoreLink
-from ottla.controller.zookeeper.topics import CreatedTopic, NewTopic
 from ottla.controller.zookeeper.znodes import decode_state, state_path
 from ottla.log.settings import LogSettings
 from ottla.metadata.types import BrokerEndpoint, BrokerRegistration, LeaderState
@@ -138,7 +138,7 @@ class Cluster:
         self.sessions = {i: store.session(self.link if i == 1 else None) for i in range(1, brokers + 1)}
         self.brokers = {i: RecordingBroker() for i in self.sessions}
         own = BrokerSession(self._connect, self.sessions[1])
-        self.configs = ConfigStore(own, SystemClock())
+        self.configs = ConfigStore(own, SystemClock(), MetadataCache())
         self.controller = self.new_controller(1, own)
         self.member = Membership(own, registration(1), self.configs, self.controller, SystemClock())
 

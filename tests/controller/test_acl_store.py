@@ -11,10 +11,11 @@ import trio
 
 from ottla.controller.zookeeper import acl_znodes, znodes
 from ottla.controller.zookeeper.acl_store import AclStore
-from ottla.controller.zookeeper.config_store import NOTIFICATION_LIFETIME_MS
+from ottla.controller.zookeeper.notifications import NOTIFICATION_LIFETIME_MS
 from ottla.controller.zookeeper.state_move import begin_move, move, moved_nodes
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Operation, Set, ensure_paths
 from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
+from ottla.replication.metadata_cache import MetadataCache
 from ottla.security.acl import (
     AclBinding,
     AclEntry,
@@ -25,9 +26,6 @@ from ottla.security.acl import (
     ResourceType,
 )
 from ottla.security.acl import Operation as Op
-from ottla.security.acl_rules import AclRules
-from ottla.security.audit import AuditLog
-from ottla.security.authorizer import Authorizer
 
 from .test_config_store import SettableClock
 
@@ -40,20 +38,16 @@ def allow(operation: Op, principal: str = "User:alice") -> AclEntry:
     return AclEntry(principal, Permission.ALLOW, "*", operation)
 
 
-def authorizer() -> Authorizer:
-    return Authorizer(AclRules(), frozenset(), AuditLog(lambda: 0.0))
-
-
 class Broker:
-    """A store of rules, and what its authorizer knows."""
+    """A store of rules, and what is known of them."""
 
     def __init__(self, session: EmbeddedSession, clock: SettableClock) -> None:
         self.session = session
-        self.authorizer = authorizer()
-        self.acls = AclStore(session, clock, self.authorizer)
+        self.metadata = MetadataCache()
+        self.acls = AclStore(session, clock, self.metadata)
 
     def knows(self, pattern: ResourcePattern) -> frozenset[AclEntry]:
-        return self.authorizer.rules.entries(pattern)
+        return self.metadata.image.acls.get(pattern, frozenset())
 
     async def until(self, pattern: ResourcePattern, *entries: AclEntry) -> None:
         with trio.fail_after(5):

@@ -6,11 +6,11 @@ import pytest
 import trio
 
 from ottla.base.errors import ErrorCode
+from ottla.controller.new_topics import NewTopic
 from ottla.controller.zookeeper import znodes
 from ottla.controller.zookeeper.alter_partition import IsrChange, judge
 from ottla.controller.zookeeper.context import PartitionState
 from ottla.controller.zookeeper.store.cluster_store import Set
-from ottla.controller.zookeeper.topics import NewTopic
 from ottla.metadata.types import LeaderState, ReplicaAssignment
 from ottla.tests.controller.cluster import Cluster, join, running, until
 from ottla.wire.messages.alter_partition import (

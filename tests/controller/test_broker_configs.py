@@ -10,18 +10,19 @@ from ottla.base.config import Config
 from ottla.base.seams import SystemClock
 from ottla.controller.broker_configs import BrokerConfigs
 from ottla.controller.zookeeper import znodes
-from ottla.controller.zookeeper.config_store import BROKERS, ConfigStore
+from ottla.controller.zookeeper.config_store import ConfigStore
 from ottla.controller.zookeeper.store.cluster_store import ensure_paths
 from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
 from ottla.log.settings import LogManagerSettings, LogSettings
-from ottla.security.entities import DEFAULT
+from ottla.replication.metadata_cache import MetadataCache
+from ottla.security.entities import BROKERS, DEFAULT, Entity
 
 
 async def stored_configs() -> ConfigStore:
     store = EmbeddedStore(SystemClock())
     await store.open()
     await ensure_paths(store.session(), znodes.PERSISTENT_PATHS)
-    return ConfigStore(store.session(), SystemClock())
+    return ConfigStore(store.session(), SystemClock(), MetadataCache())
 
 
 async def test_what_cannot_be_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
@@ -30,7 +31,7 @@ async def test_what_cannot_be_is_passed_over(caplog: pytest.LogCaptureFixture) -
     config.settings(LogSettings)
     config.settings(LogManagerSettings)
     stored = {"log.segment.bytes": "many", "log.retention.ms": "9", "node.id": "7", "num.io.threads": "3"}
-    await configs.change(BROKERS, DEFAULT, lambda before: stored)
+    await configs.change(Entity(BROKERS, DEFAULT), lambda before: stored)
     with caplog.at_level(logging.WARNING):
         BrokerConfigs(config, configs, 1).follow()
     assert config.settings(LogSettings).retention_ms == 9
@@ -49,8 +50,8 @@ async def test_only_its_own_and_everybodys_concern_a_broker() -> None:
     config.on_change.append(lambda: told.append(config.settings(LogSettings).retention_ms))
     BrokerConfigs(config, configs, 1).follow()
     told.clear()
-    await configs.change(BROKERS, "2", lambda before: {"log.retention.ms": "2"})
-    await configs.change(BROKERS, "1", lambda before: {"log.retention.ms": "1"})
-    await configs.change(BROKERS, DEFAULT, lambda before: {"log.retention.ms": "3"})
-    await configs.change(BROKERS, "1", lambda before: {})
+    await configs.change(Entity(BROKERS, "2"), lambda before: {"log.retention.ms": "2"})
+    await configs.change(Entity(BROKERS, "1"), lambda before: {"log.retention.ms": "1"})
+    await configs.change(Entity(BROKERS, DEFAULT), lambda before: {"log.retention.ms": "3"})
+    await configs.change(Entity(BROKERS, "1"), lambda before: {})
     assert told == [1, 1, 3]

@@ -14,14 +14,14 @@ import trio.testing
 from ottla.base.errors import ErrorCode
 from ottla.base.partitions import TopicPartition
 from ottla.base.seams import SystemClock
+from ottla.controller.new_topics import NewTopic
 from ottla.controller.zookeeper import znodes
-from ottla.controller.zookeeper.config_store import TOPICS
 from ottla.controller.zookeeper.registration import ensure_cluster
 from ottla.controller.zookeeper.sender import Answer
 from ottla.controller.zookeeper.store.cluster_store import Create, Set
 from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
-from ottla.controller.zookeeper.topics import NewTopic
 from ottla.metadata.types import BrokerEndpoint, LeaderState
+from ottla.security.entities import TOPICS, Entity
 from ottla.tests.controller.cluster import Cluster, registration, running, until
 from ottla.wire.messages.controlled_shutdown import ControlledShutdownRequest
 from ottla.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
@@ -106,7 +106,7 @@ async def test_a_replica_that_is_not_in_sync_leads_as_soon_as_that_is_allowed() 
         assert only(await cluster.controller.alter_partition(ask(cluster, 2, "t", [2]), 3)).error_code == 0
         await cluster.die(2)
         assert await cluster.state("t") == LeaderState(-1, 1, (2,), 1)
-        await cluster.configs.change(TOPICS, "t", lambda before: {"unclean.leader.election.enable": "true"})
+        await cluster.configs.change(Entity(TOPICS, "t"), lambda before: {"unclean.leader.election.enable": "true"})
         await cluster.until_state("t", LeaderState(3, 2, (3,), 1, is_recovering=True))
 
 

@@ -7,12 +7,11 @@ import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SystemClock
+from ottla.controller.new_topics import CreatedTopic, NewTopic
 from ottla.controller.zookeeper import znodes
-from ottla.controller.zookeeper.config_store import TOPICS
 from ottla.controller.zookeeper.registration import report_failed_folder
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete
 from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
-from ottla.controller.zookeeper.topics import CreatedTopic, NewTopic
 from ottla.metadata.image import TopicImage
 from ottla.tests.controller.cluster import Cluster, join, running, until
 from ottla.wire.messages.leader_and_isr import (
@@ -51,7 +50,7 @@ async def test_a_restarted_cluster_has_its_topics_with_raised_leader_epochs() ->
         assert again is not None
         assert again.topic_id == topic.topic_id
         assert cluster.brokers[1].leader_epochs("orders") == {0: 1, 1: 1}
-        assert cluster.configs.overrides(TOPICS, "orders") == {"retention.ms": "1000"}
+        assert cluster.configs.metadata.image.topic_config("orders") == {"retention.ms": "1000"}
         assert (await cluster.session.get(znodes.CONTROLLER_EPOCH)).data == b"2"
 
 

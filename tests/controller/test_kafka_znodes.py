@@ -19,19 +19,20 @@ import trio
 
 from ottla.base.partitions import TopicPartition
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
+from ottla.controller.new_topics import CreatedTopic, NewTopic
 from ottla.controller.settings import ControllerSettings
 from ottla.controller.zookeeper import znodes
 from ottla.controller.zookeeper.config_store import ConfigStore
 from ottla.controller.zookeeper.controller import Controller
 from ottla.controller.zookeeper.registration import ensure_cluster, register_broker
-from ottla.controller.zookeeper.replica_elections import ElectionType
 from ottla.controller.zookeeper.store.cluster_store import ClusterStore, Create, Operation, Set
 from ottla.controller.zookeeper.store.session import BrokerSession
 from ottla.controller.zookeeper.store.zookeeper import ZooKeeper
-from ottla.controller.zookeeper.topics import CreatedTopic, NewTopic
 from ottla.log.settings import LogSettings
+from ottla.metadata.rules.election import ElectionType
 from ottla.metadata.types import BrokerEndpoint, BrokerRegistration
-from ottla.security.entities import DEFAULT
+from ottla.replication.metadata_cache import MetadataCache
+from ottla.security.entities import DEFAULT, Entity
 from ottla.tests.controller.cluster import RecordingBroker, until
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from ottla.wire.messages.alter_partition import (
@@ -140,7 +141,7 @@ class Brokers:
     async def controller(self, broker_id: int, now_ms: int) -> tuple[Controller, ConfigStore]:
         """A broker's controller, which stands for election at once."""
         session = self.sessions[broker_id]
-        configs = ConfigStore(session, At(now_ms))
+        configs = ConfigStore(session, At(now_ms), MetadataCache())
         await configs.start()
         controller = Controller(
             broker_id,
@@ -219,7 +220,7 @@ async def test_a_cluster_leaves_what_kafka_leaves(zookeeper_server: ZooKeeperPro
             ("users", "alice", scram),
             ("clients", "app", {"producer_byte_rate": "1048576"}),
         ):
-            await configs.change(kind, name, lambda before, new=new: {**new, **before})  # type: ignore[misc]
+            await configs.change(Entity(kind, name), lambda before, new=new: {**new, **before})  # type: ignore[misc]
         await cluster.until_tree(expected)
 
         await first.allocate_producer_ids(AllocateProducerIdsRequest(broker_id=3, broker_epoch=cluster.epochs[3]))

@@ -9,6 +9,7 @@ import pytest
 import trio.testing
 
 from ottla.base.seams import SystemClock
+from ottla.controller.new_topics import NewTopic
 from ottla.controller.zookeeper import znodes
 from ottla.controller.zookeeper.context import ControllerContext, LiveBroker, PartitionState, TopicState
 from ottla.controller.zookeeper.known_brokers import KnownBrokers
@@ -19,7 +20,6 @@ from ottla.controller.zookeeper.store.cluster_store import (
     Set,
 )
 from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
-from ottla.controller.zookeeper.topics import NewTopic
 from ottla.metadata.types import LeaderState, ReplicaAssignment
 from ottla.tests.controller.cluster import Cluster, join, registration, running
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import trio.testing
 
+from ottla.controller.new_topics import NewTopic
 from ottla.controller.zookeeper import partition_states, znodes
 from ottla.controller.zookeeper.partition_states import transactions
 from ottla.controller.zookeeper.store.cluster_store import Create, Operation, Set
-from ottla.controller.zookeeper.topics import NewTopic
 from ottla.metadata.types import LeaderState
 from ottla.tests.controller.cluster import Cluster, running
 

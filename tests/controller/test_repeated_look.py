@@ -13,15 +13,14 @@ from ottla.base.seams import SimulatedClock
 from ottla.controller.token_settings import DelegationTokenSettings
 from ottla.controller.zookeeper import acl_znodes, token_znodes, znodes
 from ottla.controller.zookeeper.acl_store import AclStore
-from ottla.controller.zookeeper.config_store import TOPICS, ConfigStore
+from ottla.controller.zookeeper.config_store import ConfigStore
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete, ensure_paths
 from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
-from ottla.controller.zookeeper.token_store import DelegationTokens
+from ottla.controller.zookeeper.token_store import TokenStore
+from ottla.replication.metadata_cache import MetadataCache
 from ottla.security.acl import AclEntry, Operation, Permission, ResourcePattern, ResourceType
-from ottla.security.acl_rules import AclRules
-from ottla.security.audit import AuditLog
-from ottla.security.authorizer import Authorizer
 from ottla.security.delegation import Lifetimes, encode_token, new_token
+from ottla.security.entities import TOPICS
 from ottla.security.principal import Principal
 
 
@@ -36,30 +35,31 @@ class Followed(NamedTuple):
 
 
 def of_configs(session: EmbeddedSession) -> Followed:
-    configs = ConfigStore(session, SimulatedClock())
+    configs = ConfigStore(session, SimulatedClock(), MetadataCache())
     node = Create(znodes.config_path(TOPICS, "t"), znodes.encode_config({"retention.ms": "1"}))
     return Followed(
-        configs.start, configs.run, znodes.CONFIG_CHANGES, node, lambda: bool(configs.overrides(TOPICS, "t"))
+        configs.start, configs.run, znodes.CONFIG_CHANGES, node, lambda: bool(configs.metadata.image.topic_config("t"))
     )
 
 
 def of_rules(session: EmbeddedSession) -> Followed:
-    authorizer = Authorizer(AclRules(), frozenset(), AuditLog(lambda: 0.0))
-    acls = AclStore(session, SimulatedClock(), authorizer)
+    metadata = MetadataCache()
+    acls = AclStore(session, SimulatedClock(), metadata)
     pattern = ResourcePattern(ResourceType.TOPIC, "t")
     entry = AclEntry("User:alice", Permission.ALLOW, "*", Operation.READ)
     node = Create(acl_znodes.path(pattern), acl_znodes.encode_entries([entry]))
-    return Followed(
-        acls.start, acls.run, acl_znodes.LITERAL_CHANGES, node, lambda: bool(authorizer.rules.entries(pattern))
-    )
+    return Followed(acls.start, acls.run, acl_znodes.LITERAL_CHANGES, node, lambda: pattern in metadata.image.acls)
 
 
 def of_tokens(session: EmbeddedSession) -> Followed:
     alice, day = Principal("User", "alice"), 24 * 3_600_000
-    tokens = DelegationTokens(session, SimulatedClock(), DelegationTokenSettings(), "secret")
+    metadata = MetadataCache()
+    tokens = TokenStore(session, SimulatedClock(), DelegationTokenSettings(), metadata)
     token = new_token(alice, alice, [], -1, Lifetimes(day, day), SimulatedClock().now_ms())
     node = Create(f"{token_znodes.TOKENS}/{token.token_id}", encode_token(token))
-    return Followed(tokens.start, tokens.run, token_znodes.CHANGES, node, lambda: tokens.tokens() == [token])
+    return Followed(
+        tokens.start, tokens.run, token_znodes.CHANGES, node, lambda: metadata.image.tokens == {token.token_id: token}
+    )
 
 
 @pytest.mark.parametrize("make", [of_configs, of_rules, of_tokens])

@@ -7,10 +7,10 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.partitions import TopicPartition
-from ottla.controller.zookeeper.replica_elections import ElectionType
+from ottla.controller.new_topics import NewTopic
 from ottla.controller.zookeeper.store.cluster_store import Create
-from ottla.controller.zookeeper.topics import NewTopic
 from ottla.controller.zookeeper.znodes import delete_topic_path
+from ottla.metadata.rules.election import ElectionType
 from ottla.metadata.types import LeaderState
 from ottla.tests.controller.cluster import Cluster, running, until
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse

@@ -8,11 +8,11 @@ import pytest
 import trio
 import trio.testing
 
+from ottla.controller.new_topics import NewTopic
 from ottla.controller.zookeeper import znodes
 from ottla.controller.zookeeper.batch import Batch
 from ottla.controller.zookeeper.context import LiveBroker
 from ottla.controller.zookeeper.sender import Senders
-from ottla.controller.zookeeper.topics import NewTopic
 from ottla.tests.controller.cluster import Cluster, RecordingBroker, join, registration, running, until
 from ottla.wire.messages.controlled_shutdown import ControlledShutdownRequest
 from ottla.wire.messages.leader_and_isr import (

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from ottla.base.seams import SystemClock
-from ottla.broker.cluster_home import SharedHome
+from ottla.controller.zookeeper.store.cluster_home import SharedHome
 from ottla.controller.zookeeper.store.cluster_store import (
     BadVersionError,
     ConnectionLossError,

@@ -11,11 +11,13 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.partitions import TopicPartition
+from ottla.controller.new_topics import NewTopic
 from ottla.controller.zookeeper import znodes
-from ottla.controller.zookeeper.config_store import TOPICS, ConfigStore
+from ottla.controller.zookeeper.config_store import ConfigStore
 from ottla.controller.zookeeper.controller import Controller
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Set
-from ottla.controller.zookeeper.topics import NewTopic
+from ottla.replication.metadata_cache import MetadataCache
+from ottla.security.entities import TOPICS, Entity
 from ottla.tests.controller.cluster import Cluster, join, running, until
 
 
@@ -27,6 +29,11 @@ def leader(cluster: Cluster, topic: str, partition: int = 0) -> tuple[int, int, 
 
 async def epoch_of(cluster: Cluster, broker_id: int) -> int:
     return (await cluster.session.get(znodes.broker_path(broker_id))).stat.czxid
+
+
+def others_configs(cluster: Cluster) -> ConfigStore:
+    """The configs as another broker changes them."""
+    return ConfigStore(cluster.session, cluster.clock, MetadataCache())
 
 
 async def test_a_controller_whose_session_expires_comes_back_with_a_higher_epoch() -> None:
@@ -75,12 +82,12 @@ async def test_a_suspected_controller_does_not_act_until_its_session_is_known_to
             await cluster.controller.create_topics([NewTopic("t")])
         assert caught.value.code == ErrorCode.NOT_CONTROLLER
         await cluster.sessions[2].expire()
-        await ConfigStore(cluster.session, cluster.clock).change(TOPICS, "t", lambda before: {"retention.ms": "1"})
+        await others_configs(cluster).change(Entity(TOPICS, "t"), lambda before: {"retention.ms": "1"})
         await trio.testing.wait_all_tasks_blocked()
         assert cluster.brokers[1].metadata.is_alive(2)
         cluster.sessions[1].reconnect()
         await until(lambda: not cluster.brokers[1].metadata.is_alive(2))
-        assert cluster.configs.overrides(TOPICS, "t") == {"retention.ms": "1"}
+        assert cluster.configs.metadata.image.topic_config("t") == {"retention.ms": "1"}
         assert cluster.controller.is_active
         assert await epoch_of(cluster, 1) == epoch
 
@@ -91,9 +98,9 @@ async def test_a_connection_that_is_back_before_it_was_missed_has_lost_its_watch
         cluster.sessions[1].suspect()
         cluster.sessions[1].reconnect()
         await trio.testing.wait_all_tasks_blocked()
-        await ConfigStore(cluster.session, cluster.clock).change(TOPICS, "t", lambda before: {"retention.ms": "1"})
+        await others_configs(cluster).change(Entity(TOPICS, "t"), lambda before: {"retention.ms": "1"})
         await cluster.sessions[2].expire()
-        await until(lambda: cluster.configs.overrides(TOPICS, "t") == {"retention.ms": "1"})
+        await until(lambda: cluster.configs.metadata.image.topic_config("t") == {"retention.ms": "1"})
         await until(lambda: not cluster.brokers[1].metadata.is_alive(2))
 
 
@@ -101,14 +108,16 @@ async def test_configs_that_changed_between_two_sessions_are_read() -> None:
     async with running() as cluster:
         await cluster.create(NewTopic("t", configs={"retention.ms": "1"}), NewTopic("u", configs={"retention.ms": "1"}))
         first = cluster.sessions[1]
-        heard: list[tuple[str, Any]] = []
-        cluster.configs.on_topic_config.append(lambda topic, overrides: heard.append((topic, overrides)))
+        heard: list[tuple[Any, Any]] = []
+        cluster.configs.metadata.publishers.append(
+            lambda delta, image: heard.extend((name, values) for (_, name), values in delta.configs.items())
+        )
         first.suspect()  # what happens now is in no watch
-        await ConfigStore(cluster.session, cluster.clock).change(TOPICS, "t", lambda before: {})
+        await others_configs(cluster).change(Entity(TOPICS, "t"), lambda before: {})
         await first.expire()
         await until(lambda: ("t", {}) in heard)
         assert heard == [("t", {})]
-        await ConfigStore(cluster.session, cluster.clock).change(TOPICS, "u", lambda before: {})
+        await others_configs(cluster).change(Entity(TOPICS, "u"), lambda before: {})
         await until(lambda: ("u", {}) in heard)
 
 

@@ -13,7 +13,7 @@ import pytest
 import trio.testing
 
 from ottla.base.seams import SystemClock
-from ottla.broker.cluster_home import SharedHome
+from ottla.controller.zookeeper.store.cluster_home import SharedHome
 from ottla.controller.zookeeper.store.embedded_session import EmbeddedSession
 from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
 from ottla.controller.zookeeper.store.session import StoreSession

@@ -12,13 +12,13 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode
 from ottla.broker.config_file import load_config
+from ottla.controller.new_topics import CreatedTopic, NewTopic
 from ottla.controller.zookeeper import znodes
-from ottla.controller.zookeeper.config_store import TOPICS
 from ottla.controller.zookeeper.store.cluster_store import Create, Set
 from ottla.controller.zookeeper.store.store_link import StoreLink
 from ottla.controller.zookeeper.topic_writer import TopicWriter
-from ottla.controller.zookeeper.topics import CreatedTopic, NewTopic
 from ottla.metadata.types import BrokerEndpoint, BrokerRegistration, LeaderState, ReplicaAssignment, TopicAssignment
+from ottla.security.entities import TOPICS, Entity
 from ottla.tests.controller.cluster import Cluster, running, until
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from ottla.wire.messages.leader_and_isr import LeaderAndIsrRequest
@@ -182,9 +182,11 @@ async def test_a_config_is_changed_once_though_the_answer_of_the_store_is_lost(
             return {"retention.ms": str(2 * int(before["retention.ms"]))}
 
         cluster.link.lose_connection_at_next_multi(is_executed=is_executed)
-        await cluster.configs.change(TOPICS, "t", double)
+        await cluster.configs.change(Entity(TOPICS, "t"), double)
         node = await cluster.session.get(znodes.topic_config_path("t"))
-        assert znodes.decode_config(node.data) == {"retention.ms": "2"} == cluster.configs.overrides(TOPICS, "t")
+        assert (
+            znodes.decode_config(node.data) == {"retention.ms": "2"} == cluster.configs.metadata.image.topic_config("t")
+        )
         assert len(await cluster.session.children(znodes.CONFIG_CHANGES)) == 1
 
 

@@ -12,13 +12,15 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SimulatedClock
+from ottla.controller.token_passwords import TokenPasswords
 from ottla.controller.token_settings import DelegationTokenSettings
-from ottla.controller.zookeeper.config_store import NOTIFICATION_LIFETIME_MS
+from ottla.controller.zookeeper.notifications import NOTIFICATION_LIFETIME_MS
 from ottla.controller.zookeeper.state_move import begin_move, move, moved_nodes
 from ottla.controller.zookeeper.store.cluster_store import Delete
 from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
-from ottla.controller.zookeeper.token_store import DelegationTokens
+from ottla.controller.zookeeper.token_store import TokenStore
 from ottla.controller.zookeeper.token_znodes import CHANGES, TOKENS
+from ottla.replication.metadata_cache import MetadataCache
 from ottla.security.delegation import token_password
 from ottla.security.principal import Principal
 from ottla.security.scram import ScramMechanism
@@ -28,13 +30,31 @@ ALICE, BOB = Principal("User", "alice"), Principal("User", "bob")
 HOUR = 3600.0
 
 
+class Broker(TokenStore):
+    """What one broker knows of tokens, and does with them; they are named by their passwords."""
+
+    def __init__(self, session: EmbeddedSession, clock: SimulatedClock) -> None:
+        metadata = MetadataCache()
+        super().__init__(session, clock, DelegationTokenSettings(), metadata)
+        self._passwords = TokenPasswords("secret", metadata, clock)
+        self.hmac = self._passwords.hmac
+        self.scram_user = self._passwords.scram_user
+        self.tokens = lambda: list(metadata.image.tokens.values())
+
+    async def renew_by(self, principal: Principal, hmac: bytes, period_ms: int) -> int:
+        return await self.renew(self._passwords.token_of(hmac).token_id, principal, period_ms)
+
+    async def expire_by(self, principal: Principal, hmac: bytes, period_ms: int) -> int:
+        return await self.expire(self._passwords.token_of(hmac).token_id, principal, period_ms)
+
+
 @asynccontextmanager
-async def two_brokers() -> AsyncIterator[tuple[EmbeddedSession, DelegationTokens, DelegationTokens]]:
+async def two_brokers() -> AsyncIterator[tuple[EmbeddedSession, Broker, Broker]]:
     clock = SimulatedClock()
     store = EmbeddedStore(clock)
     await store.open()
     sessions = store.session(), store.session()
-    brokers = [DelegationTokens(session, clock, DelegationTokenSettings(), "secret") for session in sessions]
+    brokers = [Broker(session, clock) for session in sessions]
     async with trio.open_nursery() as nursery:
         for broker in brokers:
             await broker.start()
@@ -64,12 +84,12 @@ async def test_any_broker_renews_and_ends_a_token() -> None:
     async with two_brokers() as (_, here, there):
         token = await here.create(ALICE, ALICE, [BOB], -1)
         await trio.testing.wait_all_tasks_blocked()
-        expiry_ms = await there.renew(BOB, here.hmac(token), 1000)
+        expiry_ms = await there.renew_by(BOB, here.hmac(token), 1000)
         assert expiry_ms < token.expiry_ms
         await trio.testing.wait_all_tasks_blocked()
         assert [known.expiry_ms for known in here.tokens()] == [expiry_ms]
-        assert await here.expire(ALICE, here.hmac(token), 500) <= expiry_ms
-        await there.expire(ALICE, here.hmac(token), -1)
+        assert await here.expire_by(ALICE, here.hmac(token), 500) <= expiry_ms
+        await there.expire_by(ALICE, here.hmac(token), -1)
         await trio.testing.wait_all_tasks_blocked()
         assert here.tokens() == there.tokens() == []
 
@@ -79,11 +99,11 @@ async def test_a_token_is_found_by_its_whole_password_only() -> None:
         token = await here.create(ALICE, ALICE, [], -1)
         for given in (b"", here.hmac(token)[:-1], here.hmac(token) + b"\0", token.token_id.encode()):
             with pytest.raises(KafkaError) as refusal:
-                await here.renew(ALICE, given, -1)
+                await here.renew_by(ALICE, given, -1)
             assert refusal.value.code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
 
 
-def logged_in(tokens: DelegationTokens, token_id: str, password: str, mechanism: ScramMechanism) -> ScramServer:
+def logged_in(tokens: Broker, token_id: str, password: str, mechanism: ScramMechanism) -> ScramServer:
     """The broker's side after a whole SCRAM conversation. Raises AuthenticationError."""
     server = ScramServer(mechanism, lambda _: None, lambda name: tokens.scram_user(mechanism, name))
     client = ScramClient(mechanism, token_id, password, is_token=True)
@@ -145,9 +165,7 @@ async def test_tokens_move_into_a_zookeeper_and_notifications_do_not() -> None:
     source, target = EmbeddedStore(clock), EmbeddedStore(clock)
     await source.open()
     await target.open()
-    here, there = (
-        DelegationTokens(store.session(), clock, DelegationTokenSettings(), "secret") for store in (source, target)
-    )
+    here, there = (Broker(store.session(), clock) for store in (source, target))
     await here.start()
     token = await here.create(ALICE, ALICE, [], -1)
     store = target.session()
@@ -159,13 +177,13 @@ async def test_tokens_move_into_a_zookeeper_and_notifications_do_not() -> None:
 
 
 @asynccontextmanager
-async def one_that_has_not_heard() -> AsyncIterator[tuple[EmbeddedSession, DelegationTokens, DelegationTokens]]:
+async def one_that_has_not_heard() -> AsyncIterator[tuple[EmbeddedSession, Broker, Broker]]:
     """Two brokers that know the same, and do not follow each other from then on."""
     clock = SimulatedClock()
     store = EmbeddedStore(clock)
     await store.open()
     session = store.session()
-    here, late = (DelegationTokens(store.session(), clock, DelegationTokenSettings(), "secret") for _ in range(2))
+    here, late = (Broker(store.session(), clock) for _ in range(2))
     await here.start()
     await here.create(ALICE, ALICE, [BOB], -1)
     await late.start()
@@ -175,8 +193,8 @@ async def one_that_has_not_heard() -> AsyncIterator[tuple[EmbeddedSession, Deleg
 async def test_a_token_that_was_ended_is_not_brought_back_by_a_broker_that_has_not_heard_of_it() -> None:
     async with one_that_has_not_heard() as (store, here, late):
         (token,) = late.tokens()
-        await here.expire(ALICE, here.hmac(token), -1)
-        for change in (late.renew(BOB, late.hmac(token), -1), late.expire(ALICE, late.hmac(token), 5000)):
+        await here.expire_by(ALICE, here.hmac(token), -1)
+        for change in (late.renew_by(BOB, late.hmac(token), -1), late.expire_by(ALICE, late.hmac(token), 5000)):
             with pytest.raises(KafkaError) as refusal:
                 await change
             assert refusal.value.code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
@@ -187,8 +205,8 @@ async def test_a_token_that_was_ended_is_not_brought_back_by_a_broker_that_has_n
 async def test_a_token_is_changed_as_it_is_stored(autojump_clock: trio.testing.MockClock) -> None:
     async with one_that_has_not_heard() as (_, here, late):
         (token,) = late.tokens()
-        await here.expire(ALICE, here.hmac(token), 1000)
+        await here.expire_by(ALICE, here.hmac(token), 1000)
         await trio.sleep(1.5)
         with pytest.raises(KafkaError) as refusal:
-            await late.renew(BOB, late.hmac(token), -1)
+            await late.renew_by(BOB, late.hmac(token), -1)
         assert refusal.value.code == ErrorCode.DELEGATION_TOKEN_EXPIRED

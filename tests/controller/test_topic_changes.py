@@ -7,11 +7,10 @@ import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SystemClock
+from ottla.controller.new_topics import NewTopic
 from ottla.controller.zookeeper import znodes
-from ottla.controller.zookeeper.config_store import TOPICS
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Operation, Set
 from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
-from ottla.controller.zookeeper.topics import NewTopic
 from ottla.metadata.types import LeaderState, ReplicaAssignment, TopicAssignment
 from ottla.tests.controller.cluster import Cluster, running, until
 from ottla.wire.messages.controlled_shutdown import ControlledShutdownRequest
@@ -54,7 +53,7 @@ async def test_a_topic_made_by_another_broker_gets_its_first_leaders() -> None:
         (lead,) = cluster.brokers[2].told(LeaderAndIsrRequest)
         assert [p.is_new for p in lead.topic_states[0].partition_states] == [True]
         assert cluster.brokers[1].metadata.topic_id("auto") == ID
-        assert cluster.configs.overrides(TOPICS, "auto") == {"retention.ms": "5"}
+        assert cluster.configs.metadata.image.topic_config("auto") == {"retention.ms": "5"}
         await cluster.controller.create_partitions("auto", 3)  # it is a topic as any other
         assert len(cluster.brokers[1].metadata.topics["auto"].partitions) == 3
 

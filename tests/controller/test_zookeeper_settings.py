@@ -44,7 +44,8 @@ def test_what_is_no_address(text: str) -> None:
 def test_a_broker_alone_loads_nothing_of_it() -> None:
     code = """
 import sys
-import ottla.broker.cluster_home, ottla.broker.server, ottla.cli.serve, ottla.controller.zookeeper.store.zookeeper
+import ottla.broker.server, ottla.cli.serve, ottla.controller.zookeeper.store.cluster_home
+import ottla.controller.zookeeper.store.zookeeper
 assert "kazoo" not in sys.modules, sorted(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -143,15 +143,14 @@ async def test_for_tokens_of_other_users_one_needs_a_right(autojump_clock: trio.
         assert (for_bob.issue_timestamp_ms, for_bob.expiry_timestamp_ms, for_bob.token_id) == (-1, -1, "")
         token = await created(alice)
         assert (await seen(alice), await seen(bob)) == ([(token.token_id, "alice")], [])
-        acls = cluster.services(1).acls
-        assert acls is not None
+        acls = cluster.services(1).cluster
         may_create = AclEntry("User:alice", Permission.ALLOW, "*", Operation.CREATE_TOKENS)
         may_see = AclEntry("User:bob", Permission.ALLOW, "*", Operation.DESCRIBE)
         bindings = [
             AclBinding(ResourcePattern(ResourceType.USER, "User:bob"), may_create),
             AclBinding(ResourcePattern(ResourceType.DELEGATION_TOKEN, token.token_id), may_see),
         ]
-        assert await acls.create(bindings) == [None, None]
+        assert await acls.create_acls(bindings) == [None, None]
         assert await seen(bob) == [(token.token_id, "alice")]
         assert (await created(alice, owner="bob")).error_code == 0
 

@@ -25,7 +25,7 @@ async def produced(cluster: MemoryCluster, sequence: int) -> PartitionProduceRes
 
 async def elect_elsewhere(cluster: MemoryCluster) -> None:
     """Another leader by the store, of which no broker is told."""
-    session = cluster.services(1).store_session
+    session = cluster.services(1).cluster.session
     path = znodes.state_path("t", 0)
     node = await session.get(path)
     state = znodes.decode_state(node.data)
@@ -52,5 +52,5 @@ async def test_a_leader_that_cannot_tell_whether_it_was_replaced_sends_the_produ
     async with running(1, 2) as cluster:
         await cluster.create("t", [1, 2])
         assert (await produced(cluster, 0)).error_code == ErrorCode.NONE
-        await cluster.services(1).store_session.multi([Delete(znodes.state_path("t", 0))])
+        await cluster.services(1).cluster.session.multi([Delete(znodes.state_path("t", 0))])
         assert (await produced(cluster, 5)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

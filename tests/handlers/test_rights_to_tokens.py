@@ -15,10 +15,9 @@ AUTHORIZED = {"authorizer.class.name": ACL_AUTHORIZER, "super.users": "User:admi
 
 
 async def allow_bob(cluster: MemoryCluster, resource_type: ResourceType, name: str, operation: Operation) -> None:
-    acls = cluster.services(1).acls
-    assert acls is not None
+    acls = cluster.services(1).cluster
     rule = AclBinding(ResourcePattern(resource_type, name), AclEntry("User:bob", Permission.ALLOW, "*", operation))
-    assert await acls.create([rule]) == [None]
+    assert await acls.create_acls([rule]) == [None]
 
 
 async def test_a_token_for_another_is_made_with_a_right_to_that_user(autojump_clock: trio.testing.MockClock) -> None:

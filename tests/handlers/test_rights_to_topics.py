@@ -21,10 +21,9 @@ PROPERTIES = {"authorizer_class_name": ACL_AUTHORIZER, "allow_everyone_if_no_acl
 
 async def deny(cluster: MemoryCluster, operation: Operation) -> None:
     """Have nobody do this to topic t."""
-    acls = cluster.services(1).acls
-    assert acls is not None
+    acls = cluster.services(1).cluster
     denied = AclEntry("User:*", Permission.DENY, "*", operation)
-    assert await acls.create([AclBinding(ResourcePattern(ResourceType.TOPIC, "t"), denied)]) == [None]
+    assert await acls.create_acls([AclBinding(ResourcePattern(ResourceType.TOPIC, "t"), denied)]) == [None]
 
 
 async def test_a_topic_that_an_id_stands_for_only_later_is_not_written_to_without_the_right(
@@ -48,7 +47,7 @@ async def test_what_is_set_on_a_topic_is_not_read_for_a_client_without_the_right
     async with running(1, 2, **PROPERTIES) as cluster:
         await cluster.create("t", [1, 2])
         await deny(cluster, Operation.DESCRIBE_CONFIGS)
-        configs = cluster.services(1).configs
+        configs = cluster.services(1).cluster.configs
         read: list[str] = []
         load = configs.load
 

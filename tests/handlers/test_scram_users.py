@@ -6,8 +6,8 @@ import pytest
 import trio.testing
 
 from ottla.base.errors import ErrorCode
-from ottla.controller.zookeeper.config_store import USERS
-from ottla.security.scram import ScramMechanism, new_credential, parse_credential
+from ottla.security.entities import USERS, Entity
+from ottla.security.scram import ScramMechanism, new_credential
 from ottla.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -85,17 +85,17 @@ async def test_credentials_are_set_listed_and_removed(autojump_clock: trio.testi
 
 async def test_what_is_kept_is_the_credential_of_the_password(autojump_clock: trio.testing.MockClock) -> None:
     async with running(1) as cluster:
-        configs = cluster.services(1).configs
-        await configs.change(USERS, "alice", lambda before: {"producer_byte_rate": "1024"})
+        configs = cluster.services(1).cluster.configs
+        await configs.change(Entity(USERS, "alice"), lambda before: {"producer_byte_rate": "1024"})
         salted = SHA_512.salted_password("pencil", SALT, 5000)
         change = ScramCredentialUpsertion(name="alice", mechanism=2, iterations=5000, salt=SALT, salted_password=salted)
         await alter(cluster, change)
-        stored = configs.overrides(USERS, "alice")
-        assert stored.pop("producer_byte_rate") == "1024"
-        assert parse_credential(stored.pop("SCRAM-SHA-512")) == new_credential(SHA_512, "pencil", 5000, SALT)
-        assert not stored
+        metadata = cluster.services(1).metadata
+        assert metadata.image.quotas == {Entity(USERS, "alice"): {"producer_byte_rate": 1024}}
+        assert metadata.image.scram == {"alice": {SHA_512: new_credential(SHA_512, "pencil", 5000, SALT)}}
         await alter(cluster, removal("alice", SHA_512))
-        assert configs.overrides(USERS, "alice") == {"producer_byte_rate": "1024"}
+        assert metadata.image.quotas == {Entity(USERS, "alice"): {"producer_byte_rate": 1024}}
+        assert metadata.image.scram == {}
         assert await users(cluster) == []
 
 
@@ -143,9 +143,9 @@ async def test_what_is_refused(autojump_clock: trio.testing.MockClock) -> None:
 async def test_users_who_are_named(autojump_clock: trio.testing.MockClock) -> None:
     async with running(1) as cluster:
         await alter(cluster, setting("alice"), setting("bob"))
-        configs = cluster.services(1).configs
-        await configs.change(USERS, "quota", lambda before: {"producer_byte_rate": "1024"})
-        await configs.change(USERS, "damaged", lambda before: {"SCRAM-SHA-256": "salt=hidden"})
+        configs = cluster.services(1).cluster.configs
+        await configs.change(Entity(USERS, "quota"), lambda before: {"producer_byte_rate": "1024"})
+        await configs.change(Entity(USERS, "damaged"), lambda before: {"SCRAM-SHA-256": "salt=hidden"})
         answer = await describe(cluster, "alice", "bob", "bob", "", "nobody", "quota", "damaged")
         missing = "Attempt to describe a user credential that does not exist: "
         assert [(result.user, result.error_code, result.error_message) for result in answer.results] == [
@@ -176,7 +176,7 @@ async def test_the_controller_sets_and_every_broker_knows(autojump_clock: trio.t
         assert refused.keys() == {"alice", "bob"}
         await alter(cluster, setting("alice"), broker_id=controller)
         with trio.fail_after(20):
-            while cluster.services(other).configs.entities(USERS) != ["alice"]:
+            while "alice" not in cluster.services(other).metadata.image.scram:
                 await trio.sleep(0.01)
 
 

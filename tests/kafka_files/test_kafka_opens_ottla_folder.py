@@ -15,13 +15,13 @@ import trio
 from confluent_kafka import Producer
 
 from ottla.base.seams import InlineWorkers
-from ottla.broker.cluster_home import ZooKeeperHome
-from ottla.broker.growth import Growth
 from ottla.compat_tests.brokers import BrokerProcess
 from ottla.compat_tests.java.tools import SHORT_LIVED
 from ottla.compat_tests.raw.transactional import RawProducer
 from ottla.compat_tests.wire_client import connect
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
+from ottla.controller.zookeeper.growth import Growth
+from ottla.controller.zookeeper.store.cluster_home import ZooKeeperHome
 from ottla.controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
 from ottla.log.checkpoints import read_leader_epochs, read_offsets, write_meta_properties
 from ottla.log.disk import OsDisk

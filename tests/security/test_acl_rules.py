@@ -23,7 +23,7 @@ from ottla.security.acl import (
     code_name,
     constant_name,
 )
-from ottla.security.acl_rules import AclRules
+from ottla.security.acl_rules import AclRules, select
 
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
@@ -129,10 +129,11 @@ def test_match_selects_what_is_about_a_name() -> None:
     here = binding("team-a", ALLOW, READ)
     prefix = binding("team-", ALLOW, READ, pattern_type=PREFIXED)
     all_names = binding(WILDCARD, ALLOW, READ)
-    rules = rules_of([here, prefix, all_names, binding("team-b", ALLOW, READ)])
-    assert set(rules.select(AclFilter(TOPIC, "team-a", PatternType.MATCH))) == {here, prefix, all_names}
-    assert rules.select(AclFilter(TOPIC, "team-a", LITERAL)) == [here]
-    assert rules.select(AclFilter(TOPIC, "team-", PatternType.ANY)) == [prefix]
+    bindings = [here, prefix, all_names, binding("team-b", ALLOW, READ)]
+    acls = {pattern: frozenset({entry}) for pattern, entry in bindings}
+    assert set(select(acls, AclFilter(TOPIC, "team-a", PatternType.MATCH))) == {here, prefix, all_names}
+    assert select(acls, AclFilter(TOPIC, "team-a", LITERAL)) == [here]
+    assert select(acls, AclFilter(TOPIC, "team-", PatternType.ANY)) == [prefix]
 
 
 # Against a restatement. Names are of the letters a and b, so that rules meet; z begins names of which no rule speaks.

@@ -52,7 +52,7 @@ def entries(permission: Permission, operation: Operation) -> frozenset[AclEntry]
 def test_a_super_user_may_do_what_is_denied_to_everybody() -> None:
     auth = authorizer()
     denial = AclEntry("User:*", Permission.DENY, "*", Operation.ALL)
-    auth.change(ResourcePattern(TOPIC, "*"), frozenset({denial}))
+    auth.change({ResourcePattern(TOPIC, "*"): frozenset({denial})})
     assert auth.allows(Client("admin"), READ, TOPIC, "t")
     assert auth.allows_by_resource_type(Client("admin"), READ, TOPIC)
     assert not auth.allows(Client("alice"), READ, TOPIC, "t")
@@ -62,17 +62,17 @@ def test_a_change_of_a_rule_is_seen_by_the_next_request() -> None:
     auth, client, pattern = authorizer(), Client(), ResourcePattern(TOPIC, "t")
     assert not auth.allows(client, READ, TOPIC, "t")
     assert not auth.allows_by_resource_type(client, READ, TOPIC)
-    auth.change(pattern, entries(Permission.ALLOW, READ))
+    auth.change({pattern: entries(Permission.ALLOW, READ)})
     assert auth.allows(client, READ, TOPIC, "t")
     assert auth.allows_by_resource_type(client, READ, TOPIC)
     assert not auth.allows(Client(host="10.0.0.1", name="bob"), READ, TOPIC, "t")
-    auth.change(pattern, frozenset())
+    auth.change({pattern: frozenset()})
     assert not auth.allows(client, READ, TOPIC, "t")
 
 
 def test_authorized_operations_are_a_bit_field() -> None:
     auth = authorizer()
-    auth.change(ResourcePattern(TOPIC, "t"), entries(Permission.ALLOW, READ))
+    auth.change({ResourcePattern(TOPIC, "t"): entries(Permission.ALLOW, READ)})
     assert auth.authorized_operations(Client(), TOPIC, "t") == 1 << READ | 1 << Operation.DESCRIBE
 
 
@@ -106,7 +106,7 @@ def test_a_name_cannot_begin_a_line_of_its_own(caplog: pytest.LogCaptureFixture)
 def test_long_names_that_clients_make_up_are_neither_kept_nor_written_out(caplog: pytest.LogCaptureFixture) -> None:
     """32,767 bytes are the longest that a request can have."""
     auth = authorizer()
-    auth.change(ResourcePattern(TOPIC, "x"), entries(Permission.ALLOW, READ))
+    auth.change({ResourcePattern(TOPIC, "x"): entries(Permission.ALLOW, READ)})
     tracemalloc.start()
     try:
         with caplog.at_level(logging.INFO, "kafka.authorizer.logger"):

@@ -17,9 +17,9 @@ import trio
 
 from ottla.base.network import Network
 from ottla.base.seams import InlineWorkers
-from ottla.broker.cluster_home import ClusterHome
 from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerServer, StartError
+from ottla.controller.zookeeper.store.cluster_home import ClusterHome
 
 from .faults import FaultyDisk, JumpingClock
 from .run import Mode, Run

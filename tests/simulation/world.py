@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from ottla.base.errors import ErrorCode
 from ottla.base.network import Network
-from ottla.broker.cluster_home import ClusterHome
+from ottla.controller.zookeeper.store.cluster_home import ClusterHome
 
 from .faults import JumpingClock
 from .machine import DATA, Machine

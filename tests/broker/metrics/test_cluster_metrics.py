@@ -52,7 +52,7 @@ async def until_value(cluster: MemoryCluster, at: int, name: str, wanted: float,
 
 
 def session_of(cluster: MemoryCluster, broker_id: int) -> EmbeddedSession:
-    session_id = cluster.services(broker_id).store_session.session_id
+    session_id = cluster.services(broker_id).cluster.session.session_id
     return next(session for session in cluster.store.sessions if session.session_id == session_id)
 
 
@@ -134,7 +134,7 @@ async def test_a_move_and_the_bytes_that_it_takes(autojump_clock: trio.testing.M
         await until(lambda: value(cluster, 2, TRAFFIC + "replicationbytesin_total") == size)
         quota.limit = 1
         quota.record(1000, trio.current_time())
-        controller = cluster.services(cluster.controller_id()).controller
+        controller = cluster.services(cluster.controller_id()).cluster
         assert await controller.reassign({TopicPartition("t", 0): (1, 3)}) == {("t", 0): None}
         await until(lambda: values(cluster, REPLICAS + "reassigningpartitions") == [1, 0, 0])
         assert values(cluster, TRAFFIC + "reassignmentbytesin_total") == [0, 0, 0]

@@ -16,9 +16,9 @@ from types import MappingProxyType
 from ottla.base.errors import ErrorCode
 from ottla.base.network import Network
 from ottla.base.seams import Clock
-from ottla.broker.cluster_home import ClusterHome, SharedHome
 from ottla.broker.server import StartError
 from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.store.cluster_home import ClusterHome, SharedHome
 from ottla.controller.zookeeper.store.cluster_store import (
     Delete,
     NoNodeError,

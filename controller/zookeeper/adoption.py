@@ -15,18 +15,17 @@ import logging
 import random
 from collections.abc import Iterable, Mapping
 
-from ..base.errors import ErrorCode, KafkaError
-from ..controller.zookeeper import znodes
-from ..controller.zookeeper.producer_id_blocks import BLOCK_SIZE
-from ..controller.zookeeper.registration import random_uuid
-from ..controller.zookeeper.store.cluster_store import ClusterStore, Create, Operation
-from ..log.partition_log import PartitionLog
-from ..log.validation import MAX_DECOMPRESSED_BYTES
-from ..metadata.types import LeaderState, ReplicaAssignment, TopicAssignment
-from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
-from ..wire.coordinator_records import decode_transaction_key, decode_transaction_value
-from ..wire.messages.transaction_state import TransactionLogValue
-from ..wire.schema import ZERO_UUID
+from ...base.errors import ErrorCode, KafkaError
+from ...log.partition_log import PartitionLog
+from ...log.validation import MAX_DECOMPRESSED_BYTES
+from ...metadata.types import LeaderState, ReplicaAssignment, TopicAssignment
+from ...wire.coordinator_records import decode_transaction_key, decode_transaction_value
+from ...wire.messages.transaction_state import TransactionLogValue
+from ...wire.schema import ZERO_UUID
+from ..zookeeper import znodes
+from .producer_id_blocks import BLOCK_SIZE
+from .registration import random_uuid
+from .store.cluster_store import ClusterStore, Create, Operation
 
 logger = logging.getLogger(__name__)
 
@@ -37,25 +36,30 @@ _COMPACTED: Configs = {"cleanup.policy": "compact"}
 _KEPT: Configs = {"retention.ms": "-1"}
 
 
+async def is_new(store: ClusterStore) -> bool:
+    """Whether the store has never known a topic. Raises StoreError."""
+    return await store.exists(znodes.TOPICS) is None
+
+
 async def adopt_logs(
     store: ClusterStore,
     broker_id: int,
     logs: Iterable[PartitionLog],
     coordinator_configs: Mapping[str, Configs],
+    transactions_topic: str,
     randomness: random.Random,
 ) -> None:
-    """Register the topics of ``logs`` if the store has never known any; ``coordinator_configs`` are by topic.
+    """Register the topics of ``logs``, where the store ``is_new``; ``coordinator_configs`` are by topic,
+    and ``transactions_topic`` is the one with the state of transactions.
 
     Raises KafkaError INCONSISTENT_TOPIC_ID when the partitions of a topic belong to different ones, OSError, StoreError.
     """
-    if await store.exists(znodes.TOPICS) is not None:
-        return
     topics: dict[str, dict[int, PartitionLog]] = {}
     for partition_log in logs:
         topics.setdefault(partition_log.topic, {})[partition_log.partition] = partition_log
     if not topics:
         return
-    block = _producer_id_block(broker_id, topics)
+    block = _producer_id_block(broker_id, topics, topics.get(transactions_topic, {}))
     there = await store.get_many(znodes.PERSISTENT_PATHS)
     operations: list[Operation] = [
         Create(path, block if path == znodes.PRODUCER_ID_BLOCK else b"")
@@ -109,13 +113,13 @@ def _topic_operations(
     return operations
 
 
-def _producer_id_block(broker_id: int, topics: Mapping[str, Logs]) -> bytes:
+def _producer_id_block(broker_id: int, topics: Mapping[str, Logs], transactions: Logs) -> bytes:
     """The last block that was handed out, judging by the producers that are known; nothing when there are none."""
     last = -1
     for partitions in topics.values():
         for partition_log in partitions.values():
             last = max(last, max(partition_log.producer_state.producers, default=-1))
-    for partition_log in topics.get(TRANSACTIONS_TOPIC, {}).values():
+    for partition_log in transactions.values():
         last = max(last, _last_transactional_id(partition_log))
     if last < 0:
         return b""

@@ -12,17 +12,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
-from ..base.seams import Workers
-from ..base.wording import counted
-from ..controller.zookeeper import znodes
-from ..controller.zookeeper.state_move import begin_move, end_move, is_under_way, move, moved_nodes
-from ..controller.zookeeper.store import journal
-from ..controller.zookeeper.store.cluster_store import ClusterStore
-from ..controller.zookeeper.store.state_files import DiskStateFiles
-from ..controller.zookeeper.store.znode_tree import ZnodeTree
-from ..log.data_folders import LogStartError
-from ..log.disk import Disk, join
-from .cluster_home import STATE_FOLDER
+from ...base.seams import Workers
+from ...base.wording import counted
+from ...log.data_folders import LogStartError
+from ...log.disk import Disk, join
+from ..zookeeper import znodes
+from .state_move import begin_move, end_move, is_under_way, move, moved_nodes
+from .store import journal
+from .store.cluster_home import STATE_FOLDER
+from .store.cluster_store import ClusterStore
+from .store.state_files import DiskStateFiles
+from .store.znode_tree import ZnodeTree
 
 logger = logging.getLogger(__name__)
 

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from ..base.seams import Clock, Workers
-from ..controller.zookeeper.store.cluster_store import StoreFailedError
-from ..controller.zookeeper.store.embedded_store import EmbeddedStore
-from ..controller.zookeeper.store.session import StoreSession
-from ..controller.zookeeper.store.state_files import DiskStateFiles
-from ..controller.zookeeper.store.store_link import StoreLink
-from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
-from ..log.disk import Disk, join
-from ..log.log_folder import LogFolder
+from ....base.seams import Clock, Workers
+from ....log.disk import Disk, join
+from ....log.log_folder import LogFolder
+from .cluster_store import StoreFailedError
+from .embedded_store import EmbeddedStore
+from .session import StoreSession
+from .state_files import DiskStateFiles
+from .store_link import StoreLink
+from .zookeeper_settings import ZooKeeperSettings
 
 if TYPE_CHECKING:
-    from ..controller.zookeeper.store.zookeeper import ZooKeeper
+    from .zookeeper import ZooKeeper
 
 STATE_FOLDER = "__cluster_state"
 """The embedded cluster store's folder inside the first data folder; no topic may have this name's form (no partition number)."""
@@ -101,7 +101,7 @@ class ZooKeeperHome:
         return None
 
     async def open(self, folders: Sequence[LogFolder]) -> None:
-        from ..controller.zookeeper.store.zookeeper import (
+        from .zookeeper import (
             ZooKeeper,  # a slow import, which a broker without ZooKeeper does not need
         )
 
