@@ -3,7 +3,7 @@
 What the broker knows itself is read from its ``BrokerView``. The other brokers are asked for the groups that they coordinate and
 for the ends of the partitions that they lead, as far as a group has committed there: every 10 seconds while pages look
 (``Refreshed``), and for the page of one group when it is asked for. A broker alone asks nothing. It asks by its own rights; what
-a visitor may see of it is looked at above (``rights.SeenSource``).
+a visitor may see of it is looked at above (``SeenSource``).
 """
 
 from __future__ import annotations
@@ -306,10 +306,11 @@ def _seen_here(services: Services, group_ids: Iterable[str], topic: str | None =
 
 def _seen(found: GroupAndOffsets, broker_id: int, topic: str | None) -> GroupSeen:
     group, offsets = found
-    state, kind = group.state.value, group.protocol_type or ""
+    live, generation = group.live, group.live.generation
+    state, kind = live.state.value, live.protocol_type or ""
     return GroupSeen(
         Listed(group.group_id, broker_id, kind, state, ""),
-        Described(state, group.protocol_name or "", group.generation_id, tuple(group.members)),
+        Described(state, generation.protocol_name or "", generation.generation_id, tuple(live.members)),
         {
             TopicPartition(name, number): Committed(committed.value.offset, committed.value.metadata)
             for name, number, committed in commits(offsets)

@@ -341,13 +341,13 @@ class GroupCoordinator:
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"no group {group_id}")
         now = self._now()
-        before = dict(group.members)
+        before = dict(group.live.members)
         for known in before.values():
             if member in (None, known.member_id, known.client_id, known.group_instance_id):
                 shard.timers.set(rebalance.session_timer(group, known.member_id), now.monotonic_ms)
         self._fire_timers()
         self._timers_moved(shard)
-        return [member_id for member_id in before if member_id not in group.members]
+        return [member_id for member_id in before if member_id not in group.live.members]
 
     async def _run_expiry(self) -> None:
         while True:

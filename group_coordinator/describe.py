@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from ..base.errors import ErrorCode
 from ..wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from ..wire.messages.list_groups import ListedGroup
-from .group import GroupState
+from .live_group import GroupState
 from .shard import Shard
 
 GROUP_TYPE = "classic"
@@ -27,22 +27,23 @@ def describe(shard: Shard, group_id: str, version: int) -> DescribedGroup:
             response.error_code = ErrorCode.GROUP_ID_NOT_FOUND
             response.error_message = f"Group {group_id} {'not found' if modern is None else 'is not a classic group'}."
         return response
-    is_stable = group.state is GroupState.STABLE
+    live, protocol_name = group.live, group.live.generation.protocol_name
+    is_stable = live.state is GroupState.STABLE
     return DescribedGroup(
         group_id=group_id,
-        group_state=group.state.value,
-        protocol_type=group.protocol_type or "",
-        protocol_data=(group.protocol_name or "") if is_stable else "",
+        group_state=live.state.value,
+        protocol_type=live.protocol_type or "",
+        protocol_data=(protocol_name or "") if is_stable else "",
         members=[
             DescribedGroupMember(
                 member_id=member.member_id,
                 group_instance_id=member.group_instance_id,
                 client_id=member.client_id,
                 client_host=member.client_host,
-                member_metadata=member.metadata(group.protocol_name) if is_stable else b"",
-                member_assignment=member.assignment if is_stable else b"",
+                member_metadata=member.metadata(protocol_name) if is_stable else b"",
+                member_assignment=group.assignment_of(member.member_id) if is_stable else b"",
             )
-            for member in group.members.values()
+            for member in live.members.values()
         ],
     )
 
@@ -63,8 +64,8 @@ def _all_groups(shard: Shard) -> Iterator[ListedGroup]:
         if group.group_id not in shard.modern:
             yield ListedGroup(
                 group_id=group.group_id,
-                protocol_type=group.protocol_type or "",
-                group_state=group.state.value,
+                protocol_type=group.live.protocol_type or "",
+                group_state=group.live.state.value,
                 group_type=GROUP_TYPE,
             )
     for modern in shard.modern.values():

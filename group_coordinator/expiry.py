@@ -19,7 +19,8 @@ from ..wire.messages.consumer_offsets import OffsetCommitValue
 from ..wire.messages.delete_groups import DeletableGroupResult
 from .committed_offsets import CommittedOffset, each_commit
 from .conversion import tombstones, write_all
-from .group import Group, GroupState
+from .group import Group
+from .live_group import GroupState, LiveGroup
 from .records import CoordinatorRecord, group_tombstone, offset_tombstone
 from .shard import Shard
 
@@ -29,7 +30,7 @@ def delete_group(shard: Shard, group_id: str, now: Moment) -> DeletableGroupResu
     group, modern = shard.groups.get(group_id), shard.modern.get(group_id)
     if group is None and modern is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-    if (group is not None and group.state is not GroupState.EMPTY) or (modern is not None and modern.members):
+    if (group is not None and group.live.state is not GroupState.EMPTY) or (modern is not None and modern.members):
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"Group {group_id} is not empty.")
     partitions = sorted(shard.offsets.partitions_of(group_id))
     records: list[CoordinatorRecord] = [offset_tombstone(group_id, *partition) for partition in partitions]
@@ -51,32 +52,33 @@ def expire_group(shard: Shard, group: Group, now: Moment) -> None:
     if group.group_id in shard.modern:
         return
     retention_ms = shard.settings.offsets_retention_minutes * 60_000
-    base = _retention_base(group)
+    live = group.live
+    base = _retention_base(live)
     expired: list[CoordinatorRecord] = []
     left = False
     for topic, partition, committed in each_commit(shard.offsets.of(group.group_id)):
         if (
             base is not None
-            and not group.is_subscribed_to(topic)
+            and not live.is_subscribed_to(topic)
             and _is_expired(committed, base, now.wall_ms, retention_ms)
             and not shard.offsets.is_unstable(group.group_id, topic, partition)
         ):
             expired.append(offset_tombstone(group.group_id, topic, partition))
         else:
             left = True
-    is_empty = group.state is GroupState.EMPTY and not group.pending_members
+    is_empty = live.state is GroupState.EMPTY and not live.pending_members
     if not left and is_empty and not shard.offsets.has_open_transaction(group.group_id):
         expired.append(group_tombstone(group.group_id))
     write_all(shard, expired, now)
 
 
-def _retention_base(group: Group) -> Callable[[OffsetCommitValue], int] | None:
+def _retention_base(live: LiveGroup) -> Callable[[OffsetCommitValue], int] | None:
     """From when the retention of a commit counts; None when the group expires nothing."""
-    if group.protocol_type is not None:
-        if group.state is GroupState.EMPTY:
-            since = group.state_timestamp_ms
+    if live.protocol_type is not None:
+        if live.state is GroupState.EMPTY:
+            since = live.generation.state_timestamp_ms
             return lambda value: since if since != -1 else value.commit_timestamp
-        if group.state is not GroupState.STABLE or group.subscribed_topics is None:
+        if live.state is not GroupState.STABLE or live.generation.subscribed_topics is None:
             return None
     return lambda value: value.commit_timestamp
 

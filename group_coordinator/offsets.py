@@ -39,7 +39,9 @@ from ..wire.messages.offset_fetch import (
 )
 from ..wire.schema import ZERO_UUID
 from .committed_offsets import CommittedOffset
-from .group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
+from .generation import CONSUMER_PROTOCOL_TYPE
+from .group import Group
+from .live_group import GroupState
 from .modern import ModernGroup, ModernKind
 from .rebalance import restart_session
 from .records import CoordinatorRecord, offset_commit, offset_tombstone
@@ -106,14 +108,14 @@ def _value(
 
 
 def _validate_commit(shard: Shard, group: Group, request: OffsetCommitRequest, now: Moment) -> None:
-    generation_id, member_id = request.generation_id_or_member_epoch, request.member_id
-    if generation_id < 0 and group.state is GroupState.EMPTY:
+    live, generation_id, member_id = group.live, request.generation_id_or_member_epoch, request.member_id
+    if generation_id < 0 and live.state is GroupState.EMPTY:
         return
     if generation_id < 0 and not member_id and request.group_instance_id is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, "the group has members; only they may commit")
-    member = group.validate_member(member_id, request.group_instance_id)
-    group.validate_generation(generation_id)
-    if group.state is GroupState.COMPLETING_REBALANCE:
+    member = live.validate_member(member_id, request.group_instance_id)
+    live.validate_generation(generation_id)
+    if live.state is GroupState.COMPLETING_REBALANCE:
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
     restart_session(shard, group, member, now)
 
@@ -179,14 +181,14 @@ def delete(shard: Shard, request: OffsetDeleteRequest, now: Moment) -> OffsetDel
     group, modern = shard.groups.get(request.group_id), shard.modern.get(request.group_id)
     if group is None or (modern is not None and modern.kind is ModernKind.SHARE):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
-    if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+    if group.live.state is not GroupState.EMPTY and group.live.protocol_type != CONSUMER_PROTOCOL_TYPE:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP, "what its members read cannot be known")
     response = OffsetDeleteResponse()
     records: list[CoordinatorRecord] = []
     for topic in request.topics:
         answers = OffsetDeleteResponseTopic(name=topic.name)
         response.topics.append(answers)
-        subscribed = (group if modern is None else modern).is_subscribed_to(topic.name)
+        subscribed = (group.live if modern is None else modern).is_subscribed_to(topic.name)
         for partition in topic.partitions:
             index = partition.partition_index
             code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE

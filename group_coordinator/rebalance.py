@@ -17,7 +17,9 @@ from ..replication.coordinator_log import Moment, as_seen_by_clients
 from ..wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ..wire.messages.sync_group import SyncGroupResponse
 from .conversion import begin_sessions, end_sessions
-from .group import Group, GroupState, InitialRebalance, Member
+from .generation import Generation
+from .group import Group
+from .live_group import GroupState, Member
 from .records import group_metadata
 from .shard import Shard
 from .timeline import EventKind
@@ -52,51 +54,45 @@ def restart_session(shard: Shard, group: Group, member: Member, now: Moment, tim
 
 def answer_join(shard: Shard, group: Group, member: Member, response: JoinGroupResponse) -> None:
     """Give the member its answer to JoinGroup, if it waits for one."""
-    waiter, member.join_waiter = member.join_waiter, None
-    if waiter is not None:
-        waiter.give(response, shard.depends_on(group.group_id))
+    member.answer_join(response, shard.depends_on(group.group_id))
 
 
 def answer_sync(shard: Shard, group: Group, member: Member, response: SyncGroupResponse) -> bool:
     """Give the member its answer to SyncGroup; returns whether it waited for one."""
-    waiter, member.sync_waiter = member.sync_waiter, None
-    if waiter is None:
-        return False
-    waiter.give(response, shard.depends_on(group.group_id))
-    return True
+    return member.answer_sync(response, shard.depends_on(group.group_id))
 
 
-def joined(group: Group, member: Member) -> JoinGroupResponse:
-    """What the member is told about the current generation; the leader is told of all members."""
+def joined(generation: Generation, member_id: str) -> JoinGroupResponse:
+    """What a member is told about its generation; the leader is told of all members."""
     members = [
         JoinGroupResponseMember(
-            member_id=other.member_id,
-            group_instance_id=other.group_instance_id,
-            metadata=other.metadata(group.protocol_name),
+            member_id=other.member_id, group_instance_id=other.group_instance_id, metadata=other.subscription
         )
-        for other in (group.members.values() if group.leader_id == member.member_id else ())
+        for other in (generation.members.values() if generation.leader_id == member_id else ())
     ]
     return JoinGroupResponse(
-        generation_id=group.generation_id,
-        protocol_type=group.protocol_type,
-        protocol_name=group.protocol_name,
-        leader=group.leader_id or "",
-        member_id=member.member_id,
+        generation_id=generation.generation_id,
+        protocol_type=generation.protocol_type,
+        protocol_name=generation.protocol_name,
+        leader=generation.leader_id or "",
+        member_id=member_id,
         members=members,
     )
 
 
-def synced(group: Group, member: Member) -> SyncGroupResponse:
-    """The member's assignment in the current generation."""
+def synced(group: Group, member_id: str) -> SyncGroupResponse:
+    """A member's assignment in the durable generation."""
     return SyncGroupResponse(
-        protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
+        protocol_type=group.generation.protocol_type,
+        protocol_name=group.generation.protocol_name,
+        assignment=group.assignment_of(member_id),
     )
 
 
 def remove_member(shard: Shard, group: Group, member_id: str) -> None:
     """Drop a member, also a pending one; a client that waits in its name is told that it is unknown."""
     shard.timers.cancel(session_timer(group, member_id))
-    member = group.remove(member_id)
+    member = group.live.remove(member_id)
     if member is not None:
         answer_join(shard, group, member, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         answer_sync(shard, group, member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
@@ -104,9 +100,9 @@ def remove_member(shard: Shard, group: Group, member_id: str) -> None:
 
 def members_changed(shard: Shard, group: Group, now: Moment, reason: str) -> None:
     """Members came, went or changed what they offer: call for a rebalance, or see whether the one going on is done."""
-    if group.state is GroupState.PREPARING_REBALANCE:
-        if not group.members:
-            group.rebalance_reason = reason
+    if group.live.state is GroupState.PREPARING_REBALANCE:
+        if not group.live.members:
+            group.live.explain(reason)
         maybe_complete_join(shard, group, now)
     else:
         prepare_rebalance(shard, group, now, reason)
@@ -114,95 +110,87 @@ def members_changed(shard: Shard, group: Group, now: Moment, reason: str) -> Non
 
 def prepare_rebalance(shard: Shard, group: Group, now: Moment, reason: str) -> None:
     """Call every member back to join."""
-    logger.debug("Group %s: rebalance after generation %d: %s", group.group_id, group.generation_id, reason)
-    group.rebalance_reason = reason
-    group.rebalance_began_ms = now.monotonic_ms
+    live = group.live
+    logger.debug("Group %s: rebalance after generation %d: %s", group.group_id, live.generation.generation_id, reason)
     shard.timeline.note(group, EventKind.REBALANCE, now, detail=reason)
-    for member in group.members.values():
+    for member in live.members.values():
         if answer_sync(shard, group, member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)):
             restart_session(shard, group, member, now)
-    group.pending_sync.clear()
     shard.timers.cancel(sync_timer(group))
     delay_ms = shard.settings.group_initial_rebalance_delay_ms
-    is_initial = group.state is GroupState.EMPTY
-    _enter(group, GroupState.PREPARING_REBALANCE, now)
+    before = live.state
+    live.prepare(reason, now.monotonic_ms)
+    _log_state(group, before)
+    is_initial = before is GroupState.EMPTY
     if is_initial and delay_ms > 0:
-        group.initial_rebalance = InitialRebalance(delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
+        live.delay(delay_ms)
         shard.timers.set(join_timer(group), now.monotonic_ms + delay_ms)
-    elif is_initial or group.all_joined:
+    elif is_initial or live.all_joined:
         complete_join(shard, group, now)
     else:
-        shard.timers.set(join_timer(group), now.monotonic_ms + group.rebalance_timeout_ms)
+        shard.timers.set(join_timer(group), now.monotonic_ms + live.rebalance_timeout_ms)
 
 
 def maybe_complete_join(shard: Shard, group: Group, now: Moment) -> None:
     """Close the round if no member is missing. The first round of a group runs its time, unless all have gone."""
-    if group.state is not GroupState.PREPARING_REBALANCE or not group.all_joined:
+    live = group.live
+    if live.state is not GroupState.PREPARING_REBALANCE or not live.all_joined:
         return
-    if group.initial_rebalance is None or not group.members:
+    if live.initial_rebalance is None or not live.members:
         complete_join(shard, group, now)
 
 
 def complete_join(shard: Shard, group: Group, now: Moment) -> None:
     """Close the round of joining and begin the next generation with those who came."""
-    group.initial_rebalance = None
+    live = group.live
+    live.end_delay()
     shard.timers.cancel(join_timer(group))
-    for member in [member for member in group.members.values() if member.join_waiter is None]:
+    for member in [member for member in live.members.values() if member.join_waiter is None]:
         if member.group_instance_id is None:
             logger.info("Group %s: member %s did not rejoin", group.group_id, member.member_id)
             shard.timeline.note(group, EventKind.NOT_REJOINED, now, member)
             remove_member(shard, group, member.member_id)
-    if not group.members:
+    if not live.members:
         _become_empty(shard, group, now)
-    elif _elect_leader(group):
+    elif live.elect_leader():
         _begin_generation(shard, group, now)
     else:
         # Only static members are left and none has come; their sessions, or the next round, will tell.
-        round_ms = max(group.rebalance_timeout_ms, SHORTEST_NEXT_ROUND_MS)
+        round_ms = max(live.rebalance_timeout_ms, SHORTEST_NEXT_ROUND_MS)
         shard.timers.set(join_timer(group), now.monotonic_ms + round_ms)
 
 
-def _elect_leader(group: Group) -> bool:
-    leader = None if group.leader_id is None else group.members.get(group.leader_id)
-    if leader is not None and leader.join_waiter is not None:
-        return True
-    joined_member = next((member for member in group.members.values() if member.join_waiter is not None), None)
-    if joined_member is not None:
-        group.leader_id = joined_member.member_id
-    return joined_member is not None
-
-
 def _begin_generation(shard: Shard, group: Group, now: Moment) -> None:
-    group.generation_id += 1
-    group.protocol_name = group.select_protocol()
-    group.subscribed_topics = group.compute_subscribed_topics()
-    _enter(group, GroupState.COMPLETING_REBALANCE, now)
-    members = counted(len(group.members), "member")
+    live, before = group.live, group.live.state
+    live.begin_generation(now.wall_ms)
+    _log_state(group, before)
+    generation, members = live.generation, counted(len(live.members), "member")
     logger.info(
-        "Group %s: generation %d has %s: %s", group.group_id, group.generation_id, members, group.rebalance_reason
+        "Group %s: generation %d has %s: %s",
+        group.group_id,
+        generation.generation_id,
+        members,
+        live.rebalance_reason,
     )
-    last = group.members.get(group.last_to_join or "")
+    last = live.members.get(live.last_to_join or "")
     shard.timeline.note(
-        group, EventKind.GENERATION, now, last, f"{members}; {group.protocol_name}; the last to join is named"
+        group, EventKind.GENERATION, now, last, f"{members}; {generation.protocol_name}; the last to join is named"
     )
-    group.pending_sync = set(group.members)
-    for member in group.members.values():
-        member.is_new = False
-        answer_join(shard, group, member, joined(group, member))
+    for member in live.members.values():
+        answer_join(shard, group, member, joined(generation, member.member_id))
         restart_session(shard, group, member, now)
-    shard.timers.set(sync_timer(group), now.monotonic_ms + group.rebalance_timeout_ms)
+    shard.timers.set(sync_timer(group), now.monotonic_ms + live.rebalance_timeout_ms)
 
 
 def _become_empty(shard: Shard, group: Group, now: Moment) -> None:
-    group.generation_id += 1
-    group.protocol_name = None
-    group.leader_id = None
-    group.subscribed_topics = group.compute_subscribed_topics()
-    _enter(group, GroupState.EMPTY, now)
-    logger.info("Group %s: generation %d is empty: %s", group.group_id, group.generation_id, group.rebalance_reason)
-    shard.timeline.note(group, EventKind.EMPTIED, now, detail=group.rebalance_reason)
+    live, before = group.live, group.live.state
+    live.become_empty(now.wall_ms)
+    _log_state(group, before)
+    reason, generation_id = live.rebalance_reason, live.generation.generation_id
+    logger.info("Group %s: generation %d is empty: %s", group.group_id, generation_id, reason)
+    shard.timeline.note(group, EventKind.EMPTIED, now, detail=reason)
     try:
-        shard.write([group_metadata(group, {}, now.wall_ms)], now)
+        shard.write([group_metadata(group.group_id, live.generation)], now)
     except KafkaError as error:
         # The last generation stays the durable one; its members would have to be expired once more.
         logger.warning("Group %s: could not write that it is empty: %s", group.group_id, error)
@@ -210,28 +198,29 @@ def _become_empty(shard: Shard, group: Group, now: Moment) -> None:
 
 def complete_sync(shard: Shard, group: Group, assignments: Mapping[str, bytes], now: Moment) -> None:
     """The leader's assignments are here: write them and tell every member that waits."""
+    live = group.live
     try:
-        shard.write([group_metadata(group, assignments, now.wall_ms)], now)
+        shard.write([group_metadata(group.group_id, live.generation.assigned(assignments, now.wall_ms))], now)
     except KafkaError as error:
         code = as_seen_by_clients(error).code
         logger.warning("Group %s: could not write its assignments: %s", group.group_id, error)
-        for member in group.members.values():
+        for member in live.members.values():
             if answer_sync(shard, group, member, SyncGroupResponse(error_code=code)):
                 restart_session(shard, group, member, now)
         prepare_rebalance(shard, group, now, "its assignments could not be written")
         return
-    logger.debug("Group %s: generation %d is %s", group.group_id, group.generation_id, group.state.value)
+    live.settle(group.generation)
+    logger.debug("Group %s: generation %d is %s", group.group_id, live.generation.generation_id, live.state.value)
     shard.timeline.note(group, EventKind.ASSIGNED, now)
-    for member in group.members.values():
+    for member in live.members.values():
         # A session that ended while the member waited was ignored, so each one begins again here.
-        if answer_sync(shard, group, member, synced(group, member)):
+        if answer_sync(shard, group, member, synced(group, member.member_id)):
             restart_session(shard, group, member, now)
 
 
 def member_has_synced(shard: Shard, group: Group, member: Member) -> None:
     """The member asked for its assignment."""
-    group.pending_sync.discard(member.member_id)
-    if not group.pending_sync:
+    if group.live.has_synced(member.member_id):
         shard.timers.cancel(sync_timer(group))
 
 
@@ -239,25 +228,21 @@ def resume(shard: Shard, now: Moment) -> None:
     """The shard has been loaded: every member gets a fresh session, and groups above group.max.size are cut down."""
     begin_sessions(shard, now)
     for group in list(shard.groups.values()):
-        for member in group.members.values():
+        group.resume()
+        members = group.live.members
+        for member in members.values():
             restart_session(shard, group, member, now)
-        if len(group.members) > shard.settings.group_max_size:
-            prepare_rebalance(
-                shard, group, now, f"{counted(len(group.members), 'member')} when group.max.size allows fewer"
-            )
+        if len(members) > shard.settings.group_max_size:
+            prepare_rebalance(shard, group, now, f"{counted(len(members), 'member')} when group.max.size allows fewer")
 
 
 def release(shard: Shard) -> None:
     """The shard has moved: clients that wait are sent to look for the new coordinator."""
+    code = ErrorCode.NOT_COORDINATOR
     for group in shard.groups.values():
-        for member in group.members.values():
-            answer_join(
-                shard,
-                group,
-                member,
-                JoinGroupResponse(error_code=ErrorCode.NOT_COORDINATOR, member_id=member.member_id),
-            )
-            answer_sync(shard, group, member, SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
+        for member in group.live.members.values():
+            answer_join(shard, group, member, JoinGroupResponse(error_code=code, member_id=member.member_id))
+            answer_sync(shard, group, member, SyncGroupResponse(error_code=code))
 
 
 def expire(shard: Shard, name: TimerName, now: Moment) -> None:
@@ -277,10 +262,10 @@ def expire(shard: Shard, name: TimerName, now: Moment) -> None:
 
 
 def _expire_session(shard: Shard, group: Group, member_id: str, now: Moment) -> None:
-    member = group.members.get(member_id)
+    member = group.live.members.get(member_id)
     if member is None:
-        if member_id in group.pending_members:
-            group.pending_members.discard(member_id)
+        if member_id in group.live.pending_members:
+            group.live.remove(member_id)
             maybe_complete_join(shard, group, now)
         return
     # A member that waits for the coordinator is not silent. A new one may be gone unseen, so it is not spared.
@@ -293,30 +278,27 @@ def _expire_session(shard: Shard, group: Group, member_id: str, now: Moment) -> 
 
 
 def _expire_join(shard: Shard, group: Group, now: Moment) -> None:
-    if group.state is not GroupState.PREPARING_REBALANCE:
+    live = group.live
+    if live.state is not GroupState.PREPARING_REBALANCE:
         return
-    initial = group.initial_rebalance
-    if initial is not None and initial.member_added and initial.remaining_ms > 0:
-        initial.member_added = False
-        delay_ms = min(shard.settings.group_initial_rebalance_delay_ms, initial.remaining_ms)
-        initial.remaining_ms = max(initial.remaining_ms - initial.delay_ms, 0)
-        initial.delay_ms = delay_ms
+    most_ms = shard.settings.group_initial_rebalance_delay_ms
+    delay_ms = None if live.initial_rebalance is None else live.initial_rebalance.prolong(most_ms)
+    if delay_ms is None:
+        complete_join(shard, group, now)
+    else:
         shard.timers.set(join_timer(group), now.monotonic_ms + delay_ms)
-        return
-    complete_join(shard, group, now)
 
 
 def _expire_sync(shard: Shard, group: Group, now: Moment) -> None:
-    if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not group.pending_sync:
+    live = group.live
+    if live.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not live.pending_sync:
         return
-    late = sorted(group.pending_sync)
+    late = sorted(live.pending_sync)
     for member_id in late:
-        shard.timeline.note(group, EventKind.NOT_SYNCED, now, group.members.get(member_id))
+        shard.timeline.note(group, EventKind.NOT_SYNCED, now, live.members.get(member_id))
         remove_member(shard, group, member_id)
     prepare_rebalance(shard, group, now, f"{', '.join(late)} did not ask for an assignment")
 
 
-def _enter(group: Group, state: GroupState, now: Moment) -> None:
-    logger.debug("Group %s: %s after %s", group.group_id, state.value, group.state.value)
-    group.state = state
-    group.state_timestamp_ms = now.wall_ms
+def _log_state(group: Group, before: GroupState) -> None:
+    logger.debug("Group %s: %s after %s", group.group_id, group.live.state.value, before.value)

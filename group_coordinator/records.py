@@ -11,7 +11,7 @@ its members, tombstones are written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..base.errors import ProtocolError
@@ -26,7 +26,7 @@ from ..wire.messages.consumer_offsets import (
 )
 from ..wire.records import Record, RecordBatch, RecordsBuilder
 from ..wire.schema import ZERO_UUID, Message
-from .group import Group
+from .generation import Generation, GenerationMember
 
 GROUP_METADATA_VERSION = 3
 OFFSET_COMMIT_VERSION = 3
@@ -62,8 +62,8 @@ def group_tombstone(group_id: str) -> CoordinatorRecord:
     return CoordinatorRecord(GroupMetadataKey(group=group_id), None)
 
 
-def group_metadata(group: Group, assignments: Mapping[str, bytes], now_ms: int) -> CoordinatorRecord:
-    """The group's current generation with these assignments (member id -> bytes); members left out get none."""
+def group_metadata(group_id: str, generation: Generation) -> CoordinatorRecord:
+    """A completed rebalance."""
     members = [
         MemberMetadata(
             member_id=member.member_id,
@@ -72,20 +72,50 @@ def group_metadata(group: Group, assignments: Mapping[str, bytes], now_ms: int) 
             client_host=member.client_host,
             rebalance_timeout=member.rebalance_timeout_ms,
             session_timeout=member.session_timeout_ms,
-            subscription=member.metadata(group.protocol_name),
-            assignment=assignments.get(member.member_id, b""),
+            subscription=member.subscription,
+            assignment=member.assignment,
         )
-        for member in group.members.values()
+        for member in generation.members.values()
     ]
     value = GroupMetadataValue(
-        protocol_type=group.protocol_type or "",
-        generation=group.generation_id,
-        protocol=group.protocol_name,
-        leader=group.leader_id,
-        current_state_timestamp=now_ms,
+        protocol_type=generation.protocol_type or "",
+        generation=generation.generation_id,
+        protocol=generation.protocol_name,
+        leader=generation.leader_id,
+        current_state_timestamp=generation.state_timestamp_ms,
         members=members,
     )
-    return CoordinatorRecord(GroupMetadataKey(group=group.group_id), value, GROUP_METADATA_VERSION)
+    return CoordinatorRecord(GroupMetadataKey(group=group_id), value, GROUP_METADATA_VERSION)
+
+
+def read_generation(value: GroupMetadataValue) -> Generation:
+    """The generation that the record of a completed rebalance is of."""
+    members: dict[str, GenerationMember] = {}
+    static: dict[str, str] = {}
+    for written in value.members:
+        session_ms, rebalance_ms = written.session_timeout, written.rebalance_timeout
+        member = GenerationMember(
+            written.member_id,
+            written.group_instance_id,
+            written.client_id,
+            written.client_host,
+            session_ms if rebalance_ms == -1 else rebalance_ms,
+            session_ms,
+            written.subscription,
+            written.assignment,
+        )
+        if member.group_instance_id is not None:
+            members.pop(static.get(member.group_instance_id, ""), None)
+            static[member.group_instance_id] = member.member_id
+        members[member.member_id] = member
+    return Generation(
+        value.generation,
+        value.protocol_type or None,
+        value.protocol,
+        value.leader,
+        members,
+        value.current_state_timestamp,
+    )
 
 
 def build_batch(

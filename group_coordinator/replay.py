@@ -14,15 +14,14 @@ from ..wire.messages.consumer_offsets import (
     GroupMetadataValue,
     LegacyOffsetCommitKey,
     LegacyOffsetCommitValue,
-    MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
 )
 from ..wire.schema import Message
 from .committed_offsets import CommittedOffset, OffsetTable
-from .group import Group, GroupState, Member
+from .group import Group
 from .modern import ModernGroup, ModernKind
-from .records import CoordinatorRecord
+from .records import CoordinatorRecord, read_generation
 
 
 class ReplayedGroups:
@@ -40,9 +39,9 @@ class ReplayedGroups:
         """The offset up to which the log must be committed before anything about this group may be told."""
         return self._depends_on.get(group_id, self.last_offset)
 
-    def add_group(self, group_id: str, now_ms: int) -> Group:
+    def add_group(self, group_id: str) -> Group:
         """A group of which there is no record: the first member is about to join it."""
-        group = self.groups[group_id] = Group(group_id, now_ms)
+        group = self.groups[group_id] = Group(group_id)
         self._depends_on[group_id] = self.last_offset
         return group
 
@@ -77,7 +76,7 @@ def _commit(
         state.offsets.remove(group_id, key.topic, key.partition)
     else:
         if group_id not in state.groups:
-            state.groups[group_id] = Group(group_id, value.commit_timestamp)
+            state.groups[group_id] = Group(group_id)
         state.offsets.commit(group_id, key.topic, key.partition, CommittedOffset(value, offset), producer_id)
     return group_id
 
@@ -99,45 +98,15 @@ def _legacy_commit(
 def _generation(state: ReplayedGroups, key: GroupMetadataKey, value: GroupMetadataValue | None, *_: int) -> str:
     group_id: str = key.group
     group = state.groups.get(group_id)
-    if value is None:
-        if group is not None:
-            del state.groups[group_id]
-            if state.offsets.has_any(group_id):
-                state.groups[group_id] = Group(group_id, group.state_timestamp_ms)
-        return group_id
-    if group is None:
-        group = state.groups[group_id] = Group(group_id, value.current_state_timestamp)
-    kept = {member.member_id for member in value.members}
-    for member_id in [member_id for member_id in group.members if member_id not in kept]:
-        group.remove(member_id)
-    for written in value.members:
-        _member(group, written, value.protocol)
-    group.protocol_type = value.protocol_type or None
-    group.protocol_name = value.protocol
-    group.generation_id = value.generation
-    group.leader_id = value.leader
-    group.state = GroupState.STABLE if value.members else GroupState.EMPTY
-    group.state_timestamp_ms = value.current_state_timestamp
-    group.subscribed_topics = group.compute_subscribed_topics()
+    if value is not None:
+        if group is None:
+            group = state.groups[group_id] = Group(group_id)
+        group.generation = read_generation(value)
+    elif group is not None:
+        del state.groups[group_id]
+        if state.offsets.has_any(group_id):
+            state.groups[group_id] = Group(group_id)
     return group_id
-
-
-def _member(group: Group, written: MemberMetadata, protocol_name: str | None) -> None:
-    member = group.members.get(written.member_id)
-    if member is None:
-        member = Member(written.member_id, written.group_instance_id, written.client_id, written.client_host, 0, 0, [])
-        if written.group_instance_id in group.static_members:
-            group.remove(group.static_members[written.group_instance_id])
-        group.add(member)
-    member.rebalance_timeout_ms = (
-        written.session_timeout if written.rebalance_timeout == -1 else written.rebalance_timeout
-    )
-    member.session_timeout_ms = written.session_timeout
-    member.assignment = written.assignment
-    # The record has one of the protocols a member offered; a member that is here to offer the others keeps them.
-    offered = (protocol_name or "", written.subscription)
-    if offered not in member.protocols:
-        member.protocols = [offered]
 
 
 def _of(kind: ModernKind, apply: Callable[..., None] | None = None) -> Replay:

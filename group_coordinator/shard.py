@@ -10,7 +10,6 @@ Time comes in as a ``Moment``; nothing here reads a clock, waits or does I/O of 
 
 from __future__ import annotations
 
-import logging
 import random
 import uuid
 from collections.abc import Iterator, Sequence
@@ -27,9 +26,6 @@ from .replay import ReplayedGroups
 from .settings import GroupSettings
 from .timeline import Timeline
 from .timers import Timers
-
-logger = logging.getLogger(__name__)
-
 
 COMMIT_MARKER = b"\0\1"
 """What follows the int16 version in the key of the control record that commits a transaction."""

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from ..base.wording import shortened
 from ..replication.coordinator_log import Moment
-from .group import Group, Member
+from .group import Group
+from .live_group import Member
 
 EVENTS_PER_GROUP = 200
 MOST_EVENTS = 20_000
@@ -75,13 +76,14 @@ class Timeline:
         """Something happened to a group, or to one of its members."""
         if len(group.group_id) > _LONGEST_GROUP_ID:
             return
-        took = None
-        if kind in (EventKind.GENERATION, EventKind.ASSIGNED) and group.rebalance_began_ms is not None:
-            took = round(now.monotonic_ms - group.rebalance_began_ms)
+        took, began_ms = None, group.live.rebalance_began_ms
+        if kind in (EventKind.GENERATION, EventKind.ASSIGNED) and began_ms is not None:
+            took = round(now.monotonic_ms - began_ms)
         who = ("", "", "") if member is None else (member.member_id, member.client_id, member.client_host)
         member_id, client_id, host = (name[:_LONGEST_NAME] for name in who)
         why = shortened(detail or "")
-        event = Event(now.wall_ms, kind, group.generation_id, member_id, client_id, host, why, took)
+        generation_id = group.live.generation.generation_id
+        event = Event(now.wall_ms, kind, generation_id, member_id, client_id, host, why, took)
         self._add(group.group_id, event)
 
     def _add(self, group_id: str, event: Event) -> None:

@@ -18,7 +18,8 @@ from ..wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from .group import Group, GroupState
+from .group import Group
+from .live_group import GroupState
 from .offsets import is_metadata_too_long, validate_modern_commit
 from .records import CoordinatorRecord, offset_commit
 from .shard import Shard
@@ -60,11 +61,11 @@ def commit(shard: Shard, request: TxnOffsetCommitRequest, now: Moment) -> TxnOff
 
 def _validate(group: Group, request: TxnOffsetCommitRequest) -> None:
     generation_id, member_id = request.generation_id_or_member_epoch, request.member_id
-    if generation_id < 0 and group.state is GroupState.EMPTY:
+    if generation_id < 0 and group.live.state is GroupState.EMPTY:
         return
     if generation_id >= 0 or member_id or request.group_instance_id is not None:
-        group.validate_member(member_id, request.group_instance_id)
-        group.validate_generation(generation_id)
+        group.live.validate_member(member_id, request.group_instance_id)
+        group.live.validate_generation(generation_id)
 
 
 def _value(topic_id: bytes, partition: TxnOffsetCommitRequestPartition, now_ms: int) -> OffsetCommitValue:

@@ -14,7 +14,7 @@ from prometheus_client.core import Metric
 
 from ...base.build_info import commit, version
 from ...base.distribution import TIME_BOUNDS_MS, Distribution
-from ...group_coordinator.group import GroupState
+from ...group_coordinator.live_group import GroupState
 from ...handlers.services import Services
 from ...wire.api_keys import ApiKey
 from ..broker_state import BrokerState
@@ -171,7 +171,7 @@ def _cleaner(services: Services | None) -> Iterator[Metric]:
 
 def _groups(services: Services | None) -> Iterator[Metric]:
     groups = [] if services is None else list(services.groups.groups())
-    states = Counter(group.state for group, _ in groups)
+    states = Counter(group.live.state for group, _ in groups)
     offsets: list[tuple[Labels, float]] = []
     lags: list[tuple[Labels, float]] = []
     replicas = {(p.topic, p.log.partition): p for p in partitions_of(services)}
@@ -185,7 +185,7 @@ def _groups(services: Services | None) -> Iterator[Metric]:
     for state, family in _STATES.items():
         yield single(family, states[state])
     yield single(consumers.OFFSETS, len(offsets))
-    yield simple(consumers.GROUP_MEMBERS, [((group.group_id,), len(group.members)) for group, _ in groups])
+    yield simple(consumers.GROUP_MEMBERS, [((group.group_id,), len(group.live.members)) for group, _ in groups])
     yield simple(consumers.GROUP_OFFSET, offsets)
     yield simple(consumers.GROUP_LAG, lags)
 

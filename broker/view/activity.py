@@ -165,8 +165,8 @@ async def _groups_by_member(
     """The groups that have a member for a partition of a topic, by its client id, its host and the partition."""
     found: dict[tuple[str, str, int], list[GroupAndOffsets]] = defaultdict(list)
     for each in list(services.groups.groups()):
-        for member in list(each.group.members.values()):
-            for name, numbers in assigned(member.assignment) or ():
+        for member in list(each.group.live.members.values()):
+            for name, numbers in assigned(each.group.assignment_of(member.member_id)) or ():
                 if name == topic:
                     for number in numbers:
                         key = (member.client_id[:_LONGEST_TEXT], member.client_host.lstrip("/"), number)

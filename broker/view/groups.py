@@ -104,10 +104,10 @@ async def group_row(found: GroupAndOffsets, replicas: ReplicasHere, max_lags: di
         await pace.rest()
     return GroupRow(
         group.group_id,
-        group.state.value,
-        group.protocol_type or "",
-        group.protocol_name or "",
-        len(group.members),
+        group.live.state.value,
+        group.live.protocol_type or "",
+        group.live.generation.protocol_name or "",
+        len(group.live.members),
         len(offsets),
         partitions,
         total if known else None,
@@ -135,7 +135,9 @@ async def reader_rows(
                     largest = max(largest or 0, lag)
                 if pace.is_due():
                     await pace.rest()
-            rows.append(ReaderRow(group.group_id, group.state.value, len(group.members), len(committed), total))
+            rows.append(
+                ReaderRow(group.group_id, group.live.state.value, len(group.live.members), len(committed), total)
+            )
         if pace.is_due():
             await pace.rest()
     return rows, largest
@@ -149,9 +151,9 @@ def member_rows(group: Group) -> list[MemberRow]:
             member.client_id,
             member.client_host,
             member.session_timeout_ms,
-            assigned(member.assignment),
+            assigned(group.assignment_of(member.member_id)),
         )
-        for member in group.members.values()
+        for member in group.live.members.values()
     ]
 
 

@@ -331,7 +331,7 @@ class BrokerView:
                 await pace.rest()
         await self.add_lag_times(partitions, behind)
         partitions.sort(key=lambda each: (each.topic, each.number))
-        return GroupDetail(row, found.group.generation_id, members, partitions)
+        return GroupDetail(row, found.group.live.generation.generation_id, members, partitions)
 
     async def add_lag_times(self, rows: list[GroupPartitionRow], behind: Sequence[tuple[int, Partition]]) -> None:
         """Look up since when the next record of some partitions has been there; ``behind`` has their places in ``rows``."""

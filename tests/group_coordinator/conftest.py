@@ -142,7 +142,7 @@ class Machine:
         return Moment(self.wall_ms, self.monotonic_ms)
 
     def group(self, group_id: str = "g"):
-        return self.shard.groups[group_id]
+        return self.shard.groups[group_id].live
 
     def advance(self, milliseconds: float) -> None:
         """Let time pass, firing every timer at its own time."""

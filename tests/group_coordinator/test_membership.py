@@ -10,7 +10,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.group_coordinator import membership
-from ottla.group_coordinator.group import GroupState
+from ottla.group_coordinator.live_group import GroupState
 from ottla.group_coordinator.membership import Client
 
 NONE = ErrorCode.NONE
@@ -231,12 +231,12 @@ def test_leaving_rebalances_the_rest_and_the_last_one_empties_the_group(machine)
     machine.join(first)
     assert machine.leave(first) == [NONE]
     assert machine.group().state is GroupState.EMPTY
-    assert machine.group().generation_id == 4
+    assert machine.group().generation.generation_id == 4
 
 
 def test_several_leave_in_one_request_each_with_its_own_answer(machine):
     first, second, third = machine.stable(3)
-    generation = machine.group().generation_id
+    generation = machine.group().generation.generation_id
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
     assert machine.leave(second, "unknown", third) == [NONE, unknown, NONE]
     assert machine.heartbeat(first, generation).error_code == ErrorCode.REBALANCE_IN_PROGRESS

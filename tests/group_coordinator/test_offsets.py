@@ -9,7 +9,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.group_coordinator import conversion, expiry
-from ottla.group_coordinator.group import GroupState
+from ottla.group_coordinator.live_group import GroupState
 from ottla.group_coordinator.records import build_batch, offset_commit
 from ottla.replication.coordinator_loading import SkippedRecords
 from ottla.wire.messages.consumer_offsets import OffsetCommitValue

@@ -8,7 +8,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.group_coordinator.committed_offsets import each_commit
-from ottla.group_coordinator.group import GroupState
+from ottla.group_coordinator.live_group import GroupState
 from ottla.group_coordinator.records import read_batch
 from ottla.group_coordinator.replay import RECORD_TYPES
 from ottla.replication.coordinator_loading import SkippedRecords
@@ -50,7 +50,7 @@ def test_a_restart_between_join_and_sync_forces_another_round(machine):
     machine.join(follower)
     assert machine.group().state is GroupState.COMPLETING_REBALANCE
     machine.restart()
-    assert machine.group().generation_id == 2
+    assert machine.group().generation.generation_id == 2
     with pytest.raises(KafkaError) as refused:
         machine.heartbeat(leader, 3)
     assert refused.value.code is ErrorCode.ILLEGAL_GENERATION
@@ -98,17 +98,14 @@ def test_assignments_that_cannot_be_written_are_not_handed_out(machine):
 
 def test_replaying_the_log_twice_gives_the_same_state(machine):
     members = machine.stable(3)
-    machine.commit(1, member_id=members[0], generation=machine.group().generation_id)
+    machine.commit(1, member_id=members[0], generation=machine.group().generation.generation_id)
     machine.commit(1, group="simple")
     machine.leave(members[2])
 
     def state():
         return {
             group_id: (
-                group.generation_id,
-                group.protocol_name,
-                group.leader_id,
-                {name: (m.assignment, m.protocols, m.session_timeout_ms) for name, m in group.members.items()},
+                group.generation,
                 {(t, p): c.value for t, p, c in each_commit(machine.shard.offsets.of(group_id))},
             )
             for group_id, group in machine.shard.groups.items()

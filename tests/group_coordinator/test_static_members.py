@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.group_coordinator.group import GroupState
+from ottla.group_coordinator.live_group import GroupState
 
 NONE = ErrorCode.NONE
 

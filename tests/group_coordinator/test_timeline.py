@@ -34,7 +34,7 @@ def test_leaves_and_ends_of_sessions_have_their_reason(machine):
     before = len(kinds(machine))
     machine.leave(second)
     machine.join(first)
-    machine.sync(first, machine.group().generation_id, {})
+    machine.sync(first, machine.group().generation.generation_id, {})
     machine.advance(20_000)
     ended = [K.SESSION_ENDED, K.REBALANCE, K.EMPTIED]
     assert kinds(machine)[before:] == [K.LEFT, K.REBALANCE, K.GENERATION, K.ASSIGNED, *ended]
@@ -61,7 +61,7 @@ def test_who_was_late_is_named(machine):
 
 def test_a_group_that_changes_all_the_time_pushes_out_no_other():
     timeline = Timeline(most=EVENTS_PER_GROUP + 10)
-    quiet, busy = Group("quiet", 0), Group("busy", 0)
+    quiet, busy = Group("quiet"), Group("busy")
     timeline.note(quiet, K.EMPTIED, Moment(1, 1.0))
     for number in range(1000):
         timeline.note(busy, K.EMPTIED, Moment(number, 1.0))
@@ -69,7 +69,7 @@ def test_a_group_that_changes_all_the_time_pushes_out_no_other():
     assert len(timeline.of("busy")) == EVENTS_PER_GROUP
     assert timeline.of("busy")[-1].at_ms == 999
     for number in range(50):
-        timeline.note(Group(f"other {number}", 0), K.EMPTIED, Moment(number, 1.0))
+        timeline.note(Group(f"other {number}"), K.EMPTIED, Moment(number, 1.0))
     assert len(timeline) == EVENTS_PER_GROUP + 10
     assert timeline.of("quiet") == ()
     assert timeline.of("nobody") == ()
