@@ -26,7 +26,7 @@ from ottla.console.asking import GroupCoordinator
 from ottla.console.own_broker import OwnBroker
 from ottla.console.side import ConsoleSide
 from ottla.console.visitor import Visitor, visited_by
-from ottla.controller.zookeeper.topics import NewTopic
+from ottla.controller.new_topics import NewTopic
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.handlers.services import Services
 from ottla.replication.partition import Partition
@@ -222,9 +222,7 @@ class Browsing:
 
     async def create(self, name: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
         assert self.server.assembly is not None
-        await self.server.assembly.services.controller.create_topics(
-            [NewTopic(name, partitions, configs=configs or {})]
-        )
+        await self.server.assembly.services.cluster.create_topics([NewTopic(name, partitions, configs=configs or {})])
 
     def partition(self, name: str, number: int = 0) -> Partition:
         assert self.server.assembly is not None

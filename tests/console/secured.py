@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ottla.controller.zookeeper.config_store import USERS
 from ottla.security.acl import AclBinding, AclEntry, Operation, Permission, ResourcePattern, ResourceType
 from ottla.security.authorizer_settings import ACL_AUTHORIZER
+from ottla.security.entities import USERS, Entity
 from ottla.security.scram import ScramMechanism, new_credential
 
 from ..memory_broker import HOST, PORT
@@ -40,14 +40,13 @@ async def allow(
 ) -> None:
     pattern = ResourcePattern(resource_type, name)
     entries = [AclEntry(f"User:{user}", Permission.ALLOW, "*", each) for each in (operation, *more)]
-    assert browser.services.acls is not None
-    assert await browser.services.acls.create([AclBinding(pattern, entry) for entry in entries]) == [None] * len(
-        entries
-    )
+    assert await browser.services.cluster.create_acls([AclBinding(pattern, entry) for entry in entries]) == [
+        None
+    ] * len(entries)
 
 
 async def set_password(browser: Browsing, user: str, password: str | None) -> None:
     """Set a SCRAM password; None removes the user."""
     mechanism = ScramMechanism.SHA_256
     credentials = {} if password is None else {mechanism.sasl_name: new_credential(mechanism, password).render()}
-    await browser.services.configs.change(USERS, user, lambda before: credentials)
+    await browser.services.cluster.configs.change(Entity(USERS, user), lambda before: credentials)

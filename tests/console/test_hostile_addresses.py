@@ -14,9 +14,9 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 import ottla.console
-from ottla.controller.zookeeper.config_store import CLIENTS, TOPICS, USERS
 from ottla.group_coordinator.committed_offsets import each_commit
 from ottla.security.acl import CLUSTER_NAME, Operation, ResourceType
+from ottla.security.entities import CLIENTS, USERS, Entity
 from ottla.security.scram import ScramMechanism, new_credential
 from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.records import Record
@@ -119,10 +119,10 @@ async def fill(browser: Browsing) -> None:
         Record(timestamp=1, key=None, value=None),
     )
     await browser.put_offset(EVIL, "t", 0, 1)
-    configs = browser.services.configs
+    configs = browser.services.cluster.configs
     credential = {ScramMechanism.SHA_256.sasl_name: new_credential(ScramMechanism.SHA_256, "secret").render()}
-    await configs.change(USERS, EVIL, lambda before: credential)
-    await configs.change(CLIENTS, EVIL, lambda before: {"producer_byte_rate": "1e9"})
+    await configs.change(Entity(USERS, EVIL), lambda before: credential)
+    await configs.change(Entity(CLIENTS, EVIL), lambda before: {"producer_byte_rate": "1e9"})
 
 
 async def look_everywhere(browser: Browsing) -> None:
@@ -208,7 +208,7 @@ async def test_whoever_sends_it_what_is_not_asked_for_does_nothing(tmp_path: Pat
                 assert (await browser.post(path, wrong)).status in (403, 404, 405), path
         assert [topic for topic in browser.services.metadata.topics.values() if topic.name == "new"] == []
         assert browser.partition("t").log.high_watermark == 3, "nothing was written"
-        assert browser.services.configs.overrides(TOPICS, "t") == {"max.message.bytes": "1000000"}
+        assert browser.services.metadata.image.topic_config("t") == {"max.message.bytes": "1000000"}
         group = browser.services.groups.find(EVIL)
         assert group is not None
         assert [found.value.offset for _, _, found in each_commit(group.offsets)] == [1]

@@ -170,8 +170,7 @@ async def test_what_is_under_way_ends_with_the_right_to_it(
                 if event is h11.NEED_DATA:
                     protocol.receive_data(await stream.receive())
             if way == "a rule":
-                assert browser.services.acls is not None
-                await browser.services.acls.delete([AclFilter(TOPIC, "orders")])
+                await browser.services.cluster.delete_acls([AclFilter(TOPIC, "orders")])
             else:
                 await set_password(browser, "carol", "another-secret")
             goes_on.set()
