@@ -14,16 +14,17 @@ from typing import Any, Protocol
 import trio
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from ..base.errors import KafkaError
 from ..broker.view.view import NotFoundError
+from ..wire.api_keys import ApiKey
 from .asking import Kafka
 from .commands import Command
 from .forms import RefusedFormError, read_form
 from .problems import Problem, problem_of
 from .questions import WrongQuestionError
 from .render import Renderer
+from .visitor_rights import Address
 
 _AT_ONCE = 4
 Given = Mapping[str, str]
@@ -75,10 +76,14 @@ class Done:
 
 
 class Action(Protocol):
-    """One thing that can be done. ``title`` is its heading, ``here`` the page in the menu that it belongs to."""
+    """One thing that can be done. ``title`` is its heading, ``here`` the page in the menu that it belongs to.
+
+    ``api`` is the request that does it, whose handler looks at the visitor's rights; an action that asks nothing looks itself.
+    """
 
     title: str
     here: str
+    api: ApiKey
 
     def fields(self, given: Given) -> Sequence[Field]:
         """Its form; none where everything is in the address."""
@@ -111,16 +116,16 @@ class ActionPages:
         self._renderer = renderer
         self._turns = trio.CapacityLimiter(_AT_ONCE)
 
-    def routes(self, actions: Mapping[str, Action]) -> list[Route]:
+    def routes(self, actions: Mapping[str, Action]) -> list[Address]:
         """``actions`` by address, as Starlette writes it."""
         return [self._route(address, action) for address, action in actions.items()]
 
-    def _route(self, address: str, action: Action) -> Route:
+    def _route(self, address: str, action: Action) -> Address:
         async def answer(request: Request) -> Response:
             async with self._turns:
                 return await (self._do if request.method == "POST" else self._show)(request, action)
 
-        return Route(address, answer, methods=["GET", "POST"])
+        return Address(address, answer, [action.api], ["GET", "POST"])
 
     async def _show(self, request: Request, action: Action) -> Response:
         return await self._plan(action, dict(request.query_params), _path(request))

@@ -11,12 +11,13 @@ from starlette.responses import Response
 
 from ..broker.view.admin_rows import AclRow, QuotaRow, TransactionRow
 from ..handlers.rights import TOPIC, TRANSACTIONAL_ID
-from ..security.acl import Operation, ResourceType
+from ..security.acl import ResourceType
+from ..wire.api_keys import ApiKey
 from . import commands, more_commands
 from .render import Renderer
-from .rights import Rights
 from .source import Source
 from .tables import Choice, Column, none_last
+from .visitor_rights import VisitorRights
 
 T = TypeVar("T")
 
@@ -50,13 +51,13 @@ QUOTA_COLUMNS = (
 class AdminPages:
     """Each method is one page."""
 
-    def __init__(self, source: Source, renderer: Renderer, rights: Rights | None) -> None:
+    def __init__(self, source: Source, renderer: Renderer, rights: VisitorRights | None) -> None:
         self._source = source
         self._renderer = renderer
         self._rights = rights
 
     def _may_describe(self, resource_type: ResourceType, name: str) -> bool:
-        return self._rights is None or self._rights.may(Operation.DESCRIBE, resource_type, name)
+        return self._rights is None or self._rights.may(ApiKey.DESCRIBE_TRANSACTIONS, resource_type, name)
 
     async def _table(
         self,

@@ -7,12 +7,14 @@ from .actions import Action
 from .asking import Kafka
 from .broker_actions import AbortTransaction, Disconnect
 from .group_actions import DeleteGroup, ResetOffsets
-from .rights import Rights
 from .source import Source
 from .topic_actions import AddPartitions, ConfigureTopic, CreateTopic, DeleteRecords, DeleteTopic
+from .visitor_rights import VisitorRights
 
 
-def all_actions(kafka: Kafka, source: Source, inside: BrokerView | None, rights: Rights | None) -> dict[str, Action]:
+def all_actions(
+    kafka: Kafka, source: Source, inside: BrokerView | None, rights: VisitorRights | None
+) -> dict[str, Action]:
     """Those of a console that may write; ``inside`` where it is a broker's own.
 
     A topic is in the path, a group in the query: its id may have any characters.

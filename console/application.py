@@ -14,6 +14,7 @@ from starlette.routing import Route
 from ..base.errors import KafkaError
 from ..broker.http.stream import ClientGoneError
 from ..broker.view.view import NotFoundError
+from ..wire.api_keys import ApiKey
 from .actions import ActionPages
 from .admin_pages import AdminPages
 from .all_actions import all_actions
@@ -26,24 +27,13 @@ from .pages import Pages
 from .questions import WrongQuestionError
 from .record_pages import RecordPages
 from .render import Renderer
-from .rights import (
-    ALTER_CLUSTER,
-    CLUSTER_CONFIGS,
-    DESCRIBE_CLUSTER,
-    DESCRIBE_GROUP,
-    DESCRIBE_TOPIC,
-    DESCRIBE_TRANSACTION,
-    LEFT_OUT,
-    READ_TOPIC,
-    Need,
-    Rights,
-    SeenSource,
-)
 from .searches import Searches
+from .seen_source import SeenSource
 from .sending import SendPages
 from .source import Source
 from .tail import Tail
 from .top import Top
+from .visitor_rights import Address, VisitorRights
 
 _AT_ONCE = 4
 """So many pages are made at a time; the others wait their turn."""
@@ -61,7 +51,7 @@ def make_application(
     renderer: Renderer,
     kafka: Kafka | None = None,
     decoding: Decoding | None = None,
-    rights: Rights | None = None,
+    rights: VisitorRights | None = None,
 ) -> Starlette:
     """``kafka``: what actions ask; None for a console that changes nothing. ``decoding``: what records are read with.
     ``rights``: those of visitors, None where whoever runs the console is the one who looks.
@@ -92,74 +82,82 @@ def make_application(
 class _Addresses:
     """Makes the routes: what a page needs is looked at before it is made, and what goes wrong is a page of its own."""
 
-    def __init__(self, renderer: Renderer, rights: Rights | None) -> None:
+    def __init__(self, renderer: Renderer, rights: VisitorRights | None) -> None:
         self._renderer = renderer
         self._rights = rights
         self._turns = trio.CapacityLimiter(_AT_ONCE)
 
-    def page(self, path: str, page: Page, needs: Sequence[Need], *methods: str) -> Route:
-        """``needs``: see ``rights``."""
+    def page(self, path: str, page: Page, *apis: ApiKey, methods: Sequence[str] | None = None) -> Address:
+        """``apis``: what shows the same, and by whose rights a visitor may see it (``VisitorRights.check_address``)."""
+        return self.stream(path, self._in_turn(page), *apis, methods=methods)
 
+    def stream(self, path: str, page: Page, *apis: ApiKey, methods: Sequence[str] | None = None) -> Address:
+        """For what may have no end, and so takes no turn; it ends when its reader has lost a right."""
+
+        async def allowed(request: Request) -> Response:
+            self._check(apis, request)
+            response = await page(request)
+            if isinstance(response, StreamingResponse) and self._rights is not None:
+                response.body_iterator = self._while_allowed(response.body_iterator, apis, request)
+            return response
+
+        return self._address(path, allowed, apis, methods)
+
+    def rows(self, path: str, page: Page, api: ApiKey) -> Address:
+        """For a list, which leaves out what the visitor may not see (``SeenSource``)."""
+        return self._address(path, self._in_turn(page), [api])
+
+    def _in_turn(self, page: Page) -> Page:
         async def in_turn(request: Request) -> Response:
             async with self._turns:
                 return await page(request)
 
-        return self.stream(path, in_turn, needs, *methods)
+        return in_turn
 
-    def stream(self, path: str, page: Page, needs: Sequence[Need], *methods: str) -> Route:
-        """For what may have no end, and so takes no turn; it ends when its reader has lost a right."""
-
-        async def allowed(request: Request) -> Response:
-            self._check(needs, request)
-            response = await page(request)
-            if isinstance(response, StreamingResponse) and self._rights is not None:
-                response.body_iterator = self._while_allowed(response.body_iterator, needs, request)
-            return response
-
+    def _address(self, path: str, page: Page, apis: Sequence[ApiKey], methods: Sequence[str] | None = None) -> Address:
         async def answered(request: Request) -> Response:
-            return await _answered(allowed, request, self._renderer)
+            return await _answered(page, request, self._renderer)
 
-        return Route(path, answered, methods=methods or None)
+        return Address(path, answered, apis, methods)
 
-    def _check(self, needs: Sequence[Need], request: Request) -> None:
+    def _check(self, apis: Sequence[ApiKey], request: Request) -> None:
         """Raises KafkaError."""
         if self._rights is not None:
-            for need in needs:
-                need.check(self._rights, request)
+            self._rights.check_address(apis, request)
 
     async def _while_allowed(
-        self, pieces: AsyncIterable[_Piece], needs: Sequence[Need], request: Request
+        self, pieces: AsyncIterable[_Piece], apis: Sequence[ApiKey], request: Request
     ) -> AsyncIterator[_Piece]:
         """Raises LostRightError."""
         async for piece in pieces:
             try:
-                self._check(needs, request)
+                self._check(apis, request)
             except KafkaError as error:
                 raise LostRightError(in_words(error)) from None
             yield piece
 
 
 def _writing(addresses: _Addresses, sending: SendPages) -> list[Route]:
-    page = addresses.page
+    page, both = addresses.page, ("GET", "POST")
     return [
-        page("/topics/{topic}/produce", sending.produce, [DESCRIBE_TOPIC], "GET", "POST"),
-        page("/topics/{topic}/{partition:int}/{offset:int}/edit", sending.edit, [READ_TOPIC]),
-        page("/topics/{topic}/send-again", sending.send_again, [READ_TOPIC], "GET", "POST"),
+        page("/topics/{topic}/produce", sending.produce, ApiKey.METADATA, methods=both),  # Produce is asked by the page
+        page("/topics/{topic}/{partition:int}/{offset:int}/edit", sending.edit, ApiKey.FETCH),
+        page("/topics/{topic}/send-again", sending.send_again, ApiKey.FETCH, methods=both),
     ]
 
 
 def _clients_see(addresses: _Addresses, pages: Pages, top: Top) -> list[Route]:
-    page = addresses.page
+    page, rows = addresses.page, addresses.rows
     return [
-        page("/", pages.overview, [DESCRIBE_CLUSTER]),
-        page("/history.json", pages.history, [DESCRIBE_CLUSTER]),
-        page("/top.json", top.page, [DESCRIBE_CLUSTER]),
-        page("/topics", pages.topics, LEFT_OUT),
-        page("/topics/{topic}", pages.topic, [DESCRIBE_TOPIC]),
-        page("/groups", pages.groups, LEFT_OUT),
-        page("/group", pages.group, [DESCRIBE_GROUP]),
-        page("/connections", pages.connections, [DESCRIBE_CLUSTER]),
-        page("/requests", pages.requests, [DESCRIBE_CLUSTER]),
+        page("/", pages.overview, ApiKey.DESCRIBE_CLUSTER),
+        page("/history.json", pages.history, ApiKey.DESCRIBE_CLUSTER),
+        page("/top.json", top.page, ApiKey.DESCRIBE_CLUSTER),
+        rows("/topics", pages.topics, ApiKey.METADATA),
+        page("/topics/{topic}", pages.topic, ApiKey.METADATA),
+        rows("/groups", pages.groups, ApiKey.LIST_GROUPS),
+        page("/group", pages.group, ApiKey.DESCRIBE_GROUPS),
+        page("/connections", pages.connections, ApiKey.DESCRIBE_CLUSTER),
+        page("/requests", pages.requests, ApiKey.DESCRIBE_CLUSTER),
     ]
 
 
@@ -167,39 +165,41 @@ def _records(addresses: _Addresses, searches: Searches, renderer: Renderer) -> l
     page, stream = addresses.page, addresses.stream
     records = RecordPages(searches, renderer)
     return [
-        page("/topics/{topic}/records", records.records, [READ_TOPIC]),
-        page("/topics/{topic}/{partition:int}/{offset:int}", records.record, [READ_TOPIC]),
-        page("/topics/{topic}/{partition:int}/{offset:int}/{what}", records.download, [READ_TOPIC]),
-        page("/topics/{topic}/tail", Tail(searches, renderer).page, [READ_TOPIC]),
-        stream("/topics/{topic}/search", records.search, [READ_TOPIC]),
-        stream("/topics/{topic}/export", Export(searches).page, [READ_TOPIC]),
+        page("/topics/{topic}/records", records.records, ApiKey.FETCH),
+        page("/topics/{topic}/{partition:int}/{offset:int}", records.record, ApiKey.FETCH),
+        page("/topics/{topic}/{partition:int}/{offset:int}/{what}", records.download, ApiKey.FETCH),
+        page("/topics/{topic}/tail", Tail(searches, renderer).page, ApiKey.FETCH),
+        stream("/topics/{topic}/search", records.search, ApiKey.FETCH),
+        stream("/topics/{topic}/export", Export(searches).page, ApiKey.FETCH),
     ]
 
 
 def _a_broker_knows(addresses: _Addresses, inner: InsidePages) -> list[Route]:
-    page = addresses.page
+    """No API shows these: they need the right to DescribeCluster, beside that to what they are about."""
+    page, inside = addresses.page, ApiKey.DESCRIBE_CLUSTER
     return [
-        page("/topics/{topic}/producers", inner.producers, [READ_TOPIC, DESCRIBE_CLUSTER]),
-        page("/topics/{topic}/consumers", inner.consumers, [DESCRIBE_TOPIC, DESCRIBE_CLUSTER]),
-        page("/topics/{topic}/{partition:int}/log", inner.log, [DESCRIBE_TOPIC, DESCRIBE_CLUSTER]),
-        page("/group/timeline", inner.timeline, [DESCRIBE_GROUP, DESCRIBE_CLUSTER]),
-        page("/applications", inner.applications, [DESCRIBE_CLUSTER]),
-        page("/requests/errors", inner.errors, [DESCRIBE_CLUSTER]),
-        page("/requests/slowest", inner.slowest, [DESCRIBE_CLUSTER]),
-        page("/requests/{number:int}", inner.request, [DESCRIBE_CLUSTER, ALTER_CLUSTER]),
+        page("/topics/{topic}/producers", inner.producers, ApiKey.DESCRIBE_PRODUCERS, inside),
+        page("/topics/{topic}/consumers", inner.consumers, ApiKey.METADATA, inside),
+        page("/topics/{topic}/{partition:int}/log", inner.log, ApiKey.METADATA, inside),
+        page("/group/timeline", inner.timeline, ApiKey.DESCRIBE_GROUPS, inside),
+        page("/applications", inner.applications, inside),
+        page("/requests/errors", inner.errors, inside),
+        page("/requests/slowest", inner.slowest, inside),
+        # Records of any topic may be in it: it is for those who could give themselves the right to read them.
+        page("/requests/{number:int}", inner.request, inside, ApiKey.CREATE_ACLS),
     ]
 
 
 def _administration(addresses: _Addresses, admin: AdminPages, balance: BalancePage) -> list[Route]:
-    page, stream = addresses.page, addresses.stream  # a plan takes seconds
+    page, stream, cluster = addresses.page, addresses.stream, ApiKey.DESCRIBE_CLUSTER
     return [
-        page("/transactions", admin.transactions, [DESCRIBE_CLUSTER]),
-        page("/transaction", admin.transaction, [DESCRIBE_CLUSTER, DESCRIBE_TRANSACTION]),
-        page("/acls", admin.acls, [DESCRIBE_CLUSTER]),
-        page("/users", admin.users, [DESCRIBE_CLUSTER]),
-        page("/quotas", admin.quotas, [DESCRIBE_CLUSTER, CLUSTER_CONFIGS]),
-        page("/cluster", admin.cluster, [DESCRIBE_CLUSTER]),
-        stream("/cluster/plan", balance.page, [DESCRIBE_CLUSTER]),
+        page("/transactions", admin.transactions, cluster),
+        page("/transaction", admin.transaction, cluster, ApiKey.DESCRIBE_TRANSACTIONS),
+        page("/acls", admin.acls, ApiKey.DESCRIBE_ACLS),
+        page("/users", admin.users, ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS),
+        page("/quotas", admin.quotas, cluster, ApiKey.DESCRIBE_CLIENT_QUOTAS),
+        page("/cluster", admin.cluster, cluster),
+        stream("/cluster/plan", balance.page, cluster),  # a plan takes seconds
     ]
 
 

@@ -6,22 +6,22 @@ from collections.abc import Sequence
 
 from ..broker.view.rows import ConnectionRow
 from ..broker.view.view import BrokerView, NotFoundError
-from ..handlers.rights import CLUSTER
-from ..security.acl import Operation
+from ..wire.api_keys import ApiKey
 from ..wire.messages.describe_producers import DescribeProducersRequest, ProducerState, TopicRequest
 from ..wire.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from . import action_commands
 from .actions import Done, Field, Given, KafkaAction, Plan, number
 from .asking import Leader, check
 from .questions import WrongQuestionError
-from .rights import Rights
 from .topic_actions import topic_address
+from .visitor_rights import VisitorRights
 
 
 class AbortTransaction(KafkaAction):
     """An abort marker for one partition, in the place of a coordinator that does not write it."""
 
     title, here = "Abort a transaction", "Topics"
+    api = ApiKey.WRITE_TXN_MARKERS
 
     async def plan(self, given: Given) -> Plan | None:
         topic, partition = given.get("topic", ""), _partition(given)
@@ -85,11 +85,12 @@ def _partition(given: Given) -> int:
 
 
 class Disconnect:
-    """The end of a client's connection. No request of Kafka does that: it needs ALTER on the cluster."""
+    """The end of a client's connection. No request of Kafka does that: it is for those who could take away its rights."""
 
     title, here = "Disconnect a client", "Connections"
+    api = ApiKey.CREATE_ACLS
 
-    def __init__(self, view: BrokerView, rights: Rights | None) -> None:
+    def __init__(self, view: BrokerView, rights: VisitorRights | None) -> None:
         self._view = view
         self._rights = rights
 
@@ -127,4 +128,4 @@ class Disconnect:
 
     def _check(self) -> None:
         if self._rights is not None:
-            self._rights.check(Operation.ALTER, CLUSTER)
+            self._rights.check(self.api)

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
 from ..base.wording import counted
+from ..wire.api_keys import ApiKey
 from ..wire.messages.delete_groups import DeleteGroupsRequest
 from ..wire.messages.describe_groups import DescribeGroupsRequest
 from ..wire.messages.offset_commit import (
@@ -83,6 +84,7 @@ class ResetOffsets(KafkaAction):
     """Other offsets for a group."""
 
     title, here = "Reset offsets", "Groups"
+    api = ApiKey.OFFSET_COMMIT
 
     def fields(self, given: Given) -> Sequence[Field]:
         return (
@@ -254,6 +256,7 @@ class DeleteGroup(KafkaAction):
     """A group, with the offsets that it has committed."""
 
     title, here = "Delete a group", "Groups"
+    api = ApiKey.DELETE_GROUPS
 
     async def plan(self, given: Given) -> Plan | None:
         group = given.get("id", "")

@@ -25,8 +25,8 @@ from .login import LogIn
 from .own_broker import OwnBroker
 from .passwords import Passwords
 from .render import Renderer
-from .rights import Rights
 from .served import ServedConsole
+from .visitor_rights import VisitorRights
 from .whole_cluster import WholeCluster
 
 
@@ -46,7 +46,7 @@ class ConsoleSide(ServedConsole):
             decoding = read_decoding(settings.console_avro_schemas, settings.console_schema_registry_url)
         except SchemasError as error:
             raise StartError(f"the console cannot decode what it was told to: {error}") from None
-        pages = make_application(self.source, renderer, kafka, decoding, Rights(server))
+        pages = make_application(self.source, renderer, kafka, decoding, VisitorRights(server))
         entrance = OpenEntrance(pages) if passwords is None else LogIn(pages, renderer, server, passwords)
         super().__init__(pages, entrance, renderer, network, clock, workers, writes=writes, asks=passwords is not None)
 

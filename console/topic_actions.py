@@ -9,6 +9,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
 from ..base.wording import counted
 from ..broker.view.view import NotFoundError
+from ..wire.api_keys import ApiKey
 from ..wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ..wire.messages.create_topics import (
     CreatableTopic,
@@ -42,6 +43,7 @@ class CreateTopic(KafkaAction):
     """A new topic."""
 
     title, here = "Create a topic", "Topics"
+    api = ApiKey.CREATE_TOPICS
 
     def fields(self, given: Given) -> Sequence[Field]:
         return (
@@ -103,6 +105,7 @@ class AddPartitions(KafkaAction):
     """More partitions for a topic."""
 
     title, here = "Add partitions", "Topics"
+    api = ApiKey.CREATE_PARTITIONS
 
     def fields(self, given: Given) -> Sequence[Field]:
         return (Field("count", "Partitions in all", given.get("count", ""), "number"),)
@@ -147,6 +150,7 @@ class ConfigureTopic(KafkaAction):
     """A setting of a topic, set or given back to its default."""
 
     title, here = "Change a setting", "Topics"
+    api = ApiKey.INCREMENTAL_ALTER_CONFIGS
 
     def fields(self, given: Given) -> Sequence[Field]:
         ways = (("set", "set it"), ("delete", "back to the default"))
@@ -209,6 +213,7 @@ class DeleteRecords(KafkaAction):
     """The oldest records of one partition, up to an offset."""
 
     title, here = "Delete records", "Topics"
+    api = ApiKey.DELETE_RECORDS
 
     def fields(self, given: Given) -> Sequence[Field]:
         return (
@@ -281,6 +286,7 @@ class DeleteTopic(KafkaAction):
     """A topic with all that is in it."""
 
     title, here = "Delete a topic", "Topics"
+    api = ApiKey.DELETE_TOPICS
 
     async def plan(self, given: Given) -> Plan | None:
         topic = await _alterable(self._kafka, given["topic"])

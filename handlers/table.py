@@ -1,11 +1,14 @@
-"""Which APIs are served, and at which versions: the one list behind dispatch and ApiVersions.
+"""Which APIs are served, at which versions and by which rights: the one list behind dispatch, ApiVersions and the console.
 
-``wire.registry`` has what the codec can read; a message that is declared there need not be served.
+``wire.registry`` has what the codec can read; a message that is declared there need not be served. Of the rights in a line, the
+first is the one without which the API has nothing to show or do, and so it is of each type of resource: the console shows by it
+what the API would (``right_to``).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -52,6 +55,11 @@ class Handler:
 
     def __post_init__(self) -> None:
         assert (self.rights is None) != (self.cluster_right is None), f"{self.api_key.name} declares no rights, or both"
+
+    @property
+    def looks_at(self) -> tuple[Right, ...]:
+        """All rights that are looked at."""
+        return self.rights or () if self.cluster_right is None else of_cluster(self.cluster_right)
 
     def load(self) -> None:
         """Import the module of the API, on its first request."""
@@ -244,3 +252,12 @@ def guarded(served: ServedApis) -> ServedApis:
 
 SERVED = ServedApis({int(handler.api_key): handler for handler in HANDLERS})
 """Everything there is."""
+
+
+@functools.cache
+def right_to(api_key: ApiKey, resource_type: ResourceType | None = None) -> Right:
+    """The first right in the line of an API, or the first on such a resource. Raises LookupError where there is none."""
+    for right in SERVED.by_key[api_key].looks_at:
+        if resource_type in (None, right.resource_type):
+            return right
+    raise LookupError(f"{api_key.name} looks at no right on {resource_type or 'anything'}")

@@ -10,6 +10,8 @@ import pytest
 import trio
 
 from ottla.broker.view.records import Search
+from ottla.console.visitor_rights import Address
+from ottla.handlers.table import right_to
 from ottla.security.acl import CLUSTER_NAME, AclFilter, Operation, ResourceType
 from ottla.wire.records import Record
 
@@ -18,10 +20,12 @@ from .form_reader import FormReader
 from .secured import SECURED, WRITES, allow, log_in, set_password
 
 OP = Operation
+OPEN = {"/static/{place:path}"}
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 
 
 async def test_without_rights_there_is_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "kafka.authorizer.logger")
     async with browsing(tmp_path, WRITES) as browser:
         await browser.create("orders")
         await log_in(browser, "alice")
@@ -37,12 +41,22 @@ async def test_without_rights_there_is_nothing(tmp_path: Path, caplog: pytest.Lo
                 answer = await browser.get(address)
                 assert answer.status in (400, 403, 404), address
                 assert answer.status == 403 or "{" in address or not address.startswith("/topics"), address
-        caplog.set_level(logging.INFO, "kafka.authorizer.logger")
         refused = await browser.get("/topics/orders")
         assert refused.status == 403
         assert "Topic authorization failed. (TOPIC_AUTHORIZATION_FAILED)" in refused.page.text
+        denied = "Denied Operation = Describe from host = client on resource = Topic:LITERAL:orders for request = Metadata"
+        assert denied in caplog.text
         other = await browser.get("/topics/nothing")
         assert other.status == 403, "whether there is such a topic is not told either"
+
+
+async def test_each_address_states_an_api_that_has_rights(tmp_path: Path) -> None:
+    async with browsing(tmp_path, WRITES) as browser:
+        for route in browser.console.routes:
+            if route.path not in OPEN:
+                assert isinstance(route, Address), f"{route.path} is open to everyone"
+                assert route.apis, f"{route.path} states no API"
+                assert all(right_to(api) for api in route.apis)
 
 
 async def test_each_right_shows_its_part(tmp_path: Path) -> None:
