@@ -157,9 +157,10 @@ def test_a_takeover_survives_a_restart(machine):
 
 
 def test_a_takeover_that_cannot_be_written_is_answered_with_an_error_and_may_be_tried_again(machine):
-    static_pair(machine)
+    _, two = static_pair(machine)
     machine.log.error = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
     assert machine.join(instance="two").answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert machine.heartbeat(two, 2, instance="two").error_code == NONE, "nothing has changed"
     again = machine.join(instance="two").answer
     assert (again.error_code, again.generation_id) == (NONE, 2)
     assert machine.sync(again.member_id, 2, group_instance_id="two").answer.assignment == b"for two"
