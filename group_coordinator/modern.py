@@ -2,7 +2,8 @@
 
 A folder that was Kafka's may have them. Their members are not served here, so nothing here makes such a group or adds to it.
 It is known so that it is not taken for what it is not: its offsets do not expire, and no member of the classic protocol joins
-while it has members of its own. The offsets are those of the ``Group`` with the same id, as of a *simple* group.
+while it has members of its own. Its offsets are in the ``OffsetTable``, as those of any group; while it has some, a *simple*
+``Group`` has the same id.
 
 A group exists while a record of it does. ``keys`` are the keys of all that have a value, as bytes, so that it can be deleted.
 """
@@ -33,7 +34,7 @@ class ModernKind(enum.Enum):
     STREAMS = "streams"
 
 
-_OF_MEMBERS = (5, 10, 19, 7, 8, 13, 14, 16, 21, 22)
+_OF_MEMBERS = (5, 7, 8, 10, 13, 14, 16, 19, 21, 22)
 """Types of the records that go when the members do; a resolved regular expression among them."""
 _STABLE_MEMBER = 0
 
@@ -43,7 +44,7 @@ class _MemberKey(Protocol):
 
 
 class ModernGroup:
-    """One group. Its records change it, and nothing else does."""
+    """One group. All but ``is_refusal_logged``, which is about the log of this broker, changes in replay alone."""
 
     def __init__(self, group_id: str, kind: ModernKind) -> None:
         self.group_id = group_id

@@ -48,15 +48,15 @@ class ReplayedGroups:
     def replay(self, record: CoordinatorRecord, offset: int, producer_id: int = -1) -> None:
         """Apply one record. ``producer_id`` is that of the transaction the record belongs to, -1 for none."""
         group_id = RECORD_TYPES[record.key.api_key](self, record.key, record.value, offset, producer_id)
-        self._told(group_id, offset + 1)
+        self._depend(group_id, offset + 1)
 
     def replay_end(self, producer_id: int, end_offset: int, *, committed: bool) -> None:
         """Apply the marker that ends a transaction, and itself at ``end_offset``: take over or drop its commits."""
         self.last_offset = end_offset
         for group_id in self.offsets.end_transaction(producer_id, committed=committed):
-            self._told(group_id, end_offset)
+            self._depend(group_id, end_offset)
 
-    def _told(self, group_id: str, end_offset: int) -> None:
+    def _depend(self, group_id: str, end_offset: int) -> None:
         self.last_offset = end_offset
         if group_id in self.groups or group_id in self.modern:
             self._depends_on[group_id] = end_offset
