@@ -87,36 +87,35 @@ class _Addresses:
         self._rights = rights
         self._turns = trio.CapacityLimiter(_AT_ONCE)
 
-    def page(self, path: str, page: Page, *apis: ApiKey, methods: Sequence[str] | None = None) -> Address:
-        """``apis``: what shows the same, and by whose rights a visitor may see it (``VisitorRights.check_address``)."""
-        return self.stream(path, self._in_turn(page), *apis, methods=methods)
+    def page(
+        self, path: str, page: Page, *apis: ApiKey, leaves_out: bool = False, methods: Sequence[str] | None = None
+    ) -> Address:
+        """``apis``: what shows the same, and by whose rights a visitor may see it (``VisitorRights.check_address``).
 
-    def stream(self, path: str, page: Page, *apis: ApiKey, methods: Sequence[str] | None = None) -> Address:
-        """For what may have no end, and so takes no turn; it ends when its reader has lost a right."""
+        ``leaves_out``: of a list, in which what may not be seen is left out (``SeenSource``), so that everyone may ask for it.
+        """
 
-        async def allowed(request: Request) -> Response:
-            self._check(apis, request)
-            response = await page(request)
-            if isinstance(response, StreamingResponse) and self._rights is not None:
-                response.body_iterator = self._while_allowed(response.body_iterator, apis, request)
-            return response
-
-        return self._address(path, allowed, apis, methods)
-
-    def rows(self, path: str, page: Page, api: ApiKey) -> Address:
-        """For a list, which leaves out what the visitor may not see (``SeenSource``)."""
-        return self._address(path, self._in_turn(page), [api])
-
-    def _in_turn(self, page: Page) -> Page:
         async def in_turn(request: Request) -> Response:
             async with self._turns:
                 return await page(request)
 
-        return in_turn
+        return self.stream(path, in_turn, *apis, leaves_out=leaves_out, methods=methods)
 
-    def _address(self, path: str, page: Page, apis: Sequence[ApiKey], methods: Sequence[str] | None = None) -> Address:
+    def stream(
+        self, path: str, page: Page, *apis: ApiKey, leaves_out: bool = False, methods: Sequence[str] | None = None
+    ) -> Address:
+        """For what may have no end, and so takes no turn; it ends when its reader has lost a right."""
+        needed = () if leaves_out else apis
+
+        async def allowed(request: Request) -> Response:
+            self._check(needed, request)
+            response = await page(request)
+            if isinstance(response, StreamingResponse) and self._rights is not None:
+                response.body_iterator = self._while_allowed(response.body_iterator, needed, request)
+            return response
+
         async def answered(request: Request) -> Response:
-            return await _answered(page, request, self._renderer)
+            return await _answered(allowed, request, self._renderer)
 
         return Address(path, answered, apis, methods)
 
@@ -147,14 +146,14 @@ def _writing(addresses: _Addresses, sending: SendPages) -> list[Route]:
 
 
 def _clients_see(addresses: _Addresses, pages: Pages, top: Top) -> list[Route]:
-    page, rows = addresses.page, addresses.rows
+    page = addresses.page
     return [
         page("/", pages.overview, ApiKey.DESCRIBE_CLUSTER),
         page("/history.json", pages.history, ApiKey.DESCRIBE_CLUSTER),
         page("/top.json", top.page, ApiKey.DESCRIBE_CLUSTER),
-        rows("/topics", pages.topics, ApiKey.METADATA),
+        page("/topics", pages.topics, ApiKey.METADATA, leaves_out=True),
         page("/topics/{topic}", pages.topic, ApiKey.METADATA),
-        rows("/groups", pages.groups, ApiKey.LIST_GROUPS),
+        page("/groups", pages.groups, ApiKey.LIST_GROUPS, leaves_out=True),
         page("/group", pages.group, ApiKey.DESCRIBE_GROUPS),
         page("/connections", pages.connections, ApiKey.DESCRIBE_CLUSTER),
         page("/requests", pages.requests, ApiKey.DESCRIBE_CLUSTER),

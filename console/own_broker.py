@@ -2,14 +2,11 @@
 
 So handlers, quotas, the authorizer, the audit log and the list of requests see what they see of any client: the visitor's
 principal and address. What another broker has to do (the controller, a leader, a coordinator) is sent there over the brokers'
-own listener, where it counts as this broker's; the visitor's rights are looked at before, by the same rules, which all brokers
-share (``_check_rights``). A request without a line there is not sent.
+own listener, where it counts as this broker's; the handler here looks at the visitor's rights before (``Rehearsal``).
 """
 
 from __future__ import annotations
 
-import functools
-import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -20,12 +17,11 @@ from ..base.network import Part
 from ..base.partitions import TopicPartition
 from ..broker.dispatch import answer
 from ..broker.view.view import ViewedBroker
-from ..handlers.call import Call, CloseConnection
+from ..handlers.call import Call, CloseConnection, RequestObserver
 from ..handlers.connection_context import ConnectionContext
-from ..handlers.rights import CLUSTER, GROUP, TOPIC, check, may
+from ..handlers.rights import TOPIC
 from ..handlers.services import Services
 from ..replication.broker_client import NoAnswerError
-from ..security.acl import Operation
 from ..wire.api_keys import ApiKey
 from ..wire.codec import decode, encode_bytes
 from ..wire.headers import decode_response_header, encode_request_header
@@ -33,9 +29,9 @@ from ..wire.messages.find_coordinator import FindCoordinatorRequest
 from ..wire.registry import response_class
 from ..wire.schema import Message
 from .asking import HIGHEST, AnyBroker, Controller, GroupCoordinator, Leader, To
+from .rehearsal import Rehearsal
 from .visitor import current
-
-logger = logging.getLogger(__name__)
+from .visitor_rights import VisitorRights
 
 CLIENT_ID = "ottla-console"
 _ANSWER_SECONDS = 40.0
@@ -49,15 +45,20 @@ class OwnBroker:
 
     def __init__(self, broker: ViewedBroker) -> None:
         self._broker = broker
+        self._rights = VisitorRights(broker)
 
     async def ask(self, request: Message, to: To) -> Any:
         """See ``asking.Kafka``."""
         services = self._services()
         node = await self._node(services, to)
-        call = self._call(services)
         if node == services.broker_id:
-            return await _ask_here(call, request)
-        return await self._ask_there(call, request, node)
+            return await self._ask_here(services, request)
+        if services.authorizer is not None:
+            rehearsal = Rehearsal(services, services.authorizer)
+            answered = await _dispatch(self._call(rehearsal.services, None), request)
+            if not rehearsal.may_be_sent():
+                return answered
+        return await self._ask_there(request, node)
 
     async def by_leader(self, partitions: Iterable[TopicPartition]) -> Sequence[Sequence[TopicPartition]]:
         """See ``asking.Kafka``."""
@@ -73,13 +74,16 @@ class OwnBroker:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "The broker has not started yet.")
         return assembly.services
 
-    def _call(self, services: Services) -> Call:
+    async def _ask_here(self, services: Services, request: Message) -> Any:
+        return await _dispatch(self._call(services, self._broker.monitor.observer), request)
+
+    def _call(self, services: Services, observer: RequestObserver | None) -> Call:
         """Of the visitor, as if over the listener that every broker has: answers name brokers that are at the same one."""
         assembly, visitor = self._broker.assembly, current().connection
         assert assembly is not None
         connection = ConnectionContext(assembly.peers.listener, visitor.peer)
         connection.principal = visitor.principal
-        return Call(services, connection, _nothing, self._broker.monitor.observer)
+        return Call(services, connection, _nothing, observer)
 
     async def _node(self, services: Services, to: To) -> int:
         """Raises KafkaError where there is none."""
@@ -98,7 +102,7 @@ class OwnBroker:
     async def _coordinator(self, services: Services, group: str) -> int:
         until = trio.current_time() + _FIND_SECONDS
         while True:
-            found = await _ask_here(self._call(services), FindCoordinatorRequest(key=group))
+            found = await self._ask_here(services, FindCoordinatorRequest(key=group))
             if not found.error_code:
                 return int(found.node_id)
             code = ErrorCode(found.error_code)
@@ -106,11 +110,9 @@ class OwnBroker:
                 raise KafkaError(code, found.error_message)
             await trio.sleep(_PAUSE_SECONDS)
 
-    async def _ask_there(self, call: Call, request: Message, node: int) -> Any:
+    async def _ask_there(self, request: Message, node: int) -> Any:
         assembly = self._broker.assembly
         assert assembly is not None
-        call.change_kind(ApiKey(request.api_key) << 16, request.api_key)
-        _check_rights(call, request)
         try:
             client = assembly.peers.client(node, "console", timeout=_ANSWER_SECONDS)
             version = await client.negotiate(type(request), HIGHEST.get(ApiKey(request.api_key)))
@@ -124,9 +126,7 @@ class OwnBroker:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
         if request.api_key == ApiKey.OFFSET_FETCH:  # of all topics, if none is named
             response.topics = [
-                topic
-                for topic in response.topics
-                if may(call, Operation.DESCRIBE, TOPIC, topic.name, log_if_denied=False)
+                topic for topic in response.topics if self._rights.may(ApiKey.OFFSET_FETCH, TOPIC, topic.name)
             ]
         return response
 
@@ -147,7 +147,7 @@ async def _nothing() -> None:
     await trio.lowlevel.checkpoint()
 
 
-async def _ask_here(call: Call, request: Message) -> Any:
+async def _dispatch(call: Call, request: Message) -> Any:
     key = ApiKey(request.api_key)
     handler = call.broker.served.by_key[key]
     version = min(handler.highest, HIGHEST.get(key, handler.highest))
@@ -176,46 +176,3 @@ def _read(key: ApiKey, version: int, parts: list[Part] | None) -> Any:
     data = memoryview(b"".join(pieces))
     _, start = decode_response_header(data[_SIZE_BYTES:], key, version)
     return decode(response_class(key), version, data[_SIZE_BYTES + start :])
-
-
-def _check_rights(call: Call, request: Any) -> None:
-    """What the handler of the other broker would look at, which takes this broker for the client. Raises KafkaError."""
-    need_topic = functools.partial(_check_topics, call)
-    match ApiKey(request.api_key):
-        case ApiKey.CREATE_TOPICS:
-            if not may(call, Operation.CREATE, CLUSTER, log_if_denied=False):
-                need_topic(Operation.CREATE, request.topics)
-        case ApiKey.DELETE_TOPICS:
-            for name in request.topic_names:
-                check(call, Operation.DELETE, TOPIC, name)
-        case ApiKey.CREATE_PARTITIONS:
-            need_topic(Operation.ALTER, request.topics)
-        case ApiKey.DELETE_RECORDS:
-            need_topic(Operation.DELETE, request.topics)
-        case ApiKey.LIST_OFFSETS:
-            need_topic(Operation.DESCRIBE, request.topics)
-        case ApiKey.DESCRIBE_PRODUCERS:
-            need_topic(Operation.READ, request.topics)
-        case ApiKey.PRODUCE:
-            need_topic(Operation.WRITE, request.topic_data)
-        case ApiKey.OFFSET_COMMIT:
-            check(call, Operation.READ, GROUP, request.group_id)
-            need_topic(Operation.READ, request.topics)
-        case ApiKey.OFFSET_FETCH:
-            check(call, Operation.DESCRIBE, GROUP, request.group_id)
-            need_topic(Operation.DESCRIBE, request.topics or ())
-        case ApiKey.DESCRIBE_GROUPS:
-            for group in request.groups:
-                check(call, Operation.DESCRIBE, GROUP, group)
-        case ApiKey.DELETE_GROUPS:
-            for group in request.groups_names:
-                check(call, Operation.DELETE, GROUP, group)
-        case ApiKey.WRITE_TXN_MARKERS:
-            check(call, Operation.ALTER, CLUSTER)
-        case other:
-            raise AssertionError(f"{other.name} is not sent to other brokers")
-
-
-def _check_topics(call: Call, operation: Operation, topics: Any) -> None:
-    for topic in topics:
-        check(call, operation, TOPIC, topic.name)

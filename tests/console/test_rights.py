@@ -44,7 +44,9 @@ async def test_without_rights_there_is_nothing(tmp_path: Path, caplog: pytest.Lo
         refused = await browser.get("/topics/orders")
         assert refused.status == 403
         assert "Topic authorization failed. (TOPIC_AUTHORIZATION_FAILED)" in refused.page.text
-        denied = "Denied Operation = Describe from host = client on resource = Topic:LITERAL:orders for request = Metadata"
+        denied = (
+            "Denied Operation = Describe from host = client on resource = Topic:LITERAL:orders for request = Metadata"
+        )
         assert denied in caplog.text
         other = await browser.get("/topics/nothing")
         assert other.status == 403, "whether there is such a topic is not told either"
