@@ -2,8 +2,8 @@
 
 Start: bind the listeners (a port in use is found before any file is touched), lock the data folders, open the cluster store,
 recover the logs, join the cluster, become controller, load the coordinators, and only then accept connections. Where
-another broker is the controller, its requests wait in the listener's backlog until then; the broker is ready once the first
-UpdateMetadata was answered.
+another broker is the controller, its requests wait in the listener's backlog until then; the broker is ready once it was
+first told of the cluster.
 
 Stop: the controller moves leaderships to other brokers, if there are some; then connections end, and after them the background
 loops, the controller among them (each of the two has a nursery); the logs are flushed and marked clean, and the broker leaves the

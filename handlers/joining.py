@@ -20,7 +20,7 @@ async def wait_known(call: Call) -> None:
 
 
 async def check_known(call: Call, otherwise: ErrorCode = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) -> None:
-    """The same for a coordinator, which a broker may be by LeaderAndIsr before it is told which topics there are. Raises
+    """The same for a coordinator, which a broker may be before it is told which topics there are. Raises
     KafkaError with ``otherwise``, at which clients try again: for consumers it is final that what they commit is unknown.
     """
     await wait_known(call)

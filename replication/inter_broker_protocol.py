@@ -1,13 +1,14 @@
 """inter.broker.protocol.version: which versions the brokers of a cluster speak among themselves without asking each other.
 
 A controller and a follower do not negotiate, so all brokers of a cluster have the same one. Names are Kafka's
-(``MetadataVersion`` of 3.9): a release stands for its last version, as "2.8" for "2.8-IV1". From 2.8 on LeaderAndIsr has
-topic ids, by which replicas are known here; with an older one a broker does not start.
+(``MetadataVersion`` of 3.9): a release stands for its last version, as "2.8" for "2.8-IV1". From 2.8 on a controller
+names topics by their ids, by which replicas are known here; with an older one a broker does not start.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 _NAMES = (
@@ -18,28 +19,30 @@ LATEST = _NAMES[-1]
 _OLDEST = _NAMES[0]
 _RELEASE = re.compile(r"(\d+)\.(\d+)")
 
-# The version from each name on (ControllerChannelManager, MetadataVersion).
-_LEADER_AND_ISR = {"2.8-IV1": 5, "3.2-IV0": 6, "3.4-IV0": 7}
-_UPDATE_METADATA = {"2.8-IV1": 7, "3.4-IV0": 8}
-_STOP_REPLICA = {"2.8-IV1": 3, "3.4-IV0": 4}
+# The version from each name on (MetadataVersion).
 _FETCH = {"2.8-IV1": 12, "3.1-IV0": 13, "3.5-IV0": 14, "3.5-IV1": 15, "3.7-IV4": 16, "3.9-IV0": 17}
 _LIST_OFFSETS = {"2.8-IV1": 6, "3.0-IV1": 7, "3.5-IV0": 8, "3.9-IV0": 9}
 _ALLOCATES_PRODUCER_IDS_FROM = "3.0-IV0"
 
 
 class InterBrokerProtocol(NamedTuple):
-    """Versions of requests; the first three are the controller's, the others a follower's.
+    """Versions of a follower's requests.
 
     ``allocates_producer_ids``: whether brokers ask the controller for producer ids (KIP-730); before, each takes a block itself.
     """
 
     name: str
-    leader_and_isr: int
-    update_metadata: int
-    stop_replica: int
     fetch: int
     list_offsets: int
     allocates_producer_ids: bool
+
+    def newest(self, versions: Mapping[str, int]) -> int:
+        """The version that brokers with this protocol use, of those that began with the names given."""
+        return _newest(versions, _NAMES.index(self.name))
+
+
+def _newest(versions: Mapping[str, int], position: int) -> int:
+    return max(version for first, version in versions.items() if _NAMES.index(first) <= position)
 
 
 def _full_name(text: str) -> str:
@@ -65,15 +68,9 @@ def inter_broker_protocol(text: str) -> InterBrokerProtocol:
     name = _full_name(text)
     position = _NAMES.index(name)
 
-    def version(since: dict[str, int]) -> int:
-        return max(version for first, version in since.items() if _NAMES.index(first) <= position)
-
     return InterBrokerProtocol(
         name,
-        version(_LEADER_AND_ISR),
-        version(_UPDATE_METADATA),
-        version(_STOP_REPLICA),
-        version(_FETCH),
-        version(_LIST_OFFSETS),
+        _newest(_FETCH, position),
+        _newest(_LIST_OFFSETS, position),
         position >= _NAMES.index(_ALLOCATES_PRODUCER_IDS_FROM),
     )

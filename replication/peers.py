@@ -15,7 +15,7 @@ from .metadata_cache import MetadataCache
 
 
 class Peers:
-    """Clients of the brokers that are alive, as the last UpdateMetadata had them.
+    """Clients of the brokers that are alive, as the metadata has them.
 
     ``listener``: the name of the one at which they are reached; ``secure``: what their connections go through first, None where
     that is PLAINTEXT.

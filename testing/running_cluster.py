@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.zookeeper import znodes
-from ..controller.zookeeper.store.cluster_store import NoNodeError
-from ..controller.zookeeper.store.embedded_session import EmbeddedSession
+from ..controller.zookeeper.stored_cluster import StoredCluster, StoredPartition
 from ..handlers.services import Services
-from ..metadata.types import LeaderState, ReplicaAssignment
+from ..metadata.types import LeaderState
 from ..replication.partition import Partition
 from .cluster_member import Member, Surroundings
 from .held_port import HeldPort
@@ -29,17 +27,8 @@ T = TypeVar("T")
 _LOOK_SECONDS = 0.005
 
 
-class PartitionNodes(NamedTuple):
-    """A partition in the store; ``state`` is None before its first leader."""
-
-    assignment: ReplicaAssignment
-    state: LeaderState | None
-
-
 class RunningCluster:
     """The running brokers and their store, for as long as ``serve`` runs."""
-
-    _session: EmbeddedSession
 
     def __init__(self, around: Surroundings) -> None:
         self._around = around
@@ -63,7 +52,7 @@ class RunningCluster:
         """Start the brokers, run ``main``, and kill those that still run. Raises StartError, SettingError, and what ended one."""
         failure: Exception | None = None
         await self._around.store.open()
-        self._session = self._around.store.session()
+        self._stored = StoredCluster(self._around.store.session())
         async with trio.open_nursery() as self._nursery:
             self._nursery.start_soon(self._around.store.run)
             try:
@@ -152,22 +141,14 @@ class RunningCluster:
 
     async def controller_id(self) -> int | None:
         """The broker that is the controller."""
-        try:
-            return znodes.decode_controller((await self._session.get(znodes.CONTROLLER)).data)
-        except NoNodeError:
-            return None
+        return await self._stored.controller_id()
 
-    async def partitions(self, topic: str) -> dict[int, PartitionNodes]:
+    async def partitions(self, topic: str) -> dict[int, StoredPartition]:
         """The partitions of a topic by number. Raises KafkaError."""
-        try:
-            assigned = znodes.decode_topic((await self._session.get(znodes.topic_path(topic))).data).partitions
-        except NoNodeError:
-            raise unknown_topic(topic, await self._session.children(znodes.TOPICS)) from None
-        nodes = await self._session.get_many([znodes.state_path(topic, number) for number in assigned])
-        return {
-            number: PartitionNodes(assignment, None if node is None else znodes.decode_state(node.data))
-            for (number, assignment), node in zip(assigned.items(), nodes, strict=True)
-        }
+        found = await self._stored.partitions(topic)
+        if not found:
+            raise unknown_topic(topic, await self._stored.topics())
+        return found
 
     async def state(self, topic: str, number: int) -> LeaderState | None:
         """The state of one partition. Raises KafkaError."""
@@ -216,7 +197,7 @@ class RunningCluster:
         async def is_gone() -> bool:
             if any(services.metadata.topic(topic) is not None for _, services in self.in_reach()):
                 return False
-            return not is_complete or await self._session.exists(znodes.topic_path(topic)) is None
+            return not is_complete or not await self._stored.has_topic(topic)
 
         await self.until_async(is_gone, timeout, f"{topic} is not gone")
 
@@ -233,7 +214,7 @@ class RunningCluster:
 
         await self.until_async(is_in_sync, timeout, f"the replicas of {topic} are not in sync")
 
-    def _is_known(self, topic: str, partitions: Mapping[int, PartitionNodes]) -> bool:
+    def _is_known(self, topic: str, partitions: Mapping[int, StoredPartition]) -> bool:
         for number, (_, state) in partitions.items():
             if state is None or self._led(topic, number, state) is None:
                 return False

@@ -17,10 +17,9 @@ from ...base.config import Config
 from ...base.seams import InlineWorkers, SystemClock
 from ...broker.config_file import read_properties
 from ...broker.settings import BrokerSettings
-from ...controller.zookeeper import znodes
 from ...controller.zookeeper.config_store import ConfigStore
 from ...controller.zookeeper.store.cluster_home import STATE_FOLDER
-from ...controller.zookeeper.store.cluster_store import ClusterStore, StoreError, ensure_paths
+from ...controller.zookeeper.store.cluster_store import ClusterStore, StoreError
 from ...controller.zookeeper.store.embedded_store import EmbeddedStore
 from ...controller.zookeeper.store.state_files import DiskStateFiles
 from ...controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
@@ -37,11 +36,6 @@ from ...security.scram import (
 from .running import ToolError
 
 T = TypeVar("T")
-
-_PATHS = [path for path in znodes.PERSISTENT_PATHS if path.startswith("/config")]
-"""Of what every cluster's store has, what users need, and not more: by a store without a node for topics a start knows a data
-folder that it has to look through, because Apache Kafka may have filled it.
-"""
 
 
 class UsersInStore:
@@ -81,8 +75,8 @@ class UsersInStore:
     def _run(self, task: Callable[[ConfigStore], Awaitable[T]]) -> T:
         async def run() -> T:
             async with self._session() as session:
-                await ensure_paths(session, _PATHS)
                 configs = ConfigStore(session, SystemClock(), MetadataCache())
+                await configs.make_folders()
                 await configs.start()
                 return await task(configs)
 

@@ -37,6 +37,7 @@ from .store.cluster_store import (
     Set,
     StoreError,
     StoreFailedError,
+    ensure_paths,
 )
 
 logger = logging.getLogger(__name__)
@@ -55,6 +56,14 @@ class ConfigStore:
         self._store = store
         self._look = RepeatedLook("configs")
         self._changes = Notifications(store, clock, znodes.CONFIG_CHANGES, self._look.watch)
+
+    async def make_folders(self) -> None:
+        """Make what users need of a store that no broker has used yet, and not more. Raises StoreError.
+
+        By a store without a node for topics a start knows a data folder that it has to look through, because Apache Kafka may
+        have filled it.
+        """
+        await ensure_paths(self._store, [path for path in znodes.PERSISTENT_PATHS if path.startswith("/config")])
 
     async def start(self) -> None:
         """Read everything, at first and again whenever watches may have been lost. Raises StoreError."""

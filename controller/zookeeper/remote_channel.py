@@ -16,6 +16,7 @@ from ...wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrRes
 from ...wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from ...wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from ...wire.schema import Message, replace
+from .request_versions import request_versions
 
 _RECOVERY_STATE_FROM = 6
 """The version of LeaderAndIsr that tells of leaders which were not in sync (KIP-704)."""
@@ -38,7 +39,7 @@ class RemoteChannel:
         protocol: InterBrokerProtocol,
         secure: Secure | None = None,
     ) -> None:
-        self._protocol = protocol
+        self._versions = request_versions(protocol)
         self._broker = f"broker {registration.broker_id}"
         self._listener = listener
         endpoint = registration.endpoint(listener)
@@ -58,7 +59,7 @@ class RemoteChannel:
 
     async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Raises OSError."""
-        version = self._protocol.leader_and_isr
+        version = self._versions.leader_and_isr
         if version < _RECOVERY_STATE_FROM:
             request = _without_recovery_states(request)
         response: LeaderAndIsrResponse = await self._ask(request, version)
@@ -66,12 +67,12 @@ class RemoteChannel:
 
     async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
         """Raises OSError."""
-        response: StopReplicaResponse = await self._ask(request, self._protocol.stop_replica)
+        response: StopReplicaResponse = await self._ask(request, self._versions.stop_replica)
         return response
 
     async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         """Raises OSError."""
-        response: UpdateMetadataResponse = await self._ask(request, self._protocol.update_metadata)
+        response: UpdateMetadataResponse = await self._ask(request, self._versions.update_metadata)
         return response
 
     async def _ask(self, request: Message, version: int) -> Any:

@@ -7,6 +7,7 @@ import trio
 import trio.testing
 
 from ottla.base.settings import SettingError
+from ottla.controller.zookeeper.request_versions import request_versions
 from ottla.replication.inter_broker_protocol import inter_broker_protocol
 from ottla.replication.settings import ReplicationSettings
 
@@ -40,8 +41,8 @@ NAME = "inter.broker.protocol.version"
 def test_a_release_stands_for_the_versions_that_kafka_has_with_it(
     text: str, name: str, versions: tuple[int, ...]
 ) -> None:
-    value = ReplicationSettings.from_properties({NAME: text}).inter_broker_protocol_version
-    assert inter_broker_protocol(value) == (name, *versions)
+    protocol = inter_broker_protocol(ReplicationSettings.from_properties({NAME: text}).inter_broker_protocol_version)
+    assert (protocol.name, *request_versions(protocol), *protocol[1:]) == (name, *versions)
 
 
 @pytest.mark.parametrize("text", ["2.7", "2.7-IV2", "2.8-IV0", "0.10.2", "1.0", "2.4-IV1"])
