@@ -229,6 +229,10 @@ class KafkaPythonGroup(GroupLoad):
             auto_commit_interval_ms=500,
             reconnect_backoff_max_ms=_BACKOFF_MS,
         )
+        # A client that joins before it knows the partitions joins again once it does. Version 3.0.12 forgets that it is
+        # joining if a poll ends meanwhile: it is left without partitions and heartbeats, for good.
+        while not self._is_over.is_set() and not consumer.partitions_for_topic(self.topic):
+            pass
         while not self._is_over.is_set():
             for messages in consumer.poll(timeout_ms=200).values():
                 for message in messages:
