@@ -16,9 +16,9 @@ from ..controller.zookeeper.channels import BrokerChannel
 from ..controller.zookeeper.cluster import ZooKeeperCluster
 from ..controller.zookeeper.context import LiveBroker
 from ..controller.zookeeper.controller import Controller
-from ..controller.zookeeper.local_channel import LocalChannel
 from ..controller.zookeeper.producer_ids import ProducerIds
 from ..controller.zookeeper.remote_channel import RemoteChannel
+from ..controller.zookeeper.replica_requests import ReplicaRequests
 from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
@@ -122,7 +122,7 @@ class Parts:
         """The channel by which this broker, as the controller, sends its decisions to a broker."""
         registration = broker.registration
         if registration.broker_id == self._broker_id:
-            return LocalChannel(self._replicas, self._metadata, self.cluster.refresh_topic_configs)
+            return self.services.replica_requests
         around = self._around
         timeout = around.config.settings(ControllerSettings).controller_socket_timeout_ms / 1000
         return RemoteChannel(
@@ -167,7 +167,7 @@ class Parts:
 
     def _make_producer_ids(self) -> ProducerIds | AllocatedProducerIds:
         if self._foundation.is_alone or not self._protocol.allocates_producer_ids:
-            return ProducerIds(self._foundation.session, self._broker_id)
+            return ProducerIds(self._foundation.session, self._broker_id, self._metadata)
         return AllocatedProducerIds(self.controller_channel("forwarding"), self._broker_id, self._broker_epoch)
 
     def _make_transactions(self) -> TransactionCoordinator:
@@ -221,6 +221,9 @@ class Parts:
             fetchers=self.fetchers,
             metadata=self._metadata,
             cluster=self.cluster,
+            replica_requests=ReplicaRequests(
+                self._replicas, self._metadata, self._broker_epoch, self.cluster.refresh_topic_configs
+            ),
             client_quotas=ClientQuotas(around.config.settings(ClientQuotaSettings)),
             token_passwords=self._make_token_passwords(),
             groups=self._groups,

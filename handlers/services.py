@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..base.seams import Clock, Workers
     from ..controller.cluster import Cluster
     from ..controller.token_passwords import TokenPasswords
+    from ..controller.zookeeper.replica_requests import ReplicaRequests
     from ..group_coordinator.coordinator import GroupCoordinator
     from ..log.log_manager import LogManager
     from ..replication.end_markers import EndMarkers
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 class Services:
     """One broker's parts.
 
-    ``metadata`` is what is known of the cluster, and ``cluster`` changes it.
+    ``metadata`` is what is known of the cluster, and ``cluster`` changes it. ``replica_requests`` has what a controller of
+    ZooKeeper mode says.
     ``absent_topics`` decides which refusals to make a coordinator's topic have a line in the log.
     ``authorizer`` is None where every client may do everything, ``token_passwords`` where there are no delegation tokens.
     ``large_decoding`` is held while a large request is decoded (``broker.large_requests``).
@@ -51,6 +53,7 @@ class Services:
     fetchers: Fetchers
     metadata: MetadataCache
     cluster: Cluster
+    replica_requests: ReplicaRequests
     client_quotas: ClientQuotas
     token_passwords: TokenPasswords | None
     groups: GroupCoordinator

@@ -9,41 +9,14 @@ from 3 on each partition has the flag and its leader epoch (KIP-570).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ..base.errors import KafkaError
-from ..controller.zookeeper.replica_requests import apply_stop_replica
-from ..wire.messages.stop_replica import (
-    StopReplicaPartitionState,
-    StopReplicaRequest,
-    StopReplicaResponse,
-    StopReplicaTopicState,
-)
-from ..wire.schema import replace
+from ..wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from .call import Call
-from .controller_requests import by_topic, check_broker_epoch
-
-_FLAG_PER_PARTITION_FROM = 3
 
 
 async def handle(call: Call, request: StopReplicaRequest) -> StopReplicaResponse:
-    check_broker_epoch(call, request.broker_epoch)
-    if call.version < _FLAG_PER_PARTITION_FROM:
-        request = replace(request, topic_states=by_topic(_with_flags(request), StopReplicaTopicState))
-    return apply_stop_replica(request, call.broker.replicas, call.broker.metadata)
-
-
-def _with_flags(request: StopReplicaRequest) -> Iterator[tuple[str, StopReplicaPartitionState]]:
-    for topic, number in _named(request):
-        yield topic, StopReplicaPartitionState(partition_index=number, delete_partition=request.delete_partitions)
-
-
-def _named(request: StopReplicaRequest) -> Iterator[tuple[str, int]]:
-    for partition in request.ungrouped_partitions:
-        yield partition.topic_name, partition.partition_index
-    for topic in request.topics:
-        for number in topic.partition_indexes:
-            yield topic.name, number
+    call.broker.replica_requests.check_broker_epoch(request.broker_epoch)
+    return await call.broker.replica_requests.stop_replica(request)
 
 
 def error_response(request: StopReplicaRequest, error: KafkaError) -> StopReplicaResponse:

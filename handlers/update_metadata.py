@@ -10,37 +10,13 @@ listeners; 5 groups partitions by topic; 7 has topic ids (KIP-516).
 from __future__ import annotations
 
 from ..base.errors import KafkaError
-from ..controller.zookeeper.replica_requests import apply_update_metadata, security_protocol
-from ..wire.messages.update_metadata import (
-    UpdateMetadataBroker,
-    UpdateMetadataEndpoint,
-    UpdateMetadataRequest,
-    UpdateMetadataResponse,
-    UpdateMetadataTopicState,
-)
-from ..wire.schema import replace
+from ..wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from .call import Call
-from .controller_requests import by_topic, check_broker_epoch
-
-_LISTENERS_FROM = 3
-_GROUPED_FROM = 5
 
 
 async def handle(call: Call, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
-    check_broker_epoch(call, request.broker_epoch)
-    if call.version < _GROUPED_FROM:
-        states = [(state.topic_name, state) for state in request.ungrouped_partition_states]
-        request = replace(request, topic_states=by_topic(states, UpdateMetadataTopicState))
-    if call.version < _LISTENERS_FROM:
-        request = replace(request, live_brokers=[_with_listeners(broker) for broker in request.live_brokers])
-    return apply_update_metadata(request, call.broker.metadata)
-
-
-def _with_listeners(broker: UpdateMetadataBroker) -> UpdateMetadataBroker:
-    """Name the listeners by their security protocols, which is all that early versions have."""
-    endpoints = broker.endpoints or [UpdateMetadataEndpoint(host=broker.v0_host, port=broker.v0_port)]
-    named = [replace(endpoint, listener=security_protocol(endpoint.security_protocol)) for endpoint in endpoints]
-    return replace(broker, endpoints=named)
+    call.broker.replica_requests.check_broker_epoch(request.broker_epoch)
+    return await call.broker.replica_requests.update_metadata(request)
 
 
 def error_response(request: UpdateMetadataRequest, error: KafkaError) -> UpdateMetadataResponse:

@@ -46,7 +46,6 @@ class MetadataCache:
         self._is_told = False
         self._doubted_until: float | None = None
         self.image = ClusterImage()
-        self._controller_epoch = -1
         self._nodes: dict[str, dict[int, Node]] = {}
         self._derived: dict[str, tuple[TopicImage, dict[Any, Any]]] = {}
         self._changed = trio.Event()
@@ -119,13 +118,6 @@ class MetadataCache:
             doubted_until = math.inf if self._doubted_until is None else self._doubted_until
             with trio.move_on_at(doubted_until):
                 await self._changed.wait()
-
-    def accept_controller_epoch(self, controller_epoch: int) -> bool:
-        """Note a controller's epoch; False when it is older than that of another controller that this broker has heard of."""
-        if controller_epoch < self._controller_epoch:
-            return False
-        self._controller_epoch = controller_epoch
-        return True
 
     def publish(self, delta: ClusterDelta) -> None:
         """Take over what has changed of the cluster."""

@@ -162,27 +162,34 @@ class ReplicaManager:
         return self._settings.with_topic_overrides(self._topic_overrides(topic))
 
     def apply(
-        self, topic: str, topic_id: bytes, number: int, registration: PartitionRegistration, settings: LogSettings
+        self,
+        topic: str,
+        topic_id: bytes,
+        number: int,
+        registration: PartitionRegistration,
+        settings: LogSettings,
+        *,
+        may_be_known: bool,
     ) -> None:
         """Lead or follow a partition, which is made where there is none.
 
         Raises KafkaError: KAFKA_STORAGE_ERROR, INCONSISTENT_TOPIC_ID, STALE_CONTROLLER_EPOCH for an old leader epoch,
-        UNKNOWN_TOPIC_OR_PARTITION when this broker has no replica.
+        UNKNOWN_TOPIC_OR_PARTITION when this broker has no replica. Unless it ``may_be_known``, the partition's leader
+        epoch is old as well: it says nothing new, except of a topic that has been given an id.
         """
-        known = self._partitions.get(topic, {}).get(number)
-        if known is None:
+        partition = self._partitions.get(topic, {}).get(number)
+        if partition is None:
             self._check_online(topic, number)
-        else:
-            if ZERO_UUID not in (topic_id, known.topic_id) and topic_id != known.topic_id:
-                raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, "the topic was created again with another id")
-        if registration.leader_epoch < (NO_EPOCH if known is None else known.leader_epoch):
+        elif ZERO_UUID not in (topic_id, partition.topic_id) and topic_id != partition.topic_id:
+            raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, "the topic was created again with another id")
+        known_epoch = NO_EPOCH if partition is None else partition.leader_epoch
+        is_repeated = partition is not None and topic_id == partition.topic_id and not may_be_known
+        if registration.leader_epoch < known_epoch + is_repeated:
             raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH, f"leader epoch {registration.leader_epoch} is past")
         if self.broker_id not in registration.replicas:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"this broker is none of {registration.replicas}")
-        partition = known or self._create(topic, number, topic_id, settings, is_new=registration.is_new)
-        if partition.topic_id == ZERO_UUID != topic_id:
-            self._logs.get_or_create(topic, number, topic_id)
-            partition.topic_id = topic_id
+        if partition is None or partition.topic_id == ZERO_UUID != topic_id:
+            partition = self._open(topic, number, topic_id, settings, is_new=registration.is_new)
         self._change(partition, registration)
 
     def _change(self, partition: Partition, registration: PartitionRegistration) -> None:
@@ -203,17 +210,23 @@ class ReplicaManager:
             else:
                 self.fetchers.follow(partition)
 
-    def _create(self, topic: str, number: int, topic_id: bytes, settings: LogSettings, *, is_new: bool) -> Partition:
+    def _open(self, topic: str, number: int, topic_id: bytes, settings: LogSettings, *, is_new: bool) -> Partition:
+        """The partition with its log: one that is not here yet, or one whose topic has been given an id."""
         try:
-            known_id = None if topic_id == ZERO_UUID else topic_id  # requests before version 5 have none
+            known_id = None if topic_id == ZERO_UUID else topic_id  # early controllers have none
             log = self._logs.get_or_create(topic, number, known_id, settings, is_new=is_new)
+            future = self._logs.future(topic, number)
         except KafkaError as error:
             if error.code is ErrorCode.KAFKA_STORAGE_ERROR and self._logs.has_offline_folder:
                 self._offline.add((topic, number))
             raise
+        partition = self._partitions.get(topic, {}).get(number)
+        if partition is not None:
+            partition.topic_id = topic_id
+            return partition
         partition = Partition(self._surroundings, topic, log.topic_id, log)
         self._partitions.setdefault(topic, {})[number] = partition
-        if self._logs.future(topic, number) is not None:
+        if future is not None:
             for listener in self.future_listeners:
                 listener(partition)
         return partition

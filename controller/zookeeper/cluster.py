@@ -18,6 +18,7 @@ from ...base.errors import ErrorCode, KafkaError
 from ...base.partitions import TopicPartition
 from ...base.seams import Clock
 from ...log.settings import LogSettings
+from ...metadata.delta import ClusterDelta
 from ...metadata.rules.election import ElectionType
 from ...metadata.types import BrokerRegistration, ReplicaAssignment
 from ...replication.metadata_cache import MetadataCache
@@ -228,7 +229,11 @@ class ZooKeeperCluster:
         return await self.controller.controlled_shutdown(request)
 
     async def allocate_producer_ids(self, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
-        return await self.controller.allocate_producer_ids(request)
+        response = await self.controller.allocate_producer_ids(request)
+        if not response.error_code:
+            end = response.producer_id_start + response.producer_id_len
+            self._metadata.publish(ClusterDelta(next_producer_id=end))
+        return response
 
     # --- what every broker does ---------------------------------------------------------------------------------------
 

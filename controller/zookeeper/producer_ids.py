@@ -5,6 +5,8 @@ from __future__ import annotations
 import trio
 
 from ...base.errors import ErrorCode, KafkaError
+from ...metadata.delta import ClusterDelta
+from ...replication.metadata_cache import MetadataCache
 from .producer_id_blocks import BLOCK_SIZE, take_block
 from .store.cluster_store import ClusterStore, StoreError
 
@@ -12,8 +14,9 @@ from .store.cluster_store import ClusterStore, StoreError
 class ProducerIds:
     """Hands out ids; a block left half used at a stop is lost, as in Kafka."""
 
-    def __init__(self, store: ClusterStore, broker_id: int) -> None:
+    def __init__(self, store: ClusterStore, broker_id: int, metadata: MetadataCache) -> None:
         self._store = store
+        self._metadata = metadata
         self._broker_id = broker_id
         self._next = 0
         self._end = 0
@@ -32,5 +35,6 @@ class ProducerIds:
                     except StoreError as error:
                         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
                     self._end = self._next + BLOCK_SIZE
+                    self._metadata.publish(ClusterDelta(next_producer_id=self._end))
         self._next += 1
         return self._next - 1

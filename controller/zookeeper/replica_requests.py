@@ -4,14 +4,17 @@ LeaderAndIsr says what replicas the broker has, StopReplica which it has no more
 and in their handlers, they end: what applies them (``ReplicaManager``, ``MetadataCache``) knows partitions and brokers only.
 
 A request of an earlier controller than the broker has heard of is refused as a whole, with STALE_CONTROLLER_EPOCH; the epoch is
-one for all three. A leader epoch that is known says nothing new, unless the topic has been given an id.
+one for all three. One that was meant for an earlier registration of the broker is refused with STALE_BROKER_EPOCH (KIP-380).
+Early versions name the topic with each partition, later ones group the partitions by topic: both are read here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from ...base.errors import ErrorCode, KafkaError
+from ...base.partitions import NO_BROKER_EPOCH
 from ...metadata.delta import ClusterDelta, TopicDelta
 from ...metadata.types import BrokerEndpoint, BrokerRegistration, PartitionRegistration
 from ...replication.metadata_cache import MetadataCache
@@ -29,12 +32,15 @@ from ...wire.messages.stop_replica import (
     StopReplicaPartitionState,
     StopReplicaRequest,
     StopReplicaResponse,
+    StopReplicaTopicState,
 )
 from ...wire.messages.update_metadata import (
     UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
     UpdateMetadataResponse,
+    UpdateMetadataTopicState,
 )
 from .znodes import SECURITY_PROTOCOLS
 
@@ -43,52 +49,131 @@ _NO_LEADER_EPOCH = -1
 _LEADER_EPOCH_DURING_DELETE = -2
 _PROTOCOL_NAMES = {number: name for name, number in SECURITY_PROTOCOLS.items()}
 
-
-def new_topics(request: LeaderAndIsrRequest) -> list[str]:
-    """The topics of which the broker has no replica yet: their configs are to be read before their first logs are made."""
-    return [topic.topic_name for topic in request.topic_states if any(state.is_new for state in topic.partition_states)]
+_TopicState = TypeVar("_TopicState")
 
 
-def apply_leader_and_isr(
-    request: LeaderAndIsrRequest, replicas: ReplicaManager, metadata: MetadataCache
-) -> LeaderAndIsrResponse:
-    """Make partitions lead or follow; one error code per partition."""
-    if not metadata.accept_controller_epoch(request.controller_epoch):
-        return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
-    topics = []
-    for topic in request.topic_states:
-        errors = _apply_topic(topic, replicas, says_known=request.is_kraft_controller)
-        topics.append(LeaderAndIsrTopicError(topic_id=topic.topic_id, partition_errors=errors))
-    return LeaderAndIsrResponse(topics=topics)
+class ReplicaRequests:
+    """Applies the requests to one broker. Its own controller calls them directly: it is a ``BrokerChannel`` without a connection.
+
+    ``broker_epoch`` is that of the broker's present registration. ``refresh_topic_configs``: of new topics, whose configs are to
+    be known before their first logs are made.
+    """
+
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        metadata: MetadataCache,
+        broker_epoch: Callable[[], int],
+        refresh_topic_configs: Callable[[Iterable[str]], Awaitable[None]],
+    ) -> None:
+        self._replicas = replicas
+        self._metadata = metadata
+        self._broker_epoch = broker_epoch
+        self._refresh_topic_configs = refresh_topic_configs
+        self._controller_epoch = -1
+
+    def check_broker_epoch(self, broker_epoch: int) -> None:
+        """Raises KafkaError STALE_BROKER_EPOCH.
+
+        A higher epoch than the own one is valid: the controller may know of a registration before the broker itself does
+        (``KafkaApis.isBrokerEpochStale``).
+        """
+        own = self._broker_epoch()
+        if broker_epoch != NO_BROKER_EPOCH and broker_epoch < own:
+            raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"the broker's epoch is {own}, not {broker_epoch}")
+
+    def _accepts(self, controller_epoch: int) -> bool:
+        """Note a controller's epoch; False when it is older than that of another controller that this broker has heard of."""
+        if controller_epoch < self._controller_epoch:
+            return False
+        self._controller_epoch = controller_epoch
+        return True
+
+    # --- LeaderAndIsr -------------------------------------------------------------------------------------------------
+
+    async def leader_and_isr(
+        self, request: LeaderAndIsrRequest, *, is_for_registration: bool = False
+    ) -> LeaderAndIsrResponse:
+        """Make partitions lead or follow; one error code per partition. ``is_for_registration``: the broker epoch is checked.
+
+        Raises KafkaError.
+        """
+        states = [(state.topic_name, state) for state in request.ungrouped_partition_states]
+        topics = request.topic_states or _by_topic(states, LeaderAndIsrTopicState)
+        if is_for_registration:
+            self.check_broker_epoch(request.broker_epoch)
+        await self._refresh_topic_configs(
+            topic.topic_name for topic in topics if any(state.is_new for state in topic.partition_states)
+        )
+        if is_for_registration:  # meanwhile the broker may have been registered again
+            self.check_broker_epoch(request.broker_epoch)
+        return self.lead_and_follow(request.controller_epoch, topics, says_known=request.is_kraft_controller)
+
+    def lead_and_follow(
+        self, controller_epoch: int, topics: Iterable[LeaderAndIsrTopicState], *, says_known: bool = False
+    ) -> LeaderAndIsrResponse:
+        """Apply the states of partitions. ``says_known``: the controller repeats leader epochs that the broker knows."""
+        if not self._accepts(controller_epoch):
+            return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+        told = [_lead_and_follow(self._replicas, topic, says_known=says_known) for topic in topics]
+        return LeaderAndIsrResponse(topics=told)
+
+    # --- StopReplica --------------------------------------------------------------------------------------------------
+
+    async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """Stop replicas, and delete their logs where the request says so; one error code per partition."""
+        if not self._accepts(request.controller_epoch):
+            return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+        errors = []
+        for topic in request.topic_states or _by_topic(_with_flags(request), StopReplicaTopicState):
+            for state in topic.partition_states:
+                name, number, code = topic.topic_name, state.partition_index, ErrorCode.NONE
+                try:
+                    self._replicas.stop(name, number, _epoch_of_stop(state), deletes=state.delete_partition)
+                except KafkaError as error:
+                    self._replicas.log_refusal(name, number, error)
+                    code = error.code
+                errors.append(StopReplicaPartitionError(topic_name=name, partition_index=number, error_code=code))
+        return StopReplicaResponse(partition_errors=errors)
+
+    # --- UpdateMetadata -----------------------------------------------------------------------------------------------
+
+    async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+        """Take over what a controller says of the cluster. Raises KafkaError, and takes nothing over, for what is malformed."""
+        if not self._accepts(request.controller_epoch):
+            return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+        self._metadata.publish(cluster_delta(request))
+        return UpdateMetadataResponse()
+
+    def close(self) -> None:
+        """There is nothing to close."""
 
 
-def _apply_topic(
-    topic: LeaderAndIsrTopicState, replicas: ReplicaManager, *, says_known: bool
-) -> list[LeaderAndIsrPartitionError]:
-    errors = []
-    settings = replicas.topic_settings(topic.topic_name)  # one object for all partitions
+def _by_topic(states: Iterable[tuple[str, Any]], topic_state: Callable[..., _TopicState]) -> list[_TopicState]:
+    """States of partitions, each with its topic's name, as the states of topics; both in the order they came in."""
+    partitions: dict[str, list[Any]] = {}
+    for topic, state in states:
+        partitions.setdefault(topic, []).append(state)
+    return [topic_state(topic_name=topic, partition_states=found) for topic, found in partitions.items()]
+
+
+def _lead_and_follow(
+    replicas: ReplicaManager, topic: LeaderAndIsrTopicState, *, says_known: bool
+) -> LeaderAndIsrTopicError:
+    name, errors = topic.topic_name, []
+    settings = replicas.topic_settings(name)  # one object for all partitions
     for state in topic.partition_states:
-        number, code = state.partition_index, ErrorCode.NONE
+        number, registration, code = state.partition_index, _registration(state), ErrorCode.NONE
         try:
-            if not says_known:
-                _check_new_epoch(replicas, topic, state)
-            replicas.apply(topic.topic_name, topic.topic_id, number, _replica(state), settings)
+            replicas.apply(name, topic.topic_id, number, registration, settings, may_be_known=says_known)
         except KafkaError as error:
-            replicas.log_refusal(topic.topic_name, number, error)
+            replicas.log_refusal(name, number, error)
             code = error.code
         errors.append(LeaderAndIsrPartitionError(partition_index=number, error_code=code))
-    return errors
+    return LeaderAndIsrTopicError(topic_id=topic.topic_id, partition_errors=errors)
 
 
-def _check_new_epoch(
-    replicas: ReplicaManager, topic: LeaderAndIsrTopicState, state: LeaderAndIsrPartitionState
-) -> None:
-    known = replicas.find(topic.topic_name, state.partition_index)
-    if known is not None and known.topic_id == topic.topic_id and known.leader_epoch == state.leader_epoch:
-        raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH, f"leader epoch {state.leader_epoch} is known")
-
-
-def _replica(state: LeaderAndIsrPartitionState) -> PartitionRegistration:
+def _registration(state: LeaderAndIsrPartitionState) -> PartitionRegistration:
     return PartitionRegistration(
         leader=state.leader,
         leader_epoch=state.leader_epoch,
@@ -102,23 +187,12 @@ def _replica(state: LeaderAndIsrPartitionState) -> PartitionRegistration:
     )
 
 
-def apply_stop_replica(
-    request: StopReplicaRequest, replicas: ReplicaManager, metadata: MetadataCache
-) -> StopReplicaResponse:
-    """Stop replicas, and delete their logs where the request says so; one error code per partition."""
-    if not metadata.accept_controller_epoch(request.controller_epoch):
-        return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
-    errors = []
-    for topic in request.topic_states:
-        for state in topic.partition_states:
-            name, number, code = topic.topic_name, state.partition_index, ErrorCode.NONE
-            try:
-                replicas.stop(name, number, _epoch_of_stop(state), deletes=state.delete_partition)
-            except KafkaError as error:
-                replicas.log_refusal(name, number, error)
-                code = error.code
-            errors.append(StopReplicaPartitionError(topic_name=name, partition_index=number, error_code=code))
-    return StopReplicaResponse(partition_errors=errors)
+def _with_flags(request: StopReplicaRequest) -> Iterator[tuple[str, StopReplicaPartitionState]]:
+    """The partitions of an early version, in which one flag says for all whether they are deleted."""
+    named = [(partition.topic_name, partition.partition_index) for partition in request.ungrouped_partitions]
+    named += [(topic.name, number) for topic in request.topics for number in topic.partition_indexes]
+    for name, number in named:
+        yield name, StopReplicaPartitionState(partition_index=number, delete_partition=request.delete_partitions)
 
 
 def _epoch_of_stop(state: StopReplicaPartitionState) -> int | None:
@@ -126,16 +200,14 @@ def _epoch_of_stop(state: StopReplicaPartitionState) -> int | None:
     return None if state.leader_epoch in (_LEADER_EPOCH_DURING_DELETE, _NO_LEADER_EPOCH) else state.leader_epoch
 
 
-def apply_update_metadata(request: UpdateMetadataRequest, metadata: MetadataCache) -> UpdateMetadataResponse:
-    """Take over what a controller says of the cluster."""
-    if not metadata.accept_controller_epoch(request.controller_epoch):
-        return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+def cluster_delta(request: UpdateMetadataRequest) -> ClusterDelta:
+    """What a controller says of the cluster. Raises KafkaError for a security protocol that does not exist."""
+    states = [(state.topic_name, state) for state in request.ungrouped_partition_states]
     topics = [
         TopicDelta(topic.topic_name, topic.topic_id, _partitions(topic.partition_states))
-        for topic in request.topic_states
+        for topic in request.topic_states or _by_topic(states, UpdateMetadataTopicState)
     ]
-    metadata.publish(ClusterDelta(request.controller_id, [_broker(each) for each in request.live_brokers], topics))
-    return UpdateMetadataResponse()
+    return ClusterDelta(request.controller_id, [_broker(each) for each in request.live_brokers], topics)
 
 
 def _partitions(states: Iterable[UpdateMetadataPartitionState]) -> dict[int, PartitionRegistration | None]:
@@ -156,10 +228,12 @@ def _partitions(states: Iterable[UpdateMetadataPartitionState]) -> dict[int, Par
 
 
 def _broker(told: UpdateMetadataBroker) -> BrokerRegistration:
-    endpoints = [
-        BrokerEndpoint(each.listener, each.host, each.port, security_protocol(each.security_protocol))
-        for each in told.endpoints
-    ]
+    """A live broker. Version 0 has one address; listeners without a name, before version 3, are named by their protocols."""
+    addresses = told.endpoints or [UpdateMetadataEndpoint(host=told.v0_host, port=told.v0_port)]
+    endpoints = []
+    for each in addresses:
+        protocol = security_protocol(each.security_protocol)
+        endpoints.append(BrokerEndpoint(each.listener or protocol, each.host, each.port, protocol))
     return BrokerRegistration(told.id, tuple(endpoints), told.rack)
 
 

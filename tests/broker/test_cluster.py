@@ -9,7 +9,7 @@ import trio.testing
 from ottla.base.errors import ErrorCode
 from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerServer, StartError
-from ottla.controller.zookeeper.replica_requests import apply_stop_replica
+from ottla.tests.replication.told import apply_stop_replica
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,

@@ -17,13 +17,13 @@ from ottla.base.seams import InlineWorkers
 from ottla.broker.controlled_shutdown import hand_over
 from ottla.broker.settings import BrokerSettings
 from ottla.controller.zookeeper import znodes
-from ottla.controller.zookeeper.replica_requests import apply_update_metadata
 from ottla.controller.zookeeper.store.cluster_store import WatchEvent
 from ottla.metadata.delta import ClusterDelta
 from ottla.replication.broker_client import NoAnswerError
 from ottla.replication.controller_channel import ControllerChannel
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.replication.peers import Peers
+from ottla.tests.replication.told import apply_update_metadata
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from ottla.wire.messages.alter_partition import (
     AlterPartitionRequest,

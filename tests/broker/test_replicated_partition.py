@@ -15,10 +15,10 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.raw.requests import batch, produce_request
-from ottla.controller.zookeeper.replica_requests import apply_update_metadata
 from ottla.log.settings import LogSettings
 from ottla.metadata.types import PartitionRegistration
 from ottla.replication.broker_client import BrokerClient
+from ottla.tests.replication.told import apply_update_metadata
 from ottla.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -67,7 +67,7 @@ class World:
         """The controller has had an election."""
         registration = PartitionRegistration(leader, epoch, 100 + epoch, isr, (LEADER, FOLLOWER))
         replicas = self.cluster.services(LEADER).replicas
-        replicas.apply("t", self.topic_id, 0, registration, LogSettings())
+        replicas.apply("t", self.topic_id, 0, registration, LogSettings(), may_be_known=True)
 
     def join(self) -> None:
         """The follower's broker is in the cluster, as far as the leader knows."""

@@ -26,6 +26,7 @@ from ottla.controller.zookeeper.store.cluster_store import ConnectionLossError, 
 from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.controller.zookeeper.store.store_link import StoreLink
 from ottla.metadata.types import BrokerEndpoint, BrokerRegistration
+from ottla.replication.metadata_cache import MetadataCache
 from ottla.wire.schema import uuid_from_text, uuid_to_text
 
 
@@ -159,7 +160,7 @@ async def test_producer_ids_where_the_last_block_is_not_understood() -> None:
     await ensure_paths(session, znodes.PERSISTENT_PATHS)
     await session.multi([Set(znodes.PRODUCER_ID_BLOCK, b"nonsense")])
     with pytest.raises(KafkaError) as caught:
-        await ProducerIds(session, 1).next_producer_id()
+        await ProducerIds(session, 1, MetadataCache()).next_producer_id()
     assert caught.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
@@ -173,10 +174,10 @@ async def test_producer_ids_never_repeat_across_brokers_and_restarts() -> None:
 
     async with trio.open_nursery() as nursery:
         for broker_id in (1, 2):
-            ids = ProducerIds(store.session(), broker_id)
+            ids = ProducerIds(store.session(), broker_id, MetadataCache())
             for _ in range(3):
                 nursery.start_soon(take, ids, BLOCK_SIZE // 2)
-    await take(ProducerIds(store.session(), 1), 1)
+    await take(ProducerIds(store.session(), 1, MetadataCache()), 1)
     assert len(set(given)) == len(given) == 3 * BLOCK_SIZE + 1
     assert min(given) == 0
 
@@ -185,5 +186,5 @@ async def test_producer_ids_of_a_lost_store() -> None:
     _, session = await open_session()
     await session.close()
     with pytest.raises(KafkaError) as caught:
-        await ProducerIds(session, 1).next_producer_id()
+        await ProducerIds(session, 1, MetadataCache()).next_producer_id()
     assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR

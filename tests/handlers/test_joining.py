@@ -5,8 +5,8 @@ from __future__ import annotations
 import trio
 
 from ottla.base.errors import ErrorCode
-from ottla.controller.zookeeper.replica_requests import apply_update_metadata
 from ottla.replication.metadata_cache import MetadataCache
+from ottla.tests.replication.told import apply_update_metadata
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ottla.base.seams import InlineWorkers, SimulatedClock
-from ottla.controller.zookeeper.replica_requests import apply_leader_and_isr
 from ottla.log.follower_append import append_as_follower
 from ottla.log.log_manager import LogManager
 from ottla.log.memory_disk import MemoryDisk
@@ -16,6 +15,7 @@ from ottla.log.settings import LogManagerSettings, LogSettings
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.replication.partition import Partition
 from ottla.replication.replica_manager import ReplicaManager
+from ottla.tests.replication.told import apply_leader_and_isr
 from ottla.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,

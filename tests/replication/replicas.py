@@ -12,17 +12,13 @@ import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import InlineWorkers, SimulatedClock
-from ottla.controller.zookeeper.replica_requests import (
-    apply_leader_and_isr,
-    apply_stop_replica,
-    apply_update_metadata,
-)
 from ottla.log.log_manager import LogManager
 from ottla.log.memory_disk import MemoryDisk
 from ottla.log.settings import LogManagerSettings, LogSettings
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.replication.partition import IsrChanges, Partition
 from ottla.replication.replica_manager import ReplicaManager
+from ottla.tests.replication.told import apply_leader_and_isr, apply_stop_replica, apply_update_metadata
 from ottla.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,

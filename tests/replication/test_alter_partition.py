@@ -11,10 +11,10 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.controller.zookeeper.replica_requests import apply_leader_and_isr
 from ottla.replication.alter_partition import RETRY_SECONDS, AlterPartitionManager
 from ottla.replication.controller_channel import fitting
 from ottla.replication.isr import Committed
+from ottla.tests.replication.told import apply_leader_and_isr
 from ottla.wire.codec import decode, encode_bytes
 from ottla.wire.messages.alter_partition import (
     AlterPartitionRequest,

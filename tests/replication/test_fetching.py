@@ -13,10 +13,10 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
-from ottla.controller.zookeeper.replica_requests import apply_update_metadata
 from ottla.replication.fetch_session import FetchedPartition, FetchSessionCache
 from ottla.replication.fetching import FollowerId, Reads
 from ottla.replication.isr import Committed, PendingExpand
+from ottla.tests.replication.told import apply_update_metadata
 from ottla.wire.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
 from ottla.wire.messages.update_metadata import (
     UpdateMetadataPartitionState,

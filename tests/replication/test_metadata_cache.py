@@ -9,8 +9,8 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
-from ottla.controller.zookeeper.replica_requests import apply_update_metadata
 from ottla.replication.metadata_cache import MetadataCache, Node
+from ottla.tests.replication.told import apply_update_metadata
 from ottla.wire.messages.update_metadata import (
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,

@@ -12,8 +12,8 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.controller.zookeeper.replica_requests import apply_update_metadata
 from ottla.replication.waiters import FetchWaiter
+from ottla.tests.replication.told import apply_update_metadata
 from ottla.wire.messages.update_metadata import (
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,

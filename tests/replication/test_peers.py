@@ -7,10 +7,10 @@ import trio
 import trio.testing
 
 from ottla.base.memory_network import MemoryNetwork
-from ottla.controller.zookeeper.replica_requests import apply_update_metadata
 from ottla.replication.broker_client import BrokerClient, PeerUnavailableError
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.replication.peers import Peers
+from ottla.tests.replication.told import apply_update_metadata
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.update_metadata import (
     UpdateMetadataBroker,

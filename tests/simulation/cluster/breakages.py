@@ -65,7 +65,7 @@ def no_broker_epoch_check(patch: pytest.MonkeyPatch) -> None:
     def follower(self: LeaderRole, broker_id: int, broker_epoch: int, current_leader_epoch: int) -> FollowerProgress:
         return find(self, broker_id, NO_BROKER_EPOCH, current_leader_epoch)
 
-    rules.REQUESTS_OF_BROKER_EPOCH.replace(patch, lambda call, broker_epoch: None)
+    rules.REQUESTS_OF_BROKER_EPOCH.replace(patch, lambda requests, broker_epoch: None)
     rules.FOLLOWER_OF_EPOCH.replace(patch, follower)
     rules.KNOWN_LEADER.replace(patch, lambda self, request: request.broker_id in self._context.brokers)
     rules.EPOCH_TO_JOIN.replace(patch, lambda change, replica: NO_BROKER_EPOCH)
@@ -135,7 +135,7 @@ def removed_replicas_stay(patch: pytest.MonkeyPatch) -> None:
     """A broker is not told to delete a replica that was moved elsewhere."""
     tell = rules.TOLD_OF_MOVE.function
     rules.TOLD_OF_MOVE.replace(patch, lambda self, keys, removed: tell(self, keys, {}))
-    rules.REMOVED_REPLICAS.replace(patch, lambda self, update: None)
+    rules.REMOVED_REPLICAS.replace(patch, lambda self, delta, image: None)
 
 
 def a_write_hides_a_bounce(patch: pytest.MonkeyPatch) -> None:

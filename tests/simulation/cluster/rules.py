@@ -23,8 +23,8 @@ from ottla.controller.zookeeper.alter_partition import AlterPartitions
 from ottla.controller.zookeeper.deletion import Deletions
 from ottla.controller.zookeeper.known_brokers import KnownBrokers
 from ottla.controller.zookeeper.leaders import Leaders
+from ottla.controller.zookeeper.replica_requests import ReplicaRequests
 from ottla.controller.zookeeper.term import Term
-from ottla.handlers import leader_and_isr, stop_replica, update_metadata
 from ottla.log import follower_append
 from ottla.replication import alter_partition, fetcher
 from ottla.replication.leader import LeaderRole
@@ -61,7 +61,7 @@ FOLLOWER_OF_EPOCH = Rule("follower", (LeaderRole,))
 FETCH_POSITION = Rule("position_of", (fetcher,))
 EPOCH_TO_JOIN = Rule("_epoch_to_join", (alter_partition,))
 APPENDED_EPOCHS = Rule("_checked", (follower_append,))
-REQUESTS_OF_BROKER_EPOCH = Rule("check_broker_epoch", (leader_and_isr, stop_replica, update_metadata))
+REQUESTS_OF_BROKER_EPOCH = Rule("check_broker_epoch", (ReplicaRequests,))
 REMOVED_REPLICAS = Rule("_delete_removed", (ReplicaManager,))
 
 # The controller

@@ -167,6 +167,15 @@ class Stage:
         count = len(self.world.assignment("__transaction_state"))
         return self.world.states()["__transaction_state", partition_of(transactional_id, count)].leader
 
+    def takes_for_coordinator(self, broker_id: int, transactional_id: str) -> int | None:
+        """Whom a running broker names, by what it has been told."""
+        server = self.world.machines[broker_id].server
+        assert server is not None and server.assembly is not None
+        count = len(self.world.assignment("__transaction_state"))
+        number = partition_of(transactional_id, count)
+        partition = server.assembly.services.metadata.partition("__transaction_state", number)
+        return None if partition is None else partition.leader
+
     def know_only(self, broker_id: int) -> None:
         """The administrator uses only this broker to look up the cluster."""
         hosts = {self.world.places[broker_id].host: PORT}

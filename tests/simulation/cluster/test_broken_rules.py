@@ -218,7 +218,9 @@ async def a_coordinator_of_the_past(stage: Stage) -> None:
     stage.world.places[past].cut_from_store()
     stage.ways(cut=[way for other in others for way in ((past, other), (other, past))])
     await stage.forget(past)
-    await stage.until(lambda: stage.coordinator_of(producer.name) not in (past, NO_LEADER))
+    await stage.until(
+        lambda: not {stage.takes_for_coordinator(other, producer.name) for other in others} & {past, NO_LEADER, None}
+    )
     producer.know(*(hosts[other] for other in others))
     transaction = await producer.begin()
     producer.know(hosts[past])
