@@ -1,6 +1,6 @@
 """One broker, put together from its parts: started in the order in which they need each other, stopped in the reverse order.
 
-``start`` lays the ``Foundation``, makes the ``Parts`` and joins the cluster, ``run_in`` starts the background loops, ``stop``
+``start`` starts the ``Foundation``, makes the ``Parts`` and joins the cluster, ``run_in`` starts the background loops, ``stop``
 stops everything and marks the data folders clean.
 
 When the data folder with the cluster's state fails, or all folders have failed, the broker cannot go on: ``on_failure`` is told
@@ -94,7 +94,7 @@ class Assembly:
         Raises KafkaError, OSError, SettingError; ``abandon`` then releases the data folders.
         """
         foundation = self._foundation
-        await foundation.lay()
+        await foundation.start()
         parts = self._parts = Parts(self._around, foundation)
         services = self.services = parts.services
         services.metadata.publishers.append(self._update_topic_settings)
@@ -212,15 +212,15 @@ class Assembly:
         self.services.transactions.stop()
         self._parts.peers.close()
         if self._foundation.is_alone:
-            await self._foundation.leave()
+            await self._foundation.close()
             await self.logs.stop()
         else:
             await self.logs.stop()
-            await self._foundation.leave()
+            await self._foundation.close()
 
     async def abandon(self) -> None:
         """After a start that failed: release what was taken, without marking anything clean."""
         if self._is_member:
             self._parts.peers.close()
-        await self._foundation.leave()
+        await self._foundation.close()
         await self.logs.stop()

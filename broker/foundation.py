@@ -32,12 +32,12 @@ from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from .identity import configured_broker_id, find_broker_id
 from .surroundings import Surroundings
 
-_LEAVE_SECONDS = 5.0
+_CLOSE_SECONDS = 5.0
 """How long a stop waits for a store that does not answer; the store ends the session by itself after its timeout."""
 
 
 class Foundation:
-    """``lay`` it first, ``leave`` the cluster last; ``session``, ``configs`` and ``features`` are there in between.
+    """``start`` it first, ``close`` it last; ``session``, ``configs`` and ``features`` are there in between.
 
     ``on_failure`` is told why the broker cannot go on. ``features`` are None where the broker is alone.
     """
@@ -93,7 +93,7 @@ class Foundation:
         """Whether the cluster's state is in a ZooKeeper, and so brokers of Apache Kafka may be in the cluster."""
         return self._home.zookeeper is not None
 
-    async def lay(self) -> None:
+    async def start(self) -> None:
         """Do all of it, in the order above. Raises KafkaError, LogStartError, OSError, StoreError, SettingError."""
         config, logs, zookeeper = self._around.config, self.logs, self._home.zookeeper
         is_growing = zookeeper is not None and has_state(self._disk, logs.folders[0].path)
@@ -179,9 +179,9 @@ class Foundation:
             config.settings(LogSettings), config.settings(LogManagerSettings), config.settings(LogCleanerSettings)
         )
 
-    async def leave(self) -> None:
+    async def close(self) -> None:
         """End the session at the cluster's store, if there is one: the broker is not registered any more."""
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + _LEAVE_SECONDS):
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + _CLOSE_SECONDS):
             if self._is_open:
                 await self.session.close()
         self._home.close()

@@ -28,7 +28,6 @@ from ...security.acl import (
 from . import acl_znodes
 from .loading import decoded
 from .notifications import Notifications
-from .repeated_look import RepeatedLook
 from .store.cluster_store import (
     BadVersionError,
     ClusterStore,
@@ -43,6 +42,7 @@ from .store.cluster_store import (
     StoreFailedError,
     ensure_paths,
 )
+from .watch_loop import WatchLoop
 
 logger = logging.getLogger(__name__)
 
@@ -64,8 +64,10 @@ class AclStore:
     def __init__(self, store: ClusterStore, clock: Clock, metadata: MetadataCache) -> None:
         self._store = store
         self._metadata = metadata
-        self._look = RepeatedLook("access rules")
-        self._changes = [(Notifications(store, clock, folder, self._look.watch), decode) for folder, decode in _CHANGES]
+        self._watches = WatchLoop("access rules")
+        self._changes = [
+            (Notifications(store, clock, folder, self._watches.watch), decode) for folder, decode in _CHANGES
+        ]
 
     async def start(self) -> None:
         """Make the folders, and read everything, at first and again whenever watches may have been lost. Raises StoreError."""
@@ -111,14 +113,14 @@ class AclStore:
         if changed:
             self._metadata.publish(ClusterDelta(acls=changed))
 
-    def look_again(self) -> None:
+    def resync(self) -> None:
         """Watches may have been lost."""
-        self._look.again()
+        self._watches.resync()
 
     async def run(self) -> None:
         """Follow the changes that others make, for as long as there is a store to follow."""
         try:
-            await self._look.run(self._follow, self.start)
+            await self._watches.run(self._follow, self.start)
         except StoreFailedError as error:
             logger.error("Changes of access rules are not followed any more: %s", error)
 

@@ -141,7 +141,7 @@ class ZooKeeperCluster:
         self._membership = membership
         for follower in (self._features, self._acls, self._tokens):
             if follower is not None:
-                membership.watch_losses.append(follower.look_again)
+                membership.watch_losses.append(follower.resync)
         if self._acls is not None:
             await self._acls.start()
         await membership.join()

@@ -23,7 +23,6 @@ from ...security.scram import StoredCredentials, read_credentials
 from . import znodes
 from .loading import decoded
 from .notifications import Notifications
-from .repeated_look import RepeatedLook
 from .store.cluster_store import (
     BadVersionError,
     ClusterStore,
@@ -39,6 +38,7 @@ from .store.cluster_store import (
     StoreFailedError,
     ensure_paths,
 )
+from .watch_loop import WatchLoop
 
 logger = logging.getLogger(__name__)
 
@@ -54,8 +54,8 @@ class ConfigStore:
     def __init__(self, store: ClusterStore, clock: Clock, metadata: MetadataCache) -> None:
         self.metadata = metadata
         self._store = store
-        self._look = RepeatedLook("configs")
-        self._changes = Notifications(store, clock, znodes.CONFIG_CHANGES, self._look.watch)
+        self._watches = WatchLoop("configs")
+        self._changes = Notifications(store, clock, znodes.CONFIG_CHANGES, self._watches.watch)
 
     async def make_folders(self) -> None:
         """Make what users need of a store that no broker has used yet, and not more. Raises StoreError.
@@ -93,7 +93,7 @@ class ConfigStore:
     async def run(self) -> None:
         """Follow the changes that others make, for as long as there is a store to follow."""
         try:
-            await self._look.run(self._follow, self.start)
+            await self._watches.run(self._follow, self.start)
         except StoreFailedError as error:
             logger.error("Changes of configs are not followed any more: %s", error)
 

@@ -17,7 +17,6 @@ from . import znodes
 from .context import ControllerContext
 from .loading import NOT_UNDERSTOOD, decoded
 from .partition_states import fenced_multi
-from .repeated_look import RepeatedLook
 from .store.cluster_store import (
     BadVersionError,
     ClusterStore,
@@ -28,6 +27,7 @@ from .store.cluster_store import (
     Set,
     StoreFailedError,
 )
+from .watch_loop import WatchLoop
 
 
 async def set_up_features(store: ClusterStore, context: ControllerContext) -> None:
@@ -55,7 +55,7 @@ class FeatureStore:
         self._store = store
         self._metadata = metadata
         self._on_unsupported = on_unsupported
-        self._look = RepeatedLook("finalized features")
+        self._watches = WatchLoop("finalized features")
 
     async def start(self) -> None:
         """Raises StoreError; KafkaError UNSUPPORTED_VERSION when something is finalized that this broker does not support."""
@@ -77,18 +77,18 @@ class FeatureStore:
     async def _read(self) -> Node | None:
         """The node, watched in either case; None where there is none."""
         while True:
-            (node,) = await self._store.get_many([znodes.FEATURE], self._look.watch)
-            if node is not None or await self._store.exists(znodes.FEATURE, self._look.watch) is None:
+            (node,) = await self._store.get_many([znodes.FEATURE], self._watches.watch)
+            if node is not None or await self._store.exists(znodes.FEATURE, self._watches.watch) is None:
                 return node
 
-    def look_again(self) -> None:
+    def resync(self) -> None:
         """Watches may have been lost."""
-        self._look.again()
+        self._watches.resync()
 
     async def run(self) -> None:
         """Follow the node, for as long as there is a store to follow."""
         try:
-            await self._look.run(self.start, self.start)
+            await self._watches.run(self.start, self.start)
         except KafkaError as error:
             self._on_unsupported(error.message or error.code.name)
         except StoreFailedError:

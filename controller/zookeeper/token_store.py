@@ -25,7 +25,6 @@ from ...security.principal import Principal
 from ..token_settings import DelegationTokenSettings
 from .loading import decoded
 from .notifications import Notifications
-from .repeated_look import RepeatedLook
 from .store.cluster_store import (
     BadVersionError,
     ClusterStore,
@@ -41,6 +40,7 @@ from .store.cluster_store import (
     ensure_paths,
 )
 from .token_znodes import CHANGE_PREFIX, CHANGES, TOKEN_PATHS, TOKENS
+from .watch_loop import WatchLoop
 
 logger = logging.getLogger(__name__)
 
@@ -57,8 +57,8 @@ class TokenStore:
         self._clock = clock
         self._settings = settings
         self._metadata = metadata
-        self._look = RepeatedLook("delegation tokens")
-        self._changes = Notifications(store, clock, CHANGES, self._look.watch)
+        self._watches = WatchLoop("delegation tokens")
+        self._changes = Notifications(store, clock, CHANGES, self._watches.watch)
 
     # --- what is asked for --------------------------------------------------------------------------------------------
 
@@ -166,16 +166,16 @@ class TokenStore:
         await self._changes.skip()
         await self._load({*await self._store.children(TOKENS), *self._metadata.image.tokens})
 
-    def look_again(self) -> None:
+    def resync(self) -> None:
         """Watches may have been lost."""
-        self._look.again()
+        self._watches.resync()
 
     async def run(self) -> None:
         """Follow what other brokers do, and remove expired tokens, for as long as there is a store."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._remove_those_over)
-                await self._look.run(self._follow, self.start)
+                await self._watches.run(self._follow, self.start)
         except* StoreFailedError as group:
             logger.error("Changes of delegation tokens are not followed any more: %s", group.exceptions[0])
 

@@ -186,7 +186,7 @@ async def test_after_a_loss_of_watches_everything_is_read_again() -> None:
         changed = acl_znodes.encode_entries([allow(Op.READ)])
         silent: list[Operation] = [Create(acl_znodes.path(LITERAL), changed), Delete(acl_znodes.path(PREFIXED))]
         await here.session.multi(silent)
-        here.acls.look_again()
+        here.acls.resync()
         await here.until(LITERAL, allow(Op.READ))
         await here.until(PREFIXED)
 
@@ -267,6 +267,6 @@ async def test_a_node_that_is_not_understood_at_all_is_nobodys_way_in() -> None:
         await there.until(LITERAL, allow(Op.READ))
         await here.session.multi([Set(acl_znodes.path(LITERAL), b"{"), Create("/kafka-acl/Topic/new", b"{")])
         for broker in (here, there):
-            broker.acls.look_again()
+            broker.acls.resync()
             await broker.until(ResourcePattern(TOPIC, "new"), DENY_ALL)
             assert broker.knows(LITERAL) == {allow(Op.READ)}

@@ -145,7 +145,7 @@ async def test_changes_that_were_missed_are_found_when_everything_is_read_again(
         await trio.testing.wait_all_tasks_blocked()
         await store.multi([Delete(f"{TOKENS}/{token.token_id}")])
         assert there.tokens() == [token]
-        there.look_again()
+        there.resync()
         await trio.testing.wait_all_tasks_blocked()
         assert there.tokens() == []
 

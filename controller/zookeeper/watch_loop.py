@@ -17,7 +17,7 @@ _RETRY_SECONDS = 1.0
 Look = Callable[[], Awaitable[None]]
 
 
-class RepeatedLook:
+class WatchLoop:
     """``watch`` is to be set by every read of what is followed; ``run`` is for a task of its own.
 
     ``what`` names what is followed, for the log.
@@ -32,7 +32,7 @@ class RepeatedLook:
     def watch(self, event: WatchEvent) -> None:
         self._changed.set()
 
-    def again(self) -> None:
+    def resync(self) -> None:
         """Watches may have been lost: read everything again."""
         self._is_all_new = True
         self._changed.set()
@@ -57,7 +57,7 @@ class RepeatedLook:
             except StoreError as error:
                 self._say_failed(error)
                 await trio.sleep(_RETRY_SECONDS)
-                self.again()
+                self.resync()
             else:
                 self._say_well()
 
