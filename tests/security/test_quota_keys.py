@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ottla.security.entities import IPS, USERS, Entity
 from ottla.security.quota_keys import read_limits, render_limit
 
