@@ -103,6 +103,7 @@ class ZooKeeperCluster:
         self._tokens = self._make_tokens()
         self._membership: Membership | None = None
         self.producer_ids: ProducerIdSource
+        """Set before ``start``: where they come from another broker, its channel needs this cluster."""
         config.on_change.append(self._update_log_settings)
 
     def _make_acls(self) -> AclStore:
