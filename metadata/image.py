@@ -1,28 +1,26 @@
 """The cluster's metadata as one value: what every decision of a broker is a function of.
 
-An image is never changed. ``apply`` makes the next one, which shares with it what the delta does not name; a topic's image is
-the same object for as long as nothing about the topic changes, so what was derived from it holds for as long. Model: Apache
-Kafka's ``MetadataImage``.
+An image is never changed. ``apply`` makes the next one, which shares with it what the delta does not name: the cost grows with
+what changes, and not with what there is (``PersistentDict``). A topic's image is the same object for as long as nothing about the
+topic changes, so what was derived from it holds for as long. Model: Apache Kafka's ``MetadataImage``.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ..security.entities import BROKERS, TOPICS, Entity, Name
 from ..wire.schema import ZERO_UUID
 from .delta import ClusterDelta, TopicDelta
+from .persistent_dict import PersistentDict
 from .types import BrokerRegistration, FinalizedFeatures, PartitionRegistration
 
 if TYPE_CHECKING:
     from ..security.acl import AclEntry, ResourcePattern
     from ..security.delegation import DelegationToken
     from ..security.scram import StoredCredentials
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -56,14 +54,14 @@ class ClusterImage:
     controller_id: int = -1
     brokers: Mapping[int, BrokerRegistration] = dataclasses.field(default_factory=dict)
     """Those that are alive, in the order of their ids."""
-    topics: Mapping[str, TopicImage] = dataclasses.field(default_factory=dict)
+    topics: PersistentDict[str, TopicImage] = dataclasses.field(default_factory=PersistentDict)
     """By name, in the order in which they were first told of."""
-    topics_by_id: Mapping[bytes, TopicImage] = dataclasses.field(default_factory=dict)
-    configs: Mapping[Entity, Mapping[str, str]] = dataclasses.field(default_factory=dict)
-    quotas: Mapping[Entity, Mapping[str, float]] = dataclasses.field(default_factory=dict)
-    scram: Mapping[str, StoredCredentials] = dataclasses.field(default_factory=dict)
-    acls: Mapping[ResourcePattern, frozenset[AclEntry]] = dataclasses.field(default_factory=dict)
-    tokens: Mapping[str, DelegationToken] = dataclasses.field(default_factory=dict)
+    topics_by_id: PersistentDict[bytes, TopicImage] = dataclasses.field(default_factory=PersistentDict)
+    configs: PersistentDict[Entity, Mapping[str, str]] = dataclasses.field(default_factory=PersistentDict)
+    quotas: PersistentDict[Entity, Mapping[str, float]] = dataclasses.field(default_factory=PersistentDict)
+    scram: PersistentDict[str, StoredCredentials] = dataclasses.field(default_factory=PersistentDict)
+    acls: PersistentDict[ResourcePattern, frozenset[AclEntry]] = dataclasses.field(default_factory=PersistentDict)
+    tokens: PersistentDict[str, DelegationToken] = dataclasses.field(default_factory=PersistentDict)
     features: FinalizedFeatures | None = None
     """None where nobody has told of features, as to a broker that is alone."""
     next_producer_id: int = -1
@@ -78,12 +76,11 @@ class ClusterImage:
         return self.configs.get(Entity(BROKERS, name), _NOTHING)
 
     def apply(self, delta: ClusterDelta) -> ClusterImage:
-        """The image after a change. Its cost grows with the kinds of metadata that change, and little with their size."""
-        changed: dict[str, Any] = {
-            name: _merged(getattr(self, name), changes)
-            for name, changes in zip(_MERGED, map(delta.__getattribute__, _MERGED), strict=True)
-            if changes
-        }
+        """The image after a change."""
+        changed: dict[str, Any] = {}
+        for name in _BY_KEY:
+            if changes := getattr(delta, name):
+                changed[name] = getattr(self, name).changed({key: value or None for key, value in changes.items()})
         for name in ("controller_id", "features", "next_producer_id"):
             if (value := getattr(delta, name)) is not None:
                 changed[name] = value
@@ -97,29 +94,20 @@ class ClusterImage:
 
     def _with_topics(
         self, changes: Sequence[TopicDelta]
-    ) -> tuple[Mapping[str, TopicImage], Mapping[bytes, TopicImage]]:
-        topics, by_id = dict(self.topics), dict(self.topics_by_id)
+    ) -> tuple[PersistentDict[str, TopicImage], PersistentDict[bytes, TopicImage]]:
+        topics: dict[str, TopicImage | None] = {}
+        by_id: dict[bytes, TopicImage | None] = {}
         for delta in changes:
-            before = topics.get(delta.name) or TopicImage(delta.name, ZERO_UUID, {})
-            by_id.pop(before.topic_id, None)
-            after = before.apply(delta)
-            if after is None:
-                topics.pop(delta.name, None)
-                continue
-            topics[delta.name] = after
-            if after.topic_id != ZERO_UUID:
+            name = delta.name
+            before = topics[name] if name in topics else self.topics.get(name)
+            if before is not None:
+                by_id[before.topic_id] = None
+            after = topics[name] = (before or TopicImage(name, ZERO_UUID, {})).apply(delta)
+            if after is not None and after.topic_id != ZERO_UUID:
                 by_id[after.topic_id] = after
-        return topics, by_id
+        return self.topics.changed(topics), self.topics_by_id.changed(by_id)
 
 
 _NOTHING: Mapping[str, str] = {}
-_MERGED = ("configs", "quotas", "scram", "acls", "tokens")
+_BY_KEY = ("configs", "quotas", "scram", "acls", "tokens")
 """The kinds of metadata in which a key's new value stands for itself, and an empty one for a key that is gone."""
-
-
-def _merged(known: Mapping[K, V], changes: Mapping[K, V]) -> Mapping[K, V]:
-    merged = {**known, **changes}
-    for key, value in changes.items():
-        if not value:
-            del merged[key]
-    return merged

@@ -46,6 +46,9 @@ class MetadataCache:
         self._is_told = False
         self._doubted_until: float | None = None
         self.image = ClusterImage()
+        self.topics: Mapping[str, TopicImage] = self.image.topics.newest()
+        """The newest, by name, in the order in which this broker was told of them. They change with each delta."""
+        self._by_id: Mapping[bytes, TopicImage] = self.image.topics_by_id.newest()
         self._nodes: dict[str, dict[int, Node]] = {}
         self._derived: dict[str, tuple[TopicImage, dict[Any, Any]]] = {}
         self._changed = trio.Event()
@@ -56,27 +59,22 @@ class MetadataCache:
         """-1 where this broker knows of no controller."""
         return self.image.controller_id
 
-    @property
-    def topics(self) -> Mapping[str, TopicImage]:
-        """By name, in the order in which this broker was told of them."""
-        return self.image.topics
-
     def topic(self, name: str) -> TopicImage | None:
-        return self.image.topics.get(name)
+        return self.topics.get(name)
 
     def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
-        return self.image.topics_by_id.get(topic_id)
+        return self._by_id.get(topic_id)
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        topic = self.image.topics_by_id.get(topic_id)
+        topic = self._by_id.get(topic_id)
         return None if topic is None else topic.name
 
     def topic_id(self, name: str) -> bytes | None:
-        topic = self.image.topics.get(name)
+        topic = self.topics.get(name)
         return None if topic is None else topic.topic_id
 
     def partition(self, name: str, number: int) -> PartitionRegistration | None:
-        topic = self.image.topics.get(name)
+        topic = self.topics.get(name)
         return None if topic is None else topic.partitions.get(number)
 
     def nodes(self, listener: str) -> Mapping[int, Node]:
@@ -123,6 +121,7 @@ class MetadataCache:
         """Take over what has changed of the cluster."""
         brokers = self.image.brokers
         image = self.image = self.image.apply(delta)
+        self.topics, self._by_id = image.topics.newest(), image.topics_by_id.newest()
         if image.brokers is not brokers:
             self._nodes = _nodes_by_listener(image.brokers.values())
             self._derived = {}  # whether a leader is alive is part of those answers
@@ -136,7 +135,7 @@ class MetadataCache:
         self._changed = trio.Event()
 
     def _note_told(self) -> None:
-        self._is_told = self._is_told or bool(self.image.topics) or not self._has_logs()
+        self._is_told = self._is_told or bool(self.topics) or not self._has_logs()
         if not self._is_told and self._doubted_until is None:
             self._doubted_until = trio.current_time() + _TOPICS_FOLLOW_SECONDS
 
