@@ -90,7 +90,7 @@ class AclStore:
         A node that is not understood at all leaves what was known of the pattern; if nothing was, only super users may use its
         resources.
         """
-        wanted, known = list(patterns), self._metadata.image.acls
+        wanted = list(patterns)
         found: dict[ResourcePattern, Entries] = {}
         paths = [acl_znodes.path(pattern) for pattern in wanted]
         for pattern, path, node in zip(wanted, paths, await self._store.get_many(paths), strict=True):
@@ -102,7 +102,7 @@ class AclStore:
                 logger.error("%s is not understood in full: %s", path, "; ".join(read.errors))
             if read.entries is not None:
                 found[pattern] = read.entries
-            elif pattern not in known:
+            elif pattern not in self._metadata.image.acls:
                 found[pattern] = frozenset({acl_znodes.DENY_ALL})
         self._publish(found)
 
