@@ -169,7 +169,7 @@ class ReplicaManager:
         registration: PartitionRegistration,
         settings: LogSettings,
         *,
-        may_be_known: bool,
+        may_be_known: bool = True,
     ) -> None:
         """Lead or follow a partition, which is made where there is none.
 

@@ -67,7 +67,7 @@ class World:
         """The controller has had an election."""
         registration = PartitionRegistration(leader, epoch, 100 + epoch, isr, (LEADER, FOLLOWER))
         replicas = self.cluster.services(LEADER).replicas
-        replicas.apply("t", self.topic_id, 0, registration, LogSettings(), may_be_known=True)
+        replicas.apply("t", self.topic_id, 0, registration, LogSettings())
 
     def join(self) -> None:
         """The follower's broker is in the cluster, as far as the leader knows."""
