@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from ..base.errors import ErrorCode, KafkaError
 from ..security.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, Operation, ResourceType
-from ..wire.api_keys import ApiKey
+from ..wire.api_keys import TITLES
 from ..wire.headers import key_and_version
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def may(
     authorizer = call.broker.authorizer
     if authorizer is None:
         return True
-    request = ApiKey(key_and_version(call.key)[0]).title
+    request = TITLES[key_and_version(call.key)[0]]
     return authorizer.allows(call.connection, operation, resource_type, name, log_if_denied, request)
 
 
@@ -116,7 +116,7 @@ def may_with_any(call: Asker, operation: Operation, resource_type: ResourceType)
     authorizer = call.broker.authorizer
     if authorizer is None:
         return True
-    request = ApiKey(key_and_version(call.key)[0]).title
+    request = TITLES[key_and_version(call.key)[0]]
     return authorizer.allows_by_resource_type(call.connection, operation, resource_type, request)
 
 
