@@ -58,6 +58,10 @@ from .replaced_leader import refuse_where_replaced
 from .rights import TOPIC, TRANSACTIONAL_ID, allowed_names, check, refusal
 from .transaction_partitions import Entry, as_seen_by_producers, enter
 
+_TURN_SECONDS = 0.005
+"""After so long requests of other connections have a turn: a request may name thousands of partitions, and a partition's first
+batch makes files.
+"""
 _ADMIN_CLIENT_ID = "__admin_client"
 _FIRST_HINT_VERSION = 10
 _FIRST_ABORTABLE_VERSION = 11
@@ -96,10 +100,19 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
         forbidden = _forbidden_topics(call, request)
     if request.transactional_id is not None:
         not_in_transaction = await _enter_transaction(call, request, request.transactional_id, forbidden)
+    count, turn_began, elapsed = 0, 0.0, call.broker.clock.elapsed
     for topic_data in request.topic_data:
         name = topic_data.name
         answers = []
         for data in topic_data.partition_data:
+            if count:
+                now = elapsed()
+                if count == 1:
+                    turn_began = now
+                elif now - turn_began >= _TURN_SECONDS:
+                    await trio.lowlevel.checkpoint()
+                    turn_began = elapsed()
+            count += 1
             if forbidden and name in forbidden:
                 answer = _refused(data.index, refusal(TOPIC), -1)
             elif not_in_transaction and (error := not_in_transaction.get((name, data.index))) is not None:
