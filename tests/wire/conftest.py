@@ -24,6 +24,7 @@ PACKAGES = {
     "kafka-clients": "org.apache.kafka.common.message",
     "kafka-group-coordinator": "org.apache.kafka.coordinator.group.generated",
     "kafka-transaction-coordinator": "org.apache.kafka.coordinator.transaction.generated",
+    "kafka-metadata": "org.apache.kafka.common.metadata",
 }
 
 
@@ -84,7 +85,7 @@ def java_class(name: str) -> str:
 
 def _definitions(jar: Path) -> list[dict[str, Any]]:
     with zipfile.ZipFile(jar) as archive:
-        names = [name for name in archive.namelist() if re.fullmatch(r"common/message/\w+\.json", name)]
+        names = [name for name in archive.namelist() if re.fullmatch(r"common/(message|metadata)/\w+\.json", name)]
         texts = [archive.read(name).decode() for name in names]
     return [json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE)) for text in texts]
 

@@ -11,6 +11,7 @@ import pytest
 from ottla.wire.api_keys import NEVER_FLEXIBLE, ApiKey, flexible_from
 from ottla.wire.coordinator_records import OFFSETS_TOPIC_TYPES, offsets_topic_classes, transaction_topic_classes
 from ottla.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from ottla.wire.metadata_records import RECORD_TYPES, metadata_record_class
 from ottla.wire.registry import DECLARED, request_class, response_class
 from ottla.wire.schema import Array, Message, Primitive, WireType, parse_versions
 
@@ -23,6 +24,7 @@ RECORD_CLASSES = {
     for pair in (*map(offsets_topic_classes, OFFSETS_TOPIC_TYPES), transaction_topic_classes(0))
     for cls in pair
 }
+RECORD_CLASSES |= {cls.__name__: cls for cls in map(metadata_record_class, RECORD_TYPES)}
 
 # What Kafka 4 calls otherwise than Kafka 3.9 did, with the same bytes. The declarations have the newer names.
 RENAMED_MESSAGES = {
@@ -174,14 +176,14 @@ def test_declared_as_kafka_3(releases: Releases) -> None:
 
 
 @pytest.mark.parametrize("name", RECORD_CLASSES)
-def test_coordinator_records_declared_as_kafka(releases: Releases, name: str) -> None:
+def test_records_declared_as_kafka(releases: Releases, name: str) -> None:
     definition = releases(COORDINATORS).definitions[name]
     check(RECORD_CLASSES[name], definition, {})
     assert RECORD_CLASSES[name].valid_versions == parse_versions(definition["validVersions"])
     assert RECORD_CLASSES[name].api_key == definition["apiKey"]
 
 
-def test_every_coordinator_record_is_declared(releases: Releases) -> None:
+def test_every_record_is_declared(releases: Releases) -> None:
     assert set(releases(COORDINATORS).definitions) == set(RECORD_CLASSES)
 
 

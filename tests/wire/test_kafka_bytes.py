@@ -12,6 +12,7 @@ from ottla.wire.codec import decode, encode_bytes
 from ottla.wire.coordinator_records import OFFSETS_TOPIC_TYPES, offsets_topic_classes, transaction_topic_classes
 from ottla.wire.headers import request_header_version, response_header_version
 from ottla.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from ottla.wire.metadata_records import RECORD_TYPES, metadata_record_class
 from ottla.wire.registry import DECLARED, request_class, response_class
 from ottla.wire.schema import Array, Message, Primitive, Struct, WireType, uuid_to_text
 
@@ -22,6 +23,7 @@ RECORD_CLASSES = {
     for pair in (*map(offsets_topic_classes, OFFSETS_TOPIC_TYPES), transaction_topic_classes(0))
     for cls in pair
 }
+RECORD_CLASSES |= {cls.__name__: cls for cls in map(metadata_record_class, RECORD_TYPES)}
 CLASSES = API_CLASSES | PROTOCOL_CLASSES | RECORD_CLASSES
 CLASSES["ListClientMetricsResourcesRequest"] = CLASSES["ListConfigResourcesRequest"]
 CLASSES["ListClientMetricsResourcesResponse"] = CLASSES["ListConfigResourcesResponse"]
