@@ -10,15 +10,6 @@ from .schema import Message
 
 UNDECLARED = frozenset(
     {
-        ApiKey.VOTE,
-        ApiKey.BEGIN_QUORUM_EPOCH,
-        ApiKey.END_QUORUM_EPOCH,
-        ApiKey.FETCH_SNAPSHOT,
-        ApiKey.BROKER_REGISTRATION,
-        ApiKey.BROKER_HEARTBEAT,
-        ApiKey.CONTROLLER_REGISTRATION,
-        ApiKey.ASSIGN_REPLICAS_TO_DIRS,
-        ApiKey.UPDATE_RAFT_VOTER,
         ApiKey.INITIALIZE_SHARE_GROUP_STATE,
         ApiKey.READ_SHARE_GROUP_STATE,
         ApiKey.WRITE_SHARE_GROUP_STATE,
@@ -26,7 +17,7 @@ UNDECLARED = frozenset(
         ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
     }
 )
-"""Keys whose messages are not declared: only KRaft nodes and share coordinators exchange them."""
+"""Keys whose messages are not declared: only share coordinators exchange them."""
 
 DECLARED = tuple(key for key in ApiKey if key not in UNDECLARED)
 

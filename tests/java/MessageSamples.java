@@ -141,7 +141,9 @@ public class MessageSamples {
 
     private void set(Object target, Field field, Type type, int depth) throws Exception {
         // The schemas of Kafka 3.9 do not mark nullable structs; there a null default gives them away.
-        boolean nullable = type.isNullable() || type instanceof Schema && field.get(target) == null;
+        // Nor do they tell records that may be null from those that may not, which are those of a snapshot.
+        boolean isSnapshot = field.getName().equals("unalignedRecords");
+        boolean nullable = !isSnapshot && type.isNullable() || type instanceof Schema && field.get(target) == null;
         boolean isNull = nullable && random.nextInt(5) == 0;
         field.set(target, isNull ? null : value(field.getGenericType(), field.getType(), type, depth));
     }

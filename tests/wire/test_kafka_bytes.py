@@ -33,6 +33,9 @@ RENAMED = {
     ("TxnOffsetCommitRequest", "generationid"): "generationidormemberepoch",
     ("ListConfigResourcesResponse", "clientmetricsresources"): "configresources",
     ("ConfigResource", "name"): "resourcename",
+    ("PartitionData", "candidateepoch"): "replicaepoch",
+    ("PartitionData", "candidateid"): "replicaid",
+    ("PartitionData", "candidatedirectoryid"): "replicadirectoryid",
 }
 ABSENT = object()
 
