@@ -2,6 +2,9 @@
 
 A connection's task has a ``Presence``. Where a request of a client may wait for as long as the client says, it waits in
 ``while_present``: the scope ends with its time, or at once when the peer goes. Both look the same to the code that waits.
+
+Only the connection's own task waits for its peer. Tasks that it starts inherit its context, but what they do is not the client's
+alone: the end of a transaction goes on when the producer has left.
 """
 
 from __future__ import annotations
@@ -17,15 +20,21 @@ _present: ContextVar[Presence | None] = ContextVar("presence", default=None)
 class Presence:
     """Whether the peer of one connection is there; one task waits for it at a time."""
 
-    __slots__ = ("_waiting", "is_gone")
+    __slots__ = ("_task", "_waiting", "is_gone")
 
     def __init__(self) -> None:
         self.is_gone = False
+        self._task: trio.lowlevel.Task | None = None
         self._waiting: trio.CancelScope | None = None
 
     def begin(self) -> None:
         """Let the waits of this task be for this peer, from here on."""
+        self._task = trio.lowlevel.current_task()
         _present.set(self)
+
+    @property
+    def is_of_this_task(self) -> bool:
+        return self._task is trio.lowlevel.current_task()
 
     def wait_in(self, scope: trio.CancelScope) -> None:
         """Have ``scope`` cancelled when the peer goes, which may be now."""
@@ -44,6 +53,6 @@ def while_present(seconds: float = math.inf) -> trio.CancelScope:
     """A scope that is cancelled after ``seconds``, and before that if the peer of this task's connection goes."""
     scope = trio.move_on_after(seconds)
     presence = _present.get()
-    if presence is not None:
+    if presence is not None and presence.is_of_this_task:
         presence.wait_in(scope)
     return scope

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,10 +11,12 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
+from ottla.base.presence import Presence
 from ottla.compat_tests.raw.requests import batch, produce_request
 from ottla.replication.end_markers import EndMarkers
 from ottla.replication.marker_channels import MarkerChannels
 from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
 from ottla.wire.messages.end_txn import EndTxnRequest
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
@@ -119,12 +121,12 @@ async def committed(cluster: MemoryCluster, leader: int) -> list[bytes | None]:
 
 
 @asynccontextmanager
-async def cluster_with_topic() -> AsyncIterator[tuple[MemoryCluster, int]]:
+async def cluster_with_topic(*replicas: Sequence[int]) -> AsyncIterator[tuple[MemoryCluster, int]]:
     """Three brokers, partition ``i - 1`` of the topic led by broker ``i``; and which broker coordinates."""
     async with running(
         *ALL, transaction_state_log_replication_factor="1", offsets_topic_replication_factor="1"
     ) as cluster:
-        await cluster.create("paid", [1], [2], [3])
+        await cluster.create("paid", *(replicas or ([1], [2], [3])))
         coordinators = []
 
         async def found() -> bool:
@@ -168,8 +170,38 @@ async def until_stable(cluster: MemoryCluster, leader: int, offset: int) -> None
     await until(lambda: log.last_stable_offset == log.log_end_offset == offset)
 
 
-async def _is(asked: object, code: int) -> bool:
+async def state_of(cluster: MemoryCluster, coordinator: int) -> str:
+    """Kafka's name of where the transaction is."""
+    answer = await cluster.ask(coordinator, DescribeTransactionsRequest(transactional_ids=[ID]), 0)
+    state: str = answer.transaction_states[0].transaction_state
+    return state
+
+
+async def _is(asked: object, code: object) -> bool:
     return await asked == code  # type: ignore[misc]
+
+
+async def test_a_transaction_ends_though_its_producer_leaves(autojump_clock: trio.testing.MockClock) -> None:
+    """The marker has to wait for a follower, and nobody waits for the producer any more."""
+    async with cluster_with_topic([1, 2], [2, 3], [3, 1]) as (cluster, coordinator):
+        producer = Producer(cluster, coordinator, CLASSIC)
+        assert await producer.initialize() == ErrorCode.NONE
+        assert await producer.add(coordinator - 1) == ErrorCode.NONE
+        assert await producer.send(coordinator, coordinator - 1, b"kept") == ErrorCode.NONE
+        transactions = cluster.services(coordinator).transactions
+
+        async def end_and_leave() -> None:
+            """As the task of a connection does it whose client closes it at once."""
+            presence = Presence()
+            presence.begin()
+            presence.leave()
+            await transactions.end_transaction(ID, producer._producer, True, 1, trio.lowlevel.checkpoint)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(end_and_leave)
+        await until_true(lambda: _is(state_of(cluster, coordinator), "CompleteCommit"))
+        await until_stable(cluster, coordinator, 2)  # there is one marker
+        assert await committed(cluster, coordinator) == [b"kept"]
 
 
 async def test_what_was_not_added_is_refused_by_the_leader_on_another_broker(
