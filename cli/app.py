@@ -134,6 +134,10 @@ def dump_log(
     transaction_log_decoder: Annotated[
         bool, typer.Option("--transaction-log-decoder", help="Read the records as those of __transaction_state.")
     ] = False,
+    cluster_metadata_decoder: Annotated[
+        bool,
+        typer.Option("--cluster-metadata-decoder", help="Read the records as those of __cluster_metadata (KRaft)."),
+    ] = False,
     key_decoder_class: Annotated[
         str | None, typer.Option(metavar="NAME", help="StringDecoder, LongDecoder or IntegerDecoder. [StringDecoder]")
     ] = None,
@@ -154,7 +158,7 @@ def dump_log(
         int | None, typer.Option(metavar="BYTES", min=0, help="Read .log files only up to this many bytes.")
     ] = None,
 ) -> None:
-    """Print what is in .log, .index, .timeindex, .txnindex and .snapshot files, as kafka-dump-log does.
+    """Print what is in .log, .checkpoint, .index, .timeindex, .txnindex and .snapshot files, as kafka-dump-log does.
 
     \b
     Examples:
@@ -170,6 +174,7 @@ def dump_log(
             deep_iteration=deep_iteration,
             offsets_decoder=offsets_decoder,
             transaction_log_decoder=transaction_log_decoder,
+            cluster_metadata_decoder=cluster_metadata_decoder,
             key_decoder=key_decoder_class,
             value_decoder=value_decoder_class,
             skip_record_metadata=skip_record_metadata,

@@ -11,6 +11,7 @@ from ..log.dump.batches import NO_LIMIT, BatchOptions
 from ..log.dump.decoders import (
     DEFAULT_DECODER,
     RecordDecoder,
+    decode_metadata_log_record,
     decode_offsets_record,
     decode_transaction_record,
     plain_decoder,
@@ -27,6 +28,7 @@ def run(
     deep_iteration: bool,
     offsets_decoder: bool,
     transaction_log_decoder: bool,
+    cluster_metadata_decoder: bool,
     key_decoder: str | None,
     value_decoder: str | None,
     skip_record_metadata: bool,
@@ -42,6 +44,8 @@ def run(
             decoder = decode_offsets_record
         elif transaction_log_decoder:
             decoder = decode_transaction_record
+        elif cluster_metadata_decoder:
+            decoder = decode_metadata_log_record
         elif print_data_log or key_decoder or value_decoder:
             decoder = plain_decoder(key_decoder or DEFAULT_DECODER, value_decoder or DEFAULT_DECODER)
     except DumpError as error:

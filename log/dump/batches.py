@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 
 from ...base.errors import KafkaError
 from ...wire.batch_layout import BATCH_HEADER_SIZE
-from ...wire.control_records import ControlRecordType, decode_control_key, decode_end_marker
+from ...wire.control_records import ControlRecordType, decode_control_key, decode_end_marker, decode_quorum_record
+from ...wire.kafka_json import kafka_json, kafka_json_text
 from ...wire.record_codec import Record
 from ...wire.records import IncompleteBatch, RecordBatch
 from ..disk import Disk
@@ -19,6 +21,18 @@ NO_LIMIT = (1 << 31) - 1
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 _MAX_SEQUENCE = (1 << 31) - 1
+CHECKPOINT_SUFFIX = ".checkpoint"
+"""Of a snapshot of a quorum's log, OFFSET-EPOCH.checkpoint (KIP-630)."""
+
+BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
+_SNAPSHOT_ID = re.compile(r"(\d{20})-(\d{10})\.")
+_QUORUM_RECORDS = {
+    ControlRecordType.LEADER_CHANGE: "LeaderChange:",
+    ControlRecordType.SNAPSHOT_HEADER: "SnapshotHeader",
+    ControlRecordType.SNAPSHOT_FOOTER: "SnapshotFooter",
+    ControlRecordType.KRAFT_VERSION: "KRaftVersion",
+    ControlRecordType.KRAFT_VOTERS: "KRaftVoters",
+}
 
 
 @dataclass(frozen=True)
@@ -32,9 +46,9 @@ class BatchOptions:
 
 
 def dump_segment(disk: Disk, path: str, options: BatchOptions, report: Report) -> None:
-    """Print a ``.log`` file. Raises DumpError, OSError."""
+    """Print a ``.log`` file, or a snapshot of a quorum's log. Raises DumpError, OSError."""
     name = os.path.basename(path)
-    report.line(f"Log starting offset: {base_offset_of(disk, path)}")
+    report.line(_title(disk, path, name))
     file = disk.open(path)
     try:
         size = min(file.size(), options.max_bytes)
@@ -54,6 +68,17 @@ def dump_segment(disk: Disk, path: str, options: BatchOptions, report: Report) -
         file.close()
     if size > valid_bytes and options.max_bytes == NO_LIMIT:
         report.line(f"Found {size - valid_bytes} invalid bytes at the end of {name}")
+
+
+def _title(disk: Disk, path: str, name: str) -> str:
+    if not name.endswith(CHECKPOINT_SUFFIX):
+        return f"Log starting offset: {base_offset_of(disk, path)}"
+    if name == BOOTSTRAP_CHECKPOINT:
+        return "KRaft bootstrap snapshot"
+    found = _SNAPSHOT_ID.match(name)
+    if found is None:
+        raise DumpError(f"{path} is not named by the end offset and the epoch of a snapshot")
+    return f"Snapshot end offset: {int(found[1])}, epoch: {int(found[2])}"
 
 
 def batch_line(batch: RecordBatch, position: int) -> str:
@@ -118,6 +143,11 @@ def _control_text(record: Record) -> str:
     if marker is not None:
         return f"endTxnMarker: {marker.type.name} coordinatorEpoch: {marker.coordinator_epoch}"
     record_type = decode_control_key(record.key)
+    message = decode_quorum_record(record)
+    if message is not None and record_type is not None:
+        assert record.value is not None
+        version = int.from_bytes(record.value[:2], "big")
+        return f"{_QUORUM_RECORDS[record_type]} {kafka_json_text(kafka_json(message, version))}"
     assert record.key is not None
     number = int.from_bytes(record.key[2:4], "big", signed=True)
     return f"controlType: {'UNKNOWN' if record_type is None else ControlRecordType(record_type).name}({number})"

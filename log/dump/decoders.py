@@ -7,6 +7,7 @@ by Java class; the ones that ship with it are known here by that name and by its
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Mapping
 from struct import Struct, error
 from typing import Any
@@ -22,6 +23,7 @@ from ...wire.coordinator_records import (
 from ...wire.kafka_json import kafka_json, kafka_json_text
 from ...wire.messages.consumer_offsets import GroupMetadataValue
 from ...wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from ...wire.metadata_records import decode_metadata_record
 from ...wire.record_codec import Record
 from ...wire.schema import Message
 from .report import DumpError
@@ -36,6 +38,7 @@ DEFAULT_DECODER = "org.apache.kafka.tools.api.StringDecoder"
 _PACKAGE = "org.apache.kafka.tools.api."
 _PREFIX = Struct(">h")
 _CONSUMER_PROTOCOL = "consumer"
+_UPPER = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def _text(data: bytes) -> str:
@@ -88,6 +91,16 @@ def decode_offsets_record(record: Record) -> tuple[Text, Text]:
 def decode_transaction_record(record: Record) -> tuple[Text, Text]:
     """A record of ``__transaction_state``. Raises DumpError when it has no key."""
     return _coordinator_record(record, decode_transaction_key, decode_transaction_value)
+
+
+def decode_metadata_log_record(record: Record) -> tuple[Text, Text]:
+    """A record of ``__cluster_metadata``, which has no key."""
+    try:
+        message, version = decode_metadata_record(record.value or b"")
+    except (ProtocolError, ValueError) as failure:
+        return f"Error at {record.offset}, skipping. {failure}", None
+    name = _UPPER.sub("_", type(message).__name__).upper()
+    return None, kafka_json_text({"type": name, "version": version, "data": kafka_json(message, version)})
 
 
 def _coordinator_record(record: Record, read_key: KeyReader, read_value: ValueReader) -> tuple[Text, Text]:

@@ -11,7 +11,7 @@ from typing import TextIO
 from ...base.errors import KafkaError
 from ..disk import Disk
 from ..files import INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
-from .batches import BatchOptions, dump_segment
+from .batches import CHECKPOINT_SUFFIX, BatchOptions, dump_segment
 from .indexes import dump_offset_index, dump_snapshot, dump_time_index, dump_transaction_index
 from .report import DumpError, Report
 
@@ -56,7 +56,7 @@ def dump_files(disk: Disk, paths: Iterable[str], options: DumpOptions, out: Text
 def _dump_file(disk: Disk, path: str, options: DumpOptions, report: Report) -> str | None:
     sanity_only, verify_only = options.index_sanity_check, options.verify_index_only
     suffix = os.path.splitext(path)[1]
-    if suffix == LOG_SUFFIX:
+    if suffix in (LOG_SUFFIX, CHECKPOINT_SUFFIX):
         dump_segment(disk, path, options.batches, report)
     elif suffix == INDEX_SUFFIX:
         limit = options.max_message_size

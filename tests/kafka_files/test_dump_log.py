@@ -79,6 +79,15 @@ def test_transactional_ids(data, agree):
     assert '"transactionalId":"third"' in printed
 
 
+def test_the_log_of_a_quorum_and_its_bootstrap_snapshot(by_kafka, agree):
+    log = by_kafka.data / "__cluster_metadata-0" / "00000000000000000000.log"
+    printed = agree([log, by_kafka.data / "bootstrap.checkpoint"], "--cluster-metadata-decoder")
+    for sample in ("PARTITION_RECORD", "LeaderChange: {", "SnapshotHeader {", "KRaft bootstrap snapshot"):
+        assert sample in printed
+    agree([log], "--cluster-metadata-decoder", "--skip-record-metadata")
+    agree([log])
+
+
 def test_damaged_files(by_ottla, agree, tmp_path):
     """A log that is cut, a bit that is flipped, an index of another segment."""
     source = by_ottla.folder("plain")
