@@ -92,6 +92,9 @@ class KafkaPythonMember(Member):
         )
         consumer.subscribe(list(self.topics), listener=_Listener(self, process, consumer))
         try:
+            # Version 3.0.12 forgets that it is joining if it learns of partitions meanwhile (docs/troubleshooting.md).
+            while self.goes_on(until) and not all(map(consumer.partitions_for_topic, self.topics)):
+                pass
             while self.goes_on(until):
                 for at, messages in consumer.poll(timeout_ms=int(_POLL_S * 1000), max_records=_MOST).items():
                     reads = tuple(Read(message.offset, int(message.value)) for message in messages)
