@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..metadata.delta import ClusterDelta
-from ..metadata.image import ClusterImage
 from ..replication.metadata_cache import MetadataCache
 from ..security.client_quotas import ClientQuotas
 from ..security.entities import IPS, USERS, Entity, UserClient
@@ -20,11 +18,8 @@ def follow_quotas(metadata: MetadataCache, quotas: ClientQuotas) -> None:
             if entity.kind is not IPS:
                 quotas.update(_limited(entity), limits)
 
-    def publish(delta: ClusterDelta, image: ClusterImage) -> None:
-        apply(delta.quotas)
-
     apply(metadata.image.quotas)
-    metadata.publishers.append(publish)
+    metadata.publishers.append(lambda delta, image: apply(delta.quotas))
 
 
 def _limited(entity: Entity) -> QuotaEntity:

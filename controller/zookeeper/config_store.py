@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from ...base.errors import ErrorCode, KafkaError
 from ...base.seams import Clock
@@ -20,6 +20,7 @@ from ...replication.metadata_cache import MetadataCache
 from ...security.entities import BROKERS, CLIENTS, TOPICS, USERS, Entity, EntityKind
 from ...security.quota_keys import read_limits
 from ...security.scram import StoredCredentials, read_credentials
+from ..cluster import Transform
 from . import znodes
 from .loading import decoded
 from .notifications import Notifications
@@ -44,8 +45,6 @@ logger = logging.getLogger(__name__)
 
 _ALWAYS_LEFT = (TOPICS, BROKERS)
 """The kinds of which an entity's node stays when nothing is set on it any more."""
-
-Transform = Callable[[Mapping[str, str]], Mapping[str, str]]
 
 
 class ConfigStore:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from ...base.errors import ErrorCode, KafkaError
 from ...base.partitions import NO_BROKER_EPOCH
 from ...metadata.delta import ClusterDelta, TopicDelta
+from ...metadata.rules.election import EPOCH_DURING_DELETE, LEADER_DURING_DELETE
 from ...metadata.types import BrokerEndpoint, BrokerRegistration, PartitionRegistration
 from ...replication.metadata_cache import MetadataCache
 from ...replication.replica_manager import ReplicaManager
@@ -44,9 +45,7 @@ from ...wire.messages.update_metadata import (
 )
 from .znodes import SECURITY_PROTOCOLS
 
-LEADER_DURING_DELETE = -2
 _NO_LEADER_EPOCH = -1
-_LEADER_EPOCH_DURING_DELETE = -2
 _PROTOCOL_NAMES = {number: name for name, number in SECURITY_PROTOCOLS.items()}
 
 _TopicState = TypeVar("_TopicState")
@@ -197,7 +196,7 @@ def _with_flags(request: StopReplicaRequest) -> Iterator[tuple[str, StopReplicaP
 
 def _epoch_of_stop(state: StopReplicaPartitionState) -> int | None:
     """The leader epoch under which a replica is stopped; None for any: early versions have none, and a deletion asks for none."""
-    return None if state.leader_epoch in (_LEADER_EPOCH_DURING_DELETE, _NO_LEADER_EPOCH) else state.leader_epoch
+    return None if state.leader_epoch in (EPOCH_DURING_DELETE, _NO_LEADER_EPOCH) else state.leader_epoch
 
 
 def cluster_delta(request: UpdateMetadataRequest) -> ClusterDelta:
