@@ -11,7 +11,7 @@ changes, call ``settings`` again, or add a listener to ``on_change``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from .settings import Settings
 
@@ -38,7 +38,7 @@ class Config:
         parsed = self._parsed.get(settings_class)
         if parsed is None:
             parsed = self._parsed[settings_class] = settings_class.from_properties(self.effective())
-        return cast(S, parsed)
+        return parsed  # type: ignore[return-value]
 
     def parsed(self) -> list[Settings]:
         """All settings that were parsed so far."""

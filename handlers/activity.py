@@ -5,11 +5,12 @@ It is noted on the way of every Produce and Fetch, by plain stores: nothing is c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..replication.fetch_session import FetchedPartition
+    from ..replication.fetch_news import FetchedPartition
 
 MOST_PARTITIONS = 1000
 """Of so many partitions a connection's writes are remembered, and as many of its last Fetch."""
@@ -19,11 +20,15 @@ class Activity:
     """Of one connection.
 
     ``produced`` has by topic and partition when a batch came last (ms since the epoch), its first offset, and the id of its
-    producer, -1 where that is not idempotent. ``fetched`` are the partitions of the last Fetch of a consumer.
+    producer, -1 where that is not idempotent. ``fetched`` are the partitions of the last Fetch of a consumer, as they change.
     """
 
     __slots__ = ("fetched", "produced")
 
     def __init__(self) -> None:
         self.produced: dict[tuple[str, int], tuple[int, int, int]] = {}
-        self.fetched: Sequence[FetchedPartition] = ()
+        self.fetched: Iterable[FetchedPartition] = ()
+
+    def last_fetched(self) -> list[FetchedPartition]:
+        """The first partitions of the last Fetch."""
+        return list(islice(self.fetched, MOST_PARTITIONS))

@@ -21,12 +21,13 @@ when this broker does not lead (KIP-951); 17-18 are for KRaft.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.network import total_size
 from ..log.segment import SegmentSlice
-from ..replication.fetch_session import FetchedPartition, FetchSession, PartitionKey, requested_partitions
+from ..replication.fetch_news import FetchedPartition, FetchNews
+from ..replication.fetch_session import FetchSession, PartitionKey, requested_partitions
 from ..replication.fetching import FollowerId, Reads, refused_partition
 from ..replication.read_replica import RACK_AWARE_SELECTOR, ConsumerRack
 from ..replication.settings import ReplicationSettings
@@ -40,7 +41,6 @@ from ..wire.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from .activity import MOST_PARTITIONS
 from .call import Call
 from .leader_hints import Refused, name_leaders
 from .request_cost import RequestCost
@@ -69,50 +69,92 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse:
     follower = _follower(request)
     sessions = call.broker.fetch_sessions
     session: FetchSession | None = None
-    asked: dict[PartitionKey, FetchedPartition] = {}
     if request.session_epoch in (_FINAL_EPOCH, _INITIAL_EPOCH):
         sessions.close(request.session_id)
-        asked = requested_partitions(request, by_id)
-        incremental = False
-        fetched = list(asked.values())
+        news = FetchNews(is_followers=follower is not None)
+        partitions = requested_partitions(request, by_id, news)
     else:
         session = sessions.resume(request, by_id)
         if session is None:
             return FetchResponse()
-        incremental = True
-        fetched = list(session.partitions.values())
-    broker = call.broker
-    settings = broker.config.settings(ReplicationSettings)
-    most = min(request.max_bytes, settings.fetch_max_bytes)
-    if call.cost is not None:
-        most = _most_within_quota(call.cost, follower, most)
-    isolation_level = request.isolation_level if follower is None else 0
-    or_follower = follower is None and call.version >= _FIRST_RACK_VERSION
-    rack = None
-    if or_follower and request.rack_id and settings.replica_selector_class == RACK_AWARE_SELECTOR:
-        rack = ConsumerRack(request.rack_id, broker.metadata.nodes(call.connection.listener))
-    reads = Reads(
-        broker.replicas, broker.metadata, by_id, isolation_level, follower, request.min_bytes, most, or_follower, rack
-    )
-    if broker.authorizer is not None:
-        reads.may_read = _may_read(call, follower)
-    reads.read_all(fetched)
-    if call.activity is not None and follower is None:
-        call.activity.fetched = fetched if len(fetched) <= MOST_PARTITIONS else fetched[:MOST_PARTITIONS]
-    if not reads.enough and request.max_wait_ms > 0 and any(state.partition is not None for state in fetched):
-        await reads.wait_for_more(fetched, request.max_wait_ms / 1000, call.flush)
-    if call.cost is not None and follower is None and _is_held_up(call, call.cost, reads, fetched, incremental):
-        return _held_up(reads, session)
-    is_new = request.session_epoch == _INITIAL_EPOCH and call.version >= _FIRST_SESSION_VERSION
-    # Only now is it known what the client may read; one that may read nothing must not take up a session.
-    if is_new and (broker.authorizer is None or not _is_all_refused(reads)):
-        session = sessions.create(by_id, asked, is_followers=follower is not None)
-    response = _response(reads, fetched, session, incremental, by_id)
+        news, partitions = session.news, session.partitions
+    try:
+        reads = await _read(call, request, follower, news, partitions)
+        is_held_up = call.cost is not None and follower is None and _is_held_up(call, call.cost, reads, session)
+        if is_held_up:
+            return _held_up(reads, session)
+        is_new = request.session_epoch == _INITIAL_EPOCH and call.version >= _FIRST_SESSION_VERSION
+        # Only now is it known what the client may read; one that may read nothing must not take up a session.
+        if is_new and (call.broker.authorizer is None or not _is_all_refused(reads)):
+            session = sessions.create(by_id, partitions, news)
+            response = _response(reads, partitions.values(), session)
+        elif session is None:
+            response = _response(reads, partitions.values(), None)
+        else:
+            told = [s for s, result in reads.results.items() if result.records or _is_news(s, result)]
+            response = _response(reads, told, session)
+    except BaseException:
+        for state in partitions.values():
+            state.note_change(0)  # what was read is not answered
+        raise
+    finally:
+        if session is None and news.is_watching:
+            for state in partitions.values():
+                state.leave()
     if reads.failure is not None:
         call.fail(reads.failure)
         if call.version >= _FIRST_HINT_VERSION:
             response.node_endpoints = name_leaders(call, _led_otherwise(response), LeaderIdAndEpoch, NodeEndpoint)
     return response
+
+
+async def _read(
+    call: Call,
+    request: FetchRequest,
+    follower: FollowerId | None,
+    news: FetchNews,
+    partitions: dict[PartitionKey, FetchedPartition],
+) -> Reads:
+    """Read the partitions with news, twice if there is too little to answer at first."""
+    broker = call.broker
+    settings = broker.config.settings(ReplicationSettings)
+    most = min(request.max_bytes, settings.fetch_max_bytes)
+    if call.cost is not None:
+        most = _most_within_quota(call.cost, follower, most)
+    news.read_committed = request.isolation_level == 1 and follower is None
+    or_follower = follower is None and call.version >= _FIRST_RACK_VERSION
+    rack = None
+    if or_follower and request.rack_id and settings.replica_selector_class == RACK_AWARE_SELECTOR:
+        rack = ConsumerRack(request.rack_id, broker.metadata.nodes(call.connection.listener))
+    authorizer = broker.authorizer
+    rights = None if authorizer is None else (authorizer.version, call.connection.principal, call.connection.host)
+    news.begin((rights, news.read_committed, or_follower), partitions.values())
+    by_id = call.version >= _FIRST_TOPIC_ID_VERSION
+    reads = Reads(
+        broker.replicas,
+        broker.metadata,
+        news,
+        by_id,
+        follower,
+        request.min_bytes,
+        most,
+        or_follower,
+        rack,
+        broker.clock.elapsed,
+    )
+    if authorizer is not None:
+        reads.may_read = _may_read(call, follower)
+    await reads.read_all()
+    if call.activity is not None and follower is None:
+        call.activity.fetched = partitions.values()
+    if not reads.enough and request.max_wait_ms > 0 and _is_any_found(reads, partitions):
+        await reads.wait_for_more(request.max_wait_ms / 1000, call.flush)
+    return reads
+
+
+def _is_any_found(reads: Reads, partitions: dict[PartitionKey, FetchedPartition]) -> bool:
+    """Whether a partition is here and may be read, so that there is something to wait for."""
+    return len(partitions) > len(reads.results) or any(state.partition is not None for state in reads.results)
 
 
 def _follower(request: FetchRequest) -> FollowerId | None:
@@ -131,33 +173,32 @@ def _most_within_quota(cost: RequestCost, follower: FollowerId | None, most: int
     return most if within_quota is None else min(most, int(within_quota))
 
 
-def _is_held_up(
-    call: Call, cost: RequestCost, reads: Reads, fetched: list[FetchedPartition], incremental: bool
-) -> bool:
-    by_id = call.version >= _FIRST_TOPIC_ID_VERSION
-    return cost.is_fetch_held_up(lambda: _answer_size(reads, fetched, by_id, call.version, is_news_only=incremental))
+def _is_held_up(call: Call, cost: RequestCost, reads: Reads, session: FetchSession | None) -> bool:
+    return cost.is_fetch_held_up(lambda: _answer_size(reads, call.version, is_news_only=session is not None))
 
 
-def _answer_size(
-    reads: Reads, fetched: list[FetchedPartition], by_id: bool, version: int, *, is_news_only: bool
-) -> int:
+def _answer_size(reads: Reads, version: int, *, is_news_only: bool) -> int:
     """The size of the answer that would be given, without its header (FetchResponse ``sizeOf``)."""
-    topics: list[FetchableTopicResponse] = []
-    for state, result in zip(fetched, reads.results, strict=True):
+    topics: dict[tuple[str, bytes], FetchableTopicResponse] = {}
+    for state, result in reads.results.items():
         if not is_news_only or result.records or _is_news(state, result):
-            _add_to_topic(topics, state, result, by_id)
-    return _SIZE_OF_LENGTH + total_size(encode(FetchResponse(responses=topics), version))
+            name = state.topic, state.topic_id
+            topic = topics.setdefault(name, FetchableTopicResponse(topic=state.topic, topic_id=state.topic_id))
+            topic.partitions.append(result)
+    return _SIZE_OF_LENGTH + total_size(encode(FetchResponse(responses=list(topics.values())), version))
 
 
 def _held_up(reads: Reads, session: FetchSession | None) -> FetchResponse:
     """The empty answer of a fetch beyond a quota: a session stays as it was, and one that would be new is not made."""
+    for state in reads.results:
+        state.note_change(0)
     reads.release()
     return FetchResponse() if session is None else FetchResponse(session_id=session.session_id)
 
 
 def _is_all_refused(reads: Reads) -> bool:
     """Whether every partition asked for is unknown, or one that the client may not read."""
-    return all(result.error_code in _REFUSED for result in reads.results)
+    return all(result.error_code in _REFUSED for result in reads.results.values())
 
 
 def _may_read(call: Call, follower: FollowerId | None) -> Callable[[str], bool]:
@@ -178,45 +219,28 @@ def _led_otherwise(response: FetchResponse) -> list[Refused]:
     ]
 
 
-def _response(
-    reads: Reads, fetched: list[FetchedPartition], session: FetchSession | None, incremental: bool, by_id: bool
-) -> FetchResponse:
-    """Group the results by topic; for an incremental fetch only those with news."""
-    topics: list[FetchableTopicResponse] = []
-    current: FetchableTopicResponse | None = None
-    served = []
-    for state, result in zip(fetched, reads.results, strict=True):
+def _response(reads: Reads, told: Iterable[FetchedPartition], session: FetchSession | None) -> FetchResponse:
+    """The answer that tells of these partitions; ``session`` is the one that it begins, or goes on with."""
+    topics: dict[tuple[str, bytes], FetchableTopicResponse] = {}
+    changed = reads.news.changed
+    for state in told:
+        result = reads.results[state]
         if result.records:
             _count(reads, state, result.records)
-        if session is not None:
-            has_data = len(result.records) > 0 if isinstance(result.records, bytes) else result.records is not None
-            if incremental and not has_data and not _is_news(state, result):
-                continue
-            state.sent_high_watermark = result.high_watermark
-            state.sent_last_stable_offset = result.last_stable_offset
-            state.sent_log_start_offset = result.log_start_offset
-            state.sent_error = result.error_code
-            if has_data:
-                served.append(state)
-        if current is None or (current.topic_id != state.topic_id if by_id else current.topic != state.topic):
-            current = FetchableTopicResponse(topic=state.topic, topic_id=state.topic_id)
-            topics.append(current)
-        current.partitions.append(result)
-    if session is None:
-        return FetchResponse(responses=topics)
-    if incremental:
-        session.move_to_end(served)
-    return FetchResponse(session_id=session.session_id, responses=topics)
-
-
-def _add_to_topic(
-    topics: list[FetchableTopicResponse], state: FetchedPartition, result: PartitionData, by_id: bool
-) -> None:
-    """Add a partition's result to the last topic where it is of that one, else to a new one."""
-    last = topics[-1] if topics else None
-    if last is None or (last.topic_id != state.topic_id if by_id else last.topic != state.topic):
-        topics.append(last := FetchableTopicResponse(topic=state.topic, topic_id=state.topic_id))
-    last.partitions.append(result)
+            # Others have their turn first, next time.
+            changed.pop(state, None)
+            changed[state] = None
+        state.sent_high_watermark = result.high_watermark
+        state.sent_last_stable_offset = result.last_stable_offset
+        state.sent_log_start_offset = result.log_start_offset
+        state.sent_error = result.error_code
+        name = state.topic, state.topic_id
+        topic = topics.get(name)
+        if topic is None:
+            topic = topics[name] = FetchableTopicResponse(topic=state.topic, topic_id=state.topic_id)
+        topic.partitions.append(result)
+    session_id = 0 if session is None else session.session_id
+    return FetchResponse(session_id=session_id, responses=list(topics.values()))
 
 
 def _count(reads: Reads, state: FetchedPartition, records: object) -> None:

@@ -8,7 +8,8 @@ done here, each change one plain function. OSErrors pass through; ``PartitionLog
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 import trio
 
@@ -29,6 +30,18 @@ from .settings import LogSettings
 logger = logging.getLogger(__name__)
 
 
+class LogListener(Protocol):
+    """What is told of a log's changes that it has not made itself."""
+
+    def flushed(self) -> None:
+        """The recovery point has moved."""
+        ...
+
+    def bounds_changed(self) -> None:
+        """The log starts at a later offset, or its end was cut off."""
+        ...
+
+
 class StoredLog:
     """The state of a ``PartitionLog``. Methods raise OSError where they do not say otherwise."""
 
@@ -39,9 +52,9 @@ class StoredLog:
         "folder",
         "high_watermark",
         "leader_epochs",
+        "listener",
         "log_end_offset",
         "log_start_offset",
-        "on_flush",
         "partition",
         "producer_state",
         "segments",
@@ -78,7 +91,7 @@ class StoredLog:
         self.leader_epochs = state.leader_epochs
         self.producer_state = state.producer_state
         self.truncations = 0
-        self.on_flush: Callable[[], None] | None = None
+        self.listener: LogListener | None = None
         self._flusher = LogFlusher(self.segments, self.leader_epochs, state.recovery_point, self._flushed)
 
     def __repr__(self) -> str:
@@ -144,6 +157,7 @@ class StoredLog:
         """Raise the log start offset, and with it what cannot be below."""
         self.log_start_offset = offset
         self.leader_epochs.truncate_from_start(offset)
+        self._bounds_changed()
 
     def raise_high_watermark(self, offset: int) -> None:
         """Let the high watermark be at least ``offset``, as far as the log reaches; for a copy, which is not replicated."""
@@ -188,6 +202,7 @@ class StoredLog:
         if had_producers:
             producers.replay(segments.batches_from(producers.map_end_offset), offset)
         producers.map_end_offset = offset
+        self._bounds_changed()
 
     def empty_stored(self, offset: int) -> None:
         """Remove everything; the next record gets ``offset``."""
@@ -199,6 +214,7 @@ class StoredLog:
         self.leader_epochs.clear()
         self.log_start_offset = self.log_end_offset = self.high_watermark = offset
         self._flusher.start_at(offset)
+        self._bounds_changed()
         self.start_first_segment()
         self.folder.checkpoint_soon()
 
@@ -246,8 +262,12 @@ class StoredLog:
             self.folder.wants_flush(self, inactive_only)
 
     def _flushed(self) -> None:
-        if self.on_flush is not None:
-            self.on_flush()
+        if self.listener is not None:
+            self.listener.flushed()
+
+    def _bounds_changed(self) -> None:
+        if self.listener is not None:
+            self.listener.bounds_changed()
 
     def close(self) -> None:
         """Close every file; nothing is written."""

@@ -7,7 +7,8 @@ Rules:
   the request then adds, changes and forgets partitions of the session.
 - A session that has forgotten its last partition has ended: it is answered once more, with id 0 and no partitions.
 - An incremental answer holds the partitions with data, an error, or a high watermark, last stable offset or log start
-  that changed. A partition that had data goes to the end of the order, so that none starves.
+  that changed. Only those are read that have changed since they were read (``fetch_news``). A partition that had data goes to the
+  end of their order, so that none starves.
 - The cache is bounded: when it is full, the session used longest ago is dropped if it was idle for two minutes; for a
   follower's session a consumer's is dropped at once. Otherwise the fetch gets no session.
 - What sessions hold is bounded, too: the partitions that consumers' fetches name, whether or not they exist, are remembered up
@@ -18,16 +19,12 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-
-if TYPE_CHECKING:
-    from ..wire.messages.fetch import FetchPartition, FetchRequest
-    from .partition import Partition
+from ..wire.messages.fetch import FetchRequest
+from .fetch_news import FetchedPartition, FetchNews
 
 logger = logging.getLogger(__name__)
 
@@ -42,53 +39,16 @@ PartitionKey = tuple[str | bytes, int]
 """Topic name, or topic id from version 13 on, and partition number."""
 
 
-class FetchedPartition:
-    """One partition of a fetch: what is asked, and what the last answer of the session said."""
-
-    __slots__ = (
-        "current_leader_epoch",
-        "fetch_offset",
-        "last_fetched_epoch",
-        "log_start_offset",
-        "max_bytes",
-        "number",
-        "partition",
-        "sent_error",
-        "sent_high_watermark",
-        "sent_last_stable_offset",
-        "sent_log_start_offset",
-        "topic",
-        "topic_id",
-    )
-
-    def __init__(self, topic: str, topic_id: bytes, asked: FetchPartition) -> None:
-        self.topic = topic
-        self.topic_id = topic_id
-        self.number = asked.partition
-        self.partition: Partition | None = None
-        self.sent_high_watermark = self.sent_last_stable_offset = self.sent_log_start_offset = -1
-        self.sent_error = 0
-        self.ask(asked)
-
-    def ask(self, asked: FetchPartition) -> None:
-        """Note what a request asks of this partition."""
-        self.fetch_offset = asked.fetch_offset
-        self.max_bytes = asked.partition_max_bytes
-        self.current_leader_epoch = asked.current_leader_epoch
-        self.last_fetched_epoch = asked.last_fetched_epoch
-        self.log_start_offset = asked.log_start_offset
-
-
 class FetchSession:
-    """The partitions of one consumer or follower, in the order they are served.
+    """The partitions of one consumer or follower; ``news`` are those of them that have changed.
 
     ``has_no_topics_name``: one of them is of a topic that cannot exist, because its name is too long.
     """
 
     __slots__ = (
         "has_no_topics_name",
-        "is_followers",
         "last_used",
+        "news",
         "next_epoch",
         "partitions",
         "session_id",
@@ -100,48 +60,53 @@ class FetchSession:
         session_id: int,
         uses_topic_ids: bool,
         partitions: dict[PartitionKey, FetchedPartition],
-        is_followers: bool,
+        news: FetchNews,
     ) -> None:
         self.session_id = session_id
-        self.is_followers = is_followers
         self.uses_topic_ids = uses_topic_ids
         self.partitions = partitions
+        self.news = news
         self.has_no_topics_name = False
         self.next_epoch = 1
         self.last_used = trio.current_time()
 
+    @property
+    def is_followers(self) -> bool:
+        return self.news.is_followers
+
     def update(self, request: FetchRequest) -> None:
         """Add, change and forget partitions as the request says."""
-        for key, topic, topic_id, asked in _asked(request, self.uses_topic_ids):
-            known = self.partitions.get(key)
-            if known is None:
-                self.partitions[key] = FetchedPartition(topic, topic_id, asked)
-                self.has_no_topics_name |= len(topic) > _LONGEST_TOPIC
-            else:
-                known.ask(asked)
+        for topic in request.topics:
+            name = topic.topic_id if self.uses_topic_ids else topic.topic
+            for asked in topic.partitions:
+                known = self.partitions.get((name, asked.partition))
+                if known is not None:
+                    known.ask(asked)
+                    continue
+                self.partitions[name, asked.partition] = FetchedPartition(topic.topic, topic.topic_id, asked, self.news)
+                self.has_no_topics_name |= len(topic.topic) > _LONGEST_TOPIC
         for forgotten in request.forgotten_topics_data:
             name = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
             for number in forgotten.partitions:
-                self.partitions.pop((name, number), None)
+                fetched = self.partitions.pop((name, number), None)
+                if fetched is not None:
+                    fetched.leave()
 
-    def move_to_end(self, served: Iterable[FetchedPartition]) -> None:
-        """Serve these after the others next time."""
-        for fetched in served:
-            key = (fetched.topic_id if self.uses_topic_ids else fetched.topic, fetched.number)
-            if self.partitions.pop(key, None) is not None:
-                self.partitions[key] = fetched
+    def end(self) -> None:
+        """No partition is to tell of its changes any more; a fetch that waits is answered."""
+        self.news.wake()
+        for fetched in self.partitions.values():
+            fetched.leave()
 
 
-def _asked(request: FetchRequest, by_id: bool) -> Iterable[tuple[PartitionKey, str, bytes, FetchPartition]]:
+def requested_partitions(request: FetchRequest, by_id: bool, news: FetchNews) -> dict[PartitionKey, FetchedPartition]:
+    """The partitions a request lists, in its order, as the first ``news``."""
+    found: dict[PartitionKey, FetchedPartition] = {}
     for topic in request.topics:
+        name = topic.topic_id if by_id else topic.topic
         for asked in topic.partitions:
-            key = (topic.topic_id if by_id else topic.topic, asked.partition)
-            yield key, topic.topic, topic.topic_id, asked
-
-
-def requested_partitions(request: FetchRequest, by_id: bool) -> dict[PartitionKey, FetchedPartition]:
-    """The partitions a request lists, in its order."""
-    return {key: FetchedPartition(topic, topic_id, asked) for key, topic, topic_id, asked in _asked(request, by_id)}
+            found[name, asked.partition] = FetchedPartition(topic.topic, topic.topic_id, asked, news)
+    return found
 
 
 class FetchSessionCache:
@@ -165,7 +130,7 @@ class FetchSessionCache:
         return self._partitions
 
     def partitions(self, session_id: int) -> list[FetchedPartition]:
-        """What a session fetches, in the order of its last answer; nothing where there is no such session."""
+        """What a session fetches; nothing where there is no such session."""
         session = self._sessions.get(session_id)
         return [] if session is None else list(session.partitions.values())
 
@@ -174,23 +139,24 @@ class FetchSessionCache:
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._partitions -= len(session.partitions)
+            session.end()
 
     def create(
-        self, by_id: bool, partitions: dict[PartitionKey, FetchedPartition], *, is_followers: bool = False
+        self, by_id: bool, partitions: dict[PartitionKey, FetchedPartition], news: FetchNews
     ) -> FetchSession | None:
-        """A new session, or None when there is no room."""
+        """A new session, or None when there is no room. ``news`` are those of the fetch that begins it."""
         for fetched in partitions.values():
             if len(fetched.topic) > _LONGEST_TOPIC:
                 return None
-        if self._partitions + len(partitions) > self._most_partitions and not is_followers:
+        if self._partitions + len(partitions) > self._most_partitions and not news.is_followers:
             return None
-        if not self._make_room(is_followers):
+        if not self._make_room(news.is_followers):
             return None
         self._partitions += len(partitions)
         session_id = 0
         while session_id == 0 or session_id in self._sessions:
             session_id = self._randomness.randint(1, _MAX_ID)
-        session = self._sessions[session_id] = FetchSession(session_id, by_id, partitions, is_followers)
+        session = self._sessions[session_id] = FetchSession(session_id, by_id, partitions, news)
         return session
 
     def _make_room(self, for_follower: bool) -> bool:
@@ -235,7 +201,7 @@ class FetchSessionCache:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"session {request.session_id} holds too much")
         del self._sessions[session.session_id]
         if not session.partitions:
-            return None
+            return None  # it has ended; what it forgot tells it nothing any more
         session.next_epoch = session.next_epoch + 1 if session.next_epoch < _MAX_EPOCH else 1
         session.last_used = trio.current_time()
         self._sessions[session.session_id] = session

@@ -10,8 +10,11 @@ Rules:
 - Partitions are read in their order; at most ``max_bytes`` in all and each one's own limit, but the first batch found is
   returned whole even when it is larger (KIP-74). The results are slices of files, which the caller releases.
 - With less than ``min_bytes`` there is a wait, unless a partition has an error, diverges (KIP-595) or filled its own
-  limit; then everything is read once more. Unknown partitions, and those of which nothing may be read, do not end the wait of
-  the others.
+  limit; then what has changed is read once more. Unknown partitions, and those of which nothing may be read, do not end the wait
+  of the others.
+- A partition that was read to its end rests until it changes (``fetch_news``). Three do not: one of which the answer does not
+  say the newest watermark, one whose follower is not in sync, and one that a consumer in a rack reads, because each fetch decides
+  anew which replica serves it.
 - That a follower asks for an offset proves that it has what is below. This is noted after its partition was read, so the
   answer has the high watermark from before; and only after the first reading, since the wait adds no knowledge
   (Partition.fetchRecords and ReplicaManager.readFromLog in Kafka). A fetch that fails or diverges proves nothing.
@@ -21,31 +24,34 @@ Rules:
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..base.presence import while_present
 from ..log.partition_log import PartitionLog
 from ..log.segment import SegmentSlice
 from ..log.transactional_reads import aborted_transactions
 from ..wire.messages.fetch import AbortedTransaction, EpochEndOffset, PartitionData
-from .fetch_session import FetchedPartition
+from .fetch_news import FetchedPartition, FetchNews
+from .isr import Committed
 from .leader import FollowerProgress
 from .metadata_cache import MetadataCache
 from .partition import Partition
 from .quotas import NO_LIMIT
 from .read_replica import ConsumerRack
 from .replica_manager import ReplicaManager
-from .waiters import FetchWaiter
 
 EMPTY = b""
 UNKNOWN_PARTITION = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 _NOT_LOOKED_AT = (*UNKNOWN_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 # Kafka's ReplicaManager.readFromLog counts other errors as failed fetches.
 _EXPECTED = (ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.KAFKA_STORAGE_ERROR)
+_READ_BETWEEN_LOOKS = 32
+_TURN_SECONDS = 0.005
+"""After so long other connections have a turn: a fetch may name thousands of partitions."""
 
 
 class FollowerId(NamedTuple):
@@ -58,12 +64,13 @@ class FollowerId(NamedTuple):
 class Reads:
     """The results of reading the partitions of one fetch; ``min_bytes`` is never more than ``max_bytes``.
 
-    ``failure`` is the reason of the last error of a partition; ``follower`` is the broker that fetches, None for a consumer.
-    ``may_read`` tells whether the client may read a topic of that name; None: all.
+    ``results`` are in the order of the reading. ``failure`` is the reason of the last error of a partition. ``may_read`` tells
+    whether the client may read a topic of that name; None: all. ``elapsed`` is a clock, for turns of other tasks.
     """
 
     __slots__ = (
         "_by_id",
+        "_elapsed",
         "_has_waited",
         "_held_back",
         "_is_over_quota",
@@ -80,6 +87,7 @@ class Reads:
         "follower",
         "may_read",
         "min_bytes",
+        "news",
         "results",
         "total",
     )
@@ -88,91 +96,107 @@ class Reads:
         self,
         replicas: ReplicaManager,
         metadata: MetadataCache,
+        news: FetchNews,
         by_id: bool,
-        isolation_level: int,
         follower: FollowerId | None,
         min_bytes: int,
         max_bytes: int,
         or_follower: bool,
         rack: ConsumerRack | None,
+        elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``by_id``: topics are found by their ids.
+        """``news`` are the partitions to read; ``by_id``: topics are found by their ids.
 
-        ``or_follower``: a follower may serve this consumer; ``rack``: where the consumer is, to send it to a replica there.
+        ``follower`` is the broker that fetches, None for a consumer. ``or_follower``: a follower may serve this consumer;
+        ``rack``: where the consumer is, to send it to a replica there.
         """
         self._replicas = replicas
         self._metadata = metadata
+        self.news = news
         self._by_id = by_id
-        self._isolation_level = isolation_level
+        self._isolation_level = int(news.read_committed)
         self.follower = follower
         self.may_read: Callable[[str], bool] | None = None
         self._limit = max_bytes
         self._or_follower = or_follower
         self._rack = rack
+        self._elapsed = elapsed
         self._quota = replicas.quotas.leader
         self._is_over_quota = False
         self._held_back: set[Partition] | None = None
         self._has_waited = False
-        self._now = 0.0
+        self._now = news.fetched_at
         self.min_bytes = min(min_bytes, max_bytes)
-        self.results: list[PartitionData] = []
+        self.results: dict[FetchedPartition, PartitionData] = {}
         self.total = 0
         self.enough = False
         self.failure: str | None = None
 
-    async def wait_for_more(
-        self, fetched: Iterable[FetchedPartition], seconds: float, flush: Callable[[], Awaitable[None]]
-    ) -> None:
-        """Wait for the bytes that are missing, then read everything again. ``flush`` is called before the wait."""
-        waiter = FetchWaiter(self.min_bytes - self.total, read_committed=self._isolation_level == 1)
+    async def wait_for_more(self, seconds: float, flush: Callable[[], Awaitable[None]]) -> None:
+        """Wait for the bytes that are missing, then read what has changed. ``flush`` is called before the wait."""
+        news = self.news
+        news.expect(self.min_bytes - self.total)
         self.release()
         held_back = self._held_back or ()
-        partitions = [p for state in fetched if (p := state.partition) is not None and p not in held_back]
-        waiting = [p.fetch_waiters if self.follower is None else p.replica_waiters for p in partitions]
-        for waiters in waiting:
-            waiters.add(waiter)
-        try:
-            await flush()
-            with while_present(seconds):
-                await waiter.event.wait()
-        finally:
-            for waiters in waiting:
-                waiters.discard(waiter)
+        for state in news.changed:
+            if state.partition is not None and state.partition not in held_back:
+                state.watch()
+        await flush()
+        await news.wait(seconds)
         self._has_waited = True
-        self.read_all(fetched)
+        await self.read_all()
 
     def release(self) -> None:
-        """Release the slices that were read; there are no results then."""
-        for result in self.results:
-            if result.records:
-                result.records.release()  # type: ignore[union-attr]
-        self.results = []
-        self.total = 0
+        """Release the slices that were read; the results that had none stay."""
+        if self.total:
+            for state, result in list(self.results.items()):
+                if result.records:
+                    result.records.release()  # type: ignore[union-attr]
+                    del self.results[state]
+            self.total = 0
 
-    def read_all(self, fetched: Iterable[FetchedPartition]) -> None:
-        """Read each partition within the limits; ``enough`` when the answer needs no waiting."""
+    async def read_all(self) -> None:
+        """Read each partition with news within the limits; ``enough`` when the answer needs no waiting."""
         self.enough = False
         if self.follower is not None:
-            self._now = trio.current_time()
-            self._is_over_quota = self._quota.limit < NO_LIMIT and self._quota.is_exceeded(self._now)
+            self._is_over_quota = self._quota.limit < NO_LIMIT and self._quota.is_exceeded(trio.current_time())
             self._held_back = None
-        remaining = self._limit
-        for state in fetched:
+        news = self.news
+        # A new dictionary, because going through one costs what it has held, not what it holds.
+        changed, news.changed = news.changed, {}
+        while await self._read_these(changed):
+            # What has changed during a turn of other tasks is not told again, so a wait would miss it.
+            changed = {state: None for state in news.changed if state not in self.results}
+        if self.total >= self.min_bytes:
+            self.enough = True
+
+    async def _read_these(self, changed: Iterable[FetchedPartition]) -> bool:
+        """Read partitions in their order; returns whether other tasks have run meanwhile."""
+        news, has_paused, turn_began = self.news, False, 0.0
+        for count, state in enumerate(changed):
+            if count % _READ_BETWEEN_LOOKS == _READ_BETWEEN_LOOKS - 1:
+                now = self._elapsed()
+                if turn_began and now - turn_began >= _TURN_SECONDS:
+                    await trio.lowlevel.checkpoint()
+                    has_paused, now = True, self._elapsed()
+                    turn_began = now
+                turn_began = turn_began or now
+            assert state.rests_since < 0
             try:
-                result, size = self._read(state, remaining)
+                result, size = self._read(state, self._limit - self.total)
             except KafkaError as error:
                 self._count_failure(state, error)
-                state.partition = None
+                state.lose_partition()
                 self.failure = error.message or ""
                 result = refused_partition(state.number, error)
                 size = 0
                 # The error of a partition that is not here does not make the answer urgent.
                 self.enough |= error.code not in _NOT_LOOKED_AT
-            self.results.append(result)
+            if state.rests_since < 0:
+                news.changed[state] = None
+            self.results[state] = result
             self.total += size
-            remaining -= size
-        if self.total >= self.min_bytes:
-            self.enough = True
+        return has_paused
 
     def _read(self, state: FetchedPartition, remaining: int) -> tuple[PartitionData, int]:
         topic = state.topic
@@ -186,7 +210,8 @@ class Reads:
         if self._by_id and partition.topic_id != state.topic_id:
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, "the log is of another topic of that name")
         partition.check_leader(state.current_leader_epoch, self._or_follower)
-        partition.fetch_requests += 1
+        if not self._has_waited:
+            partition.counted_fetches += 1
         if self._rack is not None and (elsewhere := self._elsewhere(partition, state, self._rack)) is not None:
             self.enough = True
             return elsewhere, 0
@@ -215,7 +240,23 @@ class Reads:
             partition.fetched_by(
                 follower, state.fetch_offset, state.log_start_offset, log.log_end_offset, epoch, self._now
             )
+        if records is None and state.fetch_offset >= up_to and not is_held_back:
+            self._let_rest(partition, state, follower, result)
         return result, size
+
+    def _let_rest(
+        self, partition: Partition, state: FetchedPartition, follower: FollowerProgress | None, result: PartitionData
+    ) -> None:
+        """Let a partition rest that was read to its end, where the next reading could only say the same."""
+        if self._rack is not None or result.high_watermark != partition.log.high_watermark:
+            return
+        if follower is not None:
+            assert partition.leader is not None
+            isr = partition.leader.isr
+            is_in_sync = isinstance(isr, Committed) and follower.broker_id in isr.isr
+            if not is_in_sync or follower.log_end_offset != state.fetch_offset:
+                return
+        state.rest(follower)
 
     def _count_failure(self, state: FetchedPartition, error: KafkaError) -> None:
         if state.partition is not None and error.code not in _EXPECTED:

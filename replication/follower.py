@@ -152,7 +152,8 @@ def _has_gap(records: Bytes, next_offset: int) -> bool:
 def follow_watermarks(partition: Partition, high_watermark: int, log_start_offset: int) -> None:
     """Take over the leader's high watermark and log start, as far as the log reaches."""
     log = partition.log
-    before = (log.high_watermark, log.last_stable_offset) if partition.fetch_waiters else None
+    fetches = partition.fetches
+    before = (log.high_watermark, log.last_stable_offset) if fetches.consumers else None
     log.high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
     start = min(log_start_offset, log.high_watermark)
     if start > log.log_start_offset:
@@ -161,11 +162,12 @@ def follow_watermarks(partition: Partition, high_watermark: int, log_start_offse
     if producers.unreplicated:
         # Called for its side effect, to forget transactions that are stable now: reads would do it, and are rare on a follower.
         producers.first_unstable_offset(log.high_watermark)
-    if before is not None:
-        visible = visible_between(log, before[0], log.high_watermark)
-        stable = visible_between(log, before[1], log.last_stable_offset)
-        for waiter in list(partition.fetch_waiters):
-            waiter.visible(stable if waiter.read_committed else visible)
+    if before is not None and before != (log.high_watermark, log.last_stable_offset):
+        committed = stable = 0
+        if fetches.is_size_wanted:
+            committed = visible_between(log, before[0], log.high_watermark)
+            stable = visible_between(log, before[1], log.last_stable_offset)
+        fetches.tell_consumers(committed, stable)
 
 
 def divergence(log: PartitionLog, leader: EpochEndOffset) -> int:

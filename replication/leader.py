@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import NO_BROKER_EPOCH
@@ -34,17 +35,24 @@ _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
 
 
+class FollowerSession(Protocol):
+    """The fetch session of a follower; ``fetched_at`` is the time of its last fetch."""
+
+    fetched_at: float
+
+
 class FollowerProgress:
     """One follower, as its fetches show it; unknown (-1) until the first one under this leader."""
 
     __slots__ = (
-        "_last_fetch",
+        "_caught_up_at",
+        "_fetched_at",
         "_leader_end_at_last_fetch",
         "_not_asked_until",
         "_pause",
+        "_resting_in",
         "broker_epoch",
         "broker_id",
-        "last_caught_up",
         "log_end_offset",
         "log_start_offset",
     )
@@ -54,8 +62,9 @@ class FollowerProgress:
         self.broker_epoch = NO_BROKER_EPOCH
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
-        self.last_caught_up = LONG_AGO
-        self._last_fetch = LONG_AGO
+        self._caught_up_at = LONG_AGO
+        self._fetched_at = LONG_AGO
+        self._resting_in: FollowerSession | None = None
         self._leader_end_at_last_fetch = UNKNOWN_OFFSET
         self._not_asked_until = LONG_AGO
         self._pause = _FIRST_PAUSE_SECONDS
@@ -66,15 +75,17 @@ class FollowerProgress:
         A follower in sync has the whole ``replica.lag.time.max.ms`` to show that it still is; another one must not hold up the
         high watermark, nor count as caught up because of a fetch in the epoch before.
         """
-        self.last_caught_up = self._last_fetch = now if is_in_sync else LONG_AGO
+        self._resting_in = None
+        self._caught_up_at = self._fetched_at = now if is_in_sync else LONG_AGO
         self._leader_end_at_last_fetch = leader_end
 
     def fetched(self, offset: int, log_start: int, leader_end: int, now: float, broker_epoch: int) -> None:
         """It has asked for ``offset`` when the leader's log ended at ``leader_end``."""
+        self.settle()
         if offset >= leader_end:
-            self.last_caught_up = max(self.last_caught_up, now)
+            self._caught_up_at = max(self._caught_up_at, now)
         elif offset >= self._leader_end_at_last_fetch:
-            self.last_caught_up = max(self.last_caught_up, self._last_fetch)
+            self._caught_up_at = max(self._caught_up_at, self._fetched_at)
         self.log_end_offset = offset
         self.log_start_offset = log_start
         if broker_epoch != self.broker_epoch:
@@ -82,7 +93,30 @@ class FollowerProgress:
                 self.forget_refusals()
             self.broker_epoch = broker_epoch
         self._leader_end_at_last_fetch = max(self._leader_end_at_last_fetch, leader_end)
-        self._last_fetch = now
+        self._fetched_at = now
+
+    def rest_in(self, session: FollowerSession) -> None:
+        """It has all that the leader has, and is in sync: from now on each fetch of its session is one at the leader's end."""
+        self.settle()
+        self._resting_in = session
+
+    def settle(self) -> None:
+        """Its next fetch is noted by itself: the leader's log is about to change, or has just changed, or it left the session."""
+        session = self._resting_in
+        if session is not None:
+            self._resting_in = None
+            self._caught_up_at = self._fetched_at = max(self._fetched_at, session.fetched_at)
+
+    @property
+    def last_caught_up(self) -> float:
+        """The last time at which it had all that the leader had."""
+        session = self._resting_in
+        return self._caught_up_at if session is None else max(self._caught_up_at, session.fetched_at)
+
+    @property
+    def last_fetch(self) -> float:
+        session = self._resting_in
+        return self._fetched_at if session is None else max(self._fetched_at, session.fetched_at)
 
     def refused(self, now: float) -> None:
         """The controller does not take it in."""
@@ -97,7 +131,7 @@ class FollowerProgress:
     @property
     def is_refused(self) -> bool:
         """Whether its last fetch was before the controller may be asked again; a follower that has stopped stays refused."""
-        return self._last_fetch < self._not_asked_until
+        return self.last_fetch < self._not_asked_until
 
     def is_caught_up(self, leader_end: int, now: float, lag_seconds: float) -> bool:
         return self.log_end_offset == leader_end or now - self.last_caught_up <= lag_seconds

@@ -30,10 +30,11 @@ from ..wire.control_records import ControlRecordType, EndTransactionMarker, buil
 from ..wire.messages.write_txn_markers import WritableTxnMarker
 from ..wire.records import RecordBatch
 from .counters import ReplicationCounters
+from .fetch_watches import FetchWatches
 from .isr import Committed, PendingExpand, PendingIsr, PendingRecovery, PendingShrink
 from .leader import FollowerProgress, LeaderRole
 from .visible_bytes import UNKNOWN_SIZE, Unannounced, visible_between
-from .waiters import FetchWaiter, OffsetWaiter, release, wait_in, wake_up_to
+from .waiters import OffsetWaiter, release, wait_in, wake_up_to
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +71,7 @@ class Partition:
     ``counters`` are the broker's.
     Of a follower ``coherent_from`` is where the part of the log begins that was fetched from the present leader, with no long
     time in between, and ``answered_at`` when that has answered last, of ``trio.current_time``.
-    Consumers wait in ``fetch_waiters`` for what is committed, followers in ``replica_waiters`` for the end of the log.
+    ``fetches`` are told of what changes here.
     """
 
     __slots__ = (
@@ -83,11 +84,11 @@ class Partition:
         "bytes_out",
         "bytes_rejected",
         "coherent_from",
+        "counted_fetches",
         "counters",
         "failed_fetch_requests",
         "failed_produce_requests",
-        "fetch_requests",
-        "fetch_waiters",
+        "fetches",
         "leader",
         "leader_epoch",
         "leader_id",
@@ -98,7 +99,6 @@ class Partition:
         "partition_epoch",
         "produce_requests",
         "removing",
-        "replica_waiters",
         "replicas",
         "topic",
         "topic_id",
@@ -120,8 +120,7 @@ class Partition:
         self.removing: tuple[int, ...] = ()
         self.coherent_from = 0
         self.answered_at = 0.0
-        self.fetch_waiters: set[FetchWaiter] = set()
-        self.replica_waiters: set[FetchWaiter] = set()
+        self.fetches = FetchWatches()
         self.offset_waiters: list[OffsetWaiter] = []
         self.low_watermark_waiters: list[OffsetWaiter] = []
         self.bytes_in = 0
@@ -129,11 +128,15 @@ class Partition:
         self.bytes_out = 0
         self.bytes_rejected = 0
         self.produce_requests = 0
-        self.fetch_requests = 0
+        self.counted_fetches = 0
         self.failed_produce_requests = 0
         self.failed_fetch_requests = 0
         self._unannounced = Unannounced()
-        log.on_flush = self._flushed
+        log.listener = self
+
+    @property
+    def fetch_requests(self) -> int:
+        return self.counted_fetches + sum(fetch.uncounted for fetch in self.fetches)
 
     @property
     def is_leader(self) -> bool:
@@ -171,6 +174,7 @@ class Partition:
         if registration.partition_epoch < self.partition_epoch:
             logger.debug("%s-%d: %s is past", self.topic, self.log.partition, registration)
             return False
+        self.fetches.tell_all()
         is_elected = registration.leader_epoch > self.leader_epoch
         former_leader, self.leader_id = self.leader_id, registration.leader
         self.leader_epoch = registration.leader_epoch
@@ -195,7 +199,7 @@ class Partition:
             # Although nothing is written under it yet: followers may ask where the epoch before it ended (KIP-101).
             log.become_leader(registration.leader_epoch)
             leader.begin_epoch(log.log_end_offset, now)
-            self._disturb_fetches()  # those that name the epoch before are fenced
+            self.fetches.end()  # those that name the epoch before are fenced
         if registration.is_recovering:
             self._propose(leader, PendingRecovery(registration.isr))
         self._advance_high_watermark(0)
@@ -215,17 +219,14 @@ class Partition:
     def replace_log(self, log: PartitionLog) -> None:
         """Go on with another log, which has the same records; waiting requests notice nothing."""
         self.log = log
-        log.on_flush = self._flushed
+        log.listener = self
+        self.fetches.tell_all()
 
     def release_waiters(self) -> None:
         """End all waits here, so that their requests find out what has changed."""
-        self._disturb_fetches()
+        self.fetches.end()
         release(self.offset_waiters)
         release(self.low_watermark_waiters)
-
-    def _disturb_fetches(self) -> None:
-        for waiter in (*self.fetch_waiters, *self.replica_waiters):
-            waiter.disturb()
 
     def check_leader(self, current_leader_epoch: int = NO_EPOCH, or_follower: bool = False) -> None:
         """Raises NOT_LEADER_OR_FOLLOWER; FENCED_ or UNKNOWN_LEADER_EPOCH when the client's epoch differs (KIP-320).
@@ -304,24 +305,27 @@ class Partition:
 
     # --- the high watermark -------------------------------------------------------------------------------------------
 
-    def _flushed(self) -> None:
+    def flushed(self) -> None:
         """Records that waited for their flush may be committed now."""
         if self.leader is not None:
             self._advance_high_watermark(0)
+
+    def bounds_changed(self) -> None:
+        """The log starts or ends elsewhere."""
+        self.fetches.tell_all()
 
     def _advance_high_watermark(self, appended: int) -> None:
         """Move the high watermark as far as the replicas allow, and wake what waits for it.
 
         ``appended`` bytes came with this change; they become visible when the watermark has passed them.
         """
-        leader, log, unannounced = self.leader, self.log, self._unannounced
+        leader, log, unannounced, fetches = self.leader, self.log, self._unannounced, self.fetches
         assert leader is not None
         if appended:
             if unannounced.size != UNKNOWN_SIZE:
                 unannounced.size += appended
-            if self.replica_waiters:
-                for waiter in list(self.replica_waiters):
-                    waiter.visible(appended)
+            if fetches.followers:
+                fetches.tell_followers(appended)
         before, end_offset = log.high_watermark, log.safe_end_offset
         if end_offset < log.log_end_offset:
             log.request_flush()
@@ -334,14 +338,16 @@ class Partition:
         log.high_watermark = end_offset
         visible, is_at_end = unannounced.size, end_offset == log.log_end_offset
         unannounced.size = 0 if is_at_end else UNKNOWN_SIZE
-        if self.fetch_waiters and (visible == UNKNOWN_SIZE or not is_at_end):
+        is_wanted = bool(fetches.consumers) and fetches.is_size_wanted
+        if is_wanted and (visible == UNKNOWN_SIZE or not is_at_end):
             visible = visible_between(log, before, end_offset)
         stable = visible
         if log.producer_state.ongoing or unannounced.stable_end >= 0:
-            stable = unannounced.newly_stable(log, before, is_wanted=bool(self.fetch_waiters))
-        if self.fetch_waiters:
-            for waiter in list(self.fetch_waiters):
-                waiter.visible(stable if waiter.read_committed else visible)
+            stable = unannounced.newly_stable(log, before, is_wanted=is_wanted)
+        if fetches.consumers:
+            fetches.tell_consumers(visible, stable)
+        if fetches.followers:
+            fetches.tell_followers(0)
         if self.offset_waiters:
             wake_up_to(end_offset, self.offset_waiters)
 
@@ -440,6 +446,7 @@ class Partition:
         self.counters.isr_shrinks += isinstance(change, PendingShrink)
         self.partition_epoch = partition_epoch
         leader.isr = Committed(isr)
+        self.fetches.tell_all()
         self._advance_high_watermark(0)
 
     def isr_refused(self, change: PendingIsr) -> None:

@@ -1,7 +1,4 @@
-"""Long polls without a task per partition.
-
-A ``FetchWaiter`` is one Event and the number of bytes still missing. It is in the set of every partition it waits on; what
-becomes visible there is subtracted, and at zero the Event is set. The task that registers it removes it again.
+"""Requests that wait for a watermark of a partition.
 
 An ``OffsetWaiter`` waits for a watermark of one partition. Its outcome is decided when the partition changes, not when its task
 runs: by then the broker may lead again, with another log.
@@ -13,28 +10,6 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.presence import while_present
-
-
-class FetchWaiter:
-    """Waits until ``missing`` more bytes are visible in the partitions it was registered in, or something changed there."""
-
-    __slots__ = ("event", "missing", "read_committed")
-
-    def __init__(self, missing: int, *, read_committed: bool = False) -> None:
-        self.missing = missing
-        self.read_committed = read_committed
-        self.event = trio.Event()
-
-    def visible(self, count: int) -> None:
-        """``count`` more bytes can be fetched."""
-        self.missing -= count
-        if self.missing <= 0:
-            self.event.set()
-
-    def disturb(self) -> None:
-        """The partition is gone, has another leader or lost its end: answer now."""
-        self.missing = 0
-        self.event.set()
 
 
 class OffsetWaiter:

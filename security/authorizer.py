@@ -33,6 +33,8 @@ class Authorizer:
 
     def __init__(self, rules: AclRules, super_users: frozenset[str], audit: AuditLog) -> None:
         self.rules = rules
+        self.version = 0
+        """Another one after each change of the rules."""
         self._super_users = super_users
         self._audit = audit
         self._decisions: dict[tuple[str, str, str, Operation, ResourceType, str], bool] = {}
@@ -44,6 +46,7 @@ class Authorizer:
             return
         for pattern, entries in acls.items():
             self.rules.put(pattern, entries)
+        self.version += 1
         self._decisions.clear()
         self._any.clear()
 

@@ -12,7 +12,6 @@ from ..base.wording import counted
 from ..log.transaction_index import AbortedTransaction
 from ..log.transactional_reads import aborted_between
 from ..replication.partition import Partition
-from ..replication.waiters import FetchWaiter
 from ..wire.records import RecordBatch, iter_batches
 
 _READ_BYTES = 1 << 20
@@ -72,16 +71,38 @@ def unknown_topic(topic: str, known: Iterable[str]) -> KafkaError:
 
 
 async def _wait_for_more(partitions: list[Partition]) -> None:
-    waiter = FetchWaiter(1, read_committed=True)
+    watch = _CommittedRecords()
     for partition in partitions:
-        partition.fetch_waiters.add(waiter)
+        partition.fetches.consumers.add(watch)
     try:
         # With a timeout: the topic may not exist yet, or get more partitions.
         with trio.move_on_after(_LOOK_AGAIN_SECONDS):
-            await waiter.event.wait()
+            await watch.came.wait()
     finally:
         for partition in partitions:
-            partition.fetch_waiters.discard(waiter)
+            partition.fetches.consumers.discard(watch)
+
+
+class _CommittedRecords:
+    """A ``FetchWatch`` that sets ``came`` when a partition has more committed records, or is gone."""
+
+    is_waiting = reads_committed = True
+    uncounted = 0
+
+    def __init__(self) -> None:
+        self.came = trio.Event()
+
+    @property
+    def owner(self) -> object:
+        return self
+
+    def note_change(self, visible: int) -> bool:
+        if visible > 0:
+            self.came.set()
+        return True
+
+    def note_end(self) -> None:
+        self.came.set()
 
 
 def _read(partition: Partition) -> Iterator[KafkaRecord]:

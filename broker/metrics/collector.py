@@ -130,12 +130,8 @@ def _fetch_sessions(services: Services | None) -> Iterator[Metric]:
 
 
 def _waiting(services: Services | None) -> Samples:
-    """How many requests wait. A fetch waits in the sets of all its partitions, but counts once."""
-    fetches = {
-        waiter
-        for partition in partitions_of(services)
-        for waiter in (*partition.fetch_waiters, *partition.replica_waiters)
-    }
+    """How many requests wait. A fetch waits for all its partitions, but counts once."""
+    fetches = {fetch.owner for partition in partitions_of(services) for fetch in partition.fetches if fetch.is_waiting}
     produces = sum(len(partition.offset_waiters) for partition in partitions_of(services))
     return [(("Fetch",), len(fetches)), (("Produce",), produces)]
 

@@ -15,7 +15,7 @@ from ...group_coordinator.shard import GroupAndOffsets
 from ...handlers.services import Services
 from ...log.producer_snapshot import ProducerState
 from ...metadata.image import TopicImage
-from ...replication.fetch_session import FetchedPartition
+from ...replication.fetch_news import FetchedPartition
 from ..connection import ClientConnection
 from .groups import assigned
 from .inside_rows import ClientRow, ConsumerRow, WriterRow
@@ -134,7 +134,8 @@ async def consumer_rows(
         if activity is None:
             continue
         client: ClientRow | None = None
-        for fetched in activity.fetched:
+        fetches = activity.last_fetched()
+        for fetched in fetches:
             if not _is_of(fetched, topic):
                 continue
             client = client or client_row(connection)
@@ -150,7 +151,7 @@ async def consumer_rows(
                 rows.append(ConsumerRow(*row, group.group_id, None if committed is None else committed.value.offset))
             if pace.is_due(2):
                 await pace.rest()
-        if pace.is_due(1 + len(activity.fetched) // 8):
+        if pace.is_due(1 + len(fetches) // 8):
             await pace.rest()
     return rows
 
@@ -193,7 +194,7 @@ async def positions(
     for connection in connections:
         activity, client = connection.call.activity, (connection.call.client_id[:_LONGEST_TEXT], connection.host)
         if activity is not None and client in given:
-            fetches = activity.fetched
+            fetches = activity.last_fetched()
             for fetched in fetches:
                 name = fetched.topic or services.metadata.topic_name(fetched.topic_id) or ""
                 if (name, fetched.number) in given[client]:

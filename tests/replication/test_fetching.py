@@ -13,11 +13,12 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
-from ottla.replication.fetch_session import FetchedPartition, FetchSessionCache
-from ottla.replication.fetching import FollowerId, Reads
+from ottla.replication.fetch_news import FetchNews
+from ottla.replication.fetch_session import FetchSession, FetchSessionCache
+from ottla.replication.fetching import Reads
 from ottla.replication.isr import Committed, PendingExpand
 from ottla.tests.replication.told import apply_update_metadata
-from ottla.wire.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
+from ottla.wire.messages.fetch import EpochEndOffset, PartitionData
 from ottla.wire.messages.update_metadata import (
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
@@ -25,33 +26,19 @@ from ottla.wire.messages.update_metadata import (
 )
 from ottla.wire.records import iter_batches
 
-from .replicas import LAG_SECONDS, ME, NOW_MS, OTHER, THIRD, TOPIC_ID, Replicas, batch, replicas
+from .fetches import ask, begin, reads, result_of
+from .replicas import LAG_SECONDS, ME, NOW_MS, OTHER, THIRD, Replicas, batch, replicas
 
 BATCH_SIZE = len(batch())
 
 
-def asked(offset: int, **fields: Any) -> FetchedPartition:
-    """Partition 0 of "t", from ``offset`` on."""
-    fields = {"partition_max_bytes": 1 << 20, "current_leader_epoch": -1, **fields}
-    return FetchedPartition("t", TOPIC_ID, FetchPartition(partition=0, fetch_offset=offset, **fields))
-
-
-def reads(
-    world: Replicas, broker_id: int = OTHER, *, broker_epoch: int = -1, min_bytes: int = 1, by_id: bool = False
-) -> Reads:
-    """A follower's fetch, or a consumer's with -1."""
-    follower = FollowerId(broker_id, broker_epoch) if broker_id >= 0 else None
-    return Reads(world.manager, world.metadata, by_id, 0, follower, min_bytes, 1 << 25, False, None)
-
-
-def fetch(
+async def fetch(
     world: Replicas, offset: int, broker_id: int = OTHER, *, broker_epoch: int = -1, **fields: Any
 ) -> PartitionData:
     """The answer to a fetch that does not wait."""
-    reading = reads(world, broker_id, broker_epoch=broker_epoch)
-    reading.read_all([asked(offset, **fields)])
-    (result,) = reading.results
-    return result
+    reading = reads(world, broker_id, offset, broker_epoch=broker_epoch, asked=fields)
+    await reading.read_all()
+    return result_of(reading)
 
 
 def offsets(result: PartitionData) -> list[int]:
@@ -80,20 +67,20 @@ async def test_a_follower_reads_to_the_end_a_consumer_to_the_high_watermark() ->
     async with replicas() as world:
         lead(world)
         append(world, 2)
-        assert offsets(fetch(world, 0)) == [0, 1]
-        assert offsets(fetch(world, 0, broker_id=-1)) == []
-        fetch(world, 1)
-        assert offsets(fetch(world, 0, broker_id=-1)) == [0]
+        assert offsets(await fetch(world, 0)) == [0, 1]
+        assert offsets(await fetch(world, 0, broker_id=-1)) == []
+        await fetch(world, 1)
+        assert offsets(await fetch(world, 0, broker_id=-1)) == [0]
 
 
 async def test_a_fetch_proves_what_is_below_its_offset_and_is_answered_with_the_watermark_before() -> None:
     async with replicas() as world:
         lead(world)
         append(world, 2)
-        assert fetch(world, 0).high_watermark == 0
-        assert fetch(world, 2).high_watermark == 0
+        assert (await fetch(world, 0)).high_watermark == 0
+        assert (await fetch(world, 2)).high_watermark == 0
         assert world.partition.log.high_watermark == 2
-        assert fetch(world, 2).high_watermark == 2
+        assert (await fetch(world, 2)).high_watermark == 2
 
 
 async def test_a_fetch_that_is_refused_proves_nothing() -> None:
@@ -102,12 +89,12 @@ async def test_a_fetch_that_is_refused_proves_nothing() -> None:
         append(world, 2)
         assert world.partition.leader is not None
         follower = world.partition.leader.followers[OTHER]
-        assert fetch(world, 3).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
-        assert fetch(world, 2, current_leader_epoch=0).error_code == ErrorCode.FENCED_LEADER_EPOCH
-        assert fetch(world, 2, current_leader_epoch=2).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+        assert (await fetch(world, 3)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        assert (await fetch(world, 2, current_leader_epoch=0)).error_code == ErrorCode.FENCED_LEADER_EPOCH
+        assert (await fetch(world, 2, current_leader_epoch=2)).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
         lead(world, epoch=2)
         append(world)
-        diverging = fetch(world, 3, last_fetched_epoch=1)
+        diverging = await fetch(world, 3, last_fetched_epoch=1)
         assert diverging.diverging_epoch == EpochEndOffset(epoch=1, end_offset=2)
         assert (follower.log_end_offset, world.partition.log.high_watermark) == (-1, 0)
 
@@ -115,16 +102,16 @@ async def test_a_fetch_that_is_refused_proves_nothing() -> None:
 async def test_a_broker_that_is_none_of_the_replicas() -> None:
     async with replicas() as world:
         lead(world, epoch=4)
-        assert fetch(world, 0, THIRD, current_leader_epoch=4).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
-        assert fetch(world, 0, THIRD).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert (await fetch(world, 0, THIRD, current_leader_epoch=4)).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+        assert (await fetch(world, 0, THIRD)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 async def test_an_earlier_life_of_a_follower_is_refused() -> None:
     async with replicas() as world:
         lead(world)
         append(world)
-        assert fetch(world, 0, broker_epoch=8).error_code == ErrorCode.NONE
-        assert fetch(world, 1, broker_epoch=7).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert (await fetch(world, 0, broker_epoch=8)).error_code == ErrorCode.NONE
+        assert (await fetch(world, 1, broker_epoch=7)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert world.partition.log.high_watermark == 0
 
 
@@ -132,7 +119,7 @@ async def test_an_earlier_life_of_a_follower_is_refused() -> None:
 async def test_only_the_leader_is_read(broker_id: int) -> None:
     async with replicas() as world:
         world.lead(THIRD, 3, replicas=(ME, OTHER, THIRD))
-        assert fetch(world, 0, broker_id).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert (await fetch(world, 0, broker_id)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 async def test_below_the_start_of_the_log_there_is_nothing_to_compare() -> None:
@@ -142,10 +129,10 @@ async def test_below_the_start_of_the_log_there_is_nothing_to_compare() -> None:
         lead(world, epoch=2, isr=(ME,))
         world.partition.log.delete_records_before(2)
         for epoch in (0, 1):  # of 1, which this leader does not know, it would else say where 0 ended
-            assert fetch(world, 1, last_fetched_epoch=epoch).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+            assert (await fetch(world, 1, last_fetched_epoch=epoch)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
         # Nothing of an epoch at or below this one is here.
         world.partition.log.leader_epochs.clear()
-        assert fetch(world, 3, last_fetched_epoch=0).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        assert (await fetch(world, 3, last_fetched_epoch=0)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 async def test_the_id_of_another_topic_of_that_name() -> None:
@@ -156,11 +143,12 @@ async def test_the_id_of_another_topic_of_that_name() -> None:
         apply_update_metadata(
             UpdateMetadataRequest(controller_epoch=1, live_brokers=[], topic_states=[topic]), world.metadata
         )
-        reading = reads(world, by_id=True)
-        wanted = asked(0)
+        news = FetchNews(is_followers=True)
+        wanted = ask(news)
         wanted.topic_id = b"j" * 16
-        reading.read_all([wanted])
-        assert reading.results[0].error_code == ErrorCode.INCONSISTENT_TOPIC_ID
+        reading = begin(world, news, OTHER, by_id=True)
+        await reading.read_all()
+        assert reading.results[wanted].error_code == ErrorCode.INCONSISTENT_TOPIC_ID
 
 
 # --- what the leader learns -------------------------------------------------------------------------------------------
@@ -170,10 +158,10 @@ async def test_a_follower_that_has_caught_up_joins_by_its_fetch() -> None:
     async with replicas() as world:
         lead(world, isr=(ME,))
         append(world, 2)
-        fetch(world, 1)
+        await fetch(world, 1)
         assert world.partition.leader is not None
         assert isinstance(world.partition.leader.isr, Committed)
-        fetch(world, 2)
+        await fetch(world, 2)
         assert isinstance(world.partition.leader.isr, PendingExpand)
 
 
@@ -181,11 +169,11 @@ async def test_where_the_log_of_a_follower_starts() -> None:
     async with replicas() as world:
         lead(world)
         append(world, 2)
-        fetch(world, 2)
+        await fetch(world, 2)
         world.partition.log.delete_records_before(1)
-        fetch(world, 2, log_start_offset=0)
+        await fetch(world, 2, log_start_offset=0)
         assert world.partition.low_watermark == 0
-        fetch(world, 2, log_start_offset=1)
+        await fetch(world, 2, log_start_offset=1)
         assert world.partition.low_watermark == 1
 
 
@@ -194,7 +182,7 @@ async def test_a_follower_of_a_busy_leader_stays_in_sync(autojump_clock: trio.te
         lead(world)
         for offset in range(8):
             append(world)
-            fetch(world, offset)
+            await fetch(world, offset)
             await trio.sleep(LAG_SECONDS / 2)
         world.partition.check_followers()
         assert world.partition.leader is not None
@@ -207,14 +195,13 @@ async def test_a_follower_of_a_busy_leader_stays_in_sync(autojump_clock: trio.te
 async def test_what_is_appended_wakes_a_follower_before_it_is_committed(autojump_clock: trio.testing.MockClock) -> None:
     async with replicas() as world, trio.open_nursery() as nursery:
         lead(world)
-        follower, consumer = reads(world), reads(world, -1)
+        follower, consumer = reads(world, OTHER), reads(world)
         woken: list[Reads] = []
 
         async def wait(reading: Reads) -> None:
-            fetched = [asked(0)]
-            reading.read_all(fetched)
+            await reading.read_all()
             assert not reading.enough
-            await reading.wait_for_more(fetched, 3600, trio.lowlevel.checkpoint)
+            await reading.wait_for_more(3600, trio.lowlevel.checkpoint)
             woken.append(reading)
 
         nursery.start_soon(wait, follower)
@@ -223,22 +210,20 @@ async def test_what_is_appended_wakes_a_follower_before_it_is_committed(autojump
         append(world)
         await trio.testing.wait_all_tasks_blocked()
         assert woken == [follower]
-        assert offsets(follower.results[0]) == [0]
-        fetch(world, 1)
+        assert offsets(result_of(follower)) == [0]
+        await fetch(world, 1)
         await trio.testing.wait_all_tasks_blocked()
         assert woken == [follower, consumer]
-        assert offsets(consumer.results[0]) == [0]
-        assert (world.partition.fetch_waiters, world.partition.replica_waiters) == (set(), set())
+        assert offsets(result_of(consumer)) == [0]
 
 
 async def test_the_end_of_a_wait_proves_nothing_new(autojump_clock: trio.testing.MockClock) -> None:
     async with replicas() as world:
         lead(world)
-        reading = reads(world)
-        fetched = [asked(0)]
-        reading.read_all(fetched)
         started = trio.current_time()
-        await reading.wait_for_more(fetched, LAG_SECONDS, trio.lowlevel.checkpoint)
+        reading = reads(world, OTHER)
+        await reading.read_all()
+        await reading.wait_for_more(LAG_SECONDS, trio.lowlevel.checkpoint)
         assert world.partition.leader is not None
         assert world.partition.leader.followers[OTHER].last_caught_up == started
 
@@ -247,12 +232,11 @@ async def test_the_end_of_a_wait_proves_nothing_new(autojump_clock: trio.testing
 async def test_a_follower_that_waits_hears_of_a_change(autojump_clock: trio.testing.MockClock, change: str) -> None:
     async with replicas() as world, trio.open_nursery() as nursery:
         lead(world)
-        reading = reads(world)
+        reading = reads(world, OTHER, asked={"current_leader_epoch": 0})
 
         async def wait() -> None:
-            fetched = [asked(0, current_leader_epoch=0)]
-            reading.read_all(fetched)
-            await reading.wait_for_more(fetched, 3600, trio.lowlevel.checkpoint)
+            await reading.read_all()
+            await reading.wait_for_more(3600, trio.lowlevel.checkpoint)
 
         nursery.start_soon(wait)
         await trio.testing.wait_all_tasks_blocked()
@@ -264,7 +248,7 @@ async def test_a_follower_that_waits_hears_of_a_change(autojump_clock: trio.test
             world.stop()
         await trio.testing.wait_all_tasks_blocked()
         fenced = ErrorCode.NOT_LEADER_OR_FOLLOWER if change == "stopped" else ErrorCode.FENCED_LEADER_EPOCH
-        assert reading.results[0].error_code == fenced
+        assert result_of(reading).error_code == fenced
 
 
 # --- sessions ---------------------------------------------------------------------------------------------------------
@@ -273,13 +257,18 @@ async def test_a_follower_that_waits_hears_of_a_change(autojump_clock: trio.test
 async def test_a_follower_s_session_takes_the_place_of_a_consumer_s() -> None:
     cache = FetchSessionCache(2, random.Random(1))
     key = ("t", 0)
-    first = cache.create(False, {key: asked(0)})
-    follower = cache.create(False, {key: asked(0)}, is_followers=True)
+
+    def create(*, is_followers: bool = False) -> FetchSession | None:
+        news = FetchNews(is_followers=is_followers)
+        return cache.create(False, {key: ask(news)}, news)
+
+    first = create()
+    follower = create(is_followers=True)
     assert first is not None
     assert follower is not None
-    assert cache.create(False, {key: asked(0)}) is None
-    assert cache.create(False, {key: asked(0)}, is_followers=True) is not None
+    assert create() is None
+    assert create(is_followers=True) is not None
     assert cache.partitions(first.session_id) == []
     assert cache.partitions(follower.session_id) != []
     # Followers do not take each other's.
-    assert cache.create(False, {key: asked(0)}, is_followers=True) is None
+    assert create(is_followers=True) is None

@@ -12,10 +12,10 @@ import trio.testing
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.log.memory_disk import MemoryDisk
 from ottla.replication.isr import Committed, PendingExpand, PendingIsr, PendingRecovery, PendingShrink
-from ottla.replication.waiters import FetchWaiter
 from ottla.wire.messages.write_txn_markers import WritableTxnMarker
 from ottla.wire.records import Record, build_batch
 
+from .fetches import CountedBytes
 from .replicas import LAG_SECONDS, ME, NOW_MS, OTHER, THIRD, Replicas, batch, refused, replicas
 
 ALL = (ME, OTHER, THIRD)
@@ -442,12 +442,12 @@ async def test_a_disk_that_fails_while_the_watermark_moves_is_no_error_of_the_ch
         assert partition.leader is not None
         change = PendingShrink((ME, OTHER), (OTHER,))
         partition.leader.isr = change
-        waiter = FetchWaiter(1)
-        partition.fetch_waiters.add(waiter)
+        watch = CountedBytes(1)
+        partition.fetches.consumers.add(watch)
         folder = partition.log.folder
         assert isinstance(folder.disk, MemoryDisk)
         world.live(ME)
         folder.disk.fail("read")
         partition.isr_changed(change, (ME,), 0, 1)
         assert folder.is_offline
-        assert waiter.event.is_set()
+        assert not watch.is_waiting

@@ -12,7 +12,6 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.replication.waiters import FetchWaiter
 from ottla.tests.replication.told import apply_update_metadata
 from ottla.wire.messages.update_metadata import (
     UpdateMetadataPartitionState,
@@ -23,6 +22,7 @@ from ottla.wire.messages.write_txn_markers import WritableTxnMarker
 from ottla.wire.records import Record, build_batch
 from ottla.wire.schema import ZERO_UUID
 
+from .fetches import CountedBytes
 from .replicas import ME, NOW_MS, OTHER, THIRD, TOPIC_ID, batch, refused, replicas
 
 # --- the high watermark -----------------------------------------------------------------------------------------------
@@ -361,42 +361,42 @@ async def test_a_fetch_waits_for_the_sum_of_its_partitions() -> None:
     async with replicas() as world:
         world.lead()
         size = len(batch())
-        waiter = FetchWaiter(2 * size)
-        world.partition.fetch_waiters.add(waiter)
+        watch = CountedBytes(2 * size)
+        world.partition.fetches.consumers.add(watch)
         world.partition.append(batch(), NOW_MS)
-        assert not waiter.event.is_set()
-        waiter.visible(size - 1)  # as another partition would
-        assert not waiter.event.is_set()
-        waiter.visible(1)
-        assert waiter.event.is_set()
+        assert watch.is_waiting
+        watch.note_change(size - 1)  # as another partition would
+        assert watch.is_waiting
+        watch.note_change(1)
+        assert not watch.is_waiting
 
 
 async def test_a_fetch_does_not_wait_for_what_it_cannot_see() -> None:
     async with replicas() as world:
         world.lead(isr=(ME, OTHER), replicas=(ME, OTHER))
-        waiter = FetchWaiter(1)
-        world.partition.fetch_waiters.add(waiter)
+        watch = CountedBytes(1)
+        world.partition.fetches.consumers.add(watch)
         world.partition.append(batch(), NOW_MS)
         world.partition.append(batch(), NOW_MS)
-        assert (waiter.event.is_set(), waiter.missing) == (False, 1)
+        assert watch.missing == 1
         world.fetched(OTHER, 2)
         # Both batches become visible at once.
-        assert (waiter.event.is_set(), waiter.missing) == (True, 1 - 2 * len(batch()))
+        assert watch.missing == 1 - 2 * len(batch())
 
 
 @pytest.mark.parametrize("how", ["follower", "stopped", "broker-stops"])
 async def test_a_fetch_that_waits_is_answered_when_there_is_nothing_to_wait_for(how: str) -> None:
     async with replicas() as world:
         world.lead()
-        waiter = FetchWaiter(1 << 20)
-        world.partition.fetch_waiters.add(waiter)
+        watch = CountedBytes(1 << 20)
+        world.partition.fetches.consumers.add(watch)
         if how == "follower":
             world.lead(OTHER, 1, replicas=(ME, OTHER))
         elif how == "stopped":
             world.stop()
         else:
             world.manager.release_waiters()
-        assert waiter.event.is_set()
+        assert not watch.is_waiting
 
 
 # --- flush.messages ---------------------------------------------------------------------------------------------------
@@ -410,10 +410,10 @@ async def test_a_record_to_be_flushed_first_is_committed_from_its_flush_on() -> 
         assert partition.log.high_watermark == 1
         assert partition.append(batch(), NOW_MS).flush_due
         assert partition.log.high_watermark == 1
-        waiter = FetchWaiter(1)
-        partition.fetch_waiters.add(waiter)
+        watch = CountedBytes(1)
+        partition.fetches.consumers.add(watch)
         await partition.log.flush()
-        assert (partition.log.high_watermark, waiter.event.is_set()) == (2, True)
+        assert (partition.log.high_watermark, watch.is_waiting) == (2, False)
 
 
 async def test_end_markers_too_are_committed_from_their_flush_on() -> None:
@@ -443,7 +443,7 @@ async def test_a_log_that_was_moved_is_committed_from_its_flush_on() -> None:
     async with replicas(flush_messages=1) as world:
         world.lead()
         log = world.partition.log
-        log.on_flush = None  # as it is in a log of another folder
+        log.listener = None  # as it is in a log of another folder
         world.partition.replace_log(log)
         world.partition.append(batch(), NOW_MS)
         await log.flush()

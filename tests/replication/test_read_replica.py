@@ -12,28 +12,19 @@ import trio.testing
 from ottla.base.config import Config
 from ottla.base.errors import ErrorCode
 from ottla.base.settings import SettingError
-from ottla.replication.fetch_session import FetchedPartition
-from ottla.replication.fetching import Reads
 from ottla.replication.follower import Outcome, position_of, take_answer
 from ottla.replication.metadata_cache import Node
 from ottla.replication.read_replica import ConsumerRack
 from ottla.replication.settings import ReplicationSettings
 from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
-from ottla.wire.messages.fetch import FetchPartition, PartitionData
+from ottla.wire.messages.fetch import PartitionData
 from ottla.wire.records import Record, build_batch
 
-from .replicas import LAG_SECONDS, ME, NOW_MS, OTHER, THIRD, TOPIC_ID, Replicas, batch, replicas
+from .fetches import reads, result_of
+from .replicas import LAG_SECONDS, ME, NOW_MS, OTHER, THIRD, Replicas, batch, replicas
 
 FOURTH = 4
 ALL = (ME, OTHER, THIRD, FOURTH)
-
-
-def asked(offset: int, epoch: int = -1) -> FetchedPartition:
-    return FetchedPartition(
-        "t",
-        TOPIC_ID,
-        FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20, current_leader_epoch=epoch),
-    )
 
 
 def nodes(**racks: int | tuple[int, ...]) -> dict[int, Node]:
@@ -42,17 +33,10 @@ def nodes(**racks: int | tuple[int, ...]) -> dict[int, Node]:
     return {broker_id: Node(broker_id, "host", 9092, rack) for rack, here in ids.items() for broker_id in here}
 
 
-def reading(
-    world: Replicas, rack: ConsumerRack | None = None, *, isolation: int = 0, min_bytes: int = 1, follower: bool = True
-) -> Reads:
-    """A consumer's fetch; without ``follower`` of one that does not know that it may read from followers."""
-    return Reads(world.manager, world.metadata, False, isolation, None, min_bytes, 1 << 25, follower, rack)
-
-
-def fetch(world: Replicas, offset: int, rack: ConsumerRack | None = None, epoch: int = -1) -> PartitionData:
-    fetched = reading(world, rack)
-    fetched.read_all([asked(offset, epoch)])
-    (result,) = fetched.results
+async def fetch(world: Replicas, offset: int, rack: ConsumerRack | None = None, epoch: int = -1) -> PartitionData:
+    reading = reads(world, offset=offset, asked={"current_leader_epoch": epoch}, or_follower=True, rack=rack)
+    await reading.read_all()
+    result = result_of(reading)
     if result.records:
         result.records.release()  # type: ignore[union-attr]
     return result
@@ -72,11 +56,11 @@ async def test_a_consumer_is_sent_to_the_replica_in_its_rack_and_gets_no_records
         for follower in (OTHER, THIRD, FOURTH):
             world.fetched(follower, 1)
         everywhere = nodes(a=ME, b=OTHER, c=(THIRD, FOURTH))
-        away = fetch(world, 0, ConsumerRack("b", everywhere))
+        away = await fetch(world, 0, ConsumerRack("b", everywhere))
         assert (away.preferred_read_replica, away.records, away.error_code) == (OTHER, b"", 0)
         assert (away.high_watermark, away.log_start_offset, away.last_stable_offset) == (1, 0, 1)
         for rack in ("a", "nowhere"):
-            here = fetch(world, 0, ConsumerRack(rack, everywhere))
+            here = await fetch(world, 0, ConsumerRack(rack, everywhere))
             assert here.preferred_read_replica == -1
             assert here.records
 
@@ -86,7 +70,7 @@ async def test_a_leader_in_the_rack_goes_before_a_follower_there() -> None:
         lead(world)
         world.partition.append(batch(), NOW_MS)
         world.fetched(OTHER, 1)
-        assert fetch(world, 0, ConsumerRack("a", nodes(a=(ME, OTHER)))).preferred_read_replica == -1
+        assert (await fetch(world, 0, ConsumerRack("a", nodes(a=(ME, OTHER))))).preferred_read_replica == -1
 
 
 async def test_only_a_live_replica_in_sync_that_has_the_offset() -> None:
@@ -99,14 +83,14 @@ async def test_only_a_live_replica_in_sync_that_has_the_offset() -> None:
         world.fetched(FOURTH, 1)  # not in sync
         everywhere = nodes(b=OTHER, c=THIRD, d=FOURTH)
 
-        def chosen(rack: str, offset: int) -> int:
-            return fetch(world, offset, ConsumerRack(rack, everywhere)).preferred_read_replica
+        async def chosen(rack: str, offset: int) -> int:
+            return (await fetch(world, offset, ConsumerRack(rack, everywhere))).preferred_read_replica
 
-        assert [chosen("b", offset) for offset in (0, 1, 2, 3)] == [OTHER, OTHER, OTHER, -1]
-        assert [chosen("c", offset) for offset in (0, 1, 2, 3)] == [-1, THIRD, THIRD, THIRD]
-        assert chosen("d", 0) == -1
+        assert [await chosen("b", offset) for offset in (0, 1, 2, 3)] == [OTHER, OTHER, OTHER, -1]
+        assert [await chosen("c", offset) for offset in (0, 1, 2, 3)] == [-1, THIRD, THIRD, THIRD]
+        assert await chosen("d", 0) == -1
         del everywhere[OTHER]  # its session at the store has ended
-        assert chosen("b", 0) == -1
+        assert await chosen("b", 0) == -1
 
 
 async def test_of_several_the_one_that_has_most_then_the_one_that_was_caught_up_last(
@@ -118,10 +102,10 @@ async def test_of_several_the_one_that_has_most_then_the_one_that_was_caught_up_
         for follower in (FOURTH, OTHER, THIRD):
             await trio.sleep(1)
             world.fetched(follower, 0)
-        assert fetch(world, 0, here).preferred_read_replica == THIRD
+        assert (await fetch(world, 0, here)).preferred_read_replica == THIRD
         world.partition.append(batch(), NOW_MS)
         world.fetched(OTHER, 1)
-        assert fetch(world, 0, here).preferred_read_replica == OTHER
+        assert (await fetch(world, 0, here)).preferred_read_replica == OTHER
 
 
 async def test_another_leader_epoch_is_said_before_another_replica() -> None:
@@ -129,18 +113,18 @@ async def test_another_leader_epoch_is_said_before_another_replica() -> None:
         lead(world, epoch=3)
         world.fetched(OTHER, 0)
         here = ConsumerRack("b", nodes(b=OTHER))
-        assert fetch(world, 0, here, epoch=2).error_code == ErrorCode.FENCED_LEADER_EPOCH
-        assert fetch(world, 0, here, epoch=4).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
-        assert fetch(world, 0, here, epoch=3).preferred_read_replica == OTHER
+        assert (await fetch(world, 0, here, epoch=2)).error_code == ErrorCode.FENCED_LEADER_EPOCH
+        assert (await fetch(world, 0, here, epoch=4)).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+        assert (await fetch(world, 0, here, epoch=3)).preferred_read_replica == OTHER
 
 
 async def test_who_is_sent_elsewhere_does_not_wait() -> None:
     async with replicas() as world:
         lead(world)
         world.fetched(OTHER, 0)
-        fetched = reading(world, ConsumerRack("b", nodes(b=OTHER)), min_bytes=1 << 20)
-        fetched.read_all([asked(0)])
-        assert fetched.enough
+        reading = reads(world, or_follower=True, rack=ConsumerRack("b", nodes(b=OTHER)), min_bytes=1 << 20)
+        await reading.read_all()
+        assert reading.enough
 
 
 # --- what a follower serves -------------------------------------------------------------------------------------------
@@ -164,31 +148,31 @@ async def test_a_follower_serves_what_it_knows_to_be_committed() -> None:
     async with replicas() as world:
         follow(world)
         take(world, 1, batch(), batch())
-        found = fetch(world, 0)
+        found = await fetch(world, 0)
         assert (found.error_code, found.high_watermark, found.preferred_read_replica) == (0, 1, -1)
         assert found.records
         # Committed at the leader, perhaps, but not as far as this one knows: to be waited for.
-        assert [fetch(world, offset).error_code for offset in (1, 2)] == [0, 0]
-        assert [fetch(world, offset).records for offset in (1, 2)] == [b"", b""]
+        assert [(await fetch(world, offset)).error_code for offset in (1, 2)] == [0, 0]
+        assert [(await fetch(world, offset)).records for offset in (1, 2)] == [b"", b""]
         # By this a consumer goes back to the leader.
-        assert fetch(world, 3).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        assert (await fetch(world, 3)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
         take(world, 2, log_start=1)
-        assert fetch(world, 0).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        assert (await fetch(world, 0)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 async def test_a_follower_serves_under_the_present_leader_epoch_only() -> None:
     async with replicas() as world:
         follow(world, epoch=5)
-        codes = [fetch(world, 0, epoch=epoch).error_code for epoch in (-1, 4, 5, 6)]
+        codes = [(await fetch(world, 0, epoch=epoch)).error_code for epoch in (-1, 4, 5, 6)]
         assert codes == [0, ErrorCode.FENCED_LEADER_EPOCH, 0, ErrorCode.UNKNOWN_LEADER_EPOCH]
 
 
 async def test_a_consumer_that_knows_nothing_of_followers_is_not_served_by_one() -> None:
     async with replicas() as world:
         follow(world)
-        fetched = reading(world, follower=False)
-        fetched.read_all([asked(0)])
-        assert fetched.results[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        reading = reads(world)
+        await reading.read_all()
+        assert result_of(reading).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 async def test_a_follower_leaves_open_and_aborted_transactions_out() -> None:
@@ -197,20 +181,23 @@ async def test_a_follower_leaves_open_and_aborted_transactions_out() -> None:
         records = [Record(timestamp=NOW_MS, value=b"x")]
         take(world, 1, build_batch(records, producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True))
 
-        def committed() -> PartitionData:
-            fetched = reading(world, isolation=1)
-            fetched.read_all([asked(0)])
-            if fetched.results[0].records:
-                fetched.results[0].records.release()  # type: ignore[union-attr]
-            return fetched.results[0]
+        async def committed() -> PartitionData:
+            reading = reads(world, or_follower=True, isolation=1)
+            await reading.read_all()
+            result = result_of(reading)
+            if result.records:
+                result.records.release()  # type: ignore[union-attr]
+            return result
 
-        assert (committed().last_stable_offset, committed().records) == (0, b"")
+        found = await committed()
+        assert (found.last_stable_offset, found.records) == (0, b"")
         abort = EndTransactionMarker(ControlRecordType.ABORT, 0)
         take(world, 1, build_end_marker_batch(abort, producer_id=7, producer_epoch=0, timestamp=NOW_MS))
         # The marker is not committed itself.
-        assert (committed().last_stable_offset, committed().records) == (0, b"")
+        found = await committed()
+        assert (found.last_stable_offset, found.records) == (0, b"")
         take(world, 2)
-        found = committed()
+        found = await committed()
         assert found.last_stable_offset == 2
         assert found.records
         assert [(each.producer_id, each.first_offset) for each in found.aborted_transactions or []] == [(7, 0)]
@@ -221,14 +208,13 @@ async def test_who_waits_at_a_follower_hears_of_it(autojump_clock: trio.testing.
     async with replicas() as world, trio.open_nursery() as nursery:
         follow(world)
         take(world, 0, batch())
-        fetched = reading(world)
+        reading = reads(world, asked={"current_leader_epoch": 0}, or_follower=True)
         started = trio.current_time()
 
         async def wait() -> None:
-            states = [asked(0, epoch=0)]
-            fetched.read_all(states)
-            assert not fetched.enough
-            await fetched.wait_for_more(states, LAG_SECONDS, trio.lowlevel.checkpoint)
+            await reading.read_all()
+            assert not reading.enough
+            await reading.wait_for_more(LAG_SECONDS, trio.lowlevel.checkpoint)
 
         nursery.start_soon(wait)
         await trio.testing.wait_all_tasks_blocked()
@@ -244,7 +230,7 @@ async def test_who_waits_at_a_follower_hears_of_it(autojump_clock: trio.testing.
         else:
             lead(world, epoch=1)
         await trio.testing.wait_all_tasks_blocked()
-        (result,) = fetched.results
+        result = result_of(reading)
         assert result.error_code == expected
         if change == "watermark":
             assert result.records
@@ -255,13 +241,12 @@ async def test_who_waits_at_a_follower_hears_of_it(autojump_clock: trio.testing.
 async def test_one_that_waits_for_more_bytes_than_come_at_first(autojump_clock: trio.testing.MockClock) -> None:
     async with replicas() as world, trio.open_nursery() as nursery:
         follow(world)
-        fetched = reading(world, min_bytes=2 * len(batch()))
+        reading = reads(world, or_follower=True, min_bytes=2 * len(batch()))
         done = trio.Event()
 
         async def wait() -> None:
-            states = [asked(0)]
-            fetched.read_all(states)
-            await fetched.wait_for_more(states, LAG_SECONDS, trio.lowlevel.checkpoint)
+            await reading.read_all()
+            await reading.wait_for_more(LAG_SECONDS, trio.lowlevel.checkpoint)
             done.set()
 
         nursery.start_soon(wait)
@@ -273,7 +258,7 @@ async def test_one_that_waits_for_more_bytes_than_come_at_first(autojump_clock: 
         take(world, 2)
         await trio.testing.wait_all_tasks_blocked()
         assert done.is_set()
-        fetched.results[0].records.release()  # type: ignore[union-attr]
+        result_of(reading).records.release()  # type: ignore[union-attr]
 
 
 # --- the setting ------------------------------------------------------------------------------------------------------

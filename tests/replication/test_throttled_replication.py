@@ -8,13 +8,11 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode
 from ottla.handlers import fetch as fetch_handler
-from ottla.replication.fetch_session import FetchedPartition
-from ottla.replication.fetching import FollowerId, Reads
 from ottla.replication.quotas import Quota
-from ottla.wire.messages.fetch import FetchPartition
 
+from .fetches import reads, result_of
 from .followers import batch as batch_at
-from .replicas import ME, NOW_MS, OTHER, THIRD, TOPIC_ID, Replicas, batch, replicas
+from .replicas import ME, NOW_MS, OTHER, THIRD, Replicas, batch, replicas
 from .scripted_leader import data, leader
 from .test_log_dir_moves import new_broker
 
@@ -25,23 +23,12 @@ SIZE = len(batch())
 # --- the leader -------------------------------------------------------------------------------------------------------
 
 
-def asked(offset: int = 0) -> FetchedPartition:
-    fields = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20, current_leader_epoch=-1)
-    return FetchedPartition("t", TOPIC_ID, fields)
-
-
-def reads(world: Replicas, broker_id: int) -> Reads:
-    return Reads(world.manager, world.metadata, False, 0, FollowerId(broker_id, -1), 1, 1 << 25, False, None)
-
-
-def sent(world: Replicas, broker_id: int, offset: int = 0) -> int:
+async def sent(world: Replicas, broker_id: int, offset: int = 0) -> int:
     """How many bytes a follower gets at once."""
-    reading = reads(world, broker_id)
-    fetched = asked(offset)
-    reading.read_all([fetched])
-    fetch_handler._response(reading, [fetched], None, False, False)
-    (result,) = reading.results
-    assert result.error_code == ErrorCode.NONE
+    reading = reads(world, broker_id, offset)
+    await reading.read_all()
+    fetch_handler._response(reading, reading.results, None)
+    assert result_of(reading).error_code == ErrorCode.NONE
     total = reading.total
     reading.release()
     return total
@@ -56,11 +43,11 @@ async def test_a_leader_keeps_back_what_exceeds_its_quota(autojump_clock: trio.t
     async with replicas(leader_replication_throttled_replicas=(f"0:{ME}",)) as world:
         lead(world)
         world.manager.quotas.leader.limit = SIZE // 2
-        assert sent(world, THIRD) == SIZE, "the first bytes are over the quota only when they are sent"
-        assert sent(world, THIRD) == 0
-        assert sent(world, OTHER) == SIZE, "who is in sync gets everything"
+        assert await sent(world, THIRD) == SIZE, "the first bytes are over the quota only when they are sent"
+        assert await sent(world, THIRD) == 0
+        assert await sent(world, OTHER) == SIZE, "who is in sync gets everything"
         await trio.sleep(5)
-        assert sent(world, THIRD) == SIZE
+        assert await sent(world, THIRD) == SIZE
 
 
 @pytest.mark.parametrize("throttled", [(), ("0:2", "1:1")])
@@ -70,7 +57,7 @@ async def test_replicas_that_are_not_listed_are_free(
     async with replicas(leader_replication_throttled_replicas=throttled) as world:
         lead(world)
         world.manager.quotas.leader.limit = 0
-        assert [sent(world, THIRD), sent(world, THIRD)] == [SIZE, SIZE]
+        assert [await sent(world, THIRD), await sent(world, THIRD)] == [SIZE, SIZE]
         assert world.manager.quotas.leader.rate(trio.current_time()) == 0
 
 
@@ -78,8 +65,8 @@ async def test_what_a_replica_in_sync_gets_counts(autojump_clock: trio.testing.M
     async with replicas(leader_replication_throttled_replicas=("*",)) as world:
         lead(world)
         world.manager.quotas.leader.limit = 1
-        assert sent(world, OTHER) == SIZE
-        assert sent(world, THIRD) == 0
+        assert await sent(world, OTHER) == SIZE
+        assert await sent(world, THIRD) == 0
 
 
 async def test_progress_of_a_follower_that_is_kept_back_is_noted(autojump_clock: trio.testing.MockClock) -> None:
@@ -89,7 +76,7 @@ async def test_progress_of_a_follower_that_is_kept_back_is_noted(autojump_clock:
         quota.limit = 1
         quota.record(1000, trio.current_time())
         world.partition.append(batch(), NOW_MS)
-        assert sent(world, THIRD, offset=1) == 0
+        assert await sent(world, THIRD, offset=1) == 0
         role = world.partition.leader
         assert role is not None and role.followers[THIRD].log_end_offset == 1
 
@@ -100,9 +87,9 @@ async def test_an_offset_out_of_range_is_told_however_throttled(autojump_clock: 
         quota = world.manager.quotas.leader
         quota.limit = 1
         quota.record(1000, trio.current_time())
-        reading = reads(world, THIRD)
-        reading.read_all([asked(9)])
-        assert reading.results[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        reading = reads(world, THIRD, 9)
+        await reading.read_all()
+        assert result_of(reading).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 async def test_appends_do_not_wake_a_follower_that_is_kept_back(autojump_clock: trio.testing.MockClock) -> None:
@@ -112,14 +99,13 @@ async def test_appends_do_not_wake_a_follower_that_is_kept_back(autojump_clock: 
         quota.limit = SIZE
         quota.record(2 * SIZE, trio.current_time())
         reading = reads(world, THIRD)
-        fetched = [asked()]
-        reading.read_all(fetched)
+        await reading.read_all()
         assert (reading.total, reading.enough) == (0, False)
-        nursery.start_soon(reading.wait_for_more, fetched, 4.0, trio.lowlevel.checkpoint)
+        nursery.start_soon(reading.wait_for_more, 4.0, trio.lowlevel.checkpoint)
         await trio.sleep(0.5)
         world.partition.append(batch(), NOW_MS)
         await trio.sleep(3)
-        assert not reading.results, "it waits"
+        assert reading.total == 0, "it waits"
         await trio.sleep(1)
         assert reading.total == 2 * SIZE, "by then the quota allows it"
         reading.release()

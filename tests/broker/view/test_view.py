@@ -19,7 +19,7 @@ from ottla.broker.view.topics import ReplicasHere
 from ottla.broker.view.transactions import holder_rows
 from ottla.broker.view.view import MOST_TIMED, BrokerView, NotFoundError
 from ottla.handlers.activity import Activity
-from ottla.replication.fetch_session import FetchedPartition
+from ottla.replication.fetch_news import FetchedPartition, FetchNews
 from ottla.wire.messages.fetch import FetchPartition
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -229,7 +229,8 @@ async def test_who_writes_and_reads_is_looked_up_in_slices(autojump_clock: trio.
             activity = connection.call.activity = Activity()
             activity.produced = {("many", number): (1, 0, -1) for number in range(900)}
             activity.fetched = [
-                FetchedPartition("many", topic.topic_id, FetchPartition(partition=number)) for number in range(900)
+                FetchedPartition("many", topic.topic_id, FetchPartition(partition=number), FetchNews())
+                for number in range(900)
             ]
         pace = Pace(view._clock.elapsed)
         replicas = ReplicasHere(services)

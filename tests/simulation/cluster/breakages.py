@@ -21,6 +21,7 @@ from ottla.controller.zookeeper.loading import load_brokers
 from ottla.controller.zookeeper.term import Term
 from ottla.metadata.types import LeaderState
 from ottla.replication import follower
+from ottla.replication.fetch_watches import FetchWatches
 from ottla.replication.isr import Committed, PendingExpand
 from ottla.replication.leader import FollowerProgress, LeaderRole
 from ottla.wire.records import RecordBatch
@@ -148,6 +149,17 @@ def a_write_hides_a_bounce(patch: pytest.MonkeyPatch) -> None:
     rules.STAYED_BROKERS.replace(patch, stayed)
 
 
+def news_forgets_a_partition(patch: pytest.MonkeyPatch) -> None:
+    """A follower's session is told of what is appended only while a fetch of it waits."""
+    tell = rules.TOLD_OF_APPENDS.function
+
+    def tell_followers(self: FetchWatches, appended: int) -> None:
+        if any(fetch.is_waiting for fetch in self.followers):
+            tell(self, appended)
+
+    rules.TOLD_OF_APPENDS.replace(patch, tell_followers)
+
+
 def coordinators_believe_themselves(patch: pytest.MonkeyPatch) -> None:
     """A coordinator believes its own state once it is committed, even if there is another coordinator by now."""
 
@@ -173,6 +185,7 @@ BREAKAGES: dict[str, Breakage] = {
         move_without_waiting,
         removed_replicas_stay,
         a_write_hides_a_bounce,
+        news_forgets_a_partition,
         coordinators_believe_themselves,
     )
 }

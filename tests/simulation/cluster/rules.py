@@ -27,6 +27,7 @@ from ottla.controller.zookeeper.replica_requests import ReplicaRequests
 from ottla.controller.zookeeper.term import Term
 from ottla.log import follower_append
 from ottla.replication import alter_partition, fetcher
+from ottla.replication.fetch_watches import FetchWatches
 from ottla.replication.leader import LeaderRole
 from ottla.replication.replica_manager import ReplicaManager
 from ottla.transaction_coordinator.coordinator import TransactionCoordinator
@@ -62,6 +63,7 @@ FETCH_POSITION = Rule("position_of", (fetcher,))
 EPOCH_TO_JOIN = Rule("_epoch_to_join", (alter_partition,))
 APPENDED_EPOCHS = Rule("_checked", (follower_append,))
 REQUESTS_OF_BROKER_EPOCH = Rule("check_broker_epoch", (ReplicaRequests,))
+TOLD_OF_APPENDS = Rule("tell_followers", (FetchWatches,))
 REMOVED_REPLICAS = Rule("_delete_removed", (ReplicaManager,))
 
 # The controller

@@ -207,6 +207,20 @@ async def a_bounce_while_a_leader_asks(stage: Stage) -> None:
     await writer.write()
 
 
+async def a_record_between_two_fetches(stage: Stage) -> None:
+    """A leader gets a record when the followers' last fetches have been answered, and their next ones have not arrived."""
+    writer = await stage.writer("w")
+    await writer.write(3)
+    stage.ways(choked=[(2, 1), (3, 1)])
+    await trio.sleep(2)
+    stage.nursery.start_soon(writer.write)
+    await trio.sleep(0.2)
+    stage.ways()
+    await trio.sleep(2)
+    if stage.end_of(2) != stage.end_of(1):
+        stage.world.violate("a follower does not get what its leader has")
+
+
 async def a_coordinator_of_the_past(stage: Stage) -> None:
     """A coordinator is replaced without hearing of it. Its producer begins at the next one, and goes on at the first."""
     producer = await stage.transactor()
@@ -253,6 +267,7 @@ CASES = [
     Case("move_without_waiting", a_move_to_a_replica_that_hears_nothing, controller=4),
     Case("removed_replicas_stay", a_move_from_a_broker_that_is_dead, controller=4),
     Case("a_write_hides_a_bounce", a_bounce_while_a_leader_asks, controller=4, mode=Mode.POWER_OF_ONE),
+    Case("news_forgets_a_partition", a_record_between_two_fetches),
     Case("coordinators_believe_themselves", a_coordinator_of_the_past, controller=4),
 ]
 
