@@ -6,6 +6,8 @@ Invariants:
   a client cannot send more than the broker handles, as in Kafka.
 - Every complete frame in the buffer is handled before one write; a handler that is about to wait has the answers made
   so far sent first (``flush``), and so does a request that ends the connection.
+- A Produce that has to wait for replicas is left pending while there are more of them in the buffer: all are appended, about 128
+  at most, and then waited for together. Any other request is handled when they are answered, so that all take effect in order.
 - The buffer takes memory as bytes arrive, never by the size a frame announces, and shrinks when the connection goes quiet. A
   view into it lives no longer than its request.
 - A frame begins at the front of the buffer, and between there and ``_start`` are whole frames: the last requests, for the
@@ -35,7 +37,8 @@ from ..handlers.activity import Activity
 from ..handlers.call import AnswersLost, Call, CloseConnection
 from ..handlers.connection_context import ConnectionContext
 from ..handlers.services import Services
-from .dispatch import answer
+from ..wire.api_keys import ApiKey
+from .dispatch import Answer, PendingAnswer, answer
 from .flight_recorder import MOST_KEPT
 from .foreign_protocols import foreign_protocol
 from .gate import AuthenticationFailedError, Gate
@@ -49,11 +52,13 @@ SMALL_BUFFER = 16 * 1024
 _LARGE_BUFFER = 4 << 20
 _REQUESTS_PER_TURN = 32
 _REQUESTS_BETWEEN_LOOKS = 4
+_MOST_PENDING = 128
 _TURN_SECONDS = 0.001
 _MAX_GATHERED_BYTES = 1 << 20
 _LAST_WORD_SECONDS = 0.5
 """How long a client that was refused may take to close the connection itself."""
 _SIZE = struct.Struct(">i")
+_PRODUCE = struct.pack(">h", ApiKey.PRODUCE)
 _FULL_ENOUGH = SMALL_BUFFER // 2
 
 
@@ -91,6 +96,8 @@ class ClientConnection:
         self._elapsed = services.clock.elapsed
         self._answers: list[Part] = []
         self._answer_bytes = 0
+        self._pending: list[PendingAnswer | list[Part]] = []  # and the answers that go after one of them
+        self._call.may_suspend = True
         self._buffer = memoryview(bytearray(SMALL_BUFFER))
         self._start = 0  # first byte not handled yet
         self._end = 0  # first byte not received yet
@@ -271,13 +278,19 @@ class ClientConnection:
                     if size > LARGE_FRAME and self._end >= frame_start + 4 and (gate is None or gate.is_open):
                         refuse_without_rights(call, self._buffer[frame_start : self._end], size)
                     break
+                if self._pending and self._buffer[frame_start:frame_end][:2] != _PRODUCE:
+                    await self._finish_pending()
                 self.busy = True
-                with self._buffer[frame_start:frame_end] as frame:
-                    parts = await (answer(call, frame) if gate is None or gate.is_open else self._pass(gate, frame))
+                frame = self._buffer[frame_start:frame_end]
+                parts = await (answer(call, frame) if gate is None or gate.is_open else self._pass(gate, frame))
                 self.busy = False
                 self._start = frame_end
                 count += 1
-                if parts is not None:
+                if parts is None:
+                    pass
+                elif self._pending or isinstance(parts, PendingAnswer):
+                    self._pending.append(parts)
+                else:
                     self._answers += parts
                     self._answer_bytes += size_of(parts[0]) if len(parts) == 1 else total_size(parts)
                     if self._answer_bytes > _MAX_GATHERED_BYTES:
@@ -285,14 +298,36 @@ class ClientConnection:
                         await self._flush()
                         call.take_up(self._elapsed())
                 if not count % _REQUESTS_BETWEEN_LOOKS and self._elapsed() - turn_started > _TURN_SECONDS:
-                    self._is_turn_over = True
-                    break
+                    if not 0 < len(self._pending) < _MOST_PENDING:
+                        self._is_turn_over = True
+                        break
+                    await trio.lowlevel.checkpoint()
+                    turn_started = self._elapsed()
+            await self._finish_pending()
+        except (ProtocolError, CloseConnection, AuthenticationFailedError):
+            await self._finish_pending()  # those before the one at fault are answered
+            raise
         finally:
             self.busy = False  # after a refusal only the answer that says so is left, and a stop need not wait for it
             call.tell()
         return count
 
-    async def _pass(self, gate: Gate, frame: memoryview) -> list[Part] | None:
+    async def _finish_pending(self) -> None:
+        """Wait for the answers that are pending; they are sent with what is sent next, or before a wait."""
+        if not self._pending:
+            return
+        pending, self._pending = self._pending, []
+        self.busy = True
+        for each in pending:
+            if isinstance(each, PendingAnswer):
+                if self._answers and not each.is_ready:
+                    await self._flush()
+                each = await each.parts()
+            self._answers += each
+            self._answer_bytes += total_size(each)
+        self.busy = False
+
+    async def _pass(self, gate: Gate, frame: memoryview) -> Answer:
         """Have the gate handle a frame, and take over the size limit that it has for the next one."""
         is_secret = gate.frame_limit is not None
         try:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import logging
 import struct
 from collections import Counter
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..base.errors import ErrorCode, KafkaError, ProtocolError
 from ..base.network import Part, total_size
-from ..handlers.call import AnswersLost, Call, CloseConnection
+from ..handlers.call import AnswersLost, Call, CloseConnection, PendingResponse
 from ..handlers.request_cost import RequestCost
-from ..handlers.table import Handler, ServedApis, UnservedApiVersionsError
+from ..handlers.table import Handler, Route, ServedApis, UnservedApiVersionsError
 from ..wire.api_keys import ApiKey
 from ..wire.codec import decode, encode
 from ..wire.error_codes import error_finder
@@ -30,8 +30,48 @@ _SIZE = struct.Struct(">i")
 _SMALL_BODY = 4096  # copied after its header rather than sent as a part of its own
 
 
-async def answer(call: Call, frame: memoryview) -> list[Part] | None:
-    """Handle one request; returns the framed answer, or None where the protocol has none (acks=0).
+Answer: TypeAlias = "list[Part] | PendingAnswer | None"
+"""None where the protocol has no answer (acks=0)."""
+
+
+class PendingAnswer:
+    """The answer to a request that waits while its connection goes on with the next one."""
+
+    __slots__ = ("_call", "_frame", "_noted", "_request", "_response", "_route")
+
+    def __init__(self, call: Call, route: Route, frame: memoryview, request: Any, response: PendingResponse) -> None:
+        """``frame`` is the request's, which the connection's buffer holds until the answer is made."""
+        self._call, self._route, self._frame = call, route, frame
+        self._request, self._response = request, response
+        self._noted = call.suspend()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether ``parts`` returns without waiting."""
+        return self._response.is_ready
+
+    async def parts(self) -> list[Part]:
+        """Wait for the framed answer. Raises as ``answer`` does."""
+        call, route = self._call, self._route
+        call.resume(self._noted)
+        header = route.encode_response_header(call.correlation_id)
+        try:
+            try:
+                response = await self._response.finish()
+            except KafkaError as error:
+                call.fail(error.message)
+                response = error_answer(route.handler, route.version, self._request, error)
+            parts = framed(header, route.version, response)
+        except (ProtocolError, CloseConnection, AnswersLost):
+            raise
+        except Exception:
+            response, parts = _bug(call, route, self._request)
+        call.tell_closely(self._frame, response, parts)
+        return parts
+
+
+async def answer(call: Call, frame: memoryview) -> Answer:
+    """Handle one request; returns the framed answer. It is pending only where ``call.may_suspend``.
 
     Raises ProtocolError, CloseConnection and AnswersLost, after which the connection is to be closed.
     """
@@ -68,6 +108,8 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
                 response = await handle_in_parts(call, handler, version, request)
             else:
                 response = await handler.handle(call, request)
+                if call.may_suspend and isinstance(response, PendingResponse):
+                    return PendingAnswer(call, route, frame, request, response)
         except KafkaError as error:
             call.fail(error.message)
             if large:
@@ -84,17 +126,24 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
     except (ProtocolError, CloseConnection, AnswersLost):
         raise
     except Exception:
-        # Encoding can fail, too: an answer may have a value that its version cannot express.
-        call.fail()
-        logger.exception("%s version %d from %s failed", handler.api_key.name, version, call.connection.peer)
-        response = error_answer(handler, version, request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
-        parts = framed(route.encode_response_header(correlation_id), version, response)
+        response, parts = _bug(call, route, request)
     if call.is_plain:
         call.answered += 1
     else:
         call.tell_closely(frame, response, parts)
         call.error_counts = None
     return parts
+
+
+def _bug(call: Call, route: Route, request: Any) -> tuple[Any, list[Part]]:
+    """The answer to a request that failed by a bug of ours, which is being handled as an exception; response and parts.
+
+    Encoding can fail, too: an answer may have a value that its version cannot express.
+    """
+    call.fail()
+    logger.exception("%s version %d from %s failed", route.handler.api_key.name, route.version, call.connection.peer)
+    response = error_answer(route.handler, route.version, request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+    return response, framed(route.encode_response_header(call.correlation_id), route.version, response)
 
 
 def _framed_and_counted(header: bytes, version: int, response: Any) -> tuple[list[Part], Counter[int]]:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from ..base.network import Part
 from ..handlers.call import Call
+from .dispatch import Answer
 
 
 class AuthenticationFailedError(Exception):
@@ -35,8 +36,8 @@ class Gate(Protocol):
     is_open: bool
     frame_limit: int | None
 
-    async def take(self, call: Call, frame: memoryview) -> list[Part] | None:
-        """Handle one frame; returns the framed answer, None where there is none.
+    async def take(self, call: Call, frame: memoryview) -> Answer:
+        """Handle one frame; returns the framed answer as dispatch does.
 
         Raises AuthenticationFailedError; ProtocolError, CloseConnection and AnswersLost as dispatch does.
         """

@@ -30,7 +30,7 @@ from ..wire.headers import RequestHeader, decode_request_header, response_header
 from ..wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from ..wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from ..wire.schema import Message
-from .dispatch import answer, framed
+from .dispatch import Answer, answer, framed
 from .gate import AuthenticationFailedError
 from .listener_config import ListenerConfig
 from .monitor import Authentication, Monitor
@@ -84,7 +84,7 @@ class SaslGate:
         self._last_beginning = -_REAUTHENTICATION_INTERVAL
         context.is_authenticating = True
 
-    async def take(self, call: Call, frame: memoryview) -> list[Part] | None:
+    async def take(self, call: Call, frame: memoryview) -> Answer:
         if self._conversation is None:
             if not self._begins_anew(frame):
                 self._check_session()
@@ -165,7 +165,7 @@ class _Conversation:
             raise AuthenticationFailedError(f"no request of SASL: {error}", []) from None
         if header.api_key == ApiKey.API_VERSIONS and not self._knows_versions:
             parts = await answer(call, frame)
-            assert parts is not None
+            assert isinstance(parts, list)
             # After an error the client asks again, with a version that is served.
             said = b"".join(part for part in parts if isinstance(part, bytes))
             self._knows_versions = _ERROR_CODE.unpack_from(said)[0] == ErrorCode.NONE

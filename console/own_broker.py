@@ -15,7 +15,7 @@ import trio
 from ..base.errors import ErrorCode, KafkaError, ProtocolError
 from ..base.network import Part
 from ..base.partitions import TopicPartition
-from ..broker.dispatch import answer
+from ..broker.dispatch import PendingAnswer, answer
 from ..broker.view.view import ViewedBroker
 from ..handlers.call import Call, CloseConnection, RequestObserver
 from ..handlers.connection_context import ConnectionContext
@@ -160,6 +160,7 @@ async def _dispatch(call: Call, request: Message) -> Any:
         call.take_up(call.observer.elapsed())
     try:
         parts = await answer(call, memoryview(frame))
+        assert not isinstance(parts, PendingAnswer)
     except (ProtocolError, CloseConnection) as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
     finally:

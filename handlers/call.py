@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..base.errors import KafkaError
 from ..base.network import Part
@@ -46,6 +46,34 @@ class RequestObserver(Protocol):
         ...
 
 
+class PendingResponse:
+    """What a handler returns in place of a response that has to wait, where ``Call.may_suspend``."""
+
+    __slots__ = ()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether ``finish`` returns without waiting."""
+        raise NotImplementedError
+
+    async def finish(self) -> Any:
+        """Wait, and return the response. Raises KafkaError."""
+        raise NotImplementedError
+
+
+class SuspendedCall(NamedTuple):
+    """What a ``Call`` knows of a request that waits, while its connection goes on with the next one; as there."""
+
+    key: int
+    version: int
+    client_id: str
+    correlation_id: int
+    failed: bool
+    reason: str
+    started: float
+    waited_since: float
+
+
 class CloseConnection(Exception):
     """Raised by a handler that has no answer to give: the connection is closed, which is what the client expects.
 
@@ -75,6 +103,8 @@ class Call:
 
     ``cost`` is what the request costs its client, None while no quota is set. ``activity`` is what the connection wrote and read
     last, None where no console asks for it.
+
+    ``may_suspend``: a handler may return a ``PendingResponse``, and the next request is handled before it is finished.
     """
 
     __slots__ = (
@@ -95,6 +125,7 @@ class Call:
         "failed",
         "is_plain",
         "key",
+        "may_suspend",
         "observer",
         "reason",
         "throttle_ms",
@@ -120,6 +151,7 @@ class Call:
         self.version = 0
         self.correlation_id = 0
         self.throttle_ms = 0
+        self.may_suspend = False
         self.cost: RequestCost | None = None
         self.error_counts: Mapping[int, int] | None = None
         self.activity: Activity | None = None
@@ -158,6 +190,25 @@ class Call:
             self.observer.answered_at_once(self.key, self.answered, local * self.answered)
         self.observer.answered(self, frame, response, parts, local, now - until)
         self.take_up(now)
+
+    def suspend(self) -> SuspendedCall:
+        """Leave the present request, which is going to wait, for the next one."""
+        self.tell()
+        now = 0.0 if self.observer is None else self.observer.elapsed()
+        noted = SuspendedCall(
+            *(self.key, self.version, self.client_id, self.correlation_id, self.failed, self.reason),
+            *(self._started, self._waited_since or now),
+        )
+        self.take_up(now)
+        self.is_plain = False  # so that the next request begins anew
+        return noted
+
+    def resume(self, noted: SuspendedCall) -> None:
+        """Go on with a request that was suspended; it is reported by ``tell_closely``."""
+        self.tell()
+        self.key, self.version, self.client_id, self.correlation_id, self.failed, self.reason = noted[:6]
+        self._started, self._waited_since = noted.started, noted.waited_since
+        self.is_plain = False
 
     def begin_plain(self) -> None:
         """Reset what is noted of a request, for the next one."""

@@ -13,7 +13,8 @@ Differences from Kafka: errors have a text wherever there is something to say; n
 and so are records after the first batch when they are cut short (Kafka drops them and answers no error); a partition
 that is named twice is appended to twice (Kafka forgets the first one); a record whose fields contradict each other is taken
 (``log.validation`` says when, and which setting refuses it); a repeated batch of a CreateTime topic has no
-append time (Kafka gives the time of its last record, which is not that of the others); a header's largest timestamp is
+append time (Kafka gives the time of its last record, which is not that of the others); requests of a connection that wait for
+replicas wait together, where Kafka appends each when the one before it is answered; a header's largest timestamp is
 used where it can be true (Kafka always uses the records'; ``log.validation`` says when that is done here); a leader that was
 replaced without having learned of it finds no sequence number out of order (``replaced_leader``).
 
@@ -52,7 +53,7 @@ from ..wire.messages.produce import (
 )
 from ..wire.records import RecordBatch
 from .activity import MOST_PARTITIONS
-from .call import Call, CloseConnection
+from .call import Call, CloseConnection, PendingResponse
 from .leader_hints import Refused, name_leaders
 from .replaced_leader import refuse_where_replaced
 from .rights import TOPIC, TRANSACTIONAL_ID, allowed_names, check, refusal
@@ -87,7 +88,7 @@ Refusals = dict[tuple[str, int], KafkaError]
 """Why a batch of a transaction must not be appended, by topic and partition."""
 
 
-async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
+async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | PendingProduce | None:
     now_ms = call.broker.clock.now_ms()
     waiting: Waiting = []
     topics = []
@@ -136,14 +137,51 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
                 f"a produce with acks=0 failed: {ErrorCode(failed.error_code).name} {failed.error_message}"
             )
         return None
+    if waiting and call.may_suspend and call.cost is None:
+        return PendingProduce(call, request, topics, waiting)
     if waiting:
-        await _wait(call, waiting, request)
+        await call.flush()
+        await _wait(call, waiting, request, trio.current_time())
     response = ProduceResponse(responses=topics)
     if call.failed:
-        await refuse_where_replaced(call, response)
-    if call.failed and call.version >= _FIRST_HINT_VERSION:
-        response.node_endpoints = name_leaders(call, _not_led_here(response), LeaderIdAndEpoch, NodeEndpoint)
+        await _say_who_leads(call, response)
     return response
+
+
+class PendingProduce(PendingResponse):
+    """The response to a Produce whose records are not committed, or not flushed, yet."""
+
+    __slots__ = ("_appended_at", "_call", "_request", "_topics", "_waiting")
+
+    def __init__(
+        self, call: Call, request: ProduceRequest, topics: list[TopicProduceResponse], waiting: Waiting
+    ) -> None:
+        self._call = call
+        self._request = request
+        self._topics = topics
+        self._waiting = waiting
+        self._appended_at = trio.current_time()
+
+    @property
+    def is_ready(self) -> bool:
+        return all(
+            not result.flush_due and partition.log.high_watermark > result.last_offset
+            for partition, _, result, _ in self._waiting
+        )
+
+    async def finish(self) -> ProduceResponse:
+        await _wait(self._call, self._waiting, self._request, self._appended_at)
+        response = ProduceResponse(responses=self._topics)
+        if self._call.failed:
+            await _say_who_leads(self._call, response)
+        return response
+
+
+async def _say_who_leads(call: Call, response: ProduceResponse) -> None:
+    """Add to a response with errors what a client needs to find the leader."""
+    await refuse_where_replaced(call, response)
+    if call.version >= _FIRST_HINT_VERSION:
+        response.node_endpoints = name_leaders(call, _not_led_here(response), LeaderIdAndEpoch, NodeEndpoint)
 
 
 def _not_led_here(response: ProduceResponse) -> list[Refused]:
@@ -305,10 +343,9 @@ def _refused(index: int, error: KafkaError, log_start_offset: int) -> PartitionP
     )
 
 
-async def _wait(call: Call, waiting: Waiting, request: ProduceRequest) -> None:
+async def _wait(call: Call, waiting: Waiting, request: ProduceRequest, appended_at: float) -> None:
     """Wait until appends are on disk (flush.messages) and committed (acks=-1); the others are answered with an error."""
-    await call.flush()
-    deadline = trio.current_time() + max(request.timeout_ms, 0) / 1000
+    deadline = appended_at + max(request.timeout_ms, 0) / 1000
     for partition, role, result, answer in waiting:
         try:
             if result.flush_due:

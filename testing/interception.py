@@ -99,7 +99,11 @@ class _Intercepted(Handler):
         assert plain is not None
 
         async def handle(call: Call, request: Any) -> Any:
-            return await self._interception.handle(self, plain, call, request)
+            may_suspend, call.may_suspend = call.may_suspend, False  # the response is looked into
+            try:
+                return await self._interception.handle(self, plain, call, request)
+            finally:
+                call.may_suspend = may_suspend
 
         self.handle = handle
 
