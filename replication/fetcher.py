@@ -9,7 +9,7 @@ A partition whose replication is throttled here (KIP-73) waits in the same way w
 that is committed (shouldFollowerThrottle in Kafka). What it fetches counts, in sync or not.
 
 What a round costs depends on the number of partitions with news, not on that of all partitions: a request in a session names
-only what has ``_changed``. Once a second all are looked at, because retention moves a log's start without a notice.
+only what has ``_changed``. A partition tells of what retention has changed (``bounds_changed``).
 """
 
 from __future__ import annotations
@@ -50,7 +50,6 @@ logger = logging.getLogger(__name__)
 
 _LATEST, _EARLIEST = -1, -2
 _BYTES_PER_TURN = 256 << 10
-_FULL_LOOK_SECONDS = 1.0
 _SHORTEST_PAUSE = 0.01
 _SESSION_ERRORS = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
 
@@ -82,7 +81,6 @@ class Fetcher:
         self._delayed: dict[Key, float] = {}  # until when, by trio's clock
         self._pauses: dict[Key, float] = {}  # the next one, of those whose leader was asked too early
         self._changed: dict[Key, None] = {}
-        self._looked_at = 0.0
         self._came = trio.Event()
         self._is_reachable = True
         self._leader_watermarks: dict[Key, int] = {}
@@ -126,6 +124,7 @@ class Fetcher:
             self._failed.add(key)
             return
         self._followed[key] = partition
+        partition.fetcher = self
         if self._older is not None:
             self._older.note(partition.topic, partition.topic_id)
         self._came.set()
@@ -134,8 +133,14 @@ class Fetcher:
         """Fetch a partition no more; an answer that is under way is not appended to it."""
         self._forget(_key(partition))
 
+    def bounds_changed(self, partition: Partition) -> None:
+        """The partition's log starts or ends elsewhere: its leader is to be told."""
+        self._changed[_key(partition)] = None
+
     def _forget(self, key: Key) -> None:
-        self._followed.pop(key, None)
+        partition = self._followed.pop(key, None)
+        if partition is not None:
+            partition.fetcher = None
         self._delayed.pop(key, None)
         self._pauses.pop(key, None)
         self._leader_watermarks.pop(key, None)
@@ -150,7 +155,7 @@ class Fetcher:
             await self._wait_for_partitions()
             now = trio.current_time()
             self._rate.note(now)
-            request = self._request(now)
+            request = self._request()
             if self._older is not None:
                 self._older.fit(request)
             try:
@@ -206,7 +211,7 @@ class Fetcher:
         with trio.move_on_after(self._settings.replica_fetch_backoff_ms / 1000):
             await self._came.wait()
 
-    def _request(self, now: float) -> FetchRequest:
+    def _request(self) -> FetchRequest:
         settings, session = self._settings, self._session
         request = FetchRequest(
             replica_state=ReplicaState(replica_id=self._broker_id, replica_epoch=self._broker_epoch()),
@@ -216,9 +221,8 @@ class Fetcher:
             session_id=session.session_id,
             session_epoch=session.epoch,
         )
-        if session.is_full or now >= self._looked_at + _FULL_LOOK_SECONDS:
+        if session.is_full:
             self._changed |= dict.fromkeys(self._followed)
-            self._looked_at = now
         positions = {key: self._position(key) for key in self._changed}
         self._changed = {}
         partition_max = settings.replica_fetch_max_bytes

@@ -50,6 +50,14 @@ class IsrChanges(Protocol):
         ...
 
 
+class FollowerFetcher(Protocol):
+    """What fetches a partition from its leader."""
+
+    def bounds_changed(self, partition: Partition) -> None:
+        """The partition's log starts or ends elsewhere."""
+        ...
+
+
 @dataclasses.dataclass(slots=True)
 class Surroundings:
     """What all partitions of a broker have in common. ``is_alive`` tells of a broker whether it is in the cluster."""
@@ -71,7 +79,7 @@ class Partition:
     ``counters`` are the broker's.
     Of a follower ``coherent_from`` is where the part of the log begins that was fetched from the present leader, with no long
     time in between, and ``answered_at`` when that has answered last, of ``trio.current_time``.
-    ``fetches`` are told of what changes here.
+    ``fetches`` are told of what changes here; ``fetcher`` fetches from the leader, None where nothing does.
     """
 
     __slots__ = (
@@ -88,6 +96,7 @@ class Partition:
         "counters",
         "failed_fetch_requests",
         "failed_produce_requests",
+        "fetcher",
         "fetches",
         "leader",
         "leader_epoch",
@@ -121,6 +130,7 @@ class Partition:
         self.coherent_from = 0
         self.answered_at = 0.0
         self.fetches = FetchWatches()
+        self.fetcher: FollowerFetcher | None = None
         self.offset_waiters: list[OffsetWaiter] = []
         self.low_watermark_waiters: list[OffsetWaiter] = []
         self.bytes_in = 0
@@ -313,6 +323,8 @@ class Partition:
     def bounds_changed(self) -> None:
         """The log starts or ends elsewhere."""
         self.fetches.tell_all()
+        if self.fetcher is not None:
+            self.fetcher.bounds_changed(self)
 
     def _advance_high_watermark(self, appended: int) -> None:
         """Move the high watermark as far as the replicas allow, and wake what waits for it.

@@ -37,6 +37,7 @@ LeadershipListener = Callable[[str, int, int | None], None]
 """(topic, partition, leader epoch) when this broker leads from now on; epoch None when it no longer does."""
 
 _SHORTEST_PERIOD_SECONDS = 0.01
+_TURN_SECONDS = 0.005
 _NONE_HERE: Mapping[int, Partition] = MappingProxyType({})
 
 
@@ -101,8 +102,12 @@ class ReplicaManager:
         """Look after the in-sync replicas of what is led here, twice per ``replica.lag.time.max.ms``, until cancelled."""
         while True:
             await trio.sleep(max(self._surroundings.lag_seconds / 2, _SHORTEST_PERIOD_SECONDS))
+            turn_began = trio.current_time()
             for partition in list(self.partitions()):
                 partition.check_followers()
+                if trio.current_time() - turn_began > _TURN_SECONDS:
+                    await trio.lowlevel.checkpoint()
+                    turn_began = trio.current_time()
 
     def partition(self, topic: str, partition: int) -> Partition:
         """Raises NOT_LEADER_OR_FOLLOWER when only other brokers have it, KAFKA_STORAGE_ERROR for an offline one.

@@ -26,6 +26,24 @@ from ottla.wire.messages.list_offsets import (
 from .followers import batch, filled, follower_world
 from .scripted_leader import LEADER, SESSION, Leader, data, leader, settings
 
+# --- what a request names -----------------------------------------------------------------------------------------------
+
+
+async def test_a_partition_whose_log_starts_later_is_named(autojump_clock: trio.testing.MockClock) -> None:
+    async with leader() as (peer, fetcher):
+        partitions = [peer.partition(number) for number in range(3)]
+        for partition in partitions:
+            fetcher.follow(partition)
+        await peer.fetch()
+        await peer.answer(*(data(number, batch(0, epoch=5), high_watermark=1) for number in range(3)))
+        assert list(await peer.fetch()) == [0, 1, 2]
+        await peer.answer()
+        assert not await peer.fetch()
+        partitions[1].log.delete_records_before(1)  # as retention does
+        await peer.answer()
+        assert [(number, asked.log_start_offset) for number, asked in (await peer.fetch()).items()] == [(1, 1)]
+
+
 # --- errors of a partition --------------------------------------------------------------------------------------------
 
 
