@@ -11,10 +11,19 @@ from __future__ import annotations
 
 import math
 from contextvars import ContextVar
+from typing import Protocol
 
 import trio
 
 _present: ContextVar[Presence | None] = ContextVar("presence", default=None)
+
+
+class Wait(Protocol):
+    """What a task waits in."""
+
+    def cancel(self) -> None:
+        """End the wait, which may have ended already."""
+        ...
 
 
 class Presence:
@@ -25,7 +34,7 @@ class Presence:
     def __init__(self) -> None:
         self.is_gone = False
         self._task: trio.lowlevel.Task | None = None
-        self._waiting: trio.CancelScope | None = None
+        self._waiting: Wait | None = None
 
     def begin(self) -> None:
         """Let the waits of this task be for this peer, from here on."""
@@ -36,11 +45,11 @@ class Presence:
     def is_of_this_task(self) -> bool:
         return self._task is trio.lowlevel.current_task()
 
-    def wait_in(self, scope: trio.CancelScope) -> None:
-        """Have ``scope`` cancelled when the peer goes, which may be now."""
-        self._waiting = scope
+    def wait_in(self, wait: Wait) -> None:
+        """Have ``wait`` cancelled when the peer goes, which may be now."""
+        self._waiting = wait
         if self.is_gone:
-            scope.cancel()
+            wait.cancel()
 
     def leave(self) -> None:
         """The peer has gone; what waits for it waits no longer."""
@@ -52,7 +61,12 @@ class Presence:
 def while_present(seconds: float = math.inf) -> trio.CancelScope:
     """A scope that is cancelled after ``seconds``, and before that if the peer of this task's connection goes."""
     scope = trio.move_on_after(seconds)
+    wait_while_present(scope)
+    return scope
+
+
+def wait_while_present(wait: Wait) -> None:
+    """Have ``wait`` cancelled when the peer of this task's connection goes."""
     presence = _present.get()
     if presence is not None and presence.is_of_this_task:
-        presence.wait_in(scope)
-    return scope
+        presence.wait_in(wait)

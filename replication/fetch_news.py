@@ -23,7 +23,7 @@ from collections.abc import Iterable
 
 import trio
 
-from ..base.presence import while_present
+from ..base.wakeup import Wakeup
 from ..wire.messages.fetch import FetchPartition
 from .leader import FollowerProgress
 from .partition import Partition
@@ -38,8 +38,8 @@ class FetchNews:
     """
 
     __slots__ = (
-        "_event",
         "_terms",
+        "_wakeup",
         "changed",
         "fetched_at",
         "fetches",
@@ -57,7 +57,7 @@ class FetchNews:
         self.missing = 0
         self.fetched_at = 0.0
         self.fetches = 0
-        self._event = trio.Event()
+        self._wakeup: Wakeup | None = None
         self._terms: object = None
 
     def begin(self, terms: object, everything: Iterable[FetchedPartition]) -> None:
@@ -84,28 +84,30 @@ class FetchNews:
         self.missing -= visible
         if self.missing > 0:
             return True
-        self._event.set()
+        assert self._wakeup is not None
+        self._wakeup.set()
         return False
 
     def wake(self) -> None:
         """End the wait: there is an answer, or nothing to wait for."""
         if self.missing > 0:
+            assert self._wakeup is not None
             self.missing = 0
-            self._event.set()
+            self._wakeup.set()
 
     def expect(self, count: int) -> None:
         """Count the bytes that become visible from now on, up to ``count``, for ``wait``."""
         self.missing = count
-        self._event = trio.Event()
+        self._wakeup = Wakeup()
 
     async def wait(self, seconds: float) -> None:
         """Return when the bytes are there, something else ends the wait, the client has gone, or ``seconds`` are over."""
-        event = self._event
+        wakeup = self._wakeup
+        assert wakeup is not None
         try:
-            with while_present(seconds):
-                await event.wait()
+            await wakeup.wait(seconds)
         finally:
-            if self._event is event:
+            if self._wakeup is wakeup:
                 self.missing = 0
 
 

@@ -6,21 +6,19 @@ runs: by then the broker may lead again, with another log.
 
 from __future__ import annotations
 
-import trio
-
 from ..base.errors import ErrorCode, KafkaError
-from ..base.presence import while_present
+from ..base.wakeup import Wakeup
 
 
-class OffsetWaiter:
+class OffsetWaiter(Wakeup):
     """Waits until a watermark reaches ``offset``, or this broker no longer leads (``is_released``)."""
 
-    __slots__ = ("event", "is_released", "offset")
+    __slots__ = ("is_released", "offset")
 
     def __init__(self, offset: int) -> None:
+        super().__init__()
         self.offset = offset
         self.is_released = False
-        self.event = trio.Event()
 
 
 def wake_up_to(reached: int, waiters: list[OffsetWaiter]) -> None:
@@ -28,7 +26,7 @@ def wake_up_to(reached: int, waiters: list[OffsetWaiter]) -> None:
     still = []
     for waiter in waiters:
         if waiter.offset <= reached:
-            waiter.event.set()
+            waiter.set()
         else:
             still.append(waiter)
     waiters[:] = still
@@ -38,7 +36,7 @@ def release(waiters: list[OffsetWaiter]) -> None:
     """Wake all, because the watermark is not known here any more, and remove them."""
     for waiter in waiters:
         waiter.is_released = True
-        waiter.event.set()
+        waiter.set()
     waiters.clear()
 
 
@@ -50,12 +48,11 @@ async def wait_in(waiters: list[OffsetWaiter], offset: int, timeout: float) -> N
     waiter = OffsetWaiter(offset)
     waiters.append(waiter)
     try:
-        with while_present(max(timeout, 0)):
-            await waiter.event.wait()
+        await waiter.wait(timeout)
     finally:
         if waiter in waiters:
             waiters.remove(waiter)
     if waiter.is_released:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"leadership was lost before offset {offset} was reached")
-    if not waiter.event.is_set():
+    if not waiter.is_set:
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"offset {offset} is not reached yet")
