@@ -7,7 +7,7 @@ Invariants:
 - Every complete frame in the buffer is handled before one write; a handler that is about to wait has the answers made
   so far sent first (``flush``), and so does a request that ends the connection.
 - A Produce that has to wait for replicas is left pending while there are more of them in the buffer: all are appended, about 128
-  at most, and then waited for together. Any other request is handled when they are answered, so that all take effect in order.
+  or 1 MiB at most, and then waited for together. Any other request is handled when they are answered: all take effect in order.
 - The buffer takes memory as bytes arrive, never by the size a frame announces, and shrinks when the connection goes quiet. A
   view into it lives no longer than its request.
 - A frame begins at the front of the buffer, and between there and ``_start`` are whole frames: the last requests, for the
@@ -53,6 +53,7 @@ _LARGE_BUFFER = 4 << 20
 _REQUESTS_PER_TURN = 32
 _REQUESTS_BETWEEN_LOOKS = 4
 _MOST_PENDING = 128
+_MOST_PENDING_BYTES = 1 << 20
 _TURN_SECONDS = 0.001
 _MAX_GATHERED_BYTES = 1 << 20
 _LAST_WORD_SECONDS = 0.5
@@ -97,6 +98,7 @@ class ClientConnection:
         self._answers: list[Part] = []
         self._answer_bytes = 0
         self._pending: list[PendingAnswer | list[Part]] = []  # and the answers that go after one of them
+        self._pending_bytes = 0  # of these requests
         self._call.may_suspend = True
         self._buffer = memoryview(bytearray(SMALL_BUFFER))
         self._start = 0  # first byte not handled yet
@@ -268,13 +270,19 @@ class ClientConnection:
         self._is_turn_over = False
         call, gate = self._call, self._gate
         try:
-            while self._end - self._start >= 4 and not self._stopping and not call.throttle_ms:
+            while not self._stopping and not call.throttle_ms:
+                if self._end - self._start < _SIZE.size:
+                    if self._read_for_pending():
+                        continue
+                    break
                 size = _SIZE.unpack_from(self._buffer, self._start)[0]
                 if not 0 <= size <= self._frame_limit:
                     raise ProtocolError(self._too_large(size))
                 frame_start = self._start + 4
                 frame_end = frame_start + size
                 if frame_end > self._end:
+                    if size < _MOST_PENDING_BYTES and self._read_for_pending():
+                        continue
                     if size > LARGE_FRAME and self._end >= frame_start + 4 and (gate is None or gate.is_open):
                         refuse_without_rights(call, self._buffer[frame_start : self._end], size)
                     break
@@ -290,6 +298,7 @@ class ClientConnection:
                     pass
                 elif self._pending or isinstance(parts, PendingAnswer):
                     self._pending.append(parts)
+                    self._pending_bytes += size
                 else:
                     self._answers += parts
                     self._answer_bytes += size_of(parts[0]) if len(parts) == 1 else total_size(parts)
@@ -312,11 +321,18 @@ class ClientConnection:
             call.tell()
         return count
 
+    def _read_for_pending(self) -> bool:
+        """Read more where a request is pending, and there may be others to go with it; returns whether there was something."""
+        if not self._pending or self._drained or len(self._pending) >= _MOST_PENDING:
+            return False
+        is_small = self._pending_bytes < _MOST_PENDING_BYTES and len(self._buffer) <= _MOST_PENDING_BYTES
+        return is_small and self._receive() > 0
+
     async def _finish_pending(self) -> None:
         """Wait for the answers that are pending; they are sent with what is sent next, or before a wait."""
         if not self._pending:
             return
-        pending, self._pending = self._pending, []
+        pending, self._pending, self._pending_bytes = self._pending, [], 0
         self.busy = True
         for each in pending:
             if isinstance(each, PendingAnswer):
@@ -375,8 +391,11 @@ class ClientConnection:
             self._pausing = None
 
     def _receive(self) -> int:
-        """Read what is there into the free end of the buffer, making room first."""
-        if self._start == self._end:
+        """Read what is there into the free end of the buffer, making room first; pending requests stay where they are."""
+        if self._pending:
+            if self._end == len(self._buffer):
+                self._make_room()
+        elif self._start == self._end:
             if self._end > _FULL_ENOUGH:
                 self._keep(self._end)
                 self._start = self._end = 0
@@ -406,7 +425,9 @@ class ClientConnection:
         frame_size = _SIZE.size
         if waiting >= _SIZE.size:
             frame_size += _SIZE.unpack_from(self._buffer, self._start)[0]
-        if frame_size <= size:
+        if self._pending and frame_size <= size:
+            target = memoryview(bytearray(2 * size))  # what is pending keeps the one that it is in
+        elif frame_size <= size:
             target = self._buffer
         elif size < _LARGE_BUFFER or frame_size <= size * 2:
             target = memoryview(bytearray(min(frame_size, size * 2)))

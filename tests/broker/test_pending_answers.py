@@ -19,6 +19,7 @@ from ottla.replication.partition import Partition
 from ottla.wire.codec import decode
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse
+from ottla.wire.records import iter_batches
 
 from ..memory_broker import frame, read_answer
 from ..memory_cluster import MemoryCluster, running, until
@@ -97,6 +98,22 @@ async def test_they_time_out_together(autojump_clock: trio.testing.MockClock) ->
         answers = [await read_produced(client) for _ in range(5)]
         assert [answer.error_code for _, answer in answers] == [ErrorCode.REQUEST_TIMED_OUT] * 5
         assert trio.current_time() - began < 2
+
+
+async def test_requests_larger_than_the_buffer_wait_together_too() -> None:
+    async with led_for_an_absent_follower() as (_, partition, client):
+        request = produce_request("t", {0: batch(bytes(20_000))})
+        frames = [frame(request, VERSION, number) for number in range(3)]
+        await client.send([b"".join(frames)])
+        await until(lambda: partition.log.log_end_offset == 3)
+        fetched(partition, 3)
+        answers = [await read_produced(client) for _ in range(3)]
+        assert [(number, answer.base_offset) for number, answer in answers] == [(n, n) for n in range(3)]
+        stored = partition.log.read(0, 1 << 20, up_to=3, at_least_one=True)
+        assert stored is not None
+        values = [record.value for one in iter_batches(stored.read()) for record in one.records()]
+        stored.release()
+        assert values == [bytes(20_000)] * 3
 
 
 async def test_another_request_is_handled_when_they_are_answered() -> None:
