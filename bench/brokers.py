@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -125,6 +125,11 @@ class RunningBroker:
         return f"127.0.0.1:{self.port}"
 
     @property
+    def folder(self) -> Path:
+        """Its own, which is deleted when it ends."""
+        return self._folder
+
+    @property
     def data_folder(self) -> Path:
         return self._folder / "data"
 
@@ -189,12 +194,15 @@ class RunningBroker:
         return (self._folder / "broker.log").read_text(errors="replace")[-2000:]
 
     @contextlib.contextmanager
-    def measured(self, row: str) -> Iterator[Span]:
-        """What the block costs: ``with broker.measured(row) as span: ...``, then the fields of ``span``."""
+    def measured(self, row: str, clients: Sequence[int] = ()) -> Iterator[Span]:
+        """What the block costs: ``with broker.measured(row) as span: ...``, then the fields of ``span``.
+
+        ``clients`` are the pids of those that go on running afterwards.
+        """
         profiling = isinstance(self._kind, ProfiledOttla)
         if profiling:
             self._process.send_signal(signal.SIGUSR1)
-        with Span([self.pid]) as span:
+        with Span([self.pid], clients) as span:
             yield span
         if profiling:
             file = self._folder / "profile.json"

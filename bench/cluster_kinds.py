@@ -82,6 +82,10 @@ class MeasuredCluster:
         self.cluster.close()
 
     @property
+    def folder(self) -> Path:
+        return self._folder
+
+    @property
     def bootstrap(self) -> str:
         return self.cluster.bootstrap
 
@@ -94,12 +98,15 @@ class MeasuredCluster:
         return sum(resident_mib(broker.pid) for broker in self.running)
 
     @contextlib.contextmanager
-    def measured(self, row: str) -> Iterator[Span]:
-        """What the block costs all brokers: ``with cluster.measured(row) as span: ...``, then the fields of ``span``."""
+    def measured(self, row: str, clients: Sequence[int] = ()) -> Iterator[Span]:
+        """What the block costs all brokers: ``with cluster.measured(row) as span: ...``, then the fields of ``span``.
+
+        ``clients`` are the pids of those that go on running afterwards.
+        """
         profiled = [broker for broker in self.running if isinstance(broker, ProfiledOttlaProcess)]
         for broker in profiled:
             os.kill(broker.pid, signal.SIGUSR1)
-        with Span([broker.pid for broker in self.running]) as span:
+        with Span([broker.pid for broker in self.running], clients) as span:
             yield span
         for broker in profiled:
             broker.profile.unlink(missing_ok=True)
@@ -109,9 +116,12 @@ class MeasuredCluster:
 
     # --- topics -------------------------------------------------------------------------------------------------------
 
-    def create_topic(self, topic: str, partitions: int) -> None:
-        """Create a topic with three replicas; returns when all brokers report that all are in sync."""
-        Operator(self.bootstrap).create_topic(topic, partitions, {})
+    def create_topic(self, topic: str, partitions: int, leader: int | None = None) -> None:
+        """Create a topic with three replicas; returns when all brokers report that all are in sync.
+
+        With ``leader``, the id of a broker, that one leads all partitions.
+        """
+        Operator(self.bootstrap, leader).create_topic(topic, partitions, {})
         wait_for(lambda: self.in_sync(3) >= partitions)
 
     def begin_topics(self, topics: Sequence[str], partitions: int) -> None:

@@ -11,7 +11,7 @@ import os
 import resource
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -97,27 +97,37 @@ def _client_cpu_seconds() -> float:
 
 @dataclass
 class Span:
-    """``with Span(pids) as span: ...``, then its fields; clients and brokers are children of this process."""
+    """``with Span(pids) as span: ...``, then its fields; clients and brokers are children of this process.
+
+    ``client_pids`` are clients that go on running when the block has ended.
+    """
 
     broker_pids: Sequence[int]
+    client_pids: Sequence[int] = ()
     wall_s: float = 0.0
     broker_cpu_s: float = 0.0
+    cpu_s_of: dict[int, float] = field(default_factory=dict)
+    """By pid of the broker; ``broker_cpu_s`` is that of all of them."""
     client_cpu_s: float = 0.0
     noise: float = 0.0
 
     def __enter__(self) -> Span:
-        self._start = time.monotonic(), self._brokers_seconds(), _client_cpu_seconds(), _machine_busy_seconds()
+        self._start = time.monotonic(), self._brokers_seconds(), self._clients_seconds(), _machine_busy_seconds()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        started, broker, client, machine = self._start
+        started, brokers, client, machine = self._start
         self.wall_s = time.monotonic() - started
-        self.broker_cpu_s = self._brokers_seconds() - broker
-        self.client_cpu_s = _client_cpu_seconds() - client
+        self.cpu_s_of = {pid: seconds - brokers[pid] for pid, seconds in self._brokers_seconds().items()}
+        self.broker_cpu_s = sum(self.cpu_s_of.values())
+        self.client_cpu_s = self._clients_seconds() - client
         others = _machine_busy_seconds() - machine - self.broker_cpu_s - self.client_cpu_s
         self.noise = max(0.0, others / (self.wall_s * (os.cpu_count() or 1)))
 
-    def _brokers_seconds(self) -> float:
-        return sum(map(cpu_seconds, self.broker_pids))
+    def _brokers_seconds(self) -> dict[int, float]:
+        return {pid: cpu_seconds(pid) for pid in self.broker_pids}
+
+    def _clients_seconds(self) -> float:
+        return _client_cpu_seconds() + sum(map(cpu_seconds, self.client_pids))
