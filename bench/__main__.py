@@ -25,22 +25,30 @@ from .cluster import MANY, measure_clusters
 from .cluster_load import LARGE_LOADS
 from .many_and_large import MANY_AND_LARGE
 from .metrics_cost import main as measure_metrics
+from .raw_rows import RAW
 from .report import profile_table
-from .rows import LIFECYCLES, LOADS, WARM_UP
+from .rows import LIFECYCLES, LOADS, WARM_UP, Load
 from .run import Run
+from .sink import RunningSink, Sink
 from .tls import OVER_TLS
 
+EVERY_LOAD = (*LOADS, *RAW)
 _PAIRS = 3
 _DOCS = Path(__file__).resolve().parent.parent / "docs"
 _PAGE = _DOCS / "bench-broker.md"
 _CLUSTER_PAGE = _DOCS / "bench-cluster.md"
 
 
+def chosen_loads(rows: re.Pattern[str]) -> list[Load]:
+    """Those that match; an empty pattern names none of those that run on demand."""
+    return [load for load in EVERY_LOAD if rows.search(load.name) and (rows.pattern or not load.on_demand)]
+
+
 class Bench(Run):
     """Measurements of single brokers of several kinds."""
 
     def __init__(self, kinds: list[Kind], pairs: int, scale: float, folder: Path) -> None:
-        super().__init__([kind.name for kind in kinds])
+        super().__init__([kind.name for kind in kinds], Sink.name)
         self._kinds, self._pairs, self._scale, self._folder = kinds, pairs, scale, folder
 
     def lifecycles(self, rows: re.Pattern[str]) -> None:
@@ -53,7 +61,7 @@ class Bench(Run):
 
     def loads(self, rows: re.Pattern[str]) -> None:
         """Rows on brokers that stay up for all of them."""
-        chosen = [load for load in LOADS if rows.search(load.name)]
+        chosen = chosen_loads(rows)
         if not chosen:
             return
         with contextlib.ExitStack() as stack:
@@ -61,10 +69,14 @@ class Bench(Run):
                 stack.enter_context(RunningBroker(kind, self._folder / str(number)))
                 for number, kind in enumerate(self._kinds)
             ]
-            for broker in brokers:
-                self._warm_up(broker.name, WARM_UP.run(broker, self._scale / 2))
+            is_on_sink = any(load.on_sink for load in chosen)
+            sinks = [stack.enter_context(RunningSink(self._folder / "sink"))] if is_on_sink else []
+            if not all(load.warms_up for load in chosen):
+                for broker in brokers:
+                    self._warm_up(broker.name, WARM_UP.run(broker, self._scale / 2))
             for load in chosen:
-                for pair, broker in itertools.product(range(self._pairs), brokers):
+                under_load = [*brokers, *sinks] if load.on_sink else brokers
+                for pair, broker in itertools.product(range(self._pairs), under_load):
                     self._measure(load.name, broker.name, pair, load.run(broker, self._scale))
             self.profiles = brokers[0].profiles
 
@@ -125,7 +137,7 @@ def main(
             print(line)
         raise typer.Exit(int(any(line.startswith("failed") for line in wrong)))
     if list_rows:
-        names = [row.name for row in (*LIFECYCLES, *MANY_AND_LARGE, *OVER_TLS)] + [row.name for row in LOADS]
+        names = [row.name for row in (*LIFECYCLES, *MANY_AND_LARGE, *OVER_TLS)] + [row.name for row in EVERY_LOAD]
         print(*names, sep="\n")
         return
     if metrics_cost:

@@ -43,10 +43,13 @@ class Line:
 
 
 class Results:
-    """Collects figures; ``ours`` and ``theirs`` are the names of the brokers whose ratios are calculated."""
+    """Collects figures; ``ours`` and ``theirs`` are the names of the brokers whose ratios are calculated.
 
-    def __init__(self, ours: str, theirs: str | None) -> None:
-        self.ours, self.theirs = ours, theirs
+    ``beside`` is a third one, which has a column if it has figures, and no part in the ratios.
+    """
+
+    def __init__(self, ours: str, theirs: str | None, beside: str | None = None) -> None:
+        self.ours, self.theirs, self.beside = ours, theirs, beside
         self._lines: dict[tuple[str, str], Line] = {}
 
     def add(self, broker: str, pair: int, figures: Iterable[Figure]) -> list[Figure]:
@@ -64,16 +67,23 @@ class Results:
 
     def header(self) -> list[str]:
         if self.theirs is None:
-            return ["row", "figure", self.ours, "noise"]
-        return ["row", "figure", self.ours, self.theirs, "ratio", "range", "floor", "verdict", "noise"]
+            return ["row", "figure", *self._shown(), "noise"]
+        return ["row", "figure", *self._shown(), "ratio", "range", "floor", "verdict", "noise"]
 
     def table(self) -> list[list[str]]:
         return [self._cells(line) for line in self._lines.values()]
 
+    def _shown(self) -> list[str]:
+        """The names of those that have a column."""
+        compared = [self.ours] if self.theirs is None else [self.ours, self.theirs]
+        has_third = any(self.beside in line.values for line in self._lines.values())
+        return [*compared, self.beside] if self.beside is not None and has_third else compared
+
     def _cells(self, line: Line) -> list[str]:
         noise = f"{line.noise:.2f}{' !' if line.noise > _NOISY else ''}"
+        values = [_number(line.median(name)) for name in self._shown()]
         if self.theirs is None:
-            return [line.row, line.unit, _number(line.median(self.ours)), noise]
+            return [line.row, line.unit, *values, noise]
         ratios = line.ratios(self.ours, self.theirs)
         ratio = statistics.median(ratios) if ratios else None
         verdict = ""
@@ -82,8 +92,7 @@ class Results:
         return [
             line.row,
             line.unit,
-            _number(line.median(self.ours)),
-            _number(line.median(self.theirs)),
+            *values,
             _number(ratio),
             f"{_number(min(ratios))} - {_number(max(ratios))}" if ratios else "",
             str(line.floor or ""),

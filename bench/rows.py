@@ -68,6 +68,12 @@ class Load:
 
     name: str
     run: Callable[[RunningBroker, float], Iterable[Figure]]
+    on_demand: bool = False
+    """It runs only when named."""
+    on_sink: bool = False
+    """It runs on the sink, too, which answers and stores nothing."""
+    warms_up: bool = False
+    """It begins with a warm-up of its own, and needs no other."""
 
 
 def _start_and_idle(kind: Kind, folder: Path) -> Iterator[Figure]:
@@ -80,7 +86,7 @@ def _start_and_idle(kind: Kind, folder: Path) -> Iterator[Figure]:
         yield Figure("idle CPU", "ms/s", (cpu_seconds(broker.pid) - before) * 1000 / seconds)
 
 
-class _Topic:
+class Topic:
     """A fresh topic for one run, deleted after it."""
 
     def __init__(self, broker: RunningBroker, partitions: int) -> None:
@@ -120,7 +126,7 @@ class _Shape:
 def _java_load(shape: _Shape) -> Load:
     def run(broker: RunningBroker, scale: float) -> Iterator[Figure]:
         records = shape.records(scale)
-        with _Topic(broker, shape.partitions) as topic:
+        with Topic(broker, shape.partitions) as topic:
             row = f"produce, Java, {shape}"
             with broker.measured(row) as span:
                 made = java.producer_perf(broker.bootstrap, topic, records, shape.size, shape.compression)
@@ -145,7 +151,7 @@ def worker(module: str, *arguments: object) -> dict[str, float]:
 def _confluent_load(shape: _Shape) -> Load:
     def run(broker: RunningBroker, scale: float) -> Iterator[Figure]:
         records = shape.records(scale)
-        with _Topic(broker, shape.partitions) as topic:
+        with Topic(broker, shape.partitions) as topic:
             for action, rate_floor, cpu_floor in (
                 ("produce", at_least(0.9), at_most(0.8)),
                 ("consume", at_least(0.9), at_most(0.7)),
@@ -163,7 +169,7 @@ def _one_record_load(in_flight: int, floor: Floor) -> Load:
     name = f"one-record requests, {in_flight} in flight"
 
     def run(broker: RunningBroker, scale: float) -> Iterator[Figure]:
-        with _Topic(broker, 1) as topic:
+        with Topic(broker, 1) as topic:
             requests = max(1000, int(40_000 * scale))
             with broker.measured(name) as span:
                 done = worker("raw_client", broker.bootstrap, topic, requests, in_flight)
@@ -177,7 +183,7 @@ def _one_record_load(in_flight: int, floor: Floor) -> Load:
 
 def _end_to_end(broker: RunningBroker, scale: float) -> Iterator[Figure]:
     row = "end-to-end latency, Java, one record at a time"
-    with _Topic(broker, 1) as topic:
+    with Topic(broker, 1) as topic:
         with broker.measured(row) as span:
             done = java.end_to_end_latency(broker.bootstrap, topic, max(500, int(10_000 * scale)))
         yield Figure(row, "avg ms", done["avg_ms"], None, span.noise)

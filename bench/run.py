@@ -16,10 +16,13 @@ _FAILURES = (ToolFailed, KafkaException, RuntimeError, OSError, EOFError, Assert
 
 
 class Run:
-    """``names`` are those of the brokers or clusters; if there are two, ratios are of the first to the second."""
+    """``names`` are those of the brokers or clusters; if there are two, ratios are of the first to the second.
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self.results = Results(names[0], names[1] if len(names) > 1 else None)
+    ``beside`` is the name of one that runs some loads, too, and is not compared.
+    """
+
+    def __init__(self, names: Sequence[str], beside: str | None = None) -> None:
+        self.results = Results(names[0], names[1] if len(names) > 1 else None, beside)
         self.failures: list[str] = []
         self.profiles: dict[str, Counter[str]] = {}
         self._console = Console(stderr=True, highlight=False)
