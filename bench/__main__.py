@@ -23,6 +23,7 @@ from .brokers import ApacheKafka, Kind, Ottla, ProfiledOttla, RunningBroker
 from .cluster import LOADS as CLUSTER_LOADS
 from .cluster import MANY, measure_clusters
 from .cluster_load import LARGE_LOADS
+from .fetch_sessions import SESSIONS
 from .many_and_large import MANY_AND_LARGE
 from .metrics_cost import main as measure_metrics
 from .raw_rows import RAW
@@ -32,7 +33,7 @@ from .run import Run
 from .sink import RunningSink, Sink
 from .tls import OVER_TLS
 
-EVERY_LOAD = (*LOADS, *RAW)
+EVERY_LOAD = (*LOADS, *SESSIONS, *RAW)
 _PAIRS = 3
 _DOCS = Path(__file__).resolve().parent.parent / "docs"
 _PAGE = _DOCS / "bench-broker.md"

@@ -39,6 +39,16 @@ def test_raw_requests_have_figures_of_the_sink_beside_the_broker(tmp_path: Path)
     assert all(len(cells) == 2 and all(cells) for cells in figures.values())
 
 
+@pytest.mark.slow
+def test_a_session_finds_the_one_partition_that_has_changed(tmp_path: Path) -> None:
+    """Each round of the row fails where anything else than the new record comes."""
+    header, figures = _figures("fetch session, (1|10) partition", tmp_path)
+    assert header == ["row", "figure", "Ottla", "noise"]
+    units = {"CPU µs/fetch and its produce", "CPU µs/produce alone", "p50 µs", "p99 µs"}
+    rows = ("fetch session, 1 partition", "fetch session, 10 partitions")
+    assert figures.keys() == {(row, unit) for row in rows for unit in units}
+
+
 def test_rows_on_demand_run_when_they_are_named() -> None:
     assert not any(load.on_demand for load in chosen_loads(re.compile("")))
     raw = chosen_loads(re.compile("^raw, "))
