@@ -20,9 +20,8 @@ from typing import Annotated
 import typer
 
 from .brokers import ApacheKafka, Kind, Ottla, ProfiledOttla, RunningBroker
-from .cluster import LOADS as CLUSTER_LOADS
-from .cluster import MANY, measure_clusters
-from .cluster_load import LARGE_LOADS
+from .cluster import EVERY_LOAD as CLUSTER_LOADS
+from .cluster import measure_clusters
 from .fetch_sessions import SESSIONS
 from .many_and_large import MANY_AND_LARGE
 from .metrics_cost import main as measure_metrics
@@ -129,7 +128,7 @@ def main(
     """Measure Ottla against Apache Kafka 4.3.1."""
     if cluster:
         if list_rows:
-            print(*CLUSTER_LOADS, MANY, *LARGE_LOADS, sep="\n")
+            print(*CLUSTER_LOADS, sep="\n")
             return
         if output is None and not (rows or only_ottla or profile):
             output = _CLUSTER_PAGE

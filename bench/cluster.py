@@ -1,8 +1,8 @@
 """``make bench ARGS=--cluster``: three brokers beside three of Apache Kafka 3.9 in ZooKeeper mode, on the same cores, in pairs.
 
 Every topic has three replicas, and producers wait for all of them. CPU is that of the three brokers together, without their
-ZooKeepers. Loads run on clusters that stay up; the row of many partitions, and those of ``cluster_load``, which run only when
-they are named, start clusters of their own, which must be empty.
+ZooKeepers. Loads run on clusters that stay up; the rows of many and of idle partitions, and those of ``cluster_load``, which run
+only when they are named, start clusters of their own, which must be empty.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ottla.compat_tests.clusters import BrokerCluster
 from . import java
 from .cluster_kinds import KINDS, PROFILED, MeasuredCluster, wait_for
 from .cluster_load import LARGE_LOADS
+from .cluster_raw import BESIDE_IDLE, BESIDE_MANY, RAW_LOADS
 from .report import profile_table
 from .rows import Figure, at_least, at_most
 from .run import Run
@@ -133,7 +134,9 @@ LOADS: dict[str, Load] = {
     "catch-up": _catch_up,
 }
 WARM_UP = "produce, 100 B"
-MANY = "many partitions"
+OWN_LOADS: dict[str, Load] = {"many partitions": _many_partitions, **BESIDE_IDLE}
+ON_DEMAND = LARGE_LOADS | BESIDE_MANY
+EVERY_LOAD = (*LOADS, *RAW_LOADS, *OWN_LOADS, *ON_DEMAND)
 
 
 class ClusterBench(Run):
@@ -145,7 +148,7 @@ class ClusterBench(Run):
 
     def loads(self, rows: re.Pattern[str]) -> None:
         """Loads on clusters that stay up; the first load of each is a warm-up, and not counted."""
-        chosen = {name: load for name, load in LOADS.items() if rows.search(name)}
+        chosen = {name: load for name, load in (LOADS | RAW_LOADS).items() if rows.search(name)}
         if not chosen:
             return
         with contextlib.ExitStack() as stack:
@@ -153,7 +156,7 @@ class ClusterBench(Run):
                 stack.enter_context(MeasuredCluster(name, kind, self._folder / f"loads-{number}"))
                 for number, (name, kind) in enumerate(self._kinds.items())
             ]
-            for cluster in clusters:
+            for cluster in clusters if chosen.keys() - RAW_LOADS.keys() else ():  # those have a warm-up of their own
                 self._warm_up(cluster.name, LOADS[WARM_UP](cluster, self._scale / 2))
             for name, load in chosen.items():
                 for pair, cluster in itertools.product(range(self._pairs), clusters):
@@ -162,8 +165,8 @@ class ClusterBench(Run):
 
     def own_clusters(self, rows: re.Pattern[str]) -> None:
         """Loads on clusters of their own, one at a time."""
-        chosen: dict[str, Load] = {MANY: _many_partitions} if rows.search(MANY) else {}
-        chosen |= {name: load for name, load in LARGE_LOADS.items() if rows.pattern and rows.search(name)}
+        offered = OWN_LOADS | ON_DEMAND if rows.pattern else OWN_LOADS
+        chosen = {name: load for name, load in offered.items() if rows.search(name)}
         for number, (row, load) in enumerate(chosen.items()):
             for pair, (name, kind) in itertools.product(range(self._pairs), self._kinds.items()):
                 with MeasuredCluster(name, kind, self._folder / f"own-{number}-{pair}-{name[:5]}") as cluster:

@@ -73,6 +73,7 @@ def loads() -> list[Load]:
 
 def _label(figure: Figure) -> str:
     row = figure.row.replace(", acks=all, 3 replicas", ", 3 brokers, acks=all")
+    row = row.replace("one-record requests, 3 brokers", "one record, 3 brokers")
     return row.replace("partitions", "part.").replace("partition", "part.").replace("confluent-kafka", "confluent")
 
 
