@@ -71,7 +71,7 @@ class Bench(Run):
             ]
             is_on_sink = any(load.on_sink for load in chosen)
             sinks = [stack.enter_context(RunningSink(self._folder / "sink"))] if is_on_sink else []
-            if not all(load.warms_up for load in chosen):
+            if len(brokers) > 1 or not all(load.warms_up for load in chosen):
                 for broker in brokers:
                     self._warm_up(broker.name, WARM_UP.run(broker, self._scale / 2))
             for load in chosen:

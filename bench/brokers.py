@@ -21,6 +21,8 @@ from typing import IO, Protocol
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from ottla.compat_tests.wire_client import Operator
+
 from .java import java_command, run_tool
 from .raw_client import answers_metadata
 from .usage import Span
@@ -213,15 +215,11 @@ class RunningBroker:
             self.profiles.setdefault(row, Counter()).update(json.loads(file.read_text()))
 
     def create_topic(self, topic: str, partitions: int) -> None:
-        """Create ``topic`` and wait until each of its partitions has a leader."""
+        """Create ``topic`` and wait until the leader of each of its partitions serves it: raw clients don't try again."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
         for future in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
             future.result(60)
-        while True:
-            found = admin.list_topics(topic, timeout=30).topics[topic].partitions
-            if len(found) == partitions and all(partition.leader >= 0 for partition in found.values()):
-                return
-            time.sleep(0.02)
+        Operator(self.bootstrap).wait_until_ready(topic, partitions)
 
     def delete_topic(self, topic: str) -> None:
         admin = AdminClient({"bootstrap.servers": self.bootstrap})

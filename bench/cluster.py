@@ -156,7 +156,10 @@ class ClusterBench(Run):
                 stack.enter_context(MeasuredCluster(name, kind, self._folder / f"loads-{number}"))
                 for number, (name, kind) in enumerate(self._kinds.items())
             ]
-            for cluster in clusters if chosen.keys() - RAW_LOADS.keys() else ():  # those have a warm-up of their own
+            is_to_warm_up = (
+                len(clusters) > 1 or chosen.keys() - RAW_LOADS.keys()
+            )  # those have a warm-up that is enough for Ottla
+            for cluster in clusters if is_to_warm_up else ():
                 self._warm_up(cluster.name, LOADS[WARM_UP](cluster, self._scale / 2))
             for name, load in chosen.items():
                 for pair, cluster in itertools.product(range(self._pairs), clusters):

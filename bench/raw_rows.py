@@ -71,7 +71,7 @@ def _of_size(kib: int) -> Load:
 
 def _over_connections(connections: int) -> Load:
     plural = "" if connections == 1 else "s"
-    about = f"one record a request, {connections:,} connection{plural}"
+    about = f"one record, {connections:,} connection{plural}"
     return _raw_load(_Shape(about, connections=connections, in_flight=1))
 
 

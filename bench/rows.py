@@ -73,7 +73,7 @@ class Load:
     on_sink: bool = False
     """It runs on the sink, too, which answers and stores nothing."""
     warms_up: bool = False
-    """It begins with a warm-up of its own, and needs no other."""
+    """It begins with a warm-up of its own, which is enough for brokers that are not compiled while they run."""
 
 
 def _start_and_idle(kind: Kind, folder: Path) -> Iterator[Figure]:

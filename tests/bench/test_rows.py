@@ -27,13 +27,13 @@ def _figures(rows: str, folder: Path) -> tuple[list[str], dict[tuple[str, str], 
 @pytest.mark.slow
 @pytest.mark.skipif(not (shutil.which("gcc") or shutil.which("cc")), reason="no C compiler")
 def test_raw_requests_have_figures_of_the_sink_beside_the_broker(tmp_path: Path) -> None:
-    header, figures = _figures("raw, (1 KiB|one record a request, 100 conn|10 part)", tmp_path)
+    header, figures = _figures("raw, (1 KiB|one record, 100 conn|10 part)", tmp_path)
     assert header == ["row", "figure", "Ottla", "C sink", "noise"]
     latencies = {"p50 µs", "p99 µs"}
     by_row = {row: {unit for other, unit in figures if other == row} for row, _ in figures}
     assert by_row == {
         "raw, 1 KiB a request": {"MB/s", "CPU s/GB"} | latencies,
-        "raw, one record a request, 100 connections": {"requests/s", "CPU µs/request"} | latencies,
+        "raw, one record, 100 connections": {"requests/s", "CPU µs/request"} | latencies,
         "raw, 10 partitions a request": {"requests/s", "CPU µs/request"} | latencies,
     }
     assert all(len(cells) == 2 and all(cells) for cells in figures.values())
