@@ -36,6 +36,7 @@ EVERY_LOAD = (*LOADS, *SESSIONS, *RAW)
 _PAIRS = 3
 _DOCS = Path(__file__).resolve().parent.parent / "docs"
 _PAGE = _DOCS / "bench-broker.md"
+_ABOUT_SINK = f"The {Sink.name} reads the same requests, drops them and answers: its costs are the kernel's part."
 _CLUSTER_PAGE = _DOCS / "bench-cluster.md"
 
 
@@ -81,13 +82,14 @@ class Bench(Run):
             self.profiles = brokers[0].profiles
 
 
-def _about(kinds: list[Kind], pairs: int, scale: float) -> list[str]:
+def _about(kinds: list[Kind], pairs: int, scale: float, has_sink: bool) -> list[str]:
     compared = " / ".join(kind.name for kind in kinds)
     return [
         f"on {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}; clients and brokers",
         f"share the cores. Median of {pairs} alternating pairs, scale {scale:g}. CPU is the broker's, per 10^9 bytes",
         "of record values. Noise is the highest share of all cores that neither broker nor client took in any run of",
         f"the row; above 0.1 it is marked. Ratios are {compared}; only they travel between machines.",
+        *([_ABOUT_SINK] if has_sink else []),
     ]
 
 
@@ -158,7 +160,8 @@ def main(
         output = _PAGE
     if output is not None:
         command = _command(rows, pairs, scale, only_ottla)
-        output.write_text(bench.results.markdown("One broker of each", command, _about(kinds, pairs, scale)))
+        about = _about(kinds, pairs, scale, Sink.name in bench.results.header())
+        output.write_text(bench.results.markdown("One broker of each", command, about))
     for missed in bench.results.missed():
         print(f"missed: {missed}")
     if bench.failures:
