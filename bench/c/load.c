@@ -39,8 +39,8 @@ typedef struct {
     bool waits_for_room; /* the kernel took no more bytes */
     int32_t begun, sent, answered; /* requests; the correlation id of one is how many had begun before it */
     size_t partly_sent; /* how many bytes the kernel has of the request after those that are sent */
-    double *begun_at; /* when each request in flight began, and below the bytes of its own: at its number modulo IN_FLIGHT */
-    unsigned char (*own)[OWN_BYTES];
+    double *begun_at; /* before its first byte was sent, for each request in flight; at its number modulo IN_FLIGHT, */
+    unsigned char (*own)[OWN_BYTES]; /* as its own bytes are */
     unsigned char *read; /* bytes of answers that are not complete yet */
     size_t have, room;
 } Connection;
