@@ -156,9 +156,8 @@ class ClusterBench(Run):
                 stack.enter_context(MeasuredCluster(name, kind, self._folder / f"loads-{number}"))
                 for number, (name, kind) in enumerate(self._kinds.items())
             ]
-            is_to_warm_up = (
-                len(clusters) > 1 or chosen.keys() - RAW_LOADS.keys()
-            )  # those have a warm-up that is enough for Ottla
+            # Raw loads have a warm-up of their own, which is enough for Ottla.
+            is_to_warm_up = len(clusters) > 1 or chosen.keys() - RAW_LOADS.keys()
             for cluster in clusters if is_to_warm_up else ():
                 self._warm_up(cluster.name, LOADS[WARM_UP](cluster, self._scale / 2))
             for name, load in chosen.items():
