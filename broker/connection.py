@@ -325,8 +325,7 @@ class ClientConnection:
         """Read more where a request is pending, and there may be others to go with it; returns whether there was something."""
         if not self._pending or self._drained or len(self._pending) >= _MOST_PENDING:
             return False
-        is_small = self._pending_bytes < _MOST_PENDING_BYTES and len(self._buffer) <= _MOST_PENDING_BYTES
-        return is_small and self._receive() > 0
+        return self._pending_bytes < _MOST_PENDING_BYTES and self._receive() > 0
 
     async def _finish_pending(self) -> None:
         """Wait for the answers that are pending; they are sent with what is sent next, or before a wait."""
@@ -391,11 +390,8 @@ class ClientConnection:
             self._pausing = None
 
     def _receive(self) -> int:
-        """Read what is there into the free end of the buffer, making room first; pending requests stay where they are."""
-        if self._pending:
-            if self._end == len(self._buffer):
-                self._make_room()
-        elif self._start == self._end:
+        """Read what is there into the free end of the buffer, making room first."""
+        if self._start == self._end:
             if self._end > _FULL_ENOUGH:
                 self._keep(self._end)
                 self._start = self._end = 0
@@ -425,9 +421,7 @@ class ClientConnection:
         frame_size = _SIZE.size
         if waiting >= _SIZE.size:
             frame_size += _SIZE.unpack_from(self._buffer, self._start)[0]
-        if self._pending and frame_size <= size:
-            target = memoryview(bytearray(2 * size))  # what is pending keeps the one that it is in
-        elif frame_size <= size:
+        if frame_size <= size:
             target = self._buffer
         elif size < _LARGE_BUFFER or frame_size <= size * 2:
             target = memoryview(bytearray(min(frame_size, size * 2)))

@@ -27,6 +27,7 @@ from .large_requests import LARGE_FRAME, decode_large, handle_in_parts, refuse_w
 logger = logging.getLogger(__name__)
 
 _SIZE = struct.Struct(">i")
+_NO_FRAME = memoryview(b"")
 _SMALL_BODY = 4096  # copied after its header rather than sent as a part of its own
 
 
@@ -40,8 +41,9 @@ class PendingAnswer:
     __slots__ = ("_call", "_frame", "_noted", "_request", "_response", "_route")
 
     def __init__(self, call: Call, route: Route, frame: memoryview, request: Any, response: PendingResponse) -> None:
-        """``frame`` is the request's, which the connection's buffer holds until the answer is made."""
-        self._call, self._route, self._frame = call, route, frame
+        """``frame`` is the request's, in a buffer that is used again; it is kept for an observer."""
+        self._call, self._route = call, route
+        self._frame = _NO_FRAME if call.observer is None else memoryview(bytes(frame))
         self._request, self._response = request, response
         self._noted = call.suspend()
 

@@ -102,8 +102,9 @@ async def test_they_time_out_together(autojump_clock: trio.testing.MockClock) ->
 
 async def test_requests_larger_than_the_buffer_wait_together_too() -> None:
     async with led_for_an_absent_follower() as (_, partition, client):
-        request = produce_request("t", {0: batch(bytes(20_000))})
-        frames = [frame(request, VERSION, number) for number in range(3)]
+        sizes = 20_000, 25_000, 15_000
+        requests = [produce_request("t", {0: batch(bytes(size))}) for size in sizes]
+        frames = [frame(request, VERSION, number) for number, request in enumerate(requests)]
         await client.send([b"".join(frames)])
         await until(lambda: partition.log.log_end_offset == 3)
         fetched(partition, 3)
@@ -113,7 +114,7 @@ async def test_requests_larger_than_the_buffer_wait_together_too() -> None:
         assert stored is not None
         values = [record.value for one in iter_batches(stored.read()) for record in one.records()]
         stored.release()
-        assert values == [bytes(20_000)] * 3
+        assert values == [bytes(size) for size in sizes]
 
 
 async def test_another_request_is_handled_when_they_are_answered() -> None:
