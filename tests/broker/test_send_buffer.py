@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from ottla.base.send_buffer import LARGE, SendBuffer
+from ottla.base import send_buffer
+from ottla.base.send_buffer import LARGE, MIDDLE, Peer, SendBuffer
 
 CONFIGURED = 102_400
 MIB = 1 << 20
@@ -58,18 +59,41 @@ def connected(receive_buffer: int | None) -> Iterator[Pair]:
 @pytest.mark.parametrize(
     ("receive_buffer", "responses", "expected"),
     [
-        (65_536, [MIB] * 3, CONFIGURED),
+        (65_536, [MIB] * 3, MIDDLE),
         (65_536, [MIB] * 4, LARGE),
+        (65_536, [12 * MIB] * 4, LARGE),
         (65_536, [1000, 100_000] * 10, CONFIGURED),
         (2 * MIB, [MIB], LARGE),
-        (None, [MIB] * 20, CONFIGURED),
-        (None, [*[100_000] * 200, MIB], CONFIGURED),
-        (None, [MIB, 3 * MIB], LARGE),
+        (None, [MIB] * 20, MIDDLE),
+        (None, [12 * MIB] * 20, MIDDLE),
+        (None, [100_000] * 200, CONFIGURED),
+        (None, [*[100_000] * 200, MIB], MIDDLE),
     ],
 )
-def test_it_is_large_where_that_pays(receive_buffer: int | None, responses: list[int], expected: int) -> None:
+def test_it_is_as_large_as_pays(receive_buffer: int | None, responses: list[int], expected: int) -> None:
     with connected(receive_buffer) as pair:
         pair.send(SendBuffer(pair.sender, CONFIGURED), *responses)
+        assert pair.size() == expected
+
+
+@pytest.mark.parametrize(
+    ("peer", "responses", "expected"),
+    [
+        (Peer(MIB, 5000), [MIB] * 4, MIDDLE),
+        (Peer(MIB, 5000), [MIB, 3 * MIB], LARGE),
+        (None, [MIB] * 4, CONFIGURED),
+        (None, [MIB, 3 * MIB], LARGE),
+    ],
+    ids=["far, 1 MiB", "far, 3 MiB", "untold, 1 MiB", "untold, 3 MiB"],
+)
+def test_a_response_of_many_mib_has_the_large_one_unless_the_reader_is_near(
+    peer: Peer | None, responses: list[int], expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Untold is what systems without Linux' struct tcp_info say."""
+    with connected(None) as pair:
+        buffer = SendBuffer(pair.sender, CONFIGURED)
+        monkeypatch.setattr(send_buffer, "peer_of", lambda _: peer)
+        pair.send(buffer, *responses)
         assert pair.size() == expected
 
 
@@ -78,6 +102,12 @@ def test_more_than_that_is_left_alone(configured: int) -> None:
     with connected(65_536) as pair:
         pair.send(SendBuffer(pair.sender, configured), 3 * MIB, *[MIB] * 5)
         assert pair.size() == configured
+
+
+def test_it_is_never_made_smaller() -> None:
+    with connected(None) as pair:
+        pair.send(SendBuffer(pair.sender, 300_000), *[12 * MIB] * 5)
+        assert pair.size() == 300_000
 
 
 def test_the_system_decides_if_it_is_told_to() -> None:
