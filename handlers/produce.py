@@ -56,7 +56,7 @@ from .activity import MOST_PARTITIONS
 from .call import Call, CloseConnection, PendingResponse
 from .leader_hints import Refused, name_leaders
 from .replaced_leader import refuse_where_replaced
-from .rights import TOPIC, TRANSACTIONAL_ID, allowed_names, check, refusal
+from .rights import TOPIC, TRANSACTIONAL_ID, check, may, refusal
 from .transaction_partitions import Entry, as_seen_by_producers, enter
 
 _TURN_SECONDS = 0.005
@@ -202,17 +202,32 @@ def _name_topics(call: Call, request: ProduceRequest) -> None:
 
 
 def _forbidden_topics(call: Call, request: ProduceRequest) -> set[str]:
-    """The topics that the client may not write to. Raises KafkaError where the request as a whole is refused."""
-    if any(
-        isinstance(data.records, memoryview) and low_attributes(data.records) & TRANSACTIONAL_BIT
-        for topic_data in request.topic_data
-        for data in topic_data.partition_data
-    ):
+    """The topics that the client may not write to; each is looked at once. Raises KafkaError where the request as a whole is
+    refused.
+
+    Most requests have one batch, and plain loops cost such a one half of what sets and generators do.
+    """
+    if _has_transactional_batch(request):
         if request.transactional_id is None:
             raise refusal(TRANSACTIONAL_ID)
         check(call, Operation.WRITE, TRANSACTIONAL_ID, request.transactional_id)
-    names = {topic_data.name for topic_data in request.topic_data if topic_data.name}
-    return names - allowed_names(call, Operation.WRITE, TOPIC, names)
+    seen, forbidden = set(), set()
+    for topic_data in request.topic_data:
+        name = topic_data.name
+        if name and name not in seen:
+            seen.add(name)
+            if not may(call, Operation.WRITE, TOPIC, name):
+                forbidden.add(name)
+    return forbidden
+
+
+def _has_transactional_batch(request: ProduceRequest) -> bool:
+    for topic_data in request.topic_data:
+        for data in topic_data.partition_data:
+            records = data.records
+            if isinstance(records, memoryview) and low_attributes(records) & TRANSACTIONAL_BIT:
+                return True
+    return False
 
 
 async def _enter_transaction(

@@ -7,6 +7,7 @@ Where there is no authorizer everything is allowed.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
@@ -95,6 +96,12 @@ def refusal(resource_type: ResourceType) -> KafkaError:
     return KafkaError(_CODES[resource_type], _TEXTS[resource_type])
 
 
+@functools.cache
+def _title(key: int) -> str:
+    """The name of a request, which the audit log is told. There are as many keys as the broker serves versions."""
+    return TITLES[key_and_version(key)[0]]
+
+
 def may(
     call: Asker,
     operation: Operation,
@@ -107,8 +114,7 @@ def may(
     authorizer = call.broker.authorizer
     if authorizer is None:
         return True
-    request = TITLES[key_and_version(call.key)[0]]
-    return authorizer.allows(call.connection, operation, resource_type, name, log_if_denied, request)
+    return authorizer.allows(call.connection, operation, resource_type, name, log_if_denied, _title(call.key))
 
 
 def may_with_any(call: Asker, operation: Operation, resource_type: ResourceType) -> bool:
@@ -116,8 +122,7 @@ def may_with_any(call: Asker, operation: Operation, resource_type: ResourceType)
     authorizer = call.broker.authorizer
     if authorizer is None:
         return True
-    request = TITLES[key_and_version(call.key)[0]]
-    return authorizer.allows_by_resource_type(call.connection, operation, resource_type, request)
+    return authorizer.allows_by_resource_type(call.connection, operation, resource_type, _title(call.key))
 
 
 def check(call: Asker, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
 import pytest
@@ -60,3 +61,45 @@ async def test_what_is_set_on_a_topic_is_not_read_for_a_client_without_the_right
         (answer,) = (await cluster.ask(1, DescribeConfigsRequest(resources=resources), 4)).results
         assert answer.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         assert read == []
+
+
+async def test_a_produce_is_refused_for_some_topics_and_asks_once_for_each(
+    caplog: pytest.LogCaptureFixture, autojump_clock: trio.testing.MockClock
+) -> None:
+    """However often it names one: a request is one access in the audit log."""
+    async with running(1, **PROPERTIES) as cluster:
+        await cluster.create("t", [1])
+        await cluster.create("u", [1])
+        await deny(cluster, Operation.WRITE)
+        request = produce_request("t", {0: batch(b"a")})
+        for name in "utu":
+            request.topic_data += produce_request(name, {0: batch(b"b")}).topic_data
+        with caplog.at_level(logging.DEBUG, "kafka.authorizer.logger"):
+            answered = (await cluster.ask(1, request, 9)).responses
+        refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        assert [(topic.name, topic.partition_responses[0].error_code) for topic in answered] == [
+            ("t", refused),
+            ("u", ErrorCode.NONE),
+        ] * 2
+        denied, allowed = caplog.messages
+        assert "Denied Operation = Write" in denied and "Topic:LITERAL:t for request = Produce" in denied
+        assert "Allowed Operation = Write" in allowed and "Topic:LITERAL:u for request = Produce" in allowed
+
+
+async def test_a_batch_of_a_transaction_needs_the_right_to_its_id_before_any_topic_is_looked_at(
+    caplog: pytest.LogCaptureFixture, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Also where it is not the first batch of the request."""
+    async with running(1, **PROPERTIES) as cluster:
+        await cluster.create("t", [1], [1])
+        nobody = AclEntry("User:*", Permission.DENY, "*", Operation.WRITE)
+        pattern = ResourcePattern(ResourceType.TRANSACTIONAL_ID, "x")
+        assert await cluster.services(1).cluster.create_acls([AclBinding(pattern, nobody)]) == [None]
+        of_transaction = batch(b"b", is_transactional=True, producer_id=8, producer_epoch=0, base_sequence=0)
+        request = produce_request("t", {0: batch(b"a"), 1: of_transaction}, transactional_id="x")
+        with caplog.at_level(logging.DEBUG, "kafka.authorizer.logger"):
+            (answered,) = (await cluster.ask(1, request, 9)).responses
+        codes = {answer.error_code for answer in answered.partition_responses}
+        assert codes == {ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
+        (line,) = caplog.messages
+        assert "TransactionalId:LITERAL:x" in line
