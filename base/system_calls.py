@@ -1,7 +1,7 @@
-"""The system calls that differ between Linux and macOS, each chosen at import by what this system has.
+"""The system calls that differ between Linux and macOS, or that PyPy lacks, each chosen at import by what there is.
 
 They are looked up by their own names, not by the name of the system, so that type checkers accept the module on both. The
-comments say what macOS lacks.
+comments say what macOS or PyPy lacks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 # Flag of a send that another one follows at once; without it (macOS) the first bytes may be sent in a packet of their own.
 MSG_MORE: int = getattr(socket, "MSG_MORE", 0)
-# Flag of ``preadv``: read only what is in the page cache. 0 where the system has no such flag (macOS).
+# Flag of ``preadv``: read only what is in the page cache. 0 where there is no such flag (macOS, PyPy).
 RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 # Option that reads Linux' struct tcp_info, or None (macOS, whose TCP_CONNECTION_INFO is another struct).
 TCP_INFO: int | None = getattr(socket, "TCP_INFO", None)
@@ -47,6 +47,21 @@ def _full_sync(descriptor: int) -> None:
 sync_all: Callable[[int], None] = os.fsync if _F_FULLFSYNC is None else _full_sync
 # The same without times and other attributes that are not needed for reading the bytes.
 sync_data: Callable[[int], None] = getattr(os, "fdatasync", os.fsync) if _F_FULLFSYNC is None else _full_sync
+
+
+def _preadv_into(descriptor: int, room: memoryview, position: int) -> int:
+    return os.preadv(descriptor, (room,), position)
+
+
+def _pread_into(descriptor: int, room: memoryview, position: int) -> int:
+    data = os.pread(descriptor, len(room), position)
+    room[: len(data)] = data
+    return len(data)
+
+
+# Reads the bytes of a file at a position, as many as there are or fit, and returns their number. Raises OSError. PyPy has no
+# ``preadv``.
+read_into: Callable[[int, memoryview, int], int] = _preadv_into if hasattr(os, "preadv") else _pread_into
 
 
 def set_buffer_size(connected: socket.socket, option: int, nbytes: int) -> None:

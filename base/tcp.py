@@ -23,7 +23,7 @@ from .errors import ErrorCode, KafkaError
 from .network import WOULD_BLOCK, FileSlice, Part, release, total_size
 from .seams import Workers
 from .send_buffer import SendBuffer
-from .system_calls import MSG_MORE, RWF_NOWAIT, set_buffer_size
+from .system_calls import MSG_MORE, RWF_NOWAIT, read_into, set_buffer_size
 
 _MAX_GATHERED = 256
 _COPIED = 16 << 10
@@ -184,7 +184,7 @@ def read_ahead(descriptor: int, position: int, count: int) -> None:
     buffer = bytearray(min(count, _READ_AHEAD))
     with contextlib.suppress(OSError):
         while count > 0:
-            read = os.preadv(descriptor, [memoryview(buffer)[:count]], position)
+            read = read_into(descriptor, memoryview(buffer)[:count], position)
             if not read:
                 return
             position += read

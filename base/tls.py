@@ -28,7 +28,7 @@ import trio
 from .errors import ErrorCode, KafkaError
 from .network import WOULD_BLOCK, Connection, FileSlice, Part, release
 from .seams import Workers
-from .system_calls import RWF_NOWAIT
+from .system_calls import RWF_NOWAIT, read_into
 from .tcp import read_ahead
 
 _CHUNK = 256 << 10
@@ -257,9 +257,7 @@ class _Source:
         ahead = self._is_cached_to - self._taken
         room = room[: ahead if ahead > 0 else part.nbytes - self._taken]
         position = part.position + self._taken
-        count = (
-            _read_cached(part.fileno(), position, room) if ahead <= 0 else os.preadv(part.fileno(), (room,), position)
-        )
+        count = _read_cached(part.fileno(), position, room) if ahead <= 0 else read_into(part.fileno(), room, position)
         if count == 0 and part.nbytes:
             missing = part.nbytes - self._taken
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"file ended {missing} bytes before the slice did")
@@ -283,4 +281,4 @@ def _read_cached(descriptor: int, position: int, room: memoryview) -> int:
             return -1
         except OSError:  # of a file system that cannot tell
             pass
-    return os.preadv(descriptor, (room,), position)
+    return read_into(descriptor, room, position)

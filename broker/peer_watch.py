@@ -14,6 +14,9 @@ import trio
 
 from ..base.presence import Presence
 
+_EPOLLRDHUP = 0x2000
+"""Linux's, on all its architectures; PyPy's ``select`` has no name for it."""
+
 
 class PeerWatch:
     """Whether the peers of a broker's connections are there."""
@@ -27,7 +30,7 @@ class PeerWatch:
         """Watch the socket ``descriptor``, once; -1 is no socket of the system."""
         if sys.platform == "linux" and descriptor >= 0:
             self._presences[descriptor] = presence
-            self._epoll.register(descriptor, select.EPOLLRDHUP | select.EPOLLONESHOT)
+            self._epoll.register(descriptor, _EPOLLRDHUP | select.EPOLLONESHOT)
 
     def remove(self, descriptor: int, presence: Presence) -> None:
         """Forget a connection. The kernel has forgotten it with its descriptor, which another one may have by now."""

@@ -161,7 +161,8 @@ def _make_console(server: BrokerServer, network: Network, clock: Clock, workers:
 def _ready(server: BrokerServer) -> None:
     """Tell the world; and keep what the start made out of the garbage collector's way, for it stays to the end."""
     gc.collect()
-    gc.freeze()
+    if hasattr(gc, "freeze"):  # PyPy has none: its collector looks at old objects seldom
+        gc.freeze()
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.enable()
     if server.metrics_address is not None:

@@ -40,7 +40,8 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
-        gc.freeze()
+        if hasattr(gc, "freeze"):  # PyPy has none
+            gc.freeze()
         gc.enable()
 
 

@@ -22,9 +22,10 @@ pure and may run in a worker thread.
 from __future__ import annotations
 
 import struct
+import sys
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..base.errors import ErrorCode, KafkaError
 
@@ -284,6 +285,44 @@ def _lz4_decompress(data: Buffer, limit: int | None) -> Iterator[bytes]:
     return _decompress_frames(LZ4, data, lz4.frame.LZ4FrameDecompressor, lambda rest: False, (RuntimeError, EOFError))
 
 
+class _Lz4CompressorOnPyPy:
+    """One frame, made at its end: python-lz4 gets no context that PyPy would free, as below."""
+
+    def __init__(self, level: int | None) -> None:
+        self._level = level
+        self._pieces: list[bytes] = []
+
+    def compress(self, data: bytes, /) -> bytes:
+        self._pieces.append(bytes(data))
+        return b""
+
+    def flush(self) -> bytes:
+        return _lz4_compress(b"".join(self._pieces), self._level)
+
+
+_IDLE_LZ4: list[Any] = []
+"""On PyPy, decompressors between two frames: as many as were in use at once."""
+
+
+def _lz4_decompress_on_pypy(data: Buffer, limit: int | None) -> Iterator[bytes]:
+    """Takes a decompressor that was used before, and never lets go of it.
+
+    python-lz4 (4.4.5) takes PyPy for Python 2.6, because its headers define PyCapsule_Type, and frees what is no context; that
+    ends the process. Its pull request 334 is the cure.
+    """
+    import lz4.frame
+
+    try:
+        frame = _IDLE_LZ4.pop()
+    except IndexError:
+        frame = lz4.frame.LZ4FrameDecompressor()
+    try:
+        yield from _decompress_frames(LZ4, data, lambda: frame, lambda rest: False, (RuntimeError, EOFError))
+    finally:
+        frame.reset()
+        _IDLE_LZ4.append(frame)
+
+
 def _zstd_compressor(level: int | None) -> Compressor:
     import zstandard
 
@@ -318,6 +357,7 @@ def _small_zstd_frame(data: Buffer, limit: int | None) -> bytes | None:
         return None
 
 
+_IS_PYPY = sys.implementation.name == "pypy"
 _COMPRESSORS: dict[int, Callable[[Buffer, int | None], bytes]] = {
     GZIP: _gzip_compress,
     SNAPPY: _snappy_compress,
@@ -328,12 +368,12 @@ _STREAM_COMPRESSORS: dict[int, Callable[[int | None], Compressor]] = {
     NONE: lambda level: _Verbatim(),
     GZIP: _gzip_compressor,
     SNAPPY: _SnappyCompressor,
-    LZ4: _Lz4Compressor,
+    LZ4: _Lz4CompressorOnPyPy if _IS_PYPY else _Lz4Compressor,
     ZSTD: _zstd_compressor,
 }
 _DECOMPRESSORS: dict[int, Callable[[Buffer, int | None], Iterator[bytes]]] = {
     GZIP: _gzip_decompress,
     SNAPPY: _snappy_decompress,
-    LZ4: _lz4_decompress,
+    LZ4: _lz4_decompress_on_pypy if _IS_PYPY else _lz4_decompress,
     ZSTD: _zstd_decompress,
 }

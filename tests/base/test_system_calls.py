@@ -8,6 +8,8 @@ import importlib.util
 import os
 import resource
 import socket
+from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -73,6 +75,20 @@ def test_a_flush_that_fails_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> 
 def test_linux_syncs_without_a_call_between() -> None:
     assert system_calls.sync_data is os.fdatasync
     assert system_calls.sync_all is os.fsync
+
+
+@pytest.mark.parametrize("read", [system_calls._pread_into, system_calls.read_into], ids=["as on PyPy", "here"])
+def test_bytes_are_read_into_what_is_given(tmp_path: Path, read: Callable[[int, memoryview, int], int]) -> None:
+    (tmp_path / "file").write_bytes(b"0123456789")
+    room = bytearray(b"----")
+    with (tmp_path / "file").open("rb") as file:
+        assert read(file.fileno(), memoryview(room), 3) == 4
+        assert room == b"3456"
+        assert read(file.fileno(), memoryview(room), 8) == 2
+        assert room == b"8956"
+        assert read(file.fileno(), memoryview(room), 10) == 0
+        assert read(file.fileno(), memoryview(room)[:0], 0) == 0
+    assert room == b"8956"
 
 
 @pytest.mark.parametrize("infinity", [-1, (1 << 63) - 1])

@@ -6,7 +6,6 @@ import base64
 import functools
 import logging
 import tempfile
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -216,10 +215,13 @@ LARGE: list[tuple[str, Callable[[], bytes]]] = [
 """Tokens as large as a frame may be, made to be dear to whom reads them."""
 
 
+@pytest.mark.cpython
 @pytest.mark.parametrize(
     ("mechanism", "token"), LARGE, ids=[f"{index}-{name}" for index, (name, _) in enumerate(LARGE)]
 )
 def test_the_largest_token_takes_no_more_than_a_few_times_its_size(mechanism: str, token: Callable[[], bytes]) -> None:
+    import tracemalloc
+
     handshake = frame(SaslHandshakeRequest(mechanism=mechanism), 1, 7)[4:]
     shown = frame(SaslAuthenticateRequest(auth_bytes=token()), 2, 7)[4:]
     listener(), services()

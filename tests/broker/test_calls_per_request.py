@@ -40,6 +40,7 @@ SESSION_CALLS = 47
 _SESSION_ID_AT = 4 + 2  # in the body, after the throttle time and the error code
 
 
+@pytest.mark.cpython
 @pytest.mark.parametrize("activity", [None, Activity()], ids=["without a console", "with one"])
 async def test_the_calls_of_a_produce_and_of_a_fetch(activity: Activity | None, tmp_path: Path) -> None:
     """What a connection notes of them for the console is no call more."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import Any
 
 import pytest
@@ -238,7 +237,10 @@ async def test_a_rate_of_changes_that_allows_none_refuses_and_holds_nobody_up(
         assert (await timed(admin, MetadataRequest(topics=[]), 9))[0] < 1
 
 
+@pytest.mark.cpython
 async def test_client_ids_that_a_client_makes_up_take_no_room(autojump_clock: trio.testing.MockClock) -> None:
+    import tracemalloc
+
     quotas = ClientQuotas(ClientQuotaSettings.from_properties({}))
     quotas.update(QuotaEntity("", DEFAULT), {"request_percentage": 1, "producer_byte_rate": 1000})
     tracemalloc.start()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import tracemalloc
 from typing import Any
 
 import pytest
@@ -467,8 +466,11 @@ BOMBS = {
 }
 
 
+@pytest.mark.cpython
 @pytest.mark.parametrize("kind", BOMBS)
 async def test_a_bomb_is_refused_without_being_in_memory(world, kind):
+    import tracemalloc
+
     settings, timestamp, record = BOMBS[kind]
     log = await world.log(**settings)
     count = (4 << 20) // len(record) or 1

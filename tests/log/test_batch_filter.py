@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import pytest
 
 from ottla.base.errors import KafkaError
@@ -67,8 +65,11 @@ def pairs(kept):
     return [(r.offset, r.key.decode(), r.value and r.value.decode()) for b in kept if b for r in b.records()]
 
 
+@pytest.mark.cpython
 def test_a_batch_of_many_records_is_not_in_memory_as_objects():
     """A few hundred kilobytes can hold millions of records; objects of all of them took 200 bytes each."""
+    import tracemalloc
+
     count = 100_000
     many = RecordBatch(build_batch((Record(n, NOW, b"k", None) for n in range(count)), compression=4, leader_epoch=4))
     tracemalloc.start()

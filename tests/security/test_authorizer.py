@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import tracemalloc
 
 import pytest
 
@@ -103,8 +102,11 @@ def test_a_name_cannot_begin_a_line_of_its_own(caplog: pytest.LogCaptureFixture)
     assert "\n" not in line and "\x1b" not in line
 
 
+@pytest.mark.cpython
 def test_long_names_that_clients_make_up_are_neither_kept_nor_written_out(caplog: pytest.LogCaptureFixture) -> None:
     """32,767 bytes are the longest that a request can have."""
+    import tracemalloc
+
     auth = authorizer()
     auth.change({ResourcePattern(TOPIC, "x"): entries(Permission.ALLOW, READ)})
     tracemalloc.start()

@@ -8,7 +8,6 @@ import os
 import struct
 import subprocess
 import sys
-import tracemalloc
 
 import lz4.frame
 import pytest
@@ -18,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.base.errors import ErrorCode, KafkaError
+from ottla.wire import compression
 from ottla.wire.compression import (
     GZIP,
     LZ4,
@@ -128,8 +128,11 @@ def test_the_limit_is_the_longest_result_allowed(codec: int) -> None:
     assert error_of(codec, compressed, 0) is ErrorCode.MESSAGE_TOO_LARGE
 
 
+@pytest.mark.cpython
 @each_codec
 def test_a_bomb_is_stopped_before_it_fills_the_memory(codec: int) -> None:
+    import tracemalloc
+
     bomb = compress(codec, bytes(200_000_000))
     tracemalloc.start()
     try:
@@ -156,6 +159,28 @@ def test_what_is_compressed_in_pieces(codec: int, cuts: list[int]) -> None:
     stream = compressor(codec)
     parts = [stream.compress(data[start:end]) for start, end in itertools.pairwise(places)]
     assert decompress(codec, b"".join([*parts, stream.flush()])) == data
+
+
+def test_lz4_as_it_is_done_on_pypy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a failure or a reader that stops early has left in a decompressor is not in what is read next."""
+    idle: list[object] = []
+    monkeypatch.setattr(compression, "_IDLE_LZ4", idle)
+    monkeypatch.setitem(compression._DECOMPRESSORS, LZ4, compression._lz4_decompress_on_pypy)
+    data = os.urandom(300_000)
+    compressed = compress(LZ4, data)
+    for size in (20_000, 200_000, len(data) - 1):
+        assert decompress(LZ4, compressed) == data
+        assert error_of(LZ4, compressed[:size]) is ErrorCode.CORRUPT_MESSAGE
+        assert error_of(LZ4, compressed, size) is ErrorCode.MESSAGE_TOO_LARGE
+        pieces = decompressed_pieces(LZ4, compressed)
+        assert data.startswith(next(pieces))
+        assert decompress(LZ4, compressed + b"behind the end") == data
+        del pieces
+    if sys.implementation.name == "cpython":
+        assert len(idle) == 2
+    stream = compression._Lz4CompressorOnPyPy(None)
+    parts = [stream.compress(data[:1000]), stream.compress(data[1000:]), stream.flush()]
+    assert b"".join(parts) == compressed
 
 
 def test_no_compression_honours_the_limit_too() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-import tracemalloc
+
+import pytest
 
 from ottla.broker.view.history import NOT_KNOWN, History, Ring
 
@@ -38,7 +39,10 @@ def test_what_is_not_known_is_a_gap_and_no_part_of_a_mean() -> None:
     assert math.isnan(history.seconds.points(["a"], 1)[0][1])
 
 
+@pytest.mark.cpython
 def test_a_day_takes_no_more_memory_than_an_hour() -> None:
+    import tracemalloc
+
     history = History(("a", "b", "c"))
     assert history.nbytes == (3600 + 60) * 8 * 4
     for second in range(4000):
