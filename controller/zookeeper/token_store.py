@@ -172,12 +172,13 @@ class TokenStore:
 
     async def run(self) -> None:
         """Follow what other brokers do, and remove expired tokens, for as long as there is a store."""
-        try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._remove_those_over)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._remove_those_over)
+            try:
                 await self._watches.run(self._follow, self.start)
-        except* StoreFailedError as group:
-            logger.error("Changes of delegation tokens are not followed any more: %s", group.exceptions[0])
+            except StoreFailedError as error:
+                logger.error("Changes of delegation tokens are not followed any more: %s", error)
+                nursery.cancel_scope.cancel()
 
     async def _follow(self) -> None:
         unseen = await self._changes.unseen()
