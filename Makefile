@@ -21,6 +21,9 @@ MINUTES := 5
 SEED := 1
 SYSTEM := ottla
 
+# make bench BROKER_PYTHON=pypy3: what Ottla's brokers run on; by default what .venv was made with.
+export BROKER_PYTHON :=
+
 .DEFAULT_GOAL := help
 .PHONY: run cluster setup setup-all check test test-all stress simulate jepsen bench bench-failover bench-archive compat-oracle compat-spark docs screenshots clean help static
 
@@ -69,9 +72,10 @@ jepsen: ## MINUTES=5 SEED=1 SYSTEM=ottla: faults of every kind on three processe
 	@tools/setup.sh check
 	@$(PYTHON_IN_VENV) -m ottla.tests.jepsen --minutes $(MINUTES) --seed $(SEED) --system $(SYSTEM) $(ARGS)
 
-bench: ## the same load on Ottla and Apache Kafka, alternating; table of ratios in docs/bench-broker.md
+bench: ## the same load on Ottla and Apache Kafka, alternating; table in docs/bench-broker.md; BROKER_PYTHON=/usr/bin/python3 runs Ottla
 	@tools/setup.sh bench
-	$(PYTHON_IN_VENV) -m bench $(ARGS)
+	$(if $(BROKER_PYTHON),@tools/setup.sh broker-python)
+	$(PYTHON_IN_VENV) -m bench $(if $(BROKER_PYTHON),--python .venv-broker-python/bin/python) $(ARGS)
 
 bench-failover: ## three brokers killed and restarted under load, Ottla's and Apache Kafka 3.9's in turn; ARGS="--turns 1"
 	@tools/setup.sh bench
@@ -109,7 +113,7 @@ docs: ## the documentation as a site in site/, after writing what is generated i
 	$(PYTHON_IN_VENV) -m mkdocs build --strict
 
 clean: ## remove what make built; ./data stays
-	rm -rf $(VENV) .venv-kafka-python-2 .venv-spark-4.2 .jars .clients build dist site *.egg-info
+	rm -rf $(VENV) .venv-kafka-python-2 .venv-spark-4.2 .venv-pypy .venv-broker-python .jars .clients build dist site *.egg-info
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile

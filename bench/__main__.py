@@ -13,11 +13,15 @@ import os
 import platform
 import re
 import shlex
+import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from ottla.compat_tests.brokers import OttlaProcess
+from ottla.tools.suite import speed
 
 from .brokers import ApacheKafka, Kind, Ottla, ProfiledOttla, RunningBroker
 from .cluster import EVERY_LOAD as CLUSTER_LOADS
@@ -34,6 +38,7 @@ from .tls import OVER_TLS
 
 EVERY_LOAD = (*LOADS, *SESSIONS, *RAW)
 _PAIRS = 3
+_PYTHON = Path(sys.executable)
 _DOCS = Path(__file__).resolve().parent.parent / "docs"
 _PAGE = _DOCS / "bench-broker.md"
 _ABOUT_SINK = f"The {Sink.name} reads the same requests, drops them and answers: its costs are the kernel's part."
@@ -82,23 +87,25 @@ class Bench(Run):
             self.profiles = brokers[0].profiles
 
 
-def _about(kinds: list[Kind], pairs: int, scale: float, has_sink: bool) -> list[str]:
+def _about(kinds: list[Kind], pairs: int, scale: float, has_sink: bool, python: Path) -> list[str]:
     compared = " / ".join(kind.name for kind in kinds)
     return [
-        f"on {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}; clients and brokers",
-        f"share the cores. Median of {pairs} alternating pairs, scale {scale:g}. CPU is the broker's, per 10^9 bytes",
-        "of record values. Noise is the highest share of all cores that neither broker nor client took in any run of",
-        f"the row; above 0.1 it is marked. Ratios are {compared}; only they travel between machines.",
+        f"on {os.cpu_count()} cores, {platform.system()}; Ottla's Python is {speed.described(str(python))}.",
+        f"Clients and brokers share the cores. Median of {pairs} alternating pairs, scale {scale:g}. CPU is the",
+        "broker's, per 10^9 bytes of record values. Noise is the highest share of all cores that neither broker nor",
+        f"client took in any run of the row; above 0.1 it is marked. Ratios are {compared}; only they travel",
+        "between machines.",
         *([_ABOUT_SINK] if has_sink else []),
     ]
 
 
-def _command(rows: str, pairs: int, scale: float, only_ottla: bool) -> str:
+def _command(rows: str, pairs: int, scale: float, only_ottla: bool, python: Path) -> str:
     """The command that makes this table."""
     options = ["--rows", rows] if rows else []
     options += ["--pairs", str(pairs)] if pairs != _PAIRS else []
     options += ["--scale", f"{scale:g}"] if scale != 1 else []
     options += ["--only-ottla"] if only_ottla else []
+    options += ["--python", str(python)] if python != _PYTHON else []
     return f"make bench ARGS={shlex.quote(shlex.join(options))}" if options else "make bench"
 
 
@@ -125,6 +132,9 @@ def main(
         bool, typer.Option("--profile", help="Only Ottla, and which parts use its CPU time, by row.")
     ] = False,
     folder: Annotated[Path | None, typer.Option(help="Folder for the data; a temporary one by default.")] = None,
+    python: Annotated[
+        Path, typer.Option(help="What Ottla's brokers run on: the Python of a virtualenv with Ottla.")
+    ] = _PYTHON,
     list_rows: Annotated[bool, typer.Option("--list", help="Print the names of the loads.")] = False,
 ) -> None:
     """Measure Ottla against Apache Kafka 4.3.1."""
@@ -132,9 +142,11 @@ def main(
         if list_rows:
             print(*CLUSTER_LOADS, sep="\n")
             return
+        OttlaProcess.python = str(python.absolute())
         if output is None and not (rows or only_ottla or profile):
             output = _CLUSTER_PAGE
         wrong = measure_clusters(rows, pairs, scale, only_ottla, profile, output, folder)
+        print(f"Ottla's Python is {speed.described(str(python))}")
         for line in wrong:
             print(line)
         raise typer.Exit(int(any(line.startswith("failed") for line in wrong)))
@@ -145,22 +157,23 @@ def main(
     if metrics_cost:
         measure_metrics(scale)
         return
-    kinds: list[Kind] = [Ottla(), ApacheKafka()]
-    if only_ottla or profile:
-        kinds = [ProfiledOttla() if profile else Ottla()]
+    kinds: list[Kind] = [ProfiledOttla(python) if profile else Ottla(python)]
+    if not (only_ottla or profile):
+        kinds.append(ApacheKafka())
     wanted = re.compile(rows)
     with tempfile.TemporaryDirectory(prefix="ottla-bench-", dir=folder) as temporary:
         bench = Bench(kinds, pairs, scale, Path(temporary))
         bench.lifecycles(wanted)
         bench.loads(wanted)
     bench.results.print()
+    print(f"Ottla's Python is {speed.described(str(python))}")
     if profile:
         print(*profile_table(bench.profiles), sep="\n")
     if output is None and not rows and len(kinds) > 1:
         output = _PAGE
     if output is not None:
-        command = _command(rows, pairs, scale, only_ottla)
-        about = _about(kinds, pairs, scale, Sink.name in bench.results.header())
+        command = _command(rows, pairs, scale, only_ottla, python)
+        about = _about(kinds, pairs, scale, Sink.name in bench.results.header(), python)
         output.write_text(bench.results.markdown("One broker of each", command, about))
     for missed in bench.results.missed():
         print(f"missed: {missed}")

@@ -47,8 +47,11 @@ class Kind(Protocol):
 class Ottla:
     name = "Ottla"
 
+    def __init__(self, python: Path = Path(sys.executable)) -> None:
+        self._python = python.absolute()
+
     def prepare(self, folder: Path, port: int) -> list[str]:
-        program = Path(sys.executable).parent / "ottla"
+        program = self._python.parent / "ottla"
         address = f"127.0.0.1:{port}"
         return [
             str(program),
@@ -67,7 +70,7 @@ class ProfiledOttla(Ottla):
 
     def prepare(self, folder: Path, port: int) -> list[str]:
         _, *arguments = super().prepare(folder, port)
-        return [sys.executable, "-m", "bench.profiled_broker", str(folder / "profile.json"), *arguments]
+        return [str(self._python), "-m", "bench.profiled_broker", str(folder / "profile.json"), *arguments]
 
 
 class ApacheKafka:

@@ -18,8 +18,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from ottla.compat_tests.brokers import BrokerProcess
+from ottla.compat_tests.brokers import BrokerProcess, OttlaProcess
 from ottla.compat_tests.clusters import BrokerCluster
+from ottla.tools.suite import speed
 
 from . import java
 from .cluster_kinds import KINDS, PROFILED, MeasuredCluster, wait_for
@@ -198,9 +199,9 @@ def measure_clusters(
 
 def _about(kinds: Iterable[str], pairs: int, scale: float) -> list[str]:
     return [
-        f"on {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}; clients, brokers and",
-        f"ZooKeepers share the cores. Median of {pairs} alternating pairs, scale {scale:g}. CPU is that of the three brokers",
-        "together, per 10^9 bytes of record values, each of which is written three times. Noise is the highest share of all",
-        "cores that neither these brokers nor the client took in any run of the row; above 0.1 it is marked. Ratios are",
-        f"{' / '.join(kinds)}; only they travel between machines.",
+        f"on {os.cpu_count()} cores, {platform.system()}; Ottla's Python is {speed.described(OttlaProcess.python)}.",
+        f"Clients, brokers and ZooKeepers share the cores. Median of {pairs} alternating pairs, scale {scale:g}. CPU is",
+        "that of the three brokers together, per 10^9 bytes of record values, each of which is written three times. Noise is",
+        "the highest share of all cores that neither these brokers nor the client took in any run of the row; above 0.1 it is",
+        f"marked. Ratios are {' / '.join(kinds)}; only they travel between machines.",
     ]

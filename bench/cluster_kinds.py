@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +42,7 @@ class ProfiledOttlaProcess(OttlaProcess):
 
     def command(self) -> list[str]:
         arguments = super().command()
-        return [sys.executable, "-m", "bench.profiled_broker", str(self.profile), *arguments[3:]]
+        return [self.python, "-m", "bench.profiled_broker", str(self.profile), *arguments[3:]]
 
     @property
     def profile(self) -> Path:

@@ -25,6 +25,7 @@ from confluent_kafka import Producer
 from rich.console import Console
 
 from ottla.compat_tests.spark.cluster import Cluster, Job, running
+from ottla.tools.suite import speed
 
 from .brokers import ApacheKafka, Kind, Ottla, RunningBroker
 
@@ -173,7 +174,7 @@ def page(records: int, output: Path | None, rows: list[Measured]) -> str:
     figures = [[r.name, f"{r.records_per_s:,.0f}", f"{r.broker_cpu_s:.2f}", f"{r.disturbed_s:.0f}"] for r in rows]
     table = [head, ["---"] * len(head), *figures]
     audit = shlex.join(["ottla", "spark", *audit_arguments("127.0.0.1:9092", "lake", records)])
-    machine = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+    machine = f"{os.cpu_count()} cores, {platform.system()}, {speed.described()}"
     what = f"{records:,} records of {_VALUE_BYTES} bytes in {_PARTITIONS} partitions"
     kept = (
         "each record was in the archive once" if all(row.is_clean for row in rows) else "NOT each record was in it once"

@@ -76,8 +76,11 @@ class BrokerProcess(ServerProcess):
 class OttlaProcess(BrokerProcess):
     """``python -m ottla serve``."""
 
+    python = sys.executable
+    """The interpreter, in a virtualenv with Ottla."""
+
     def command(self) -> list[str]:
-        serve = [sys.executable, "-m", "ottla", "serve"]
+        serve = [self.python, "-m", "ottla", "serve"]
         if "listeners" not in self.properties:
             serve += ["--listen", self.bootstrap]
         properties = {"log.dirs": self.log_dirs, **self.properties}

@@ -17,7 +17,12 @@
 #   tools/setup.sh kcat            kcat, in .venv where the machine has none
 #   tools/setup.sh browser         Chromium
 #   tools/setup.sh zsh             zsh
+#   tools/setup.sh pypy            .venv-pypy with Ottla and pytest, by the pypy3 on the PATH
 #   tools/setup.sh spark-4.2       .venv-spark-4.2 with what the tests of Spark need, pyspark 4.2.0 being the Spark; and its jars
+#
+# What benchmarks need beside bench, if they are to say what another Python does:
+#
+#   tools/setup.sh broker-python   .venv-broker-python with Ottla, by the program that $BROKER_PYTHON names
 #
 # Each step leaves a stamp in its virtualenv with the checksum of pyproject.toml and this file, and is repeated when they change, or
 # when somebody's pip has put a copy of Ottla in the place of the checkout. A virtualenv is made anew when the checkout was moved, for
@@ -60,6 +65,10 @@ need_java() {
     java_is_17 || apt_install openjdk-17-jdk-headless || apt_install default-jdk-headless || true
     java_is_17 || missing="${missing:+$missing, }a JDK of Java 17 or newer (javac)"
     need_program mvn maven "Maven (mvn)"
+}
+
+is_new_enough() { # a Python
+    "$1" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 }
 
 need_program() { # command, Debian's package, what it is
@@ -170,6 +179,29 @@ archive_classes() { # whose, spark or kafka: it halves what a JVM of theirs take
     fi
 }
 
+install_on() { # Python, virtualenv, arguments of pip; the pip is that of .venv, for Debian's Pythons have none
+    other=$1
+    venv=$2
+    shift 2
+    identity="$wanted $("$other" -c 'import sys; print(sys.executable, sys.version.replace("\n", " "))')"
+    if [ "$(cat "$venv/.stamp-python" 2>/dev/null)" = "$identity" ] && [ "$(cat "$venv/.checkout")" = "$(pwd)" ]; then
+        return
+    fi
+    echo "setup: installing into $venv by $other" >&2
+    "$other" -m venv --clear --without-pip "$venv"
+    pwd >"$venv/.checkout"
+    if "$other" -c 'import sys; sys.exit(sys.implementation.name != "pypy")'; then
+        # Later wheels want a function (PyModule_FromDefAndSpec2) that PyPy 7.3.19 lacks.
+        set -- "$@" 'cramjam<2.12' 'cryptography<46'
+    fi
+    PYTHONWARNINGS=ignore .venv/bin/python -m pip --python "$venv/bin/python" install --quiet --disable-pip-version-check "$@"
+    echo "$identity" >"$venv/.stamp-python"
+}
+
+install_pypy() { # hypothesis as its wheels, likewise
+    install_on pypy3 .venv-pypy --editable . 'pytest>=8.3,<9.2' 'pytest-timeout>=2.3' 'pytest-xdist>=3.6' 'hypothesis>=6.115,<6.140'
+}
+
 install_spark_4_2() {
     make_venv .venv-spark-4.2
     if ! stamped .venv-spark-4.2 spark; then
@@ -204,6 +236,14 @@ rust)
 browser) need_program chromium chromium "Chromium (chromium)" ;; # Debian's: playwright's own is elsewhere
 zsh) need_program zsh zsh zsh ;;
 kcat) ;;
+pypy)
+    find_python
+    is_new_enough pypy3 || missing="${missing:+$missing, }PyPy for Python 3.11 or newer (pypy3)"
+    ;;
+broker-python)
+    find_python
+    is_new_enough "${BROKER_PYTHON:-nothing}" || missing="${missing:+$missing, }Python 3.11 or newer (\$BROKER_PYTHON is ${BROKER_PYTHON:-empty})"
+    ;;
 *)
     sed -n '2,/^set -eu/s/^# \{0,1\}//p' "$0" >&2
     exit 2
@@ -242,6 +282,14 @@ cluster)
 check) install check --editable '.[compat,metrics,console-formats,jobs]' --group dev ;;
 docs) install docs --editable '.[console,metrics]' --group docs ;;
 kcat) tools/fetch_kcat.sh ;;
+pypy)
+    install_run
+    install_pypy
+    ;;
+broker-python)
+    install_run
+    install_on "$BROKER_PYTHON" .venv-broker-python --editable .
+    ;;
 java) install_java ;;
 kafka) install_kafka ;;
 test)

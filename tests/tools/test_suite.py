@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 import trio
 
 from ottla.compat_tests import programs
-from ottla.tools.suite import make_test, make_test_all, parts, results, run_part
+from ottla.tools.suite import make_test, make_test_all, parts, results, run_part, speed
 from ottla.tools.suite.parts import LANES, PARTS, Part, Selection
 from ottla.tools.suite.results import Result, Results
 from ottla.tools.suite.run_part import ROOT, Outcome
@@ -80,6 +81,33 @@ def test_what_a_part_names_exists(part: Part) -> None:
     assert [path for path in (*tests.paths, *ignored) if not (ROOT / path).exists()] == []
     steps = (ROOT / "tools/setup.sh").read_text()
     assert [step for step in part.needs if f"tools/setup.sh {step}" not in steps and f", {step}" not in steps] == []
+
+
+@pytest.mark.parametrize(
+    ("implementation", "release", "flags", "said"),
+    [
+        ("CPython", "3.13.1", "--prefix=/usr -O3", "CPython 3.13.1, GCC 12.2.0, May 1, neither PGO nor LTO on record"),
+        (
+            "CPython",
+            "3.13.1",
+            "--enable-optimizations --with-lto",
+            "CPython 3.13.1, GCC 12.2.0, May 1, built with PGO and LTO",
+        ),
+        ("CPython", "3.13.1", "-fprofile-use", "CPython 3.13.1, GCC 12.2.0, May 1, built with PGO"),
+        ("PyPy", "7.3.19", "", "PyPy 7.3.19 (Python 3.13.1), GCC 12.2.0, May 1"),
+    ],
+)
+def test_what_is_said_of_a_python(tmp_path: Path, implementation: str, release: str, flags: str, said: str) -> None:
+    build = {"implementation": implementation, "release": release, "flags": flags}
+    build |= {"python": "3.13.1", "compiler": "GCC 12.2.0", "day": "May 1"}
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\ncat <<'END'\n{json.dumps(build)}\nEND\n")
+    python.chmod(0o755)
+    assert speed.build_of_python(str(python)) == said
+
+
+def test_a_page_says_which_python_it_was() -> None:
+    assert re.fullmatch(r"\w+ [\d.]+.*, \d+\.\d\d s for 10,000,000 additions in a loop", speed.described())
 
 
 def measured(tmp_path: Path, program: str, grace_s: float = 60) -> Any:
