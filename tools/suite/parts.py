@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-VENV, VENV_SPARK_4_2 = ".venv", ".venv-spark-4.2"
+VENV, VENV_SPARK_4_2, VENV_PYPY = ".venv", ".venv-spark-4.2", ".venv-pypy"
 
 
 class Selection(NamedTuple):
@@ -99,6 +99,17 @@ NEEDS_OF: Mapping[str, tuple[str, ...]] = {
 CODECS = "compat_tests/python/test_codecs_across.py"
 """Each client reads what each other has written, so it needs all of them."""
 SECURITY = ("compat_tests/security", "compat_tests/spark/test_security.py")
+
+
+ON_PYPY = (
+    *(
+        f"tests/{layer}"
+        for layer in ("base", "wire", "metadata", "log", "handlers", "group_coordinator", "transaction_coordinator")
+    ),
+    "tests/broker/test_connection.py",
+    "tests/broker/test_peer_watch.py",
+)
+"""Of the other tests many drive clients that PyPy does not run."""
 
 
 def lane_of_slow(file: str) -> str:
@@ -231,5 +242,13 @@ LANES = (
         clients(("spark",), ignored=SECURITY),
         ("java", "spark-4.2"),
         venv=VENV_SPARK_4_2,
+    ),
+    Part(
+        "pypy",
+        "quick tests of what a broker is made of, on PyPy",
+        Selection(ON_PYPY, ("-m", "not slow and not cpython")),
+        ("pypy",),
+        shares_fixtures=False,
+        venv=VENV_PYPY,
     ),
 )
