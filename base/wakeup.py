@@ -1,7 +1,8 @@
 """The wait of one task for one event, for a time: an ``Event`` under ``move_on_after`` for less than half of the CPU time.
 
 Each record that a leader of three acknowledges needs three such waits, and a cancel scope costs 8 µs. The ends of all waits of a
-loop are in one heap. A wait that has ended leaves its entry there until that comes up, or until more entries are over than not.
+loop are in one heap (``cancel_at``). A wait that has ended leaves its entry there until that comes up, or until more entries are
+over than not.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import heapq
 import itertools
 import math
 from contextvars import Context
+from typing import Protocol
 
 import trio
 
-from .presence import wait_while_present
+from .presence import Wait, wait_while_present
 
 _SPARE_ENTRIES = 256
 
@@ -52,7 +54,7 @@ class Wakeup:
             await trio.lowlevel.checkpoint()
             return self.is_set
         if seconds < math.inf:
-            _timers().add(trio.current_time() + seconds, self)
+            cancel_at(trio.current_time() + seconds, self)
         self._task = trio.lowlevel.current_task()
         await trio.lowlevel.wait_task_rescheduled(self._abort)
         return self.is_set
@@ -62,23 +64,29 @@ class Wakeup:
         return trio.lowlevel.Abort.SUCCEEDED
 
 
+class TimedWait(Wait, Protocol):
+    """``is_waiting``: not ended yet."""
+
+    @property
+    def is_waiting(self) -> bool: ...
+
+
 class _Timers:
     """The ends of all waits of a loop; ``run`` is its task."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Wakeup]] = []
+        self._heap: list[tuple[float, int, TimedWait]] = []
         self._numbers = itertools.count()  # waits that end at the same time end in their order
         self._most = _SPARE_ENTRIES
         self._sleep = trio.CancelScope()
 
-    def add(self, at: float, wakeup: Wakeup) -> None:
-        """Cancel a wait ``at`` a time of the loop."""
+    def add(self, at: float, wait: TimedWait) -> None:
         heap = self._heap
         if len(heap) >= self._most:
             heap[:] = [entry for entry in heap if entry[2].is_waiting]
             heapq.heapify(heap)
             self._most = 2 * len(heap) + _SPARE_ENTRIES
-        heapq.heappush(heap, (at, next(self._numbers), wakeup))
+        heapq.heappush(heap, (at, next(self._numbers), wait))
         if at < self._sleep.deadline:
             self._sleep.deadline = at
 
@@ -88,7 +96,9 @@ class _Timers:
         while True:
             now = trio.current_time()
             while heap and (heap[0][0] <= now or not heap[0][2].is_waiting):
-                heapq.heappop(heap)[2].cancel()
+                wait = heapq.heappop(heap)[2]
+                if wait.is_waiting:
+                    wait.cancel()
             self._sleep = trio.CancelScope(deadline=heap[0][0] if heap else math.inf)
             with self._sleep:
                 await trio.sleep_forever()
@@ -97,11 +107,12 @@ class _Timers:
 _of_this_loop: trio.lowlevel.RunVar[_Timers] = trio.lowlevel.RunVar("timers of waits")
 
 
-def _timers() -> _Timers:
+def cancel_at(at: float, wait: TimedWait) -> None:
+    """Cancel a wait at a time of trio's clock, if it still waits then. It must have begun when the caller next waits."""
     try:
-        return _of_this_loop.get()
+        timers = _of_this_loop.get()
     except LookupError:
         timers = _Timers()
         _of_this_loop.set(timers)
         trio.lowlevel.spawn_system_task(timers.run, context=Context())
-        return timers
+    timers.add(at, wait)

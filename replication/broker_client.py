@@ -26,6 +26,7 @@ import trio
 from ..base.addresses import join_host_port
 from ..base.errors import ErrorCode, KafkaError, ProtocolError
 from ..base.network import WOULD_BLOCK, Connection, Network, total_size
+from ..base.wakeup import cancel_at
 from ..wire.api_keys import ApiKey
 from ..wire.codec import decode, encode
 from ..wire.headers import decode_response_header, encode_request_header
@@ -145,26 +146,57 @@ class BrokerClient:
 
     async def _exchange(self, request: Message, version: int) -> tuple[_Link, Any]:
         """The response, and the connection it came over."""
-        link: _Link | None = None
+        await trio.lowlevel.checkpoint_if_cancelled()
+        at = trio.current_time() + self._timeout
+        link = self._begin_at_once() or await self._begin(request, at)
+        limit = _Limit(link, lambda: self._too_late(request))
+        cancel_at(at, limit)
         try:
-            with trio.fail_after(self._timeout):
-                await trio.lowlevel.checkpoint_if_cancelled()
+            try:
+                waiting = await link.write(request, version, self._client_id)
+            finally:
+                self._writing.release()
+            return link, await link.receive(waiting)
+        finally:
+            limit.is_waiting = False
+            self._slots.release()
+
+    def _begin_at_once(self) -> _Link | None:
+        """The connection, with a slot and the right to write taken, where nothing has to be waited for; else None."""
+        link = self._link
+        if self._is_closed or link is None or not link.is_usable():
+            return None
+        try:
+            self._slots.acquire_nowait()
+        except trio.WouldBlock:
+            return None
+        try:
+            self._writing.acquire_nowait()
+        except trio.WouldBlock:
+            self._slots.release()
+            return None
+        return link
+
+    async def _begin(self, request: Message, at: float) -> _Link:
+        """As ``_begin_at_once``, waiting for the turn of this request and for a connection, up to the time ``at``."""
+        try:
+            with trio.fail_at(at):
                 await _acquire(self._slots)
                 try:
                     await _acquire(self._writing)
                     try:
-                        link = await self._open_link()
-                        waiting = await link.write(request, version, self._client_id)
-                    finally:
+                        return await self._open_link()
+                    except BaseException:
                         self._writing.release()
-                    return link, await link.receive(waiting)
-                finally:
+                        raise
+                except BaseException:
                     self._slots.release()
+                    raise
         except trio.TooSlowError:
-            why = f"no answer to {ApiKey(request.api_key).name} within {self._timeout:g} s"
-            if link is not None:
-                link.close(why)
-            raise PeerUnavailableError(f"{self.peer}: {why}") from None
+            raise PeerUnavailableError(f"{self.peer}: {self._too_late(request)}") from None
+
+    def _too_late(self, request: Message) -> str:
+        return f"no answer to {ApiKey(request.api_key).name} within {self._timeout:g} s"
 
     async def _open_link(self) -> _Link:
         if self._is_closed:
@@ -190,6 +222,20 @@ class BrokerClient:
         except BaseException:
             connection.close()
             raise
+
+
+class _Limit:
+    """The time that a request may take: the connection ends with it, and so does the wait of every caller."""
+
+    __slots__ = ("_link", "_why", "is_waiting")
+
+    def __init__(self, link: _Link, why: Callable[[], str]) -> None:
+        self._link = link
+        self._why = why
+        self.is_waiting = True
+
+    def cancel(self) -> None:
+        self._link.close(self._why())
 
 
 @dataclasses.dataclass(eq=False, slots=True)

@@ -76,4 +76,4 @@ async def test_waits_that_have_ended_are_forgotten(autojump_clock: trio.testing.
             nursery.start_soon(wakeup.wait, 30)
             await trio.lowlevel.checkpoint()
             wakeup.set()
-    assert len(module._timers()._heap) < 1000
+    assert len(module._of_this_loop.get()._heap) < 1000
