@@ -98,6 +98,7 @@ class TcpConnection:
                 if len(gathered) == _MAX_GATHERED:
                     await self._send_bytes(gathered)
                     gathered = []
+                    await trio.lowlevel.checkpoint()  # copying so many slices takes more than a millisecond
             if gathered:
                 await self._send_bytes(gathered)
         finally:

@@ -50,8 +50,8 @@ _NOT_LOOKED_AT = (*UNKNOWN_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 # Kafka's ReplicaManager.readFromLog counts other errors as failed fetches.
 _EXPECTED = (ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.KAFKA_STORAGE_ERROR)
 _READ_BETWEEN_LOOKS = 32
-_TURN_SECONDS = 0.005
-"""After so long other connections have a turn: a fetch may name thousands of partitions."""
+_TURN_SECONDS = 0.003
+"""After so long other connections have a turn: a fetch may name thousands of partitions. See handlers/produce."""
 
 
 class FollowerId(NamedTuple):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import trio
 
 from ottla.base.memory_network import MemoryConnection
@@ -11,10 +13,9 @@ from ottla.base.seams import SystemClock
 from ottla.compat_tests.raw.requests import batch, produce_request
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
 from ..memory_broker import HOST, PORT, frame, read_answer, serving
-
-_PARTITIONS = 30
 
 
 class SlowBroker(SystemClock):
@@ -28,9 +29,27 @@ class SlowBroker(SystemClock):
         return self._elapsed
 
 
-async def test_a_produce_to_many_partitions_lets_others_be_answered(tmp_path: Path) -> None:
-    topic = CreatableTopic(name="t", num_partitions=_PARTITIONS, replication_factor=1)
-    produce = frame(produce_request("t", {number: batch(b"x") for number in range(_PARTITIONS)}), 9, 2)
+def produce() -> tuple[int, bytes]:
+    """Partitions, and a request of all of them."""
+    count = 30
+    return count, frame(produce_request("t", {number: batch(b"x") for number in range(count)}), 9, 2)
+
+
+def fetch() -> tuple[int, bytes]:
+    count = 100
+    asked = [FetchPartition(partition=number, partition_max_bytes=1 << 20) for number in range(count)]
+    request = FetchRequest(
+        max_wait_ms=0, max_bytes=1 << 25, session_epoch=-1, topics=[FetchTopic(topic="t", partitions=asked)]
+    )
+    return count, frame(request, 12, 2)
+
+
+@pytest.mark.parametrize("request_of_many", [produce, fetch])
+async def test_a_request_of_many_partitions_lets_others_be_answered(
+    request_of_many: Callable[[], tuple[int, bytes]], tmp_path: Path
+) -> None:
+    partitions, many = request_of_many()
+    topic = CreatableTopic(name="t", num_partitions=partitions, replication_factor=1)
     asked = frame(ApiVersionsRequest(client_software_name="c", client_software_version="1"), 3, 3)
     async with serving(tmp_path, clock=SlowBroker()) as network:
         busy, other = await network.connect(HOST, PORT), await network.connect(HOST, PORT)
@@ -45,7 +64,7 @@ async def test_a_produce_to_many_partitions_lets_others_be_answered(tmp_path: Pa
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(note, busy)
                 nursery.start_soon(note, other)
-                await busy.send([produce])
+                await busy.send([many])
                 await other.send([asked])
             assert answered == [3, 2]
         busy.close()
