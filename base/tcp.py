@@ -84,7 +84,7 @@ class TcpConnection:
                 if isinstance(part, bytes | bytearray | memoryview):
                     gathered.append(part)
                     remaining.pop()
-                elif (copy := _copy_of(part)) is not None:
+                elif (copy := copy_of(part)) is not None:
                     gathered.append(copy)
                     remaining.pop()
                     part.release()
@@ -152,7 +152,7 @@ class TcpConnection:
             self._socket.close()
 
 
-def _copy_of(part: FileSlice) -> bytes | bytearray | None:
+def copy_of(part: FileSlice) -> bytes | bytearray | None:
     """The bytes of a slice that is in memory, or small and in the page cache: cheaper to copy than a call of its own."""
     descriptor, count = part.fileno(), part.nbytes
     if descriptor < 0:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+from collections.abc import Callable
 from contextvars import Context
 from typing import Protocol
 
@@ -21,12 +22,13 @@ _SPARE_ENTRIES = 256
 
 
 class Wakeup:
-    """An event that one task waits for, once."""
+    """An event that one task waits for, once. ``on_set`` is called in the step that sets it, before the task goes on."""
 
-    __slots__ = ("_is_over", "_task", "is_set")
+    __slots__ = ("_is_over", "_task", "is_set", "on_set")
 
-    def __init__(self) -> None:
+    def __init__(self, on_set: Callable[[], None] | None = None) -> None:
         self.is_set = False
+        self.on_set = on_set
         self._is_over = False
         self._task: trio.lowlevel.Task | None = None
 
@@ -38,6 +40,8 @@ class Wakeup:
         """It has happened: a task that waits goes on, one that comes does not wait."""
         self.is_set = True
         self.cancel()
+        if self.on_set is not None:
+            self.on_set()
 
     def cancel(self) -> None:
         """End the wait though it has not happened."""

@@ -26,19 +26,21 @@ from __future__ import annotations
 import logging
 import struct
 from mmap import mmap
+from typing import Any
 
 import trio
 
 from ..base.errors import KafkaError, ProtocolError
 from ..base.network import WOULD_BLOCK, Connection, Part, release, size_of, total_size
 from ..base.presence import Presence
+from ..base.tcp import copy_of
 from ..base.wording import shortened
 from ..handlers.activity import Activity
 from ..handlers.call import AnswersLost, Call, CloseConnection
 from ..handlers.connection_context import ConnectionContext
 from ..handlers.services import Services
 from ..wire.api_keys import ApiKey
-from .dispatch import Answer, PendingAnswer, answer
+from .dispatch import Answer, PendingAnswer, answer, framed
 from .flight_recorder import MOST_KEPT
 from .foreign_protocols import foreign_protocol
 from .gate import AuthenticationFailedError, Gate
@@ -52,6 +54,7 @@ SMALL_BUFFER = 16 * 1024
 _LARGE_BUFFER = 4 << 20
 _REQUESTS_PER_TURN = 32
 _REQUESTS_BETWEEN_LOOKS = 4
+_MOST_SENT_EARLY = 64 << 10
 _MOST_PENDING = 128
 _MOST_PENDING_BYTES = 1 << 20
 _TURN_SECONDS = 0.001
@@ -99,7 +102,13 @@ class ClientConnection:
         self._answer_bytes = 0
         self._pending: list[PendingAnswer | list[Part]] = []  # and the answers that go after one of them
         self._pending_bytes = 0  # of these requests
+        self._awaited: list[PendingAnswer | list[Part]] = []  # those of them that are waited for now
+        self._is_sending = False
+        self._answered_early = 0  # so many of these, from the first one on
         self._call.may_suspend = True
+        self._call.send_early = self._send_early
+        self._call.answer_pending = self._answer_pending
+        self._early = services.replicas.early_answers
         self._buffer = memoryview(bytearray(SMALL_BUFFER))
         self._start = 0  # first byte not handled yet
         self._end = 0  # first byte not received yet
@@ -294,6 +303,8 @@ class ClientConnection:
                 self.busy = False
                 self._start = frame_end
                 count += 1
+                if self._early:
+                    call.answer_early()
                 if parts is None:
                     pass
                 elif self._pending or isinstance(parts, PendingAnswer):
@@ -331,16 +342,65 @@ class ClientConnection:
         """Wait for the answers that are pending; they are sent with what is sent next, or before a wait."""
         if not self._pending:
             return
-        pending, self._pending, self._pending_bytes = self._pending, [], 0
+        self._awaited, self._pending, self._pending_bytes = self._pending, [], 0
         self.busy = True
-        for each in pending:
+        while self._awaited:
+            each = self._awaited[0]
             if isinstance(each, PendingAnswer):
                 if self._answers and not each.is_ready:
                     await self._flush()
                 each = await each.parts()
-            self._answers += each
-            self._answer_bytes += total_size(each)
+            del self._awaited[0]
+            if self._answered_early:
+                self._answered_early -= 1
+            else:
+                self._answers += each
+                self._answer_bytes += total_size(each)
         self.busy = False
+
+    def _answer_pending(self) -> None:
+        """Answer what is waited for and ready, in the step that makes it so; the task goes on when it has its turn."""
+        if self._answered_early:
+            return
+        parts: list[Part] = []
+        count = 0
+        for each in self._awaited:
+            ready = each.parts_now() if isinstance(each, PendingAnswer) else each
+            if ready is None:
+                break
+            parts += ready
+            count += 1
+        if parts and self._send_at_once(parts):
+            self._answered_early = count
+
+    def _send_early(self, response: Any) -> bool:
+        """Send the response to the request whose handler waits, if it is small and there is room for it; whether it was sent."""
+        call = self._call
+        return self._send_at_once(
+            framed(call.route.encode_response_header(call.correlation_id), call.version, response)
+        )
+
+    def _send_at_once(self, parts: list[Part]) -> bool:
+        """Send parts without waiting, or leave them as they are, when it returns False."""
+        if self._answers or self._is_sending or self._stopping or total_size(parts) > _MOST_SENT_EARLY:
+            return False
+        pieces = []
+        for part in parts:
+            piece = part if isinstance(part, bytes | bytearray | memoryview) else copy_of(part)
+            if piece is None:
+                return False
+            pieces.append(piece)
+        data = b"".join(pieces)
+        try:
+            sent = self._connection.send_now(data)
+        except OSError:
+            return False  # its task will find out
+        if not sent:
+            return False
+        release(parts)
+        if sent < len(data):
+            self._answers.append(data[sent:])
+        return True
 
     async def _pass(self, gate: Gate, frame: memoryview) -> Answer:
         """Have the gate handle a frame, and take over the size limit that it has for the next one."""
@@ -435,7 +495,9 @@ class ClientConnection:
         parts, self._answers, self._answer_bytes = self._answers, [], 0
         if parts:
             was_busy, self.busy = self.busy, False
+            self._is_sending = True
             await self._connection.send(parts)
+            self._is_sending = False
             self.busy = was_busy
 
     def _drop_answers(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from ..base.errors import ErrorCode, KafkaError, ProtocolError
 from ..base.network import Part, total_size
-from ..handlers.call import AnswersLost, Call, CloseConnection, PendingResponse
+from ..handlers.call import AnswersLost, Call, CloseConnection, PendingResponse, SentResponse
 from ..handlers.request_cost import RequestCost
 from ..handlers.table import Handler, Route, ServedApis, UnservedApiVersionsError
 from ..wire.api_keys import ApiKey
@@ -51,6 +51,14 @@ class PendingAnswer:
     def is_ready(self) -> bool:
         """Whether ``parts`` returns without waiting."""
         return self._response.is_ready
+
+    def parts_now(self) -> list[Part] | None:
+        """The framed answer, where it is ready and has no error; ``parts`` is called as well, which reports the request."""
+        response = self._response.finish_now()
+        if response is None:
+            return None
+        header = self._route.encode_response_header(self._noted.correlation_id)
+        return framed(header, self._route.version, response)
 
     async def parts(self) -> list[Part]:
         """Wait for the framed answer. Raises as ``answer`` does."""
@@ -103,6 +111,7 @@ async def answer(call: Call, frame: memoryview) -> Answer:
         # Kafka ignores what follows a request: librdkafka's Metadata 13 for all topics has three bytes too many.
         request = decode(handler.request_class, version, frame[body_offset:], ignore_rest=True)
     call.version = version
+    call.route = route
     call.correlation_id = correlation_id
     try:
         try:
@@ -110,8 +119,12 @@ async def answer(call: Call, frame: memoryview) -> Answer:
                 response = await handle_in_parts(call, handler, version, request)
             else:
                 response = await handler.handle(call, request)
-                if call.may_suspend and isinstance(response, PendingResponse):
-                    return PendingAnswer(call, route, frame, request, response)
+                if call.may_suspend:
+                    if isinstance(response, PendingResponse):
+                        return PendingAnswer(call, route, frame, request, response)
+                    if type(response) is SentResponse:
+                        call.tell_closely(frame, response.response, ())
+                        return []
         except KafkaError as error:
             call.fail(error.message)
             if large:

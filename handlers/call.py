@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -12,6 +13,8 @@ from .activity import Activity
 from .connection_context import ConnectionContext
 from .request_cost import RequestCost
 from .services import Services
+
+logger = logging.getLogger(__name__)
 
 TELLING = (ApiKey.PRODUCE, ApiKey.FETCH)
 """The APIs whose handlers call ``Call.fail``, so that their answers need not be searched for errors."""
@@ -56,9 +59,22 @@ class PendingResponse:
         """Whether ``finish`` returns without waiting."""
         raise NotImplementedError
 
+    def finish_now(self) -> Any | None:
+        """The response, where it is ready and has no error; ``finish`` is called as well."""
+        raise NotImplementedError
+
     async def finish(self) -> Any:
         """Wait, and return the response. Raises KafkaError."""
         raise NotImplementedError
+
+
+class SentResponse:
+    """What a handler returns when its response was sent by ``Call.send_early``."""
+
+    __slots__ = ("response",)
+
+    def __init__(self, response: Any) -> None:
+        self.response = response
 
 
 class SuspendedCall(NamedTuple):
@@ -105,6 +121,11 @@ class Call:
     last, None where no console asks for it.
 
     ``may_suspend``: a handler may return a ``PendingResponse``, and the next request is handled before it is finished.
+
+    A wait can be answered in the step that ends it, which saves the client a turn of the loop: what is to be done is put into
+    ``early_answers``, and done when the present request is handled or waits. ``send_early`` sends a response then, if it is small
+    and there is room for it, and returns whether it has; ``answer_pending`` does so for pending ones. Where ``may_suspend`` is
+    False, nothing is answered so. ``route`` is the present request's.
     """
 
     __slots__ = (
@@ -113,6 +134,7 @@ class Call:
         "_started",
         "_waited_since",
         "activity",
+        "answer_pending",
         "answered",
         "broker",
         "client_id",
@@ -128,6 +150,8 @@ class Call:
         "may_suspend",
         "observer",
         "reason",
+        "route",
+        "send_early",
         "throttle_ms",
         "version",
     )
@@ -152,6 +176,9 @@ class Call:
         self.correlation_id = 0
         self.throttle_ms = 0
         self.may_suspend = False
+        self.send_early: Callable[[Any], bool] | None = None
+        self.answer_pending: Callable[[], None] | None = None
+        self.route: Any = None
         self.cost: RequestCost | None = None
         self.error_counts: Mapping[int, int] | None = None
         self.activity: Activity | None = None
@@ -210,6 +237,15 @@ class Call:
         self._started, self._waited_since = noted.started, noted.waited_since
         self.is_plain = False
 
+    def answer_early(self) -> None:
+        """Answer the requests whose wait has ended in this step."""
+        early = self.broker.replicas.early_answers
+        while early:
+            try:
+                early.pop(0)()
+            except Exception:
+                logger.exception("a request could not be answered early")
+
     def begin_plain(self) -> None:
         """Reset what is noted of a request, for the next one."""
         self.is_plain = not self._is_each_wanted
@@ -233,6 +269,8 @@ class Call:
             self.is_plain = False
         if self.cost is not None:
             self.cost.note_wait()
+        if self.broker.replicas.early_answers:
+            self.answer_early()
         try:
             await self._flush()
         except (OSError, KafkaError) as error:

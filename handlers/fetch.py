@@ -41,7 +41,7 @@ from ..wire.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from .call import Call
+from .call import Call, SentResponse
 from .leader_hints import Refused, name_leaders
 from .request_cost import RequestCost
 from .rights import CLUSTER, TOPIC, may
@@ -62,7 +62,7 @@ SESSION_ERRORS = (
 )
 
 
-async def handle(call: Call, request: FetchRequest) -> FetchResponse:
+async def handle(call: Call, request: FetchRequest) -> FetchResponse | SentResponse:
     if request.isolation_level not in (0, 1):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"isolation level {request.isolation_level}")
     by_id = call.version >= _FIRST_TOPIC_ID_VERSION
@@ -79,7 +79,9 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse:
             return FetchResponse()
         news, partitions = session.news, session.partitions
     try:
-        reads = await _read(call, request, follower, news, partitions)
+        reads, early = await _read(call, request, follower, news, partitions, session)
+        if early is not None and early.response is not None:
+            return SentResponse(early.response) if early.is_sent else early.response
         is_held_up = call.cost is not None and follower is None and _is_held_up(call, call.cost, reads, session)
         if is_held_up:
             return _held_up(reads, session)
@@ -91,8 +93,7 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse:
         elif session is None:
             response = _response(reads, partitions.values(), None)
         else:
-            told = [s for s, result in reads.results.items() if result.records or _is_news(s, result)]
-            response = _response(reads, told, session)
+            response = _response(reads, None, session)
     except BaseException:
         for state in partitions.values():
             state.note_change(0)  # what was read is not answered
@@ -114,8 +115,9 @@ async def _read(
     follower: FollowerId | None,
     news: FetchNews,
     partitions: dict[PartitionKey, FetchedPartition],
-) -> Reads:
-    """Read the partitions with news, twice if there is too little to answer at first."""
+    session: FetchSession | None,
+) -> tuple[Reads, _EarlyAnswer | None]:
+    """Read the partitions with news, twice if there is too little to answer at first; then it may be answered already."""
     broker = call.broker
     settings = broker.config.settings(ReplicationSettings)
     most = min(request.max_bytes, settings.fetch_max_bytes)
@@ -148,8 +150,34 @@ async def _read(
     if call.activity is not None and follower is None:
         call.activity.fetched = partitions.values()
     if not reads.enough and request.max_wait_ms > 0 and _is_any_found(reads, partitions):
-        await reads.wait_for_more(request.max_wait_ms / 1000, call.flush)
-    return reads
+        early = None
+        if session is not None and call.cost is None and call.may_suspend:
+            early = _EarlyAnswer(call, reads, session)
+        await reads.wait_for_more(request.max_wait_ms / 1000, call.flush, None if early is None else early.offer)
+        return reads, early
+    return reads, None
+
+
+class _EarlyAnswer:
+    """The answer to a fetch that waits, in the step that ends its wait; None where it is left to its task."""
+
+    __slots__ = ("_call", "_early", "_reads", "_session", "is_sent", "response")
+
+    def __init__(self, call: Call, reads: Reads, session: FetchSession) -> None:
+        self._call, self._reads, self._session = call, reads, session
+        self._early = call.broker.replicas.early_answers
+        self.response: FetchResponse | None = None
+        self.is_sent = False
+
+    def offer(self) -> None:
+        self._early.append(self._make)
+
+    def _make(self) -> None:
+        reads = self._reads
+        if reads.read_early() and reads.failure is None:
+            self.response = _response(reads, None, self._session)
+            assert self._call.send_early is not None
+            self.is_sent = self._call.send_early(self.response)
 
 
 def _is_any_found(reads: Reads, partitions: dict[PartitionKey, FetchedPartition]) -> bool:
@@ -219,8 +247,10 @@ def _led_otherwise(response: FetchResponse) -> list[Refused]:
     ]
 
 
-def _response(reads: Reads, told: Iterable[FetchedPartition], session: FetchSession | None) -> FetchResponse:
-    """The answer that tells of these partitions; ``session`` is the one that it begins, or goes on with."""
+def _response(reads: Reads, told: Iterable[FetchedPartition] | None, session: FetchSession | None) -> FetchResponse:
+    """The answer that tells of these partitions; None: of those with news. ``session`` is what it begins, or goes on with."""
+    if told is None:
+        told = [state for state, result in reads.results.items() if result.records or _is_news(state, result)]
     topics: dict[tuple[str, bytes], FetchableTopicResponse] = {}
     changed = reads.news.changed
     for state in told:

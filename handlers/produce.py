@@ -26,7 +26,7 @@ names topics by id.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import trio
 
@@ -151,7 +151,7 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | Pendi
 class PendingProduce(PendingResponse):
     """The response to a Produce whose records are not committed, or not flushed, yet."""
 
-    __slots__ = ("_appended_at", "_call", "_request", "_topics", "_waiting")
+    __slots__ = ("_appended_at", "_call", "_has_failed", "_request", "_topics", "_waiting")
 
     def __init__(
         self, call: Call, request: ProduceRequest, topics: list[TopicProduceResponse], waiting: Waiting
@@ -160,6 +160,7 @@ class PendingProduce(PendingResponse):
         self._request = request
         self._topics = topics
         self._waiting = waiting
+        self._has_failed = call.failed
         self._appended_at = trio.current_time()
 
     @property
@@ -169,8 +170,24 @@ class PendingProduce(PendingResponse):
             for partition, _, result, _ in self._waiting
         )
 
+    def finish_now(self) -> ProduceResponse | None:
+        if self._has_failed or self._request.acks != -1:
+            return None
+        for partition, role, result, _ in self._waiting:
+            if result.flush_due or not partition.has_committed(result.last_offset + 1, role):
+                return None
+        return ProduceResponse(responses=self._topics)
+
     async def finish(self) -> ProduceResponse:
-        await _wait(self._call, self._waiting, self._request, self._appended_at)
+        call = self._call
+        on_reached = None
+        if call.answer_pending is not None:
+            early, answer_pending = call.broker.replicas.early_answers, call.answer_pending
+
+            def on_reached() -> None:
+                early.append(answer_pending)
+
+        await _wait(call, self._waiting, self._request, self._appended_at, on_reached)
         response = ProduceResponse(responses=self._topics)
         if self._call.failed:
             await _say_who_leads(self._call, response)
@@ -358,7 +375,13 @@ def _refused(index: int, error: KafkaError, log_start_offset: int) -> PartitionP
     )
 
 
-async def _wait(call: Call, waiting: Waiting, request: ProduceRequest, appended_at: float) -> None:
+async def _wait(
+    call: Call,
+    waiting: Waiting,
+    request: ProduceRequest,
+    appended_at: float,
+    on_reached: Callable[[], None] | None = None,
+) -> None:
     """Wait until appends are on disk (flush.messages) and committed (acks=-1); the others are answered with an error."""
     deadline = appended_at + max(request.timeout_ms, 0) / 1000
     for partition, role, result, answer in waiting:
@@ -367,7 +390,9 @@ async def _wait(call: Call, waiting: Waiting, request: ProduceRequest, appended_
                 await partition.log.flush()
             if request.acks == -1:
                 seconds = deadline - trio.current_time()
-                await partition.wait_for_high_watermark(result.last_offset + 1, seconds, role=role)
+                await partition.wait_for_high_watermark(
+                    result.last_offset + 1, seconds, role=role, on_reached=on_reached
+                )
         except KafkaError as error:
             call.fail()
             answer.error_code = error.code

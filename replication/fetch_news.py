@@ -19,7 +19,7 @@ The resting partitions of a session are counted as fetched with each fetch of it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import trio
 
@@ -95,10 +95,13 @@ class FetchNews:
             self.missing = 0
             self._wakeup.set()
 
-    def expect(self, count: int) -> None:
-        """Count the bytes that become visible from now on, up to ``count``, for ``wait``."""
+    def expect(self, count: int, on_enough: Callable[[], None] | None = None) -> None:
+        """Count the bytes that become visible from now on, up to ``count``, for ``wait``.
+
+        ``on_enough`` is called in the step that ends the wait before its time.
+        """
         self.missing = count
-        self._wakeup = Wakeup()
+        self._wakeup = Wakeup(on_enough)
 
     async def wait(self, seconds: float) -> None:
         """Return when the bytes are there, something else ends the wait, the client has gone, or ``seconds`` are over."""

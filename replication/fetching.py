@@ -132,10 +132,15 @@ class Reads:
         self.enough = False
         self.failure: str | None = None
 
-    async def wait_for_more(self, seconds: float, flush: Callable[[], Awaitable[None]]) -> None:
-        """Wait for the bytes that are missing, then read what has changed. ``flush`` is called before the wait."""
+    async def wait_for_more(
+        self, seconds: float, flush: Callable[[], Awaitable[None]], on_enough: Callable[[], None] | None = None
+    ) -> None:
+        """Wait for the bytes that are missing, then read what has changed, if ``read_early`` has not.
+
+        ``flush`` is called before the wait, ``on_enough`` in the step that ends it before its time.
+        """
         news = self.news
-        news.expect(self.min_bytes - self.total)
+        news.expect(self.min_bytes - self.total, on_enough)
         self.release()
         held_back = self._held_back or ()
         for state in news.changed:
@@ -143,8 +148,20 @@ class Reads:
                 state.watch()
         await flush()
         await news.wait(seconds)
+        if not self._has_waited:
+            self._has_waited = True
+            await self.read_all()
+
+    def read_early(self) -> bool:
+        """Read what has changed at once, though its task still waits; False where that may take long."""
+        if self._has_waited or len(self.news.changed) >= _READ_BETWEEN_LOOKS:
+            return False
         self._has_waited = True
-        await self.read_all()
+        try:
+            self.read_all().send(None)
+        except StopIteration:
+            return True
+        raise AssertionError("so few partitions are read without a turn of other tasks")
 
     def release(self) -> None:
         """Release the slices that were read; the results that had none stay."""

@@ -364,9 +364,14 @@ class Partition:
             wake_up_to(end_offset, self.offset_waiters)
 
     async def wait_for_high_watermark(
-        self, offset: int, timeout: float = math.inf, *, role: LeaderRole | None = None
+        self,
+        offset: int,
+        timeout: float = math.inf,
+        *,
+        role: LeaderRole | None = None,
+        on_reached: Callable[[], None] | None = None,
     ) -> None:
-        """Return once everything below ``offset`` is committed; ``timeout`` in seconds.
+        """Return once everything below ``offset`` is committed; ``timeout`` in seconds. ``on_reached`` as in ``wait_in``.
 
         ``role`` is what ``leader`` was when the records were appended, for a caller that has waited for something else since:
         another leader may have put other records at these offsets. Raises REQUEST_TIMED_OUT; NOT_LEADER_OR_FOLLOWER when
@@ -378,11 +383,21 @@ class Partition:
                 ErrorCode.NOT_LEADER_OR_FOLLOWER, f"leadership was lost before offset {offset} was reached"
             )
         if self.log.high_watermark < offset:
-            await wait_in(self.offset_waiters, offset, timeout)
+            await wait_in(self.offset_waiters, offset, timeout, on_reached)
         leader, wanted = self.leader, self.log.settings.min_insync_replicas
         if leader is not None and len(leader.isr.maximal) < leader.min_in_sync(wanted):
             why = f"{len(leader.isr.maximal)} in sync, where {leader.min_in_sync(wanted)} must be; the records are written"
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, why)
+
+    def has_committed(self, offset: int, role: LeaderRole | None) -> bool:
+        """Whether ``wait_for_high_watermark`` with the same arguments would return at once, and raise nothing."""
+        leader = self.leader
+        return (
+            leader is not None
+            and leader is role
+            and self.log.high_watermark >= offset
+            and len(leader.isr.maximal) >= leader.min_in_sync(self.log.settings.min_insync_replicas)
+        )
 
     # --- followers ----------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,8 @@ runs: by then the broker may lead again, with another log.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..base.errors import ErrorCode, KafkaError
 from ..base.wakeup import Wakeup
 
@@ -15,8 +17,8 @@ class OffsetWaiter(Wakeup):
 
     __slots__ = ("is_released", "offset")
 
-    def __init__(self, offset: int) -> None:
-        super().__init__()
+    def __init__(self, offset: int, on_reached: Callable[[], None] | None = None) -> None:
+        super().__init__(on_reached)
         self.offset = offset
         self.is_released = False
 
@@ -40,12 +42,15 @@ def release(waiters: list[OffsetWaiter]) -> None:
     waiters.clear()
 
 
-async def wait_in(waiters: list[OffsetWaiter], offset: int, timeout: float) -> None:
+async def wait_in(
+    waiters: list[OffsetWaiter], offset: int, timeout: float, on_reached: Callable[[], None] | None = None
+) -> None:
     """Return once the watermark that ``waiters`` are for has reached ``offset``; ``timeout`` in seconds.
 
-    Raises REQUEST_TIMED_OUT, also when the client has gone, or NOT_LEADER_OR_FOLLOWER when leadership is lost meanwhile.
+    ``on_reached`` is called in the step that moves the watermark, or releases the waiters. Raises REQUEST_TIMED_OUT, also when
+    the client has gone, or NOT_LEADER_OR_FOLLOWER when leadership is lost meanwhile.
     """
-    waiter = OffsetWaiter(offset)
+    waiter = OffsetWaiter(offset, on_reached)
     waiters.append(waiter)
     try:
         await waiter.wait(timeout)
