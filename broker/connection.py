@@ -8,8 +8,8 @@ Invariants:
   so far sent first (``flush``), and so does a request that ends the connection.
 - A Produce that has to wait for replicas is left pending while there are more of them in the buffer: all are appended, about 128
   or 1 MiB at most, and then waited for together. Any other request is handled when they are answered: all take effect in order.
-- Only its own task writes to a connection, except for one thing: where the wait of its request ends, the step that ends it sends
-  the answer, if it is small and there is room (``_send_at_once``). What there is no room for, its task sends before anything else.
+- Only its own task writes to a connection, but for one thing: the step that ends the wait of its request sends the answer, if it
+  is small and there is room (``_send_at_once``). What there is no room for its task sends before anything else.
 - The buffer takes memory as bytes arrive, never by the size a frame announces, and shrinks when the connection goes quiet. A
   view into it lives no longer than its request.
 - A frame begins at the front of the buffer, and between there and ``_start`` are whole frames: the last requests, for the

@@ -151,7 +151,8 @@ async def _read(
         call.activity.fetched = partitions.values()
     if not reads.enough and request.max_wait_ms > 0 and _is_any_found(reads, partitions):
         early = None
-        if session is not None and call.cost is None and call.may_suspend:
+        # An observer is told of the parts of an answer, which are gone when it was sent early.
+        if session is not None and call.cost is None and call.may_suspend and call.observer is None:
             early = _EarlyAnswer(call, reads, session)
         await reads.wait_for_more(request.max_wait_ms / 1000, call.flush, None if early is None else early.offer)
         return reads, early
