@@ -151,8 +151,7 @@ def main(
             print(line)
         raise typer.Exit(int(any(line.startswith("failed") for line in wrong)))
     if list_rows:
-        names = [row.name for row in (*LIFECYCLES, *MANY_AND_LARGE, *OVER_TLS)] + [row.name for row in EVERY_LOAD]
-        print(*names, sep="\n")
+        print(*(row.name for row in (*LIFECYCLES, *MANY_AND_LARGE, *OVER_TLS, *EVERY_LOAD)), sep="\n")
         return
     if metrics_cost:
         measure_metrics(scale)
