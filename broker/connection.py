@@ -110,7 +110,7 @@ class ClientConnection:
         self._call.may_suspend = True
         self._call.send_early = self._send_early
         self._call.answer_pending = self._answer_pending
-        self._early = services.replicas.early_answers
+        self._early = self._call.early_answers = services.early_answers
         self._buffer = memoryview(bytearray(SMALL_BUFFER))
         self._start = 0  # first byte not handled yet
         self._end = 0  # first byte not received yet

@@ -123,9 +123,9 @@ class Call:
     ``may_suspend``: a handler may return a ``PendingResponse``, and the next request is handled before it is finished.
 
     A wait can be answered in the step that ends it, which saves the client a turn of the loop: what is to be done is put into
-    ``early_answers``, and done when the present request is handled or waits. ``send_early`` sends a response then, if it is small
-    and there is room for it, and returns whether it has; ``answer_pending`` does so for pending ones. Where ``may_suspend`` is
-    False, nothing is answered so. ``route`` is the present request's.
+    ``early_answers``, the broker's, and done when the present request is handled or waits. ``send_early`` sends a response then,
+    if it is small and there is room for it, and returns whether it has; ``answer_pending`` does so for pending ones. Where
+    ``may_suspend`` is False, nothing is answered so. ``route`` is the present request's.
     """
 
     __slots__ = (
@@ -143,6 +143,7 @@ class Call:
         "connection",
         "correlation_id",
         "cost",
+        "early_answers",
         "error_counts",
         "failed",
         "is_plain",
@@ -176,6 +177,7 @@ class Call:
         self.correlation_id = 0
         self.throttle_ms = 0
         self.may_suspend = False
+        self.early_answers: list[Callable[[], None]] = []
         self.send_early: Callable[[Any], bool] | None = None
         self.answer_pending: Callable[[], None] | None = None
         self.route: Any = None
@@ -239,10 +241,9 @@ class Call:
 
     def answer_early(self) -> None:
         """Answer the requests whose wait has ended in this step."""
-        early = self.broker.replicas.early_answers
-        while early:
+        while self.early_answers:
             try:
-                early.pop(0)()
+                self.early_answers.pop(0)()
             except Exception:
                 logger.exception("a request could not be answered early")
 
@@ -269,7 +270,7 @@ class Call:
             self.is_plain = False
         if self.cost is not None:
             self.cost.note_wait()
-        if self.broker.replicas.early_answers:
+        if self.early_answers:
             self.answer_early()
         try:
             await self._flush()

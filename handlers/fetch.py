@@ -162,16 +162,15 @@ async def _read(
 class _EarlyAnswer:
     """The answer to a fetch that waits, in the step that ends its wait; None where it is left to its task."""
 
-    __slots__ = ("_call", "_early", "_reads", "_session", "is_sent", "response")
+    __slots__ = ("_call", "_reads", "_session", "is_sent", "response")
 
     def __init__(self, call: Call, reads: Reads, session: FetchSession) -> None:
         self._call, self._reads, self._session = call, reads, session
-        self._early = call.broker.replicas.early_answers
         self.response: FetchResponse | None = None
         self.is_sent = False
 
     def offer(self) -> None:
-        self._early.append(self._make)
+        self._call.early_answers.append(self._make)
 
     def _make(self) -> None:
         reads = self._reads

@@ -182,7 +182,7 @@ class PendingProduce(PendingResponse):
         call = self._call
         on_reached = None
         if call.answer_pending is not None:
-            early, answer_pending = call.broker.replicas.early_answers, call.answer_pending
+            early, answer_pending = call.early_answers, call.answer_pending
 
             def on_reached() -> None:
                 early.append(answer_pending)

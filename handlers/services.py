@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import trio
@@ -64,3 +65,5 @@ class Services:
     served: ServedApis
     absent_topics: RepeatedLines
     large_decoding: trio.Lock = dataclasses.field(default_factory=trio.Lock)
+    early_answers: list[Callable[[], None]] = dataclasses.field(default_factory=list)
+    """What answers requests whose wait has just ended, before their tasks go on (``Call``)."""

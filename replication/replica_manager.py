@@ -86,8 +86,6 @@ class ReplicaManager:
         self._offline: set[tuple[str, int]] = set()
         self.quotas = ReplicationQuotas(QuotaSettings())
         self.fetchers: Followers = NoFollowers()
-        self.early_answers: list[Callable[[], None]] = []
-        """What answers requests whose wait has just ended, before their tasks go on (``handlers.call``)."""
         self.is_leaving = False
         """Whether the broker hands over what it leads, and then stops.
 

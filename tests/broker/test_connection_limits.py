@@ -184,7 +184,9 @@ async def accepting(security: ListenerSecurity) -> AsyncIterator[tuple[MemoryNet
     """An acceptor at ADDRESS, without a broker behind it."""
     config = Config({})
     clock = SystemClock()
-    services = cast(Services, SimpleNamespace(config=config, metadata=MetadataCache(), clock=clock, served=SERVED))
+    services = cast(
+        Services, SimpleNamespace(config=config, metadata=MetadataCache(), clock=clock, served=SERVED, early_answers=[])
+    )
     network, monitor = MemoryNetwork(), Monitor()
     listener = await network.listen(*OUTSIDE, 5)
     acceptor = Acceptor(services, monitor, ConnectionLimits(config, "OUTSIDE", {"OUTSIDE"}))

@@ -41,7 +41,7 @@ async def leading(*, replicas: tuple[int, ...] = (1,)) -> AsyncIterator[tuple[Me
 
 def answer_early(services: Services) -> None:
     """What a connection does at the end of a step."""
-    early = services.replicas.early_answers
+    early = services.early_answers
     assert early, "a wait has ended"
     while early:
         early.pop(0)()
@@ -195,5 +195,5 @@ async def test_a_fetch_that_its_task_has_answered_is_not_answered_again() -> Non
         assert sizes(await fetched(client)) == [1]
         await trio.testing.wait_all_tasks_blocked()
         assert not has_answer(client)
-        assert not services.replicas.early_answers
+        assert not services.early_answers
         client.close()

@@ -81,7 +81,10 @@ async def guarded(
     config = Config({name.replace("_", "."): value for name, value in properties.items()})
     quotas = ClientQuotas(config.settings(ClientQuotaSettings))
     services = cast(
-        Services, SimpleNamespace(config=config, clock=clock or SystemClock(), served=SERVED, client_quotas=quotas)
+        Services,
+        SimpleNamespace(
+            config=config, clock=clock or SystemClock(), served=SERVED, client_quotas=quotas, early_answers=[]
+        ),
     )
     network = MemoryNetwork(limit=room)
     listener = await network.listen("test", 1, 1)
