@@ -109,6 +109,13 @@ def _command(rows: str, pairs: int, scale: float, only_ottla: bool, python: Path
     return f"make bench ARGS={shlex.quote(shlex.join(options))}" if options else "make bench"
 
 
+def _names(cluster: bool) -> list[str]:
+    """Those of all loads, of one broker or of three."""
+    if cluster:
+        return list(CLUSTER_LOADS)
+    return [row.name for row in (*LIFECYCLES, *MANY_AND_LARGE, *OVER_TLS)] + [row.name for row in EVERY_LOAD]
+
+
 def main(
     rows: Annotated[
         str, typer.Option(help="Regular expression: only loads whose names match; some loads run only so.")
@@ -138,21 +145,18 @@ def main(
     list_rows: Annotated[bool, typer.Option("--list", help="Print the names of the loads.")] = False,
 ) -> None:
     """Measure Ottla against Apache Kafka 4.3.1."""
+    if list_rows:
+        print(*_names(cluster), sep="\n")
+        return
     if cluster:
-        if list_rows:
-            print(*CLUSTER_LOADS, sep="\n")
-            return
         OttlaProcess.python = str(python.absolute())
         if output is None and not (rows or only_ottla or profile):
             output = _CLUSTER_PAGE
         wrong = measure_clusters(rows, pairs, scale, only_ottla, profile, output, folder)
         print(f"Ottla's Python is {speed.described(str(python))}")
-        print(*wrong, sep="\n")
+        for line in wrong:
+            print(line)
         raise typer.Exit(int(any(line.startswith("failed") for line in wrong)))
-    if list_rows:
-        lifecycles = [row.name for row in (*LIFECYCLES, *MANY_AND_LARGE, *OVER_TLS)]
-        print(*lifecycles, *(row.name for row in EVERY_LOAD), sep="\n")
-        return
     if metrics_cost:
         measure_metrics(scale)
         return

@@ -109,8 +109,8 @@ class ClientConnection:
         self._answered_early = 0  # so many of these, from the first one on
         self._call.may_suspend = True
         self._call.send_early = self._send_early
-        self._call.answer_pending = self._answer_pending
-        self._early = self._call.early_answers = services.early_answers
+        early = self._early = self._call.early_answers = services.early_answers
+        self._call.note_ready = lambda: early.append(self._answer_pending)
         self._buffer = memoryview(bytearray(SMALL_BUFFER))
         self._start = 0  # first byte not handled yet
         self._end = 0  # first byte not received yet

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from ..base.errors import ErrorCode, KafkaError, ProtocolError
 from ..base.network import Part, total_size
-from ..handlers.call import AnswersLost, Call, CloseConnection, PendingResponse, SentResponse
+from ..handlers.call import AnswersLost, Call, CloseConnection, PendingResponse
 from ..handlers.request_cost import RequestCost
 from ..handlers.table import Handler, Route, ServedApis, UnservedApiVersionsError
 from ..wire.api_keys import ApiKey
@@ -32,7 +32,7 @@ _SMALL_BODY = 4096  # copied after its header rather than sent as a part of its 
 
 
 Answer: TypeAlias = "list[Part] | PendingAnswer | None"
-"""None where the protocol has no answer (acks=0)."""
+"""None where the protocol has no answer (acks=0), or it was sent already."""
 
 
 class PendingAnswer:
@@ -119,12 +119,8 @@ async def answer(call: Call, frame: memoryview) -> Answer:
                 response = await handle_in_parts(call, handler, version, request)
             else:
                 response = await handler.handle(call, request)
-                if call.may_suspend:
-                    if isinstance(response, PendingResponse):
-                        return PendingAnswer(call, route, frame, request, response)
-                    if type(response) is SentResponse:
-                        call.tell_closely(frame, response.response, ())
-                        return []
+                if call.may_suspend and isinstance(response, PendingResponse):
+                    return PendingAnswer(call, route, frame, request, response)
         except KafkaError as error:
             call.fail(error.message)
             if large:

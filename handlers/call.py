@@ -56,7 +56,7 @@ class PendingResponse:
 
     @property
     def is_ready(self) -> bool:
-        """Whether ``finish`` returns without waiting."""
+        """Whether what it waits for is there, so that ``finish`` returns without waiting."""
         raise NotImplementedError
 
     def finish_now(self) -> Any | None:
@@ -66,15 +66,6 @@ class PendingResponse:
     async def finish(self) -> Any:
         """Wait, and return the response. Raises KafkaError."""
         raise NotImplementedError
-
-
-class SentResponse:
-    """What a handler returns when its response was sent by ``Call.send_early``."""
-
-    __slots__ = ("response",)
-
-    def __init__(self, response: Any) -> None:
-        self.response = response
 
 
 class SuspendedCall(NamedTuple):
@@ -124,8 +115,9 @@ class Call:
 
     A wait can be answered in the step that ends it, which saves the client a turn of the loop: what is to be done is put into
     ``early_answers``, the broker's, and done when the present request is handled or waits. ``send_early`` sends a response then,
-    if it is small and there is room for it, and returns whether it has; ``answer_pending`` does so for pending ones. Where
-    ``may_suspend`` is False, nothing is answered so. ``route`` is the present request's.
+    if it is small and there is room for it, and returns whether it has: then the handler returns None. ``note_ready`` is called
+    when a pending response may be ready. Where ``may_suspend`` is False, nothing is answered so. ``route`` is the present
+    request's.
     """
 
     __slots__ = (
@@ -134,7 +126,6 @@ class Call:
         "_started",
         "_waited_since",
         "activity",
-        "answer_pending",
         "answered",
         "broker",
         "client_id",
@@ -149,6 +140,7 @@ class Call:
         "is_plain",
         "key",
         "may_suspend",
+        "note_ready",
         "observer",
         "reason",
         "route",
@@ -179,7 +171,7 @@ class Call:
         self.may_suspend = False
         self.early_answers: list[Callable[[], None]] = []
         self.send_early: Callable[[Any], bool] | None = None
-        self.answer_pending: Callable[[], None] | None = None
+        self.note_ready: Callable[[], None] | None = None
         self.route: Any = None
         self.cost: RequestCost | None = None
         self.error_counts: Mapping[int, int] | None = None

@@ -27,7 +27,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.network import total_size
 from ..log.segment import SegmentSlice
 from ..replication.fetch_news import FetchedPartition, FetchNews
-from ..replication.fetch_session import FetchSession, PartitionKey, requested_partitions
+from ..replication.fetch_session import FetchSession, PartitionKey, take_up
 from ..replication.fetching import FollowerId, Reads, refused_partition
 from ..replication.read_replica import RACK_AWARE_SELECTOR, ConsumerRack
 from ..replication.settings import ReplicationSettings
@@ -41,7 +41,7 @@ from ..wire.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from .call import Call, SentResponse
+from .call import Call
 from .leader_hints import Refused, name_leaders
 from .request_cost import RequestCost
 from .rights import CLUSTER, TOPIC, may
@@ -62,7 +62,7 @@ SESSION_ERRORS = (
 )
 
 
-async def handle(call: Call, request: FetchRequest) -> FetchResponse | SentResponse:
+async def handle(call: Call, request: FetchRequest) -> FetchResponse | None:
     if request.isolation_level not in (0, 1):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"isolation level {request.isolation_level}")
     by_id = call.version >= _FIRST_TOPIC_ID_VERSION
@@ -72,7 +72,8 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse | SentRespo
     if request.session_epoch in (_FINAL_EPOCH, _INITIAL_EPOCH):
         sessions.close(request.session_id)
         news = FetchNews(is_followers=follower is not None)
-        partitions = requested_partitions(request, by_id, news)
+        partitions: dict[PartitionKey, FetchedPartition] = {}
+        take_up(request, by_id, partitions, news)
     else:
         session = sessions.resume(request, by_id)
         if session is None:
@@ -81,19 +82,16 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse | SentRespo
     try:
         reads, early = await _read(call, request, follower, news, partitions, session)
         if early is not None and early.response is not None:
-            return SentResponse(early.response) if early.is_sent else early.response
+            return None if early.is_sent else early.response
         is_held_up = call.cost is not None and follower is None and _is_held_up(call, call.cost, reads, session)
         if is_held_up:
             return _held_up(reads, session)
+        told = partitions.values() if session is None else None
         is_new = request.session_epoch == _INITIAL_EPOCH and call.version >= _FIRST_SESSION_VERSION
         # Only now is it known what the client may read; one that may read nothing must not take up a session.
         if is_new and (call.broker.authorizer is None or not _is_all_refused(reads)):
             session = sessions.create(by_id, partitions, news)
-            response = _response(reads, partitions.values(), session)
-        elif session is None:
-            response = _response(reads, partitions.values(), None)
-        else:
-            response = _response(reads, None, session)
+        response = _response(reads, told, session)
     except BaseException:
         for state in partitions.values():
             state.note_change(0)  # what was read is not answered

@@ -166,28 +166,15 @@ class PendingProduce(PendingResponse):
     @property
     def is_ready(self) -> bool:
         return all(
-            not result.flush_due and partition.log.high_watermark > result.last_offset
-            for partition, _, result, _ in self._waiting
+            not result.flush_due and partition.has_committed(result.last_offset + 1, role)
+            for partition, role, result, _ in self._waiting
         )
 
     def finish_now(self) -> ProduceResponse | None:
-        if self._has_failed or self._request.acks != -1:
-            return None
-        for partition, role, result, _ in self._waiting:
-            if result.flush_due or not partition.has_committed(result.last_offset + 1, role):
-                return None
-        return ProduceResponse(responses=self._topics)
+        return None if self._has_failed or not self.is_ready else ProduceResponse(responses=self._topics)
 
     async def finish(self) -> ProduceResponse:
-        call = self._call
-        on_reached = None
-        if call.answer_pending is not None:
-            early, answer_pending = call.early_answers, call.answer_pending
-
-            def on_reached() -> None:
-                early.append(answer_pending)
-
-        await _wait(call, self._waiting, self._request, self._appended_at, on_reached)
+        await _wait(self._call, self._waiting, self._request, self._appended_at, self._call.note_ready)
         response = ProduceResponse(responses=self._topics)
         if self._call.failed:
             await _say_who_leads(self._call, response)

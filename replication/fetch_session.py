@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Iterable
 
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..wire.messages.fetch import FetchRequest
+from ..wire.messages.fetch import FetchRequest, ForgottenTopic
 from .fetch_news import FetchedPartition, FetchNews
 
 logger = logging.getLogger(__name__)
@@ -40,13 +41,9 @@ PartitionKey = tuple[str | bytes, int]
 
 
 class FetchSession:
-    """The partitions of one consumer or follower; ``news`` are those of them that have changed.
-
-    ``has_no_topics_name``: one of them is of a topic that cannot exist, because its name is too long.
-    """
+    """The partitions of one consumer or follower; ``news`` are those of them that have changed."""
 
     __slots__ = (
-        "has_no_topics_name",
         "last_used",
         "news",
         "next_epoch",
@@ -66,7 +63,6 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.partitions = partitions
         self.news = news
-        self.has_no_topics_name = False
         self.next_epoch = 1
         self.last_used = trio.current_time()
 
@@ -74,18 +70,9 @@ class FetchSession:
     def is_followers(self) -> bool:
         return self.news.is_followers
 
-    def update(self, request: FetchRequest) -> None:
-        """Add, change and forget partitions as the request says."""
-        for topic in request.topics:
-            name = topic.topic_id if self.uses_topic_ids else topic.topic
-            for asked in topic.partitions:
-                known = self.partitions.get((name, asked.partition))
-                if known is not None:
-                    known.ask(asked)
-                    continue
-                self.partitions[name, asked.partition] = FetchedPartition(topic.topic, topic.topic_id, asked, self.news)
-                self.has_no_topics_name |= len(topic.topic) > _LONGEST_TOPIC
-        for forgotten in request.forgotten_topics_data:
+    def forget(self, topics: Iterable[ForgottenTopic]) -> None:
+        """Fetch these partitions no more."""
+        for forgotten in topics:
             name = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
             for number in forgotten.partitions:
                 fetched = self.partitions.pop((name, number), None)
@@ -99,14 +86,24 @@ class FetchSession:
             fetched.leave()
 
 
-def requested_partitions(request: FetchRequest, by_id: bool, news: FetchNews) -> dict[PartitionKey, FetchedPartition]:
-    """The partitions a request lists, in its order, as the first ``news``."""
-    found: dict[PartitionKey, FetchedPartition] = {}
+def take_up(
+    request: FetchRequest, by_id: bool, partitions: dict[PartitionKey, FetchedPartition], news: FetchNews
+) -> bool:
+    """Add and change partitions as a request says; all that it lists are ``news``.
+
+    Returns whether one of the added is of a topic that cannot exist, because its name is too long.
+    """
+    has_no_topics_name = False
     for topic in request.topics:
         name = topic.topic_id if by_id else topic.topic
         for asked in topic.partitions:
-            found[name, asked.partition] = FetchedPartition(topic.topic, topic.topic_id, asked, news)
-    return found
+            known = partitions.get((name, asked.partition))
+            if known is not None:
+                known.ask(asked)
+                continue
+            partitions[name, asked.partition] = FetchedPartition(topic.topic, topic.topic_id, asked, news)
+            has_no_topics_name |= len(topic.topic) > _LONGEST_TOPIC
+    return has_no_topics_name
 
 
 class FetchSessionCache:
@@ -192,9 +189,11 @@ class FetchSessionCache:
                 ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, "the session was begun with the other topic naming"
             )
         before = len(session.partitions)
-        session.update(request)
+        has_no_topics_name = take_up(request, by_id, session.partitions, session.news)
+        if request.forgotten_topics_data:
+            session.forget(request.forgotten_topics_data)
         self._partitions += len(session.partitions) - before
-        if session.has_no_topics_name or (
+        if has_no_topics_name or (
             before < len(session.partitions) and self._partitions > self._most_partitions and not session.is_followers
         ):
             self.close(session.session_id)

@@ -198,6 +198,10 @@ class LeaderRole:
         in_sync = len(self.isr.isr)
         return in_sync < wanted and in_sync <= len(self.followers)  # ``min_in_sync``, without a call for each batch
 
+    def lacks_replicas(self, wanted: int) -> bool:
+        """Whether fewer than ``min_in_sync`` are, or may be, in sync."""
+        return len(self.isr.maximal) < self.min_in_sync(wanted)
+
     def committed_end(self, own_end: int, log_end: int, clock: Callable[[], float]) -> int:
         """The offset up to which every replica that matters has the log.
 

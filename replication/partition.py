@@ -385,7 +385,7 @@ class Partition:
         if self.log.high_watermark < offset:
             await wait_in(self.offset_waiters, offset, timeout, on_reached)
         leader, wanted = self.leader, self.log.settings.min_insync_replicas
-        if leader is not None and len(leader.isr.maximal) < leader.min_in_sync(wanted):
+        if leader is not None and leader.lacks_replicas(wanted):
             why = f"{len(leader.isr.maximal)} in sync, where {leader.min_in_sync(wanted)} must be; the records are written"
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, why)
 
@@ -396,7 +396,7 @@ class Partition:
             leader is not None
             and leader is role
             and self.log.high_watermark >= offset
-            and len(leader.isr.maximal) >= leader.min_in_sync(self.log.settings.min_insync_replicas)
+            and not leader.lacks_replicas(self.log.settings.min_insync_replicas)
         )
 
     # --- followers ----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.replication.fetch_news import FetchNews
-from ottla.replication.fetch_session import FetchSession, FetchSessionCache, requested_partitions
+from ottla.replication.fetch_session import FetchSession, FetchSessionCache, take_up
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 
 
@@ -28,17 +28,22 @@ def new_cache(slots: int = 10) -> FetchSessionCache:
     return FetchSessionCache(slots, random.Random(1))
 
 
+def create(cache: FetchSessionCache, *asked: tuple[str, int, int], is_followers: bool = False) -> FetchSession | None:
+    """The session that a fetch begins, None where it gets none."""
+    news, partitions = FetchNews(is_followers=is_followers), {}
+    take_up(request(*asked), False, partitions, news)
+    return cache.create(False, partitions, news)
+
+
 def begin(cache: FetchSessionCache, *asked: tuple[str, int, int]) -> FetchSession:
-    news = FetchNews()
-    session = cache.create(False, requested_partitions(request(*asked), False, news), news)
+    session = create(cache, *asked)
     assert session is not None
     return session
 
 
 def refused(cache: FetchSessionCache, *asked: tuple[str, int, int], is_followers: bool = False) -> bool:
     """Whether a fetch gets no session."""
-    news = FetchNews(is_followers=is_followers)
-    return cache.create(False, requested_partitions(request(*asked), False, news), news) is None
+    return create(cache, *asked, is_followers=is_followers) is None
 
 
 def order(session: FetchSession) -> list[tuple[str | bytes, int]]:
