@@ -172,10 +172,15 @@ class _EarlyAnswer:
 
     def _make(self) -> None:
         reads = self._reads
-        if reads.read_early() and reads.failure is None:
-            self.response = _response(reads, None, self._session)
-            assert self._call.send_early is not None
-            self.is_sent = self._call.send_early(self.response)
+        try:
+            if reads.read_early() and reads.failure is None:
+                self.response = _response(reads, None, self._session)
+                assert self._call.send_early is not None
+                self.is_sent = self._call.send_early(self.response)
+        except Exception:
+            for state in self._session.partitions.values():
+                state.note_change(0)  # a bug must not hide records: the next fetch reads everything
+            raise
 
 
 def _is_any_found(reads: Reads, partitions: dict[PartitionKey, FetchedPartition]) -> bool:

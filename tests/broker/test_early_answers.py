@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import pytest
 import trio
@@ -12,8 +13,10 @@ import trio.testing
 from ottla.base.errors import ErrorCode
 from ottla.base.memory_network import MemoryConnection
 from ottla.compat_tests.raw.requests import batch, produce_request
+from ottla.handlers.call import Call
 from ottla.handlers.services import Services
 from ottla.metadata.types import PartitionRegistration
+from ottla.replication.fetching import Reads
 from ottla.replication.partition import Partition
 from ottla.wire.codec import decode
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
@@ -41,10 +44,8 @@ async def leading(*, replicas: tuple[int, ...] = (1,)) -> AsyncIterator[tuple[Me
 
 def answer_early(services: Services) -> None:
     """What a connection does at the end of a step."""
-    early = services.early_answers
-    assert early, "a wait has ended"
-    while early:
-        early.pop(0)()
+    assert services.early_answers, "a wait has ended"
+    Call.answer_early(SimpleNamespace(early_answers=services.early_answers))  # type: ignore[arg-type]
 
 
 def has_answer(client: MemoryConnection) -> bool:
@@ -148,6 +149,23 @@ async def test_records_are_acknowledged_in_the_step_that_commits_them(limit: int
                 (topic,) = decode(ProduceResponse, 9, memoryview(answer)[5:]).responses
                 offsets.append((correlation_id, topic.partition_responses[0].base_offset))
         assert offsets == [(0, 0), (1, 1), (2, 2)]
+        client.close()
+
+
+async def test_a_bug_in_the_step_hides_no_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with leading() as (cluster, services, partition):
+        client = await waiting_consumer(cluster)
+        with monkeypatch.context() as broken:
+            broken.setattr(Reads, "_read", lambda *_: 1 // 0)
+            partition.append(batch(b"x"), NOW_MS)
+            answer_early(services)
+        _, answer = await read_answer(client)
+        session_id = decode(FetchResponse, FETCH_VERSION, memoryview(answer)[5:]).session_id
+        request = FetchRequest(
+            max_wait_ms=60_000, min_bytes=1, max_bytes=1 << 25, session_id=session_id, session_epoch=2
+        )
+        await client.send([frame(request, FETCH_VERSION, 2)])
+        assert sizes(await fetched(client)) == [1]
         client.close()
 
 
