@@ -21,6 +21,7 @@ from collections.abc import Iterable
 
 from ..base.errors import ErrorCode, KafkaError
 from ..security.entities import IPS, EntityKind
+from ..security.quota_entities import IP, NamedEntity, stored_entity
 from ..security.quota_keys import QUOTA_KEYS
 from ..wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -31,7 +32,6 @@ from ..wire.messages.alter_client_quotas import (
     ResponseEntryData,
 )
 from .call import Call
-from .quota_entities import IP, NamedEntity, stored_entity
 
 _EPSILON = 1e-6
 

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 
 from ..base.errors import ErrorCode, KafkaError
 from ..security.entities import CLIENTS, IPS, USERS, order_of
+from ..security.quota_entities import ENTITY_TYPES, IP, NamedEntity, named_entity
 from ..security.quota_keys import QUOTA_KEYS
 from ..wire.messages.describe_client_quotas import (
     ComponentData,
@@ -27,7 +28,6 @@ from ..wire.messages.describe_client_quotas import (
     ValueData,
 )
 from .call import Call
-from .quota_entities import ENTITY_TYPES, IP, NamedEntity, named_entity
 
 _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2
 _LISTED = (USERS, CLIENTS, IPS)

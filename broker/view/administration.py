@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from ...base.partitions import NO_LEADER
 from ...base.seams import Clock
-from ...handlers.quota_entities import named_entity
 from ...handlers.services import Services
 from ...security.acl import AclEntry, AclFilter, PatternType, ResourcePattern, ResourceType
+from ...security.quota_entities import named_entity
 from ...security.scram import ScramCredential, UnusableCredential
 from .admin_rows import AclRow, ClusterDetail, MoveRow, QuotaRow, TransactionRow, UserRow
 from .cached import Cached

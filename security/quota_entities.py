@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..base.errors import ErrorCode, KafkaError
-from ..security.entities import CLIENTS, DEFAULT, IPS, USERS, Entity, Name, UserClient
+from .entities import CLIENTS, DEFAULT, IPS, USERS, Entity, Name, UserClient
 
 USER = "user"
 CLIENT_ID = "client-id"
