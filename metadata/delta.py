@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from .types import BrokerRegistration, FinalizedFeatures, PartitionRegistration
+from .types import (
+    BrokerRegistration,
+    FinalizedFeatures,
+    LogPosition,
+    PartitionRegistration,
+    QuorumBroker,
+    QuorumController,
+)
 
 if TYPE_CHECKING:
-    from ..security.acl import AclEntry, ResourcePattern
+    from ..security.acl import AclBinding, AclEntry, ResourcePattern
     from ..security.delegation import DelegationToken
     from ..security.entities import Entity
     from ..security.scram import StoredCredentials
@@ -48,3 +55,11 @@ class ClusterDelta(NamedTuple):
     features: FinalizedFeatures | None = None
     next_producer_id: int | None = None
     """The first producer id that no broker has been given (KIP-730)."""
+    quorum_brokers: Mapping[int, QuorumBroker | None] = {}
+    """By id; the rest is known of clusters of KRaft only."""
+    quorum_controllers: Mapping[int, QuorumController | None] = {}
+    """By id."""
+    acl_ids: Mapping[bytes, AclBinding | None] = {}
+    """The rules of ``acls`` by the ids of their records."""
+    position: LogPosition | None = None
+    """Up to where in the metadata log this delta reaches."""

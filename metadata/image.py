@@ -15,10 +15,17 @@ from ..security.entities import BROKERS, TOPICS, Entity, Name
 from ..wire.schema import ZERO_UUID
 from .delta import ClusterDelta, TopicDelta
 from .persistent_dict import PersistentDict
-from .types import BrokerRegistration, FinalizedFeatures, PartitionRegistration
+from .types import (
+    BrokerRegistration,
+    FinalizedFeatures,
+    LogPosition,
+    PartitionRegistration,
+    QuorumBroker,
+    QuorumController,
+)
 
 if TYPE_CHECKING:
-    from ..security.acl import AclEntry, ResourcePattern
+    from ..security.acl import AclBinding, AclEntry, ResourcePattern
     from ..security.delegation import DelegationToken
     from ..security.scram import StoredCredentials
 
@@ -66,6 +73,11 @@ class ClusterImage:
     """None where nobody has told of features, as to a broker that is alone."""
     next_producer_id: int = -1
     """-1 where this broker has not been told of it."""
+    quorum_brokers: PersistentDict[int, QuorumBroker] = dataclasses.field(default_factory=PersistentDict)
+    quorum_controllers: PersistentDict[int, QuorumController] = dataclasses.field(default_factory=PersistentDict)
+    acl_ids: PersistentDict[bytes, AclBinding] = dataclasses.field(default_factory=PersistentDict)
+    position: LogPosition | None = None
+    """None in ZooKeeper mode, and before the first record."""
 
     def topic_config(self, name: str) -> Mapping[str, str]:
         """What is set on a topic."""
@@ -81,7 +93,7 @@ class ClusterImage:
         for name in _BY_KEY:
             if changes := getattr(delta, name):
                 changed[name] = getattr(self, name).changed({key: value or None for key, value in changes.items()})
-        for name in ("controller_id", "features", "next_producer_id"):
+        for name in ("controller_id", "features", "next_producer_id", "position"):
             if (value := getattr(delta, name)) is not None:
                 changed[name] = value
         if delta.brokers is not None:
@@ -109,5 +121,5 @@ class ClusterImage:
 
 
 _NOTHING: Mapping[str, str] = {}
-_BY_KEY = ("configs", "quotas", "scram", "acls", "tokens")
+_BY_KEY = ("configs", "quotas", "scram", "acls", "tokens", "quorum_brokers", "quorum_controllers", "acl_ids")
 """The kinds of metadata in which a key's new value stands for itself, and an empty one for a key that is gone."""

@@ -14,6 +14,18 @@ REGISTRATION_VERSION = 5
 """Of the form in which a broker registers, in which it tells its features (KIP-584)."""
 
 
+SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+"""The numbers of listeners' protocols, as requests and records have them."""
+PROTOCOL_NAMES = {number: name for name, number in SECURITY_PROTOCOLS.items()}
+
+UNASSIGNED_DIRECTORY = bytes(15) + b"\x01"
+LOST_DIRECTORY = bytes(15) + b"\x02"
+MIGRATING_DIRECTORY = bytes(16)
+"""In place of the id of a replica's log directory: it is not known yet, has failed, or was never told (KIP-858)."""
+LAST_RESERVED_DIRECTORY = bytes(15) + b"\x64"
+"""No log directory has an id up to this."""
+
+
 class BrokerEndpoint(NamedTuple):
     """Where clients reach one listener of a broker."""
 
@@ -38,6 +50,44 @@ class BrokerRegistration:
     def endpoint(self, listener: str) -> BrokerEndpoint | None:
         """Where the listener of this name is reached, if the broker has one."""
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
+
+
+class VersionRange(NamedTuple):
+    """The levels of a feature that a node supports, both included (KIP-584)."""
+
+    lowest: int
+    highest: int
+
+
+@dataclasses.dataclass(frozen=True)
+class QuorumBroker:
+    """A broker that is registered at a quorum, alive or not (KIP-631).
+
+    ``epoch`` is the offset of its registration in the metadata log. ``directories`` are the ids of its log directories that work;
+    those that are ``cordoned`` get no new replicas, None until the broker has told.
+    """
+
+    registration: BrokerRegistration
+    epoch: int
+    incarnation_id: bytes
+    features: Mapping[str, VersionRange]
+    is_fenced: bool = True
+    is_shutting_down: bool = False
+    directories: tuple[bytes, ...] = ()
+    cordoned: tuple[bytes, ...] | None = None
+    is_migrating: bool = False
+    """Whether it was in ZooKeeper mode when it registered (KIP-866)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class QuorumController:
+    """A controller that is registered at a quorum (KIP-919)."""
+
+    controller_id: int
+    incarnation_id: bytes
+    endpoints: tuple[BrokerEndpoint, ...]
+    features: Mapping[str, VersionRange]
+    is_ready_to_migrate: bool = False
 
 
 class ReplicaAssignment(NamedTuple):
@@ -99,7 +149,9 @@ class PartitionRegistration(NamedTuple):
     ``leader`` may be NO_LEADER. ``leader_epoch`` grows with every election, ``partition_epoch`` with every change.
     ``adding`` and ``removing`` are the replicas of a reassignment under way (KIP-455). ``is_recovering``: the leader was
     elected although it was out of sync (KIP-704). ``is_new``: the replicas have no log yet. ``offline``: the replicas that their
-    brokers have in a log directory that has failed.
+    brokers have in a log directory that has failed. ``directories`` are those of the replicas, in their order; in ZooKeeper mode
+    nobody tells. ``elr`` are replicas that left the ISR and have everything committed, ``last_known_elr`` those of which that may
+    be true (KIP-966).
     """
 
     leader: int
@@ -112,10 +164,21 @@ class PartitionRegistration(NamedTuple):
     is_recovering: bool = False
     is_new: bool = False
     offline: tuple[int, ...] = ()
+    directories: tuple[bytes, ...] = ()
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
 
 
 UNKNOWN_EPOCH = -1
 """Of the features, where whoever keeps the metadata has none yet."""
+
+
+class LogPosition(NamedTuple):
+    """The last batch of the metadata log that an image has: its last offset, its leader epoch, when it was appended (ms)."""
+
+    offset: int
+    epoch: int
+    timestamp: int
 
 
 class FinalizedFeatures(NamedTuple):

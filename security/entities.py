@@ -11,16 +11,18 @@ from typing import NamedTuple
 
 
 class EntityKind(enum.StrEnum):
-    """The value is Kafka's word (``ConfigType``)."""
+    """The value is Kafka's word (``ConfigType``). Only a cluster of KRaft has configs of groups and of clients' metrics."""
 
     TOPICS = "topics"
     BROKERS = "brokers"
     USERS = "users"
     CLIENTS = "clients"
     IPS = "ips"
+    GROUPS = "groups"
+    CLIENT_METRICS = "client-metrics"
 
 
-TOPICS, BROKERS, USERS, CLIENTS, IPS = EntityKind
+TOPICS, BROKERS, USERS, CLIENTS, IPS, GROUPS, CLIENT_METRICS = EntityKind
 
 
 class Default(enum.Enum):

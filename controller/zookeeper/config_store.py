@@ -69,7 +69,7 @@ class ConfigStore:
         await self._changes.skip()
         image = self.metadata.image
         found = dict.fromkeys((*image.configs, *image.quotas, *(Entity(USERS, user) for user in image.scram)))
-        for kind in EntityKind:
+        for kind in znodes.ENTITY_KINDS:
             stored = await self._store.children(znodes.config_path(kind))
             if kind is USERS:
                 stored += await self._clients_of_users(stored)
@@ -199,7 +199,7 @@ class ConfigStore:
         for path, node in await self._changes.unseen():
             named = decoded(path, node, znodes.decode_config_change)
             kind, _, name = (named or "").partition("/")
-            found = _entities(EntityKind(kind), [name]) if kind in set(EntityKind) else []
+            found = _entities(EntityKind(kind), [name]) if kind in znodes.ENTITY_KINDS else []
             changed.update(dict.fromkeys(found))
             if named is not None and not found:
                 logger.warning("A change of %r is ignored: nothing can be set there", named)

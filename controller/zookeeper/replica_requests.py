@@ -17,7 +17,7 @@ from ...base.errors import ErrorCode, KafkaError
 from ...base.partitions import NO_BROKER_EPOCH
 from ...metadata.delta import ClusterDelta, TopicDelta
 from ...metadata.rules.election import EPOCH_DURING_DELETE, LEADER_DURING_DELETE
-from ...metadata.types import BrokerEndpoint, BrokerRegistration, PartitionRegistration
+from ...metadata.types import PROTOCOL_NAMES, BrokerEndpoint, BrokerRegistration, PartitionRegistration
 from ...replication.metadata_cache import MetadataCache
 from ...replication.replica_manager import ReplicaManager
 from ...wire.messages.leader_and_isr import (
@@ -43,10 +43,8 @@ from ...wire.messages.update_metadata import (
     UpdateMetadataResponse,
     UpdateMetadataTopicState,
 )
-from .znodes import SECURITY_PROTOCOLS
 
 _NO_LEADER_EPOCH = -1
-_PROTOCOL_NAMES = {number: name for name, number in SECURITY_PROTOCOLS.items()}
 
 _TopicState = TypeVar("_TopicState")
 
@@ -238,7 +236,7 @@ def _broker(told: UpdateMetadataBroker) -> BrokerRegistration:
 
 def security_protocol(number: int) -> str:
     """The name of a number; Kafka's error for one that there is not (``SecurityProtocol.forId``)."""
-    name = _PROTOCOL_NAMES.get(number)
+    name = PROTOCOL_NAMES.get(number)
     if name is None:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"there is no security protocol with the number {number}")
     return name

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from ...base.partitions import TopicPartition
 from ...metadata.rules.election import EPOCH_DURING_DELETE, LEADER_DURING_DELETE
+from ...metadata.types import SECURITY_PROTOCOLS
 from ...wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
     LeaderAndIsrPartitionState,
@@ -28,7 +29,6 @@ from ...wire.messages.update_metadata import (
     UpdateMetadataTopicState,
 )
 from .context import ControllerContext, PartitionState
-from .znodes import SECURITY_PROTOCOLS
 
 _TopicState = TypeVar("_TopicState")
 

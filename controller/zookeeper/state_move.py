@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...base.errors import ErrorCode, KafkaError
-from ...security.entities import EntityKind
 from . import acl_znodes, token_znodes, znodes
 from .partition_states import transactions
 from .registration import find_cluster
@@ -26,7 +25,7 @@ from .store.znode_tree import ZnodeTree
 
 _FOLDERS = (
     znodes.TOPICS,
-    *map(znodes.config_path, EntityKind),
+    *map(znodes.config_path, znodes.ENTITY_KINDS),
     znodes.DELETE_TOPICS,
 )
 """Nodes that are moved with all that is below them."""

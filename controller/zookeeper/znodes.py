@@ -44,7 +44,20 @@ from ...metadata.types import (
     ReplicaAssignment,
     TopicAssignment,
 )
-from ...security.entities import DEFAULT, Default, EntityName, Name, UserClient
+from ...security.entities import (
+    BROKERS,
+    CLIENTS,
+    DEFAULT,
+    IPS,
+    USERS,
+    Default,
+    EntityName,
+    Name,
+    UserClient,
+)
+from ...security.entities import (
+    TOPICS as TOPIC_KIND,
+)
 from ...wire.schema import ZERO_UUID, uuid_from_text, uuid_to_text
 
 BROKER_IDS = "/brokers/ids"
@@ -89,7 +102,8 @@ PERSISTENT_PATHS = (
 )
 """Nodes that exist, without data, in every cluster; parents first."""
 
-SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+ENTITY_KINDS = (TOPIC_KIND, BROKERS, USERS, CLIENTS, IPS)
+"""What configs, quotas and credentials can be set on in ZooKeeper mode."""
 
 _CLIENTS_OF_USER = "clients"
 _OF_USER = ("users", _CLIENTS_OF_USER)
