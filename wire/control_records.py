@@ -9,12 +9,13 @@ KIP-630, KIP-853): their values are messages whose first field repeats the versi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
 
 from ..base.errors import ErrorCode, KafkaError, ProtocolError
-from .codec import decode
+from .codec import decode, encode_bytes
 from .record_codec import Record
 from .records import RecordsBuilder
 from .schema import Message
@@ -93,6 +94,17 @@ def build_end_marker_batch(
         producer_id=producer_id, producer_epoch=producer_epoch, is_transactional=True, is_control=True
     )
     builder.append(encode_control_key(marker.type), encode_end_marker(marker), timestamp)
+    return builder.build()
+
+
+def build_quorum_batch(
+    messages: Iterable[tuple[Message, int]], *, base_offset: int, leader_epoch: int, timestamp: int
+) -> bytearray:
+    """Return a control batch with a quorum's messages, each in the version that comes with it; ``timestamp`` in ms."""
+    types = {message_class: record_type for record_type, message_class in _quorum_messages().items()}
+    builder = RecordsBuilder(base_offset=base_offset, leader_epoch=leader_epoch, is_control=True)
+    for message, version in messages:
+        builder.append(encode_control_key(types[type(message)]), encode_bytes(message, version), timestamp)
     return builder.build()
 
 

@@ -13,6 +13,7 @@ from ...wire.kafka_json import kafka_json, kafka_json_text
 from ...wire.record_codec import Record
 from ...wire.records import IncompleteBatch, RecordBatch
 from ..disk import Disk
+from ..files import BOOTSTRAP_CHECKPOINT, CHECKPOINT_SUFFIX
 from ..scan import scan_batches
 from .decoders import RecordDecoder
 from .report import DumpError, Report, base_offset_of
@@ -21,10 +22,6 @@ NO_LIMIT = (1 << 31) - 1
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 _MAX_SEQUENCE = (1 << 31) - 1
-CHECKPOINT_SUFFIX = ".checkpoint"
-"""Of a snapshot of a quorum's log, OFFSET-EPOCH.checkpoint (KIP-630)."""
-
-BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 _SNAPSHOT_ID = re.compile(r"(\d{20})-(\d{10})\.")
 _QUORUM_RECORDS = {
     ControlRecordType.LEADER_CHANGE: "LeaderChange:",

@@ -10,8 +10,15 @@ from typing import TextIO
 
 from ...base.errors import KafkaError
 from ..disk import Disk
-from ..files import INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
-from .batches import CHECKPOINT_SUFFIX, BatchOptions, dump_segment
+from ..files import (
+    CHECKPOINT_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+)
+from .batches import BatchOptions, dump_segment
 from .indexes import dump_offset_index, dump_snapshot, dump_time_index, dump_transaction_index
 from .report import DumpError, Report
 

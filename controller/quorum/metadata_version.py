@@ -1,0 +1,94 @@
+"""The levels of ``metadata.version``, and the versions in which records are written at each (KIP-778).
+
+Source: Kafka's MetadataVersion. A level says which records, and which of their fields, every node of the cluster reads.
+"""
+
+from __future__ import annotations
+
+FEATURE = "metadata.version"
+KRAFT_VERSION = "kraft.version"
+ELR = "eligible.leader.replicas.version"
+
+LOWEST = 7
+HIGHEST = 30
+
+_RELEASES = {
+    7: "3.3-IV3",
+    8: "3.4-IV0",
+    9: "3.5-IV0",
+    10: "3.5-IV1",
+    11: "3.5-IV2",
+    12: "3.6-IV0",
+    13: "3.6-IV1",
+    14: "3.6-IV2",
+    15: "3.7-IV0",
+    16: "3.7-IV1",
+    17: "3.7-IV2",
+    18: "3.7-IV3",
+    19: "3.7-IV4",
+    20: "3.8-IV0",
+    21: "3.9-IV0",
+    22: "4.0-IV0",
+    23: "4.0-IV1",
+    24: "4.0-IV2",
+    25: "4.0-IV3",
+    26: "4.1-IV0",
+    27: "4.1-IV1",
+    28: "4.2-IV0",
+    29: "4.2-IV1",
+    30: "4.3-IV0",
+}
+_MIGRATION = 8
+_SCRAM = 11
+_TOKENS = 14
+_CONTROLLER_REGISTRATION = 15
+_DIRECTORIES = 17
+_ELR = 23
+_CORDONED_DIRECTORIES = 30
+
+
+def release_of(level: int) -> str:
+    """The release that brought a level: ``4.3-IV0``. Raises KeyError for one that is not supported."""
+    return _RELEASES[level]
+
+
+def level_of(release: str) -> int:
+    """The level of ``4.3-IV0``, or the last one of ``4.3``, of which ``4.3.1`` is a part. Raises ValueError."""
+    wanted = ".".join(release.split(".")[:2])
+    found = [level for level, name in _RELEASES.items() if wanted == name or name.startswith(f"{wanted}-IV")]
+    if not found:
+        known = ", ".join(_RELEASES.values())
+        raise ValueError(f"Unknown metadata.version '{release}'. Supported metadata.version are: {known}")
+    return found[-1]
+
+
+def has_scram(level: int) -> bool:
+    return level >= _SCRAM
+
+
+def has_tokens(level: int) -> bool:
+    return level >= _TOKENS
+
+
+def has_controller_registrations(level: int) -> bool:
+    return level >= _CONTROLLER_REGISTRATION
+
+
+def has_directories(level: int) -> bool:
+    return level >= _DIRECTORIES
+
+
+def broker_record_version(level: int) -> int:
+    """Of RegisterBrokerRecord."""
+    if level >= _CORDONED_DIRECTORIES:
+        return 4
+    if level >= _DIRECTORIES:
+        return 3
+    return 2 if level >= _MIGRATION else 1
+
+
+def partition_record_version(level: int) -> int:
+    """Of PartitionRecord and PartitionChangeRecord."""
+    if level >= _ELR:
+        return 2
+    return 1 if level >= _DIRECTORIES else 0
