@@ -41,6 +41,7 @@ LAZY = {
     "console": Lazy(".commands.console", "Serve the console for any Kafka: pages of topics, records and groups."),
     "cluster": Lazy(".commands.cluster", "Describe the cluster, elect leaders, drain a broker."),
     "log-dirs": Lazy(".commands.log_dirs", "Show the data folders of brokers, and what is in them."),
+    "format": Lazy(".commands.format", "Format the data folders of a node of a KRaft cluster, as kafka-storage does."),
     "certs": Lazy(".commands.certs", "Make certificates for development: an authority, brokers, clients."),
     "perf": Lazy(".commands.perf", "Measure throughput and latency of producing and consuming."),
     "compat": Lazy(

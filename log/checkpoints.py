@@ -6,8 +6,9 @@ In the data folder::
     replication-offset-checkpoint       high watermarks
     log-start-offset-checkpoint         where logs start whose start is not the beginning of a segment
     cleaner-offset-checkpoint           up to where logs are compacted
-    meta.properties                     version=0, broker.id, cluster.id (version 1: node.id); Ottla's own zookeeper.connect
-    .kafka_cleanshutdown                {"version":0,"brokerEpoch":-1}, there only after a clean stop
+    meta.properties                     version=0, broker.id, cluster.id; Ottla's own zookeeper.connect
+                                        version=1, of a node of KRaft: node.id, cluster.id, directory.id
+    .kafka_cleanshutdown                {"version":0,"brokerEpoch":-1}, there only after a clean stop; the epoch is KRaft's
     .lock                               locked by the process that uses the folder
 
 In a partition's folder::
@@ -21,6 +22,7 @@ checkpoint is the same with lines ``epoch start_offset``. They are replaced by w
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -45,6 +47,7 @@ LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
 _ZOOKEEPER = "zookeeper.connect"
+_DIRECTORY_ID = "directory.id"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
 
@@ -127,13 +130,15 @@ def write_topic_id(disk: Disk, path: str, topic_id: bytes) -> None:
 class MetaProperties:
     """Whose data folder it is. None: the file does not say.
 
-    ``zookeeper``: where the state of its cluster is; Ottla's own, which Kafka ignores.
+    ``version`` 1 is that of a node of KRaft, and has the id of the folder. ``zookeeper``: where the state of its cluster is;
+    Ottla's own, which Kafka ignores.
     """
 
     broker_id: int | None
     cluster_id: str | None
     version: int = 0
     zookeeper: str | None = None
+    directory_id: bytes | None = None
 
 
 def read_meta_properties(disk: Disk, folder: str) -> MetaProperties | None:
@@ -150,28 +155,46 @@ def read_meta_properties(disk: Disk, folder: str) -> MetaProperties | None:
     broker_id = properties.get("broker.id" if version == "0" else "node.id")
     if broker_id is not None and not broker_id.isdecimal():
         raise CorruptFileError(f"{path}: {broker_id!r} is no broker id")
+    try:
+        directory_id = None if (text := properties.get(_DIRECTORY_ID)) is None else uuid_from_text(text)
+    except ValueError:
+        raise CorruptFileError(f"{path}: {text!r} is no directory id") from None
     return MetaProperties(
         None if broker_id is None else int(broker_id),
         properties.get("cluster.id"),
         int(version),
         properties.get(_ZOOKEEPER),
+        directory_id,
     )
 
 
-def write_meta_properties(
-    disk: Disk, folder: str, broker_id: int, cluster_id: str, zookeeper: str | None = None
-) -> None:
-    """Write ``meta.properties`` of version 0. Raises OSError."""
-    values = {"version": "0", "broker.id": str(broker_id), "cluster.id": cluster_id}
-    if zookeeper is not None:
-        values[_ZOOKEEPER] = zookeeper
-    text = javaproperties.dumps(values, timestamp=False)
+def write_meta_properties(disk: Disk, folder: str, meta: MetaProperties) -> None:
+    """Write ``meta.properties``. Raises OSError."""
+    values = {
+        "version": str(meta.version),
+        "node.id" if meta.version else "broker.id": None if meta.broker_id is None else str(meta.broker_id),
+        "cluster.id": meta.cluster_id,
+        _DIRECTORY_ID: None if meta.directory_id is None else uuid_to_text(meta.directory_id),
+        _ZOOKEEPER: meta.zookeeper,
+    }
+    text = javaproperties.dumps({name: value for name, value in values.items() if value is not None}, timestamp=False)
     disk.write_file(join(folder, META_PROPERTIES), text.encode())
 
 
-def write_clean_shutdown(disk: Disk, folder: str) -> None:
-    """Leave the mark of a clean stop. Raises OSError."""
-    disk.write_file(join(folder, CLEAN_SHUTDOWN), b'{"version":0,"brokerEpoch":-1}')
+def write_clean_shutdown(disk: Disk, folder: str, broker_epoch: int = -1) -> None:
+    """Leave the mark of a clean stop; ``broker_epoch`` is that of the broker's registration at a quorum. Raises OSError."""
+    disk.write_file(join(folder, CLEAN_SHUTDOWN), b'{"version":0,"brokerEpoch":%d}' % broker_epoch)
+
+
+def read_clean_shutdown(disk: Disk, folder: str) -> int | None:
+    """The broker epoch in the mark of a clean stop, -1 where it has none; None without a mark. Raises OSError."""
+    path = join(folder, CLEAN_SHUTDOWN)
+    if not disk.exists(path):
+        return None
+    try:
+        return int(json.loads(disk.read_file(path))["brokerEpoch"])
+    except (ValueError, TypeError, KeyError):
+        return -1  # as Kafka has it: earlier versions left an empty file
 
 
 def take_clean_shutdown(disk: Disk, folder: str) -> bool:

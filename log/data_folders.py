@@ -157,13 +157,12 @@ class DataFolders:
             if folder.is_offline or (meta is not None and _says_all(meta, zookeeper)):
                 continue
             try:
-                await folder.workers.run(
-                    write_meta_properties, folder.disk, folder.path, broker_id, cluster_id, zookeeper
-                )
+                meta = MetaProperties(broker_id, cluster_id, 0, zookeeper)
+                await folder.workers.run(write_meta_properties, folder.disk, folder.path, meta)
             except OSError as error:
                 folder.fail("cannot write meta.properties", error, is_half_done=True)
             else:
-                part.meta = MetaProperties(broker_id, cluster_id, 0, zookeeper)
+                part.meta = meta
         self._check_online()
 
     def _check_online(self) -> None:

@@ -32,7 +32,7 @@ from ottla.controller.zookeeper.store.cluster_store import (
 )
 from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
 from ottla.controller.zookeeper.store.state_files import DiskStateFiles
-from ottla.log.checkpoints import read_meta_properties, write_meta_properties
+from ottla.log.checkpoints import MetaProperties, read_meta_properties, write_meta_properties
 from ottla.log.memory_disk import MemoryDisk
 from ottla.metadata.types import LeaderState, ReplicaAssignment, TopicAssignment
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -242,7 +242,7 @@ async def write_state(disk: MemoryDisk, *operations: Operation) -> dict[str, byt
 
 async def grow(disk: Any, session: Any) -> None:
     async def identify(cluster_id: str) -> None:
-        write_meta_properties(disk, DATA, 1, cluster_id, SharedZooKeeper.zookeeper)
+        write_meta_properties(disk, DATA, MetaProperties(1, cluster_id, 0, SharedZooKeeper.zookeeper))
 
     meta = read_meta_properties(disk, DATA)
     growth = Growth(session, disk, InlineWorkers(), DATA, 1, identify)

@@ -23,7 +23,7 @@ from ottla.compat_tests.zookeeper import ZooKeeperProcess
 from ottla.controller.zookeeper.growth import Growth
 from ottla.controller.zookeeper.store.cluster_home import ZooKeeperHome
 from ottla.controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
-from ottla.log.checkpoints import read_leader_epochs, read_offsets, write_meta_properties
+from ottla.log.checkpoints import MetaProperties, read_leader_epochs, read_offsets, write_meta_properties
 from ottla.log.disk import OsDisk
 
 from ..console.alone_process import console_of
@@ -73,7 +73,7 @@ async def move_state(data: Path, zookeeper: ZooKeeperProcess) -> None:
     disk = OsDisk()
 
     async def identify(cluster_id: str) -> None:
-        write_meta_properties(disk, str(data), 1, cluster_id, zookeeper.address)
+        write_meta_properties(disk, str(data), MetaProperties(1, cluster_id, 0, zookeeper.address))
 
     await home.open([])
     session = await home.connect()

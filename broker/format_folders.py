@@ -1,0 +1,146 @@
+"""The data folders of a node of KRaft before its first start: whose they are, and how its cluster begins.
+
+Every folder gets ``meta.properties`` of version 1 with an id of its own, and ``bootstrap.checkpoint``. Where the first voters are
+given, the folder of the metadata log gets a snapshot with them as well. ``meta.properties`` is written last, so a folder which
+says whose it is, is complete. Source: Kafka's Formatter and StorageTool (``kafka-storage format``).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..controller.quorum.bootstrap import bootstrap_records, write_bootstrap
+from ..controller.quorum.features import initial_levels
+from ..controller.quorum.metadata_version import FEATURE, HIGHEST, KRAFT_VERSION, LOWEST, level_of, release_of
+from ..controller.raft.voters import InitialVoter, voters_record
+from ..log.checkpoints import (
+    META_PROPERTIES,
+    CorruptFileError,
+    MetaProperties,
+    read_meta_properties,
+    write_meta_properties,
+)
+from ..log.disk import Disk, join
+from ..log.files import METADATA_LOG_FOLDER
+from ..log.metadata_snapshots import BOOTSTRAP_ID, SnapshotHead, encode_snapshot
+from ..metadata.types import LAST_RESERVED_DIRECTORY
+from ..wire.messages.access_records import UserScramCredentialRecord
+from ..wire.schema import uuid_to_text
+
+
+class FormatError(Exception):
+    """The folders cannot be formatted so. ``str()`` is one line for people."""
+
+
+@dataclass(frozen=True)
+class Formatting:
+    """What is to be formatted, and as what. ``voters`` are the first ones, none where they are a property or unknown."""
+
+    node_id: int
+    cluster_id: str
+    folders: Sequence[str]
+    metadata_folder: str
+    controller_listener: str
+    is_dynamic: bool
+    release: str | None = None
+    levels: Mapping[str, int] | None = None
+    voters: Sequence[InitialVoter] = ()
+    credentials: Sequence[UserScramCredentialRecord] = ()
+    ignores_formatted: bool = False
+
+
+def random_directory_id(randomness: random.Random) -> bytes:
+    """An id for a folder: no reserved one, and none that begins with a hyphen as text (DirectoryId.random)."""
+    while True:
+        found = randomness.randbytes(16)
+        if found > LAST_RESERVED_DIRECTORY and not uuid_to_text(found).startswith("-"):
+            return found
+
+
+def format_folders(
+    disk: Disk, wanted: Formatting, randomness: random.Random, now_ms: int, report: Callable[[str], None]
+) -> None:
+    """Format the folders that are not formatted yet, with a line for each to ``report``. Raises FormatError, OSError."""
+    level = _metadata_version(wanted)
+    try:
+        levels = initial_levels(level, wanted.levels or {}, is_dynamic=wanted.is_dynamic)
+    except ValueError as error:
+        raise FormatError(str(error)) from None
+    if wanted.credentials and level < level_of("3.5-IV2"):
+        raise FormatError("SCRAM is only supported in metadata.version 3.5-IV2 or later.")
+    empty = _unformatted(disk, wanted)
+    if not empty:
+        report("All of the log directories are already formatted.")
+        return
+    records = list(bootstrap_records(levels, wanted.credentials))
+    for folder in empty:
+        kind, directory_id = _kind_of(folder, wanted), random_directory_id(randomness)
+        report(f"Formatting {kind} {folder} with {FEATURE} {release_of(level)}.")
+        disk.make_dir(folder)
+        write_bootstrap(disk, folder, records, now_ms)
+        if folder == wanted.metadata_folder and wanted.voters:
+            directory_id = _own_directory_id(wanted) or directory_id
+            head = SnapshotHead(now_ms, levels[KRAFT_VERSION], voters_record(wanted.voters, wanted.controller_listener))
+            log_folder = join(folder, METADATA_LOG_FOLDER)
+            disk.make_dir(log_folder)
+            batches = encode_snapshot(head, (), epoch=0, now_ms=now_ms)
+            disk.write_file(join(log_folder, BOOTSTRAP_ID.file_name), b"".join(batches))
+        meta = MetaProperties(wanted.node_id, wanted.cluster_id, version=1, directory_id=directory_id)
+        write_meta_properties(disk, folder, meta)
+
+
+def _metadata_version(wanted: Formatting) -> int:
+    level = (wanted.levels or {}).get(FEATURE)
+    if level is None:
+        try:
+            return HIGHEST if wanted.release is None else level_of(wanted.release)
+        except ValueError as error:
+            raise FormatError(str(error)) from None
+    if wanted.release is not None:
+        raise FormatError(f"Use --release-version instead of --feature {FEATURE}=X to avoid ambiguity.")
+    if not LOWEST <= level <= HIGHEST:
+        raise FormatError(
+            f"No MetadataVersion with feature level {level}. Valid feature levels are from {LOWEST} to {HIGHEST}."
+        )
+    return level
+
+
+def _unformatted(disk: Disk, wanted: Formatting) -> list[str]:
+    """The folders without ``meta.properties``; the others have to be this node's. Raises FormatError."""
+    empty, formatted = [], []
+    for folder in wanted.folders:
+        try:
+            meta = read_meta_properties(disk, folder)
+        except CorruptFileError as error:
+            raise FormatError(str(error)) from None
+        if meta is None:
+            empty.append(folder)
+            continue
+        formatted.append(folder)
+        path = join(folder, META_PROPERTIES)
+        if meta.cluster_id not in (None, wanted.cluster_id):
+            raise FormatError(
+                f"Invalid cluster.id in: {path}. Expected {wanted.cluster_id}, but read {meta.cluster_id}"
+            )
+        if meta.broker_id not in (None, wanted.node_id):
+            raise FormatError(f"Invalid node.id in: {path}. Expected {wanted.node_id}, but read {meta.broker_id}")
+    if formatted and not wanted.ignores_formatted:
+        raise FormatError(
+            f"Log directory {formatted[0]} is already formatted. Use --ignore-formatted to ignore this directory and format the "
+            "others."
+        )
+    return empty
+
+
+def _own_directory_id(wanted: Formatting) -> bytes | None:
+    return next((voter.directory_id for voter in wanted.voters if voter.node_id == wanted.node_id), None)
+
+
+def _kind_of(folder: str, wanted: Formatting) -> str:
+    if folder != wanted.metadata_folder:
+        return "data directory"
+    if not wanted.voters:
+        return "metadata directory"
+    return "dynamic metadata directory" if _own_directory_id(wanted) is None else "dynamic metadata voter directory"

@@ -1,0 +1,88 @@
+"""The features that a cluster of KRaft finalizes: their levels, and which level a release begins with (KIP-584, KIP-1022).
+
+A level can be finalized where every node supports it. Source: Kafka's Feature and its FeatureVersion enumerations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from .metadata_version import ELR, FEATURE, KRAFT_VERSION
+
+TRANSACTION_VERSION = "transaction.version"
+GROUP_VERSION = "group.version"
+SHARE_VERSION = "share.version"
+STREAMS_VERSION = "streams.version"
+
+
+class Feature(NamedTuple):
+    """``starts`` has for each level, from 0 on, the level of ``metadata.version`` whose clusters begin with it.
+
+    ``needs``: the level of ``metadata.version`` that every level above 0 depends on.
+    """
+
+    name: str
+    starts: tuple[int, ...]
+    needs: int = 0
+
+    @property
+    def highest(self) -> int:
+        return len(self.starts) - 1
+
+    def default_level(self, metadata_version: int) -> int:
+        """The level of a new cluster."""
+        return max(level for level, start in enumerate(self.starts) if start <= metadata_version)
+
+
+FEATURES = (
+    Feature(KRAFT_VERSION, (7, 21)),
+    Feature(TRANSACTION_VERSION, (7, 24, 24)),
+    Feature(GROUP_VERSION, (7, 22)),
+    Feature(ELR, (7, 26), needs=23),
+    Feature(SHARE_VERSION, (7, 28)),
+    Feature(STREAMS_VERSION, (7, 29)),
+)
+
+
+class FeatureError(ValueError):
+    """Levels that no cluster can have. ``str()`` is one line for people."""
+
+
+def initial_levels(metadata_version: int, wanted: Mapping[str, int], *, is_dynamic: bool) -> dict[str, int]:
+    """The levels that a new cluster begins with: those ``wanted``, and the defaults. Raises FeatureError.
+
+    ``is_dynamic``: the voters of the quorum are records, and not a property.
+    """
+    known = {feature.name: feature for feature in FEATURES}
+    for name in wanted:
+        if name != FEATURE and name not in known:
+            raise FeatureError(f"Unsupported feature: {name}. Supported features are: {', '.join(sorted(known))}")
+    levels = {FEATURE: metadata_version}
+    for name, feature in known.items():
+        if name == KRAFT_VERSION:
+            levels[name] = _kraft_version(wanted.get(name), is_dynamic=is_dynamic)
+        else:
+            levels[name] = wanted.get(name, feature.default_level(metadata_version))
+        if not 0 <= levels[name] <= feature.highest:
+            raise FeatureError(f"No feature:{name} with feature level {levels[name]}")
+        if levels[name] and metadata_version < feature.needs:
+            raise FeatureError(
+                f"{name} could not be set to {levels[name]} because it depends on {FEATURE} level {feature.needs}"
+            )
+    return levels
+
+
+def _kraft_version(wanted: int | None, *, is_dynamic: bool) -> int:
+    flags = "--standalone, --initial-controllers, or --no-initial-controllers"
+    if wanted == 0 and is_dynamic:
+        raise FeatureError(
+            "Cannot set kraft.version to 0 if controller.quorum.voters is empty and one of the flags "
+            f"{flags} is used. For dynamic controllers support, try removing the --feature flag for kraft.version."
+        )
+    if wanted and not is_dynamic:
+        raise FeatureError(
+            f"Cannot set kraft.version to {wanted} unless controller.quorum.voters is empty and one of the flags {flags} is "
+            f"used. For dynamic controllers support, try using one of {flags} and removing controller.quorum.voters."
+        )
+    return int(is_dynamic) if wanted is None else wanted

@@ -1,0 +1,32 @@
+"""Settings of a node in a quorum: its roles, where the controllers are, and how long things may take."""
+
+from __future__ import annotations
+
+from ...base.settings import Settings, setting
+
+BROKER_ROLE = "broker"
+CONTROLLER_ROLE = "controller"
+
+
+class QuorumSettings(Settings):
+    """Its roles, where the controllers are, and how long things may take."""
+
+    process_roles: tuple[str, ...] = setting(
+        "process.roles",
+        default=(),
+        choices=(BROKER_ROLE, CONTROLLER_ROLE),
+        doc="What the node is in a cluster of KRaft: broker, controller, or both with a comma between.",
+    )
+    voters: tuple[str, ...] = setting(
+        "controller.quorum.voters",
+        default=(),
+        doc="The voters of a quorum whose voters cannot change, ID@HOST:PORT with commas between.",
+    )
+    bootstrap_servers: tuple[str, ...] = setting(
+        "controller.quorum.bootstrap.servers",
+        default=(),
+        doc="Addresses of controllers, HOST:PORT with commas between, by which a node finds the quorum.",
+    )
+    metadata_log_dir: str | None = setting(
+        "metadata.log.dir", default=None, doc="The folder of the metadata log; the first data folder if not given."
+    )
