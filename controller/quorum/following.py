@@ -1,0 +1,148 @@
+"""The task that follows a quorum: it fetches the metadata log from the leader, and has what is committed loaded.
+
+One request is in flight in all: an answer to a second one could be appended twice. While nothing can be fetched nothing changes,
+and the broker goes on with the metadata that it has.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import math
+from collections.abc import Callable
+
+import trio
+
+from ...base.errors import KafkaError
+from ...base.seams import Workers
+from ...log.metadata_snapshots import SnapshotReader
+from ...metadata.types import LogPosition
+from ...replication.broker_client import BrokerClient, NoAnswerError
+from ...wire.messages.fetch import FetchRequest
+from ..raft.observer import Address, Asked, Observer
+from .loader import MetadataLoader
+
+logger = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 0.02
+"""``controller.quorum.retry.backoff.ms``."""
+_REFUSAL_SECONDS = 1.0
+"""After an answer that no later one need differ from, as that of another cluster."""
+
+
+class QuorumFollower:
+    """``run`` it in a task of its own. ``connect`` makes the way to a controller; it is closed when another one is asked."""
+
+    def __init__(
+        self,
+        observer: Observer,
+        loader: MetadataLoader,
+        connect: Callable[[Address], BrokerClient],
+        workers: Workers,
+    ) -> None:
+        self.observer = observer
+        self.loader = loader
+        self._connect = connect
+        self._workers = workers
+        self._client: BrokerClient | None = None
+        self._address: Address | None = None
+        self._refusal = ""
+
+    async def run(self) -> None:
+        """Follow until cancelled.
+
+        Raises KafkaError, OSError, CorruptFileError, ReplayError where the log cannot be kept, or not be understood.
+        """
+        try:
+            await self._load_newest_snapshot()
+            await self._load_committed()
+            while True:
+                await self._ask()
+                await self._load_committed()
+        finally:
+            if self._client is not None:
+                self._client.close()
+
+    async def _ask(self) -> None:
+        """Send one request, and apply what comes back."""
+        asked = self.observer.next_request()
+        client = self._client_of(asked.address)
+        try:
+            version = await client.negotiate(type(asked.request))
+            response = await client.send(asked.request, version)
+        except NoAnswerError as error:
+            logger.debug("The controller at %s:%d does not answer: %s", *asked.address, error)
+            self.observer.take_failure(asked)
+            await trio.sleep(_RETRY_SECONDS)
+            return
+        except KafkaError as error:
+            await self._refused(asked, error)
+            return
+        if isinstance(asked.request, FetchRequest):
+            await self._take_fetch(asked, response)
+        else:
+            await self._take_snapshot(asked, response)
+
+    def _client_of(self, address: Address) -> BrokerClient:
+        if self._client is None or self._address != address:
+            if self._client is not None:
+                self._client.close()
+            self._client, self._address = self._connect(address), address
+        return self._client
+
+    async def _take_fetch(self, asked: Asked, response: object) -> None:
+        before = self.observer.leadership
+        try:
+            knows_whom_to_ask = self.observer.take_fetch(asked, response)  # type: ignore[arg-type]
+        except KafkaError as error:
+            self.observer.log.check_online()
+            await self._refused(asked, error)
+            return
+        if self.observer.leadership != before:
+            epoch, leader_id = self.observer.leadership
+            logger.info("Controller %d leads the quorum in epoch %d", leader_id, epoch)
+        self._refusal = ""
+        if not knows_whom_to_ask:
+            await trio.sleep(_RETRY_SECONDS)
+
+    async def _refused(self, asked: Asked, error: KafkaError) -> None:
+        """Try again later; the log has one line for each reason."""
+        reason = f"{error.code.name}: {error.message}"
+        if reason != self._refusal:
+            logger.error("The controller at %s:%d: %s", *asked.address, reason)
+        self._refusal = reason
+        self.observer.take_failure(asked)
+        await trio.sleep(_REFUSAL_SECONDS)
+
+    async def _take_snapshot(self, asked: Asked, response: object) -> None:
+        download = self.observer.take_snapshot(asked, response)  # type: ignore[arg-type]
+        if download is None:
+            return
+        await self._workers.run(download.file.sync)
+        reader = self.observer.finish_snapshot(download)
+        logger.info("Fetched the metadata snapshot %s, %d bytes", download.snapshot.file_name, download.size)
+        await self._load_snapshot(reader, download.snapshot.end_offset, download.snapshot.epoch)
+
+    # --- loading ------------------------------------------------------------------------------------------------------
+
+    async def _load_newest_snapshot(self) -> None:
+        """At the start, of those that are on disk."""
+        log = self.observer.log
+        newest = log.newest_snapshot
+        if newest is not None:
+            reader = await self._workers.run(functools.partial(log.read_snapshot, newest))
+            await self._load_snapshot(reader, newest.end_offset, newest.epoch)
+
+    async def _load_snapshot(self, reader: SnapshotReader, end_offset: int, epoch: int) -> None:
+        position = LogPosition(end_offset - 1, epoch, reader.head.last_contained_ms)
+        await self.loader.load_snapshot(reader.batches(), position, self._known_high_watermark())
+
+    async def _load_committed(self) -> None:
+        log, loader = self.observer.log, self.loader
+        while loader.loaded_offset < log.high_watermark:
+            await loader.commit(log.committed(loader.loaded_offset), self._known_high_watermark())
+
+    def _known_high_watermark(self) -> float:
+        """What has to be loaded before anything is published: without a leader that tells it, nothing suffices."""
+        known = self.observer.high_watermark
+        return math.inf if known is None else known

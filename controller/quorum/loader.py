@@ -1,0 +1,126 @@
+"""The committed part of the metadata log as deltas for this broker's publishers.
+
+Batches and snapshots go into a ``Replay``; at the end of what was committed together its delta is published, once. Within a
+metadata transaction (KIP-868) nothing is: its records wait until it ends, and an aborted one leaves nothing.
+
+Nothing is published before the loader has caught up with the high watermark that the quorum told it of at the start, and has seen
+a record of metadata: a broker that believed an empty image would set all of its logs aside (KAFKA-15389).
+
+Model: Kafka's MetadataLoader and MetadataBatchLoader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import trio
+
+from ...metadata.delta import ClusterDelta
+from ...metadata.difference import delta_between
+from ...metadata.image import ClusterImage
+from ...metadata.types import LogPosition
+from ...wire.messages.metadata_log_records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+)
+from ...wire.schema import Message
+from ..raft.metadata_log import CommittedBatch
+from .registrations import ReplayError
+from .replay import Replay
+
+_TURN_SECONDS = 0.002
+
+
+class MetadataLoader:
+    """Replays what is committed. ``publish`` is called with each delta of the image that was published before.
+
+    ``loaded_offset`` is the offset up to which everything was replayed: what a heartbeat says, and what an image written as a
+    snapshot stands for.
+    """
+
+    def __init__(self, publish: Callable[[ClusterDelta], None]) -> None:
+        self._publish = publish
+        self.image = ClusterImage()
+        self.loaded_offset = 0
+        self.has_caught_up = False
+        self._replay = Replay(self.image)
+        self._position: LogPosition | None = None
+        self._transaction: list[Message] | None = None
+        self._has_seen_record = False
+
+    @property
+    def is_in_transaction(self) -> bool:
+        return self._transaction is not None
+
+    async def commit(self, batches: Iterable[CommittedBatch], high_watermark: float) -> None:
+        """Take batches that lie in a row, and publish what they change. Raises ReplayError."""
+        turn_ends = trio.current_time() + _TURN_SECONDS
+        for batch in batches:
+            for index, record in enumerate(batch.records):
+                if isinstance(record, BeginTransactionRecord) and not index:
+                    self._publish_changes(high_watermark)  # or they would wait for the transaction to end
+                self._take(record)
+                if trio.current_time() > turn_ends:
+                    await trio.lowlevel.checkpoint()
+                    turn_ends = trio.current_time() + _TURN_SECONDS
+            self._position = batch.position
+            self.loaded_offset = batch.position.offset + 1
+            self._has_seen_record = self._has_seen_record or bool(batch.records)
+        self._publish_changes(high_watermark)
+
+    def _take(self, record: Message) -> None:
+        if isinstance(record, BeginTransactionRecord):
+            if self._transaction is not None:
+                raise ReplayError("a metadata transaction begins in another one")
+            self._transaction = []
+        elif isinstance(record, EndTransactionRecord):
+            for waiting in self._end_transaction("ends"):
+                self._replay.replay(waiting)
+        elif isinstance(record, AbortTransactionRecord):
+            self._end_transaction("is aborted")
+        elif self._transaction is not None:
+            self._transaction.append(record)
+        else:
+            self._replay.replay(record)
+
+    def _end_transaction(self, how: str) -> list[Message]:
+        if self._transaction is None:
+            raise ReplayError(f"a metadata transaction {how} that has not begun")
+        records, self._transaction = self._transaction, None
+        return records
+
+    async def load_snapshot(
+        self, batches: Iterable[Sequence[Message]], position: LogPosition, high_watermark: float
+    ) -> None:
+        """Replace everything by a snapshot that ends with ``position``. Raises ReplayError, CorruptFileError."""
+        replay = Replay(ClusterImage())
+        for records in batches:
+            replay.replay_all(records)
+            self._has_seen_record = True
+            await trio.lowlevel.checkpoint()
+        loaded = ClusterImage().apply(replay.delta(position))
+        self._transaction = None
+        self._position = position
+        self.loaded_offset = position.offset + 1
+        if self._may_publish(high_watermark):
+            self._publish_delta(delta_between(self.image, loaded))
+        else:
+            self._replay = replay
+
+    def _publish_changes(self, high_watermark: float) -> None:
+        if self._position is None or self._position == self.image.position or self.is_in_transaction:
+            return
+        if self._may_publish(high_watermark):
+            self._publish_delta(self._replay.delta(self._position))
+
+    def _may_publish(self, high_watermark: float) -> bool:
+        """Whether enough is known; once it is, that stays so."""
+        if not self.has_caught_up and self._has_seen_record:
+            self.has_caught_up = self.loaded_offset >= high_watermark
+        return self.has_caught_up
+
+    def _publish_delta(self, delta: ClusterDelta) -> None:
+        self.image = self.image.apply(delta)
+        self._replay = Replay(self.image)
+        self._publish(delta)

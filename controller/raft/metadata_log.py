@@ -1,0 +1,307 @@
+"""The log of the cluster's metadata on one node: ``__cluster_metadata-0``, and the snapshots beside its segments.
+
+A node fetches the log from the quorum's leader as a follower does, in the form of a ``PartitionLog``; a snapshot stands in for
+what the leader does not keep any more. Invariants: the log begins at 0 or there is a snapshot that reaches to its start; nothing
+below the high watermark is ever truncated; the high watermark never falls.
+
+The log is never compacted, and has no checkpoints: a start reads it from the first segment on, as Kafka's does
+(``KafkaMetadataLog``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ...base.errors import ErrorCode, KafkaError, ProtocolError
+from ...log.checkpoints import CorruptFileError
+from ...log.disk import Bytes, OpenFile, join
+from ...log.files import DELETED_SUFFIX, METADATA_LOG_FOLDER
+from ...log.follower_append import append_as_follower
+from ...log.log_folder import LogFolder
+from ...log.log_loader import LogLoader
+from ...log.log_state import LogState
+from ...log.metadata_snapshots import (
+    BOOTSTRAP_ID,
+    PART_SUFFIX,
+    SnapshotHead,
+    SnapshotId,
+    SnapshotReader,
+    list_snapshots,
+    remove_unfinished,
+)
+from ...log.partition_log import PartitionLog
+from ...log.settings import LogSettings
+from ...metadata.types import LogPosition
+from ...wire.control_records import decode_quorum_record
+from ...wire.messages.control_records import KRaftVersionRecord, VotersRecord
+from ...wire.metadata_records import decode_metadata_record
+from ...wire.records import RecordBatch, iter_batches
+from ...wire.schema import Message
+
+logger = logging.getLogger(__name__)
+
+TOPIC = "__cluster_metadata"
+TOPIC_ID = bytes(15) + b"\x01"
+MAX_BATCH_BYTES = 8 << 20
+
+_READ_BYTES = 1 << 20
+_SETTINGS = {
+    "log.segment.bytes": str(1 << 30),
+    "message.max.bytes": str(1 << 30),
+    "log.retention.ms": "-1",
+    "log.retention.bytes": "-1",
+}
+
+
+class CommittedBatch(NamedTuple):
+    """A batch of the log below the high watermark, and where its last record is. One of control records has no others."""
+
+    position: LogPosition
+    records: list[Message]
+
+
+class QuorumInLog(NamedTuple):
+    """What the log, committed or not, says of the quorum: a node follows that at once (KIP-853)."""
+
+    kraft_version: int = 0
+    voters: VotersRecord | None = None
+
+
+class MetadataLog:
+    """The log in one folder. ``open`` it first."""
+
+    def __init__(self, folder: LogFolder) -> None:
+        self._folder = folder
+        self.directory = join(folder.path, METADATA_LOG_FOLDER)
+        self.snapshots: list[SnapshotId] = []
+        self.high_watermark = 0
+        self._log: PartitionLog
+        self._quorum: list[tuple[int, QuorumInLog]] = []
+
+    # --- start --------------------------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Read what there is. Raises OSError, KafkaError, CorruptFileError."""
+        await self._folder.workers.run(self._load)
+        newest = self.newest_snapshot
+        if newest is not None and newest.end_offset > self.end_offset:
+            logger.info(
+                "%s ends at %d, before its newest snapshot %s", self.directory, self.end_offset, newest.file_name
+            )
+            self._log.truncate_fully_and_start_at(newest.end_offset)
+        if self.start_offset and (newest is None or newest.end_offset < self.start_offset):
+            raise CorruptFileError(
+                f"{self.directory} begins at offset {self.start_offset}, and there is no snapshot of what was before"
+            )
+        self.high_watermark = max(self.start_offset, 0 if newest is None else newest.end_offset)
+        await self._folder.workers.run(self._read_quorum)
+
+    def _load(self) -> None:
+        disk = self._folder.disk
+        settings = LogSettings.from_properties(_SETTINGS)
+        state: LogState | None = None
+        if disk.is_dir(self.directory):
+            remove_unfinished(disk, self.directory)
+            self.snapshots = list_snapshots(disk, self.directory)
+            state = LogLoader(self._folder, self.directory, settings.index_interval_bytes, is_clean=False).load()
+        self._log = PartitionLog(self._folder, TOPIC, 0, TOPIC_ID, settings, state=state)
+
+    def _read_quorum(self) -> None:
+        """Find the newest voters: those of the newest snapshot, then those in the log behind it."""
+        self._quorum = []
+        snapshot = self.newest_snapshot or (BOOTSTRAP_ID if BOOTSTRAP_ID in self.snapshots else None)
+        if snapshot is not None:
+            self._note_head(snapshot.end_offset, self.read_snapshot(snapshot).head)
+        for batch in self._batches(self.start_offset, self.end_offset):
+            self._note_quorum(batch)
+
+    def _note_head(self, offset: int, head: SnapshotHead) -> None:
+        self._quorum = [(offset - 1, QuorumInLog(head.kraft_version, head.voters))]
+
+    def _note_quorum(self, batch: RecordBatch) -> None:
+        if not batch.is_control:
+            return
+        for record in batch.records():
+            message = decode_quorum_record(record)
+            if isinstance(message, KRaftVersionRecord):
+                self._quorum.append((record.offset, self.quorum._replace(kraft_version=message.k_raft_version)))
+            elif isinstance(message, VotersRecord):
+                self._quorum.append((record.offset, self.quorum._replace(voters=message)))
+
+    def close(self) -> None:
+        self._log.close()
+
+    def check_online(self) -> None:
+        """Raise KafkaError(KAFKA_STORAGE_ERROR) where the folder has failed."""
+        self._folder.check_online()
+
+    # --- what there is ------------------------------------------------------------------------------------------------
+
+    @property
+    def start_offset(self) -> int:
+        return self._log.log_start_offset
+
+    @property
+    def end_offset(self) -> int:
+        return self._log.log_end_offset
+
+    @property
+    def last_epoch(self) -> int:
+        """That of the last record; of a log without records that of the snapshot before it, else 0."""
+        if self._log.latest_epoch >= 0:
+            return self._log.latest_epoch
+        newest = self.newest_snapshot
+        return 0 if newest is None else newest.epoch
+
+    @property
+    def newest_snapshot(self) -> SnapshotId | None:
+        """The newest one, that of formatting apart."""
+        return self.snapshots[-1] if self.snapshots and self.snapshots[-1] != BOOTSTRAP_ID else None
+
+    @property
+    def quorum(self) -> QuorumInLog:
+        return self._quorum[-1][1] if self._quorum else QuorumInLog()
+
+    def end_offset_for_epoch(self, epoch: int) -> SnapshotId:
+        """Where an epoch ends here, or the newest one before it; before the log begins, its oldest snapshot's end."""
+        found, end = self._log.end_offset_for_epoch(epoch)
+        if end < 0:
+            return SnapshotId(self.end_offset, self.last_epoch)
+        oldest = next((each for each in self.snapshots if each != BOOTSTRAP_ID), None)
+        if oldest is not None and end == oldest.end_offset and found == epoch:
+            return oldest
+        return SnapshotId(end, found)
+
+    # --- changes ------------------------------------------------------------------------------------------------------
+
+    def append(self, records: Bytes, epoch: int) -> None:
+        """Append what the leader of ``epoch`` has sent, batches of that epoch or of earlier ones. Raises KafkaError."""
+        before = self.end_offset
+        append_as_follower(self._log, records, epoch)
+        for batch in iter_batches(memoryview(records)):
+            if before <= batch.base_offset < self.end_offset:
+                self._note_quorum(batch)
+
+    def truncate_to(self, leader: SnapshotId) -> None:
+        """Cut off what the leader does not have, of which the given epoch ends there. Raises KafkaError.
+
+        An end below the high watermark is an error: what is committed is never taken back.
+        """
+        offset = min(leader.end_offset, self.end_offset)
+        if leader.epoch:
+            own = self.end_offset_for_epoch(leader.epoch)
+            offset = min(own.end_offset, leader.end_offset) if own.epoch == leader.epoch else own.end_offset
+        if offset < self.high_watermark:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"the leader's metadata log differs at offset {offset}, and {self.high_watermark} is committed",
+            )
+        if offset < self.end_offset:
+            self._log.truncate_to(offset)
+            self._quorum = [each for each in self._quorum if each[0] < offset]
+
+    def advance_high_watermark(self, offset: int) -> bool:
+        """Follow the leader's high watermark as far as the log reaches; whether it has moved."""
+        offset = min(offset, self.end_offset)
+        if offset <= self.high_watermark:
+            return False
+        self.high_watermark = self._log.high_watermark = offset
+        return True
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def committed(self, offset: int) -> Iterator[CommittedBatch]:
+        """The batches from ``offset`` on, at most a MiB of them, below the high watermark. Raises KafkaError."""
+        end = self.high_watermark
+        for batch in self._batches(offset, end, once=True):
+            position = LogPosition(batch.last_offset, batch.partition_leader_epoch, batch.max_timestamp)
+            yield CommittedBatch(position, _metadata_records(batch))
+
+    def _batches(self, offset: int, end: int, *, once: bool = False) -> Iterator[RecordBatch]:
+        while offset < end:
+            piece = self._log.read(offset, _READ_BYTES, up_to=end, at_least_one=True)
+            if piece is None:
+                return
+            try:
+                data = piece.read()
+            finally:
+                piece.release()
+            for batch in iter_batches(data):
+                offset = batch.next_offset
+                yield batch
+            if once:
+                return
+
+    def read_snapshot(self, snapshot: SnapshotId) -> SnapshotReader:
+        """Raises CorruptFileError, OSError."""
+        path = join(self.directory, snapshot.file_name)
+        return SnapshotReader(self._folder.disk.read_file(path), path)
+
+    # --- snapshots ----------------------------------------------------------------------------------------------------
+
+    def begin_snapshot(self, snapshot: SnapshotId) -> SnapshotDownload:
+        """A file for a snapshot that is fetched in pieces. Raises OSError."""
+        disk = self._folder.disk
+        disk.make_dir(self.directory)
+        path = join(self.directory, snapshot.file_name + PART_SUFFIX)
+        disk.remove(path)
+        return SnapshotDownload(snapshot, path, disk.open(path, create=True))
+
+    def drop_snapshot(self, download: SnapshotDownload) -> None:
+        """Remove what there is of it. Raises OSError."""
+        download.file.close()
+        self._folder.disk.remove(download.path)
+
+    def finish_snapshot(self, download: SnapshotDownload) -> SnapshotReader:
+        """Give a fetched snapshot, which is synced, its name; the log begins at its end then.
+
+        Raises OSError, CorruptFileError, KafkaError.
+        """
+        disk, snapshot = self._folder.disk, download.snapshot
+        download.file.close()
+        reader = SnapshotReader(disk.read_file(download.path), download.path)
+        disk.rename(download.path, join(self.directory, snapshot.file_name))
+        disk.sync_dir(self.directory)
+        self._log.truncate_fully_and_start_at(snapshot.end_offset)
+        self.snapshots = sorted({*self.snapshots, snapshot})
+        self.high_watermark = self._log.high_watermark = snapshot.end_offset
+        self._note_head(snapshot.end_offset, reader.head)
+        self._remove_older(snapshot)
+        return reader
+
+    def _remove_older(self, snapshot: SnapshotId) -> None:
+        disk = self._folder.disk
+        for older in [each for each in self.snapshots if each < snapshot]:
+            path = join(self.directory, older.file_name)
+            disk.rename(path, path + DELETED_SUFFIX)
+            disk.remove(path + DELETED_SUFFIX)
+            self.snapshots.remove(older)
+
+
+class SnapshotDownload:
+    """A snapshot that is being fetched; ``size`` is what there is of it."""
+
+    def __init__(self, snapshot: SnapshotId, path: str, file: OpenFile) -> None:
+        self.snapshot = snapshot
+        self.path = path
+        self.file = file
+        self.size = 0
+
+    def append(self, data: Bytes) -> None:
+        """Raises OSError."""
+        self.file.write(data, self.size)
+        self.size += len(data)
+
+
+def _metadata_records(batch: RecordBatch) -> list[Message]:
+    """Raises KafkaError for what is unknown: whoever passed over it would have another cluster than the controller."""
+    if batch.is_control:
+        return []
+    try:
+        return [decode_metadata_record(record.value or b"")[0] for record in batch.records()]
+    except ProtocolError as error:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION, f"a record of the metadata log from offset {batch.base_offset} on: {error}"
+        ) from None

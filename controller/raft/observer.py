@@ -1,0 +1,247 @@
+"""A node that follows a quorum's log and has no vote: whom it asks next, and what an answer means (KIP-595, KIP-630, KIP-853).
+
+``next_request`` and ``take_…`` are plain functions on the log: no await, no clock. Rules (KafkaRaftClient of Kafka 4.3.1):
+
+- A node that knows no leader of its epoch asks any bootstrap server, with the newest epoch that it knows; a node that is not the
+  leader answers with an error and with who is.
+- A higher epoch in an answer, or the leader of the present one, counts before anything else in it. An answer of a lower epoch, or
+  to a request that was made before the log or the epoch changed, is dropped.
+- ``diverging_epoch``: the log is cut back, and the next fetch compares again. ``snapshot_id``: the log begins again at that
+  snapshot's end, once all of it was fetched. Otherwise the batches are appended, and the high watermark follows the leader's.
+- A leader that cannot be reached, or does not answer a fetch in time, is left alone until another server has been asked.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ...base.errors import ErrorCode, KafkaError, known_code
+from ...log.metadata_snapshots import SnapshotId, SnapshotReader
+from ...wire.messages import fetch, fetch_snapshot
+from ...wire.schema import Message
+from .metadata_log import TOPIC, TOPIC_ID, MetadataLog, SnapshotDownload
+
+logger = logging.getLogger(__name__)
+
+NO_LEADER = -1
+FETCH_WAIT_MS = 500
+FETCH_BYTES = 1 << 20
+"""As ``controller.quorum.fetch.max.bytes`` and ``…fetch.snapshot.max.bytes`` are by default."""
+
+_CHANGES_OF_LEADER = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.BROKER_NOT_AVAILABLE,
+)
+
+
+_Endpoint = fetch.NodeEndpoint | fetch_snapshot.NodeEndpoint
+
+
+class Address(NamedTuple):
+    """Where a controller is reached."""
+
+    host: str
+    port: int
+
+
+class Asked(NamedTuple):
+    """A request, to whom it goes, and what it was made of: an answer counts only while that is still so."""
+
+    address: Address
+    request: Message
+    epoch: int
+    offset: int
+
+
+class Leadership(NamedTuple):
+    """The newest epoch, and who leads in it; NO_LEADER where that is not known."""
+
+    epoch: int
+    leader_id: int = NO_LEADER
+
+
+class Observer:
+    """One node's view of the quorum. ``log`` is changed only here.
+
+    ``static_voters`` are those of ``controller.quorum.voters``, by id. ``high_watermark`` is None until a leader has told one.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        directory_id: bytes,
+        cluster_id: str,
+        log: MetadataLog,
+        bootstrap: Sequence[Address],
+        static_voters: Mapping[int, Address],
+        randomness: random.Random,
+    ) -> None:
+        self._node_id = node_id
+        self._directory_id = directory_id
+        self._cluster_id = cluster_id
+        self.log = log
+        self._bootstrap = list(bootstrap) or list(static_voters.values())
+        self._addresses = dict(static_voters)
+        self._randomness = randomness
+        self.leadership = Leadership(log.last_epoch)
+        self.high_watermark: int | None = None
+        self._avoids_leader = False
+        self._download: SnapshotDownload | None = None
+
+    # --- what to ask --------------------------------------------------------------------------------------------------
+
+    def address_of(self, node_id: int) -> Address | None:
+        """Where a controller is reached: by the voters in the log, the property, or what another controller has said."""
+        voters = self.log.quorum.voters
+        for voter in () if voters is None else voters.voters:
+            if voter.voter_id == node_id and voter.endpoints:
+                return Address(voter.endpoints[0].host, voter.endpoints[0].port)
+        return self._addresses.get(node_id)
+
+    @property
+    def leader(self) -> Address | None:
+        return self.address_of(self.leadership.leader_id)
+
+    def next_request(self) -> Asked:
+        """What to send next, and to whom. Raises OSError where a snapshot cannot be begun."""
+        leader = self.leader
+        if leader is not None and not self._avoids_leader:
+            request = self._fetch() if self._download is None else self._fetch_snapshot(self._download)
+            return Asked(leader, request, self.leadership.epoch, self._offset)
+        self._avoids_leader = False
+        return Asked(self._randomness.choice(self._bootstrap), self._fetch(), self.leadership.epoch, self._offset)
+
+    @property
+    def _offset(self) -> int:
+        return self.log.end_offset
+
+    def _fetch(self) -> fetch.FetchRequest:
+        partition = fetch.FetchPartition(
+            partition=0,
+            current_leader_epoch=self.leadership.epoch,
+            fetch_offset=self.log.end_offset,
+            last_fetched_epoch=self.log.last_epoch,
+            replica_directory_id=self._directory_id,
+            high_watermark=-1 if self.high_watermark is None else self.high_watermark,
+        )
+        return fetch.FetchRequest(
+            cluster_id=self._cluster_id,
+            replica_state=fetch.ReplicaState(replica_id=self._node_id),
+            max_wait_ms=FETCH_WAIT_MS,
+            max_bytes=FETCH_BYTES,
+            topics=[fetch.FetchTopic(topic=TOPIC, topic_id=TOPIC_ID, partitions=[partition])],
+        )
+
+    def _fetch_snapshot(self, download: SnapshotDownload) -> fetch_snapshot.FetchSnapshotRequest:
+        end_offset, epoch = download.snapshot
+        partition = fetch_snapshot.PartitionSnapshot(
+            partition=0,
+            current_leader_epoch=self.leadership.epoch,
+            snapshot_id=fetch_snapshot.SnapshotId(end_offset=end_offset, epoch=epoch),
+            position=download.size,
+            replica_directory_id=self._directory_id,
+        )
+        return fetch_snapshot.FetchSnapshotRequest(
+            cluster_id=self._cluster_id,
+            replica_id=self._node_id,
+            max_bytes=FETCH_BYTES,
+            topics=[fetch_snapshot.TopicSnapshot(name=TOPIC, partitions=[partition])],
+        )
+
+    # --- what an answer means -----------------------------------------------------------------------------------------
+
+    def take_failure(self, asked: Asked) -> None:
+        """No answer came."""
+        self._avoids_leader = asked.address == self.leader
+
+    def take_fetch(self, asked: Asked, response: fetch.FetchResponse) -> bool:
+        """Apply the answer to a Fetch; False where it is to be asked again in a moment. Raises KafkaError, OSError."""
+        if response.error_code:
+            raise KafkaError(known_code(response.error_code), "the quorum's controller refuses to be followed")
+        partition = response.responses[0].partitions[0]
+        leader = partition.current_leader
+        if leader is not None:
+            self._take_leader(leader.leader_id, leader.leader_epoch, response.node_endpoints)
+        if partition.error_code:
+            return self._take_error(asked, known_code(partition.error_code))
+        if asked.epoch != self.leadership.epoch or asked.offset != self.log.end_offset:
+            return True
+        diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
+        if diverging is not None and (diverging.epoch >= 0 or diverging.end_offset >= 0):
+            self.log.truncate_to(SnapshotId(diverging.end_offset, diverging.epoch))
+        elif snapshot is not None and (snapshot.epoch >= 0 or snapshot.end_offset >= 0):
+            self._download = self.log.begin_snapshot(SnapshotId(snapshot.end_offset, snapshot.epoch))
+        else:
+            records = partition.records or b""
+            assert isinstance(records, bytes | bytearray | memoryview), "what was received is in memory"
+            self.log.append(records, self.leadership.epoch)
+            self._take_high_watermark(partition.high_watermark)
+        return True
+
+    def _take_high_watermark(self, told: int) -> None:
+        """-1 is that of a leader which has none yet in its epoch."""
+        if told >= 0:
+            self.log.advance_high_watermark(told)
+            self.high_watermark = max(told, self.high_watermark or 0)
+
+    def take_snapshot(self, asked: Asked, response: fetch_snapshot.FetchSnapshotResponse) -> SnapshotDownload | None:
+        """Apply the answer to a FetchSnapshot; the download where that was the last piece. Raises KafkaError, OSError."""
+        if response.error_code:
+            raise KafkaError(known_code(response.error_code), "the quorum's controller refuses to send a snapshot")
+        partition = response.topics[0].partitions[0]
+        leader = partition.current_leader
+        if leader is not None:
+            self._take_leader(leader.leader_id, leader.leader_epoch, response.node_endpoints)
+        download = self._download
+        if download is None or asked.epoch != self.leadership.epoch:
+            return None
+        if partition.error_code:
+            if known_code(partition.error_code) not in _CHANGES_OF_LEADER:
+                logger.info("The snapshot %s is not there any more", download.snapshot.file_name)
+                self._give_up_download()
+            return None
+        if partition.position != download.size:
+            self._give_up_download()
+            return None
+        records = partition.unaligned_records
+        assert isinstance(records, bytes | bytearray | memoryview), "what was received is in memory"
+        download.append(records)
+        return download if download.size >= partition.size else None
+
+    def _give_up_download(self) -> None:
+        """Fetch the log again instead, whose answer names a snapshot that is there. Raises OSError."""
+        if self._download is not None:
+            self.log.drop_snapshot(self._download)
+            self._download = None
+
+    def close(self) -> None:
+        """Close what is open, the log too."""
+        self._give_up_download()
+        self.log.close()
+
+    def finish_snapshot(self, download: SnapshotDownload) -> SnapshotReader:
+        """The whole snapshot, which is synced, takes the place of the log. Raises KafkaError, OSError, CorruptFileError."""
+        self._download = None
+        reader = self.log.finish_snapshot(download)
+        self.high_watermark = max(self.log.high_watermark, self.high_watermark or 0)
+        return reader
+
+    def _take_error(self, asked: Asked, code: ErrorCode) -> bool:
+        """True where the answer has told whom to ask."""
+        if code in _CHANGES_OF_LEADER:
+            return self.leader is not None and self.leader != asked.address
+        raise KafkaError(code, "the quorum's controller refuses a fetch of the metadata log")
+
+    def _take_leader(self, leader_id: int, epoch: int, endpoints: Sequence[_Endpoint]) -> None:
+        for endpoint in endpoints:
+            self._addresses[endpoint.node_id] = Address(endpoint.host, endpoint.port)
+        known = self.leadership
+        if epoch > known.epoch or (epoch == known.epoch and known.leader_id == NO_LEADER != leader_id):
+            self.leadership = Leadership(epoch, leader_id)
+            self._avoids_leader = False
+            self._give_up_download()

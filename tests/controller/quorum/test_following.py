@@ -1,0 +1,291 @@
+"""A broker follows a quorum's log: through elections, truncation, snapshots, silence and restarts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from ottla.base.errors import ErrorCode
+from ottla.base.memory_network import MemoryNetwork
+from ottla.base.seams import InlineWorkers, SystemClock
+from ottla.controller.quorum.following import QuorumFollower
+from ottla.controller.quorum.loader import MetadataLoader
+from ottla.controller.quorum.replay import ReplayError
+from ottla.controller.raft.metadata_log import MetadataLog
+from ottla.controller.raft.observer import Address, Observer
+from ottla.log.checkpoints import CorruptFileError
+from ottla.log.disk import OsDisk
+from ottla.log.log_folder import LogFolder
+from ottla.metadata.delta import ClusterDelta
+from ottla.metadata.image import ClusterImage
+from ottla.replication.broker_client import BrokerClient
+from ottla.wire.messages.setting_records import FeatureLevelRecord, ProducerIdsRecord
+
+from .images import contents
+from .record_walk import RecordWalk
+from .scripted_quorum import HOST, ScriptedQuorum
+
+FEATURE = FeatureLevelRecord(name="metadata.version", feature_level=30)
+
+
+def ids(next_producer_id: int) -> ProducerIdsRecord:
+    return ProducerIdsRecord(next_producer_id=next_producer_id)
+
+
+class World:
+    """A quorum, and one broker's folder, in which it follows."""
+
+    def __init__(self, folder: Path) -> None:
+        self.network = MemoryNetwork(1 << 20)
+        self.quorum = ScriptedQuorum(self.network)
+        self.folder = folder
+        self.image = ClusterImage()
+        self.published: list[ClusterDelta] = []
+        self._changed = trio.Event()
+        self.log: MetadataLog
+        self.follower: QuorumFollower
+
+    def _publish(self, delta: ClusterDelta) -> None:
+        self.published.append(delta)
+        self.image = self.image.apply(delta)
+        self._changed.set()
+        self._changed = trio.Event()
+
+    async def sees(self, condition: Callable[[], bool]) -> None:
+        with trio.fail_after(60):
+            while not condition():
+                await self._changed.wait()
+
+    async def sees_ids(self, next_producer_id: int) -> None:
+        await self.sees(lambda: self.image.next_producer_id == next_producer_id)
+
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator[None]:
+        """One run of the broker; its image begins anew."""
+        self.image, self.published = ClusterImage(), []
+        disk_folder = LogFolder(OsDisk(), str(self.folder), SystemClock(), InlineWorkers())
+        self.log = MetadataLog(disk_folder)
+        await self.log.open()
+        bootstrap = [Address(HOST, node_id) for node_id in self.quorum.ids]
+        observer = Observer(7, b"d" * 16, "cluster", self.log, bootstrap, {}, random.Random(1))
+        self.follower = QuorumFollower(observer, MetadataLoader(self._publish), self._connect, InlineWorkers())
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self.follower.run)
+                yield
+                nursery.cancel_scope.cancel()
+        finally:
+            observer.close()
+
+    def _connect(self, address: Address) -> BrokerClient:
+        return BrokerClient(self.network, *address, "raft-client-7", timeout=2.0, max_in_flight=1)
+
+
+@asynccontextmanager
+async def running(folder: Path) -> AsyncIterator[World]:
+    """A quorum that serves, with one record of metadata."""
+    world = World(folder)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(world.quorum.run)
+        world.quorum.append()
+        world.quorum.append(FEATURE, ids(1))
+        yield world
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_is_committed_arrives_and_what_is_not_does_not(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running(tmp_path) as world:
+        async with world.following():
+            await world.sees_ids(1)
+            world.quorum.append(ids(2), commits=False)
+            await trio.testing.wait_all_tasks_blocked()
+            assert world.image.next_producer_id == 1
+            world.quorum.high_watermark = world.quorum.end_offset
+            world.quorum.wake()
+            await world.sees_ids(2)
+        assert world.log.end_offset == world.log.high_watermark == 4
+
+
+async def test_after_the_first_answers_only_the_leader_is_asked(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running(tmp_path) as world, world.following():
+        await world.sees_ids(1)
+        world.quorum.asked.clear()
+        for number in range(2, 8):
+            world.quorum.append(ids(number))
+            await world.sees_ids(number)
+        assert set(world.quorum.asked) == {1}
+
+
+async def test_another_leader_is_followed_and_what_it_lacks_is_cut_off(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running(tmp_path) as world:
+        async with world.following():
+            await world.sees_ids(1)
+            world.quorum.append(ids(2), commits=False)
+            world.quorum.append(ids(3), commits=False)
+            await trio.testing.wait_all_tasks_blocked()
+            assert world.log.end_offset == 5
+            world.quorum.elect(3, keeps=2)
+            world.quorum.append(ids(4))
+            await world.sees_ids(4)
+            assert world.follower.observer.leadership == (2, 3)
+        assert [delta.next_producer_id for delta in world.published if delta.next_producer_id] == [1, 4]
+        assert world.log.last_epoch == 2
+
+
+async def test_a_log_that_is_gone_comes_as_a_snapshot(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+    async with running(tmp_path) as world:
+        world.quorum.append(ids(2))
+        world.quorum.take_snapshot([FEATURE, ids(2)])
+        world.quorum.snapshot_piece = 50
+        async with world.following():
+            await world.sees_ids(2)
+            assert len(world.published) == 1
+            world.quorum.append(ids(3))
+            await world.sees_ids(3)
+        assert (world.log.start_offset, world.log.end_offset) == (4, 5)
+        async with world.following():
+            await world.sees_ids(3)
+            assert len(world.published) == 1
+
+
+async def test_a_snapshot_in_the_middle_of_the_run_publishes_only_what_is_new(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running(tmp_path) as world:
+        records = list(RecordWalk(5).records(200))
+        async with world.following():
+            await world.sees_ids(1)
+            world.quorum.is_silent = True
+            for record in records:
+                world.quorum.append(record)
+            world.quorum.take_snapshot([*records, ids(9)])
+            world.quorum.is_silent = False
+            await world.sees_ids(9)
+            assert contents(world.image) == contents(world.follower.loader.image)
+            assert world.image.position is not None
+            assert world.image.position.offset == world.quorum.start_offset - 1
+
+
+async def test_a_snapshot_that_is_replaced_while_it_is_fetched_is_begun_anew(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running(tmp_path) as world:
+        world.quorum.take_snapshot([FEATURE, ids(2)])
+        world.quorum.snapshot_piece = 20
+
+        def replace(position: int) -> None:
+            if position == 40 and world.quorum.start_offset == 3:
+                world.quorum.append(ids(3))
+                world.quorum.take_snapshot([FEATURE, ids(3)])
+
+        world.quorum.before_piece = replace
+        async with world.following():
+            await world.sees_ids(3)
+        assert [path.name for path in world.folder.rglob("*.checkpoint*")] == [world.log.snapshots[-1].file_name]
+
+
+async def test_a_leader_that_is_silent_is_left_for_another(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running(tmp_path) as world, world.following():
+        await world.sees_ids(1)
+        world.quorum.is_silent = True
+        world.quorum.append(ids(2))
+        await trio.sleep(10)
+        assert world.image.next_producer_id <= 2
+        world.quorum.is_silent = False
+        world.quorum.elect(2)
+        world.quorum.append(ids(3))
+        await world.sees_ids(3)
+
+
+async def test_a_restart_begins_with_what_it_has_and_publishes_once_it_knows_the_high_watermark(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running(tmp_path) as world:
+        async with world.following():
+            await world.sees_ids(1)
+        world.quorum.append(ids(2))
+        async with world.following():
+            await world.sees_ids(2)
+            assert [delta.next_producer_id for delta in world.published] == [2]
+        world.quorum.is_silent = True
+        async with world.following():
+            await trio.sleep(10)
+            assert world.published == []
+
+
+async def test_a_torn_end_is_fetched_again(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+    async with running(tmp_path) as world:
+        async with world.following():
+            await world.sees_ids(1)
+            world.quorum.append(ids(2))
+            await world.sees_ids(2)
+        segment = next(world.folder.rglob("*.log"))
+        segment.write_bytes(segment.read_bytes()[:-5])
+        async with world.following():
+            await world.sees_ids(2)
+            assert world.log.end_offset == 4
+
+
+async def test_a_log_without_the_snapshot_that_it_begins_with_is_refused(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running(tmp_path) as world:
+        world.quorum.take_snapshot([FEATURE, ids(2)])
+        async with world.following():
+            await world.sees_ids(2)
+            world.quorum.append(ids(3))
+            await world.sees_ids(3)
+        next(world.folder.rglob("*.checkpoint")).unlink()
+        with pytest.raises(CorruptFileError, match="begins at offset 3, and there is no snapshot"):
+            async with world.following():
+                pass
+
+
+async def test_another_cluster_is_said_once_and_asked_again(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(tmp_path) as world:
+        world.quorum.refusal = ErrorCode.INCONSISTENT_CLUSTER_ID
+        async with world.following():
+            await trio.sleep(10)
+            assert [
+                record.getMessage() for record in caplog.records if "INCONSISTENT_CLUSTER_ID" in record.getMessage()
+            ][1:] == []
+            world.quorum.refusal = ErrorCode.NONE
+            await world.sees_ids(1)
+
+
+async def test_what_is_committed_is_never_taken_back(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+    """A leader whose log lacks what was committed has lost it: nothing of this node's log follows it."""
+    async with running(tmp_path) as world, world.following():
+        await world.sees_ids(1)
+        world.quorum.elect(2, keeps=1)
+        world.quorum.append(ids(5))
+        await trio.sleep(5)
+        assert world.image.next_producer_id == 1
+        assert world.log.end_offset == world.log.high_watermark == 3
+
+
+async def test_a_record_that_is_unknown_stops_the_broker_loudly(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running(tmp_path) as world:
+        with pytest.RaisesGroup(ReplayError):
+            async with world.following():
+                await world.sees_ids(1)
+                world.quorum.append(FeatureLevelRecord(name="metadata.version", feature_level=31))
+                await trio.sleep(5)
