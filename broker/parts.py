@@ -221,7 +221,8 @@ class Parts:
             fetchers=self.fetchers,
             metadata=self._metadata,
             cluster=self.cluster,
-            replica_requests=ReplicaRequests(
+            own_commands=self.cluster,
+            controller_requests=ReplicaRequests(
                 self._replicas, self._metadata, self._broker_epoch, self.cluster.refresh_topic_configs
             ),
             client_quotas=ClientQuotas(around.config.settings(ClientQuotaSettings)),

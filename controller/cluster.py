@@ -47,6 +47,31 @@ class Cluster(Protocol):
         """How many brokers the cluster can have; None where there is no limit."""
         ...
 
+    async def create_missing_topics(
+        self, topics: Collection[NewTopic], charge: Charge | None = None
+    ) -> dict[str, KafkaError | None]:
+        """Make topics that a client has named. Their metadata is here on return, unless that takes too long."""
+        ...
+
+    async def next_producer_id(self) -> int:
+        """An id that no producer of the cluster had before."""
+        ...
+
+    async def leader_epoch(self, topic: str, partition: int) -> int | None:
+        """The newest leader epoch of a partition, asked of whoever keeps the metadata; None if that does not answer."""
+        ...
+
+    async def refresh_topic_configs(self, topics: Iterable[str]) -> None:
+        """Have the image show what is set on these topics now. If that cannot be found out it shows what was last known."""
+        ...
+
+
+class ClusterCommands(Protocol):
+    """The changes that clients ask a broker for, where it carries them out itself and does not forward them to a controller.
+
+    Every method raises KafkaError when nothing of what it was asked for can be done.
+    """
+
     # --- what only the controller does: NOT_CONTROLLER elsewhere ------------------------------------------------------
 
     async def create_topics(
@@ -101,12 +126,6 @@ class Cluster(Protocol):
 
     # --- what every broker does ---------------------------------------------------------------------------------------
 
-    async def create_missing_topics(
-        self, topics: Collection[NewTopic], charge: Charge | None = None
-    ) -> dict[str, KafkaError | None]:
-        """Make topics that a client has named. Their metadata is here on return, unless that takes too long."""
-        ...
-
     async def change_config(self, entity: Entity, transform: Transform) -> None:
         """Change what is set on a topic, or on one broker or all. Raises what ``transform`` raises."""
         ...
@@ -139,16 +158,4 @@ class Cluster(Protocol):
 
     async def expire_token(self, token_id: str, principal: Principal, period_ms: int) -> int:
         """When the token ends now, in ms since the epoch; without delay where the period is negative."""
-        ...
-
-    async def next_producer_id(self) -> int:
-        """An id that no producer of the cluster had before."""
-        ...
-
-    async def leader_epoch(self, topic: str, partition: int) -> int | None:
-        """The newest leader epoch of a partition, asked of whoever keeps the metadata; None if that does not answer."""
-        ...
-
-    async def refresh_topic_configs(self, topics: Iterable[str]) -> None:
-        """Have the image show what is set on these topics now. If that cannot be found out it shows what was last known."""
         ...

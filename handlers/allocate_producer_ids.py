@@ -13,7 +13,7 @@ from .call import Call
 
 async def handle(call: Call, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
     await call.flush()
-    return await call.broker.cluster.allocate_producer_ids(request)
+    return await call.broker.commands.allocate_producer_ids(request)
 
 
 def error_response(request: AllocateProducerIdsRequest, error: KafkaError) -> AllocateProducerIdsResponse:

@@ -52,7 +52,7 @@ async def _alter(call: Call, entity: NamedEntity, entry: EntryData, *, validate_
             await _check_address(call, address)
         changes = _changes(stored.kind, entry.ops)
         if not validate_only:
-            await call.broker.cluster.change_quotas(stored, changes)
+            await call.broker.commands.change_quotas(stored, changes)
     except KafkaError as error:
         return _result(entity, error)
     return _result(entity, None)

@@ -17,7 +17,7 @@ from .call import Call
 
 async def handle(call: Call, request: AlterPartitionRequest) -> AlterPartitionResponse:
     await call.flush()
-    return await call.broker.cluster.alter_partition(request, call.version)
+    return await call.broker.commands.alter_partition(request, call.version)
 
 
 def error_response(request: AlterPartitionRequest, error: KafkaError) -> AlterPartitionResponse:

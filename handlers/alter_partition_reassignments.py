@@ -28,7 +28,7 @@ async def handle(call: Call, request: AlterPartitionReassignmentsRequest) -> Alt
         for partition in topic.partitions
     }
     await call.flush()
-    outcome = await call.broker.cluster.reassign(wanted, factor_may_change=request.allow_replication_factor_change)
+    outcome = await call.broker.commands.reassign(wanted, factor_may_change=request.allow_replication_factor_change)
     topics: dict[str, ReassignableTopicResponse] = {}
     for key in wanted:
         topic = topics.setdefault(key.topic, ReassignableTopicResponse(name=key.topic))

@@ -40,7 +40,7 @@ async def handle(call: Call, request: AlterUserScramCredentialsRequest) -> Alter
         try:
             _check(name, deletions, upsertions)
             removed = [_MECHANISMS[deletion.mechanism] for deletion in deletions]
-            await call.broker.cluster.change_credentials(name, removed, dict(map(_credential, upsertions)))
+            await call.broker.commands.change_credentials(name, removed, dict(map(_credential, upsertions)))
             outcome[name] = None
         except KafkaError as error:
             outcome[name] = error

@@ -109,7 +109,7 @@ async def _change_topic(
         checked(call.broker.metadata.image.topic_config(topic))
     else:
         await call.flush()
-        await call.broker.cluster.change_config(Entity(TOPICS, topic), checked)
+        await call.broker.commands.change_config(Entity(TOPICS, topic), checked)
 
 
 async def _change_broker(
@@ -126,4 +126,4 @@ async def _change_broker(
     else:
         await call.flush()
         broker = Entity(BROKERS, name)
-        await call.broker.cluster.change_config(broker, lambda stored: passwords.changed(stored, checked))
+        await call.broker.commands.change_config(broker, lambda stored: passwords.changed(stored, checked))

@@ -15,7 +15,7 @@ from .call import Call
 
 async def handle(call: Call, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
     await call.flush()
-    return await call.broker.cluster.controlled_shutdown(request)
+    return await call.broker.commands.controlled_shutdown(request)
 
 
 def error_response(request: ControlledShutdownRequest, error: KafkaError) -> ControlledShutdownResponse:

@@ -28,7 +28,7 @@ async def handle(call: Call, request: CreateAclsRequest) -> CreateAclsResponse:
     if wanted:
         check_is_secured(call)
         await call.flush()
-        outcome |= zip(wanted, await call.broker.cluster.create_acls(list(wanted.values())), strict=True)
+        outcome |= zip(wanted, await call.broker.commands.create_acls(list(wanted.values())), strict=True)
     return CreateAclsResponse(results=[_result(outcome[number]) for number in range(len(request.creations))])
 
 

@@ -30,7 +30,7 @@ async def handle(call: Call, request: CreateDelegationTokenRequest) -> CreateDel
             check(call, Operation.CREATE_TOKENS, ResourceType.USER, str(owner))
         check_renewers(renewers)
         passwords = enabled_tokens(call)
-        token = await call.broker.cluster.create_token(owner, requester, renewers, request.max_lifetime_ms)
+        token = await call.broker.commands.create_token(owner, requester, renewers, request.max_lifetime_ms)
     except KafkaError as error:
         return _from(call.version, owner, requester, _refusal(error))
     return _from(call.version, owner, requester, _answer(token, passwords.hmac(token)))

@@ -49,7 +49,7 @@ async def handle(call: Call, request: CreatePartitionsRequest) -> CreatePartitio
 
 async def _enlarge(call: Call, topic: CreatePartitionsTopic, validate_only: bool) -> None:
     assignments = None if topic.assignments is None else [a.broker_ids for a in topic.assignments]
-    await call.broker.cluster.create_partitions(
+    await call.broker.commands.create_partitions(
         topic.name,
         topic.count,
         assignments,

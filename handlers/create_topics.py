@@ -63,7 +63,7 @@ async def handle(call: Call, request: CreateTopicsRequest) -> CreateTopicsRespon
     results.update((topic.name, timed_out) for topic in wanted)
     with while_present(max(request.timeout_ms, 0) / 1000):
         results.update(
-            await call.broker.cluster.create_topics(
+            await call.broker.commands.create_topics(
                 wanted, validate_only=request.validate_only, charge=charge(call, _FIRST_STRICT_VERSION)
             )
         )

@@ -26,7 +26,7 @@ async def handle(call: Call, request: DeleteAclsRequest) -> DeleteAclsResponse:
     return DeleteAclsResponse(
         filter_results=[
             DeleteAclsFilterResult(error_message=None, matching_acls=[_deleted(*each) for each in found])
-            for found in await call.broker.cluster.delete_acls(filters)
+            for found in await call.broker.commands.delete_acls(filters)
         ]
     )
 

@@ -52,7 +52,7 @@ async def handle(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsRespon
     timed_out = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     outcome: Mapping[str, KafkaError | None] = dict.fromkeys(wanted, timed_out)
     with while_present(max(request.timeout_ms, 0) / 1000):
-        outcome = await call.broker.cluster.delete_topics(wanted)
+        outcome = await call.broker.commands.delete_topics(wanted)
     results = [_result(name, topic_id, outcome[name]) for name, topic_id in wanted.items()]
     return DeleteTopicsResponse(responses=results + refused)
 

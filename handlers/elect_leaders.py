@@ -33,7 +33,7 @@ async def handle(call: Call, request: ElectLeadersRequest) -> ElectLeadersRespon
         keys or (), KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     )
     with while_present(max(request.timeout_ms, 0) / 1000):
-        outcome = await call.broker.cluster.elect_leaders(kind, keys)
+        outcome = await call.broker.commands.elect_leaders(kind, keys)
     if keys is None:
         outcome = {
             key: error

@@ -16,7 +16,7 @@ from .delegation_tokens import NO_TIME, asked_tokens
 async def handle(call: Call, request: ExpireDelegationTokenRequest) -> ExpireDelegationTokenResponse:
     token = asked_tokens(call).token_of(bytes(request.hmac))
     principal = call.connection.principal
-    expiry_ms = await call.broker.cluster.expire_token(token.token_id, principal, request.expiry_time_period_ms)
+    expiry_ms = await call.broker.commands.expire_token(token.token_id, principal, request.expiry_time_period_ms)
     return ExpireDelegationTokenResponse(expiry_timestamp_ms=expiry_ms)
 
 

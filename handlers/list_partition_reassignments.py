@@ -20,7 +20,7 @@ async def handle(call: Call, request: ListPartitionReassignmentsRequest) -> List
     if request.topics is not None:
         asked = {(topic.name, number) for topic in request.topics for number in topic.partition_indexes}
     topics: dict[str, OngoingTopicReassignment] = {}
-    for key, assignment in call.broker.cluster.reassignments():
+    for key, assignment in call.broker.commands.reassignments():
         if asked is None or key in asked:
             topic = topics.setdefault(key.topic, OngoingTopicReassignment(name=key.topic))
             topic.partitions.append(

@@ -16,7 +16,7 @@ from .delegation_tokens import NO_TIME, asked_tokens
 async def handle(call: Call, request: RenewDelegationTokenRequest) -> RenewDelegationTokenResponse:
     token = asked_tokens(call).token_of(bytes(request.hmac))
     principal = call.connection.principal
-    expiry_ms = await call.broker.cluster.renew_token(token.token_id, principal, request.renew_period_ms)
+    expiry_ms = await call.broker.commands.renew_token(token.token_id, principal, request.renew_period_ms)
     return RenewDelegationTokenResponse(expiry_timestamp_ms=expiry_ms)
 
 

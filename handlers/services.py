@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..base.config import Config
     from ..base.repeated_lines import RepeatedLines
     from ..base.seams import Clock, Workers
-    from ..controller.cluster import Cluster
+    from ..controller.cluster import Cluster, ClusterCommands
     from ..controller.token_passwords import TokenPasswords
     from ..controller.zookeeper.replica_requests import ReplicaRequests
     from ..group_coordinator.coordinator import GroupCoordinator
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 class Services:
     """One broker's parts.
 
-    ``metadata`` is what is known of the cluster, and ``cluster`` changes it. ``replica_requests`` has what a controller of
-    ZooKeeper mode says.
+    ``metadata`` is what is known of the cluster, ``cluster`` the broker's place in it. ``own_commands`` carry out what clients
+    want changed, None where such requests are forwarded to a controller. ``controller_requests`` has what a controller
+    of ZooKeeper mode says, None elsewhere.
     ``absent_topics`` decides which refusals to make a coordinator's topic have a line in the log.
     ``authorizer`` is None where every client may do everything, ``token_passwords`` where there are no delegation tokens.
     ``large_decoding`` is held while a large request is decoded (``broker.large_requests``).
@@ -54,7 +55,8 @@ class Services:
     fetchers: Fetchers
     metadata: MetadataCache
     cluster: Cluster
-    replica_requests: ReplicaRequests
+    own_commands: ClusterCommands | None
+    controller_requests: ReplicaRequests | None
     client_quotas: ClientQuotas
     token_passwords: TokenPasswords | None
     groups: GroupCoordinator
@@ -67,3 +69,15 @@ class Services:
     large_decoding: trio.Lock = dataclasses.field(default_factory=trio.Lock)
     early_answers: list[Callable[[], None]] = dataclasses.field(default_factory=list)
     """What answers requests whose wait has just ended, before their tasks go on (``Call``)."""
+
+    @property
+    def commands(self) -> ClusterCommands:
+        """``own_commands``, for handlers whose requests are not forwarded."""
+        assert self.own_commands is not None, "the request would have been forwarded"
+        return self.own_commands
+
+    @property
+    def replica_requests(self) -> ReplicaRequests:
+        """``controller_requests``, for handlers that are served in ZooKeeper mode only."""
+        assert self.controller_requests is not None, "the request would not have been served"
+        return self.controller_requests

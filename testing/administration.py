@@ -20,14 +20,14 @@ async def create_topic(
 ) -> None:
     """Create a topic, at the broker that is the controller. Raises KafkaError."""
     topic = NewTopic(name, partitions, replication_factor, configs=configs or {})
-    outcome = (await services.cluster.create_topics([topic]))[name]
+    outcome = (await services.commands.create_topics([topic]))[name]
     if isinstance(outcome, KafkaError):
         raise outcome
 
 
 async def delete_topic(services: Services, name: str) -> None:
     """Delete a topic with its records, at the broker that is the controller. Raises KafkaError."""
-    outcome = (await services.cluster.delete_topics([name]))[name]
+    outcome = (await services.commands.delete_topics([name]))[name]
     if outcome is not None:
         raise outcome
 
@@ -36,7 +36,7 @@ async def add_users(services: Services, users: Mapping[str, str]) -> None:
     """Add SCRAM credentials for users, given as names with passwords."""
     for name, password in users.items():
         made = {mechanism: new_credential(mechanism, password) for mechanism in ScramMechanism}
-        await services.cluster.change_credentials(name, (), made)
+        await services.commands.change_credentials(name, (), made)
 
 
 async def expire_session(services: Services, group: str, member: str | None) -> list[str]:

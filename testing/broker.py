@@ -185,7 +185,7 @@ class Broker:
         """
 
         async def move(services: Services) -> int:
-            epoch = await services.cluster.elect_again(TopicPartition(topic, partition))
+            epoch = await services.commands.elect_again(TopicPartition(topic, partition))
             self._interception.move_leader(topic, partition)
             services.replicas.partition(topic, partition).release_waiters()
             return epoch

@@ -239,7 +239,7 @@ class Cluster:
                 )
             leader = others[0] if to is None else to
             await self._running.at_controller(
-                lambda services: services.cluster.elect_again(TopicPartition(topic, partition), leader),
+                lambda services: services.commands.elect_again(TopicPartition(topic, partition), leader),
                 _ADMIN_SECONDS,
             )
             await self._running.wait_known(topic, _ADMIN_SECONDS)

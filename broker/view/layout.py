@@ -152,7 +152,7 @@ async def known_moves(services: Services, ask: Ask) -> tuple[MoveRow, ...] | Non
         return await moves_under_way(ask, services.metadata.controller_id)
     return tuple(
         MoveRow(key.topic, key.partition, assignment.replicas, assignment.adding, assignment.removing)
-        for key, assignment in services.cluster.reassignments()
+        for key, assignment in services.commands.reassignments()
     )
 
 

@@ -272,7 +272,7 @@ async def alone_in_sync(cluster: MemoryCluster, controller: int, leaders: dict[s
             broker_epoch=cluster.services(leader_id).cluster.broker_epoch,
             topics=[TopicData(topic_id=partition.topic_id, partitions=[data])],
         )
-        answer = await cluster.services(controller).cluster.alter_partition(request, 3)
+        answer = await cluster.services(controller).commands.alter_partition(request, 3)
         assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
 
 

@@ -40,7 +40,7 @@ async def allow(
 ) -> None:
     pattern = ResourcePattern(resource_type, name)
     entries = [AclEntry(f"User:{user}", Permission.ALLOW, "*", each) for each in (operation, *more)]
-    assert await browser.services.cluster.create_acls([AclBinding(pattern, entry) for entry in entries]) == [
+    assert await browser.services.commands.create_acls([AclBinding(pattern, entry) for entry in entries]) == [
         None
     ] * len(entries)
 

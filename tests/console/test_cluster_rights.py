@@ -145,7 +145,7 @@ class Guarded:
         entry = [AclEntry("User:alice", Permission.ALLOW, "*", operation) for _, _, operation in grants]
         patterns = [ResourcePattern(kind, name) for kind, name, _ in grants]
         bindings = [AclBinding(*each) for each in zip(patterns, entry, strict=True)]
-        assert await self.cluster.services(2).cluster.create_acls(bindings) == [None] * len(bindings)
+        assert await self.cluster.services(2).commands.create_acls(bindings) == [None] * len(bindings)
 
     def topics(self) -> set[str]:
         """Those of which the controller knows."""

@@ -186,7 +186,7 @@ async def test_what_is_under_way_ends_with_the_right_to_it(
                 if event is h11.NEED_DATA:
                     protocol.receive_data(await stream.receive())
             if way == "a rule":
-                await browser.services.cluster.delete_acls([AclFilter(TOPIC, "orders")])
+                await browser.services.commands.delete_acls([AclFilter(TOPIC, "orders")])
             else:
                 await set_password(browser, "carol", "another-secret")
             goes_on.set()

@@ -94,7 +94,7 @@ async def test_a_batch_of_a_transaction_needs_the_right_to_its_id_before_any_top
         await cluster.create("t", [1], [1])
         nobody = AclEntry("User:*", Permission.DENY, "*", Operation.WRITE)
         pattern = ResourcePattern(ResourceType.TRANSACTIONAL_ID, "x")
-        assert await cluster.services(1).cluster.create_acls([AclBinding(pattern, nobody)]) == [None]
+        assert await cluster.services(1).commands.create_acls([AclBinding(pattern, nobody)]) == [None]
         of_transaction = batch(b"b", is_transactional=True, producer_id=8, producer_epoch=0, base_sequence=0)
         request = produce_request("t", {0: batch(b"a"), 1: of_transaction}, transactional_id="x")
         with caplog.at_level(logging.DEBUG, "kafka.authorizer.logger"):
