@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 import trio
 
-from ..controller.zookeeper.store.cluster_home import ClusterHome
 from ..handlers.services import Services
-from ..log.disk import Disk
 from ..log.log_folder import LogFolder
 from ..log.log_manager import LogManager
 from ..log.settings import LogSettings
@@ -26,7 +25,6 @@ from ..metadata.types import BrokerEndpoint, BrokerRegistration
 from ..replication.peers import Peers
 from ..replication.settings import QuotaSettings
 from ..security.entities import TOPICS
-from .controlled_shutdown import hand_over
 from .foundation import Foundation
 from .listeners import Endpoint
 from .parts import Parts
@@ -37,25 +35,26 @@ from .surroundings import Surroundings
 logger = logging.getLogger(__name__)
 
 
+class ClusterKind(NamedTuple):
+    """What depends on who keeps the cluster's metadata; ``make_parts`` is called once the foundation has started."""
+
+    foundation: Foundation
+    make_parts: Callable[[], Parts]
+
+
 class Assembly:
     """One broker. ``services`` is what handlers see of it; it exists once the broker ``is_started``."""
 
     services: Services
     _parts: Parts
 
-    def __init__(
-        self,
-        around: Surroundings,
-        data_dirs: Sequence[str],
-        disk: Disk,
-        home: ClusterHome,
-        on_failure: Callable[[str], None],
-    ) -> None:
+    def __init__(self, around: Surroundings, kind: ClusterKind, on_failure: Callable[[str], None]) -> None:
         self._config = around.config
         self._around = around
         self._on_failure = on_failure
         self._folder_failed = trio.Event()
-        self._foundation = Foundation(around, data_dirs, disk, home, on_failure)
+        self._kind = kind
+        self._foundation = kind.foundation
         self.logs.offline_listeners.append(self._note_failed_folder)
         self.is_started = False
         self._is_member = False
@@ -95,7 +94,7 @@ class Assembly:
         """
         foundation = self._foundation
         await foundation.start()
-        parts = self._parts = Parts(self._around, foundation)
+        parts = self._parts = self._kind.make_parts()
         services = self.services = parts.services
         services.metadata.publishers.append(self._update_topic_settings)
         if services.authorizer is not None:
@@ -191,11 +190,7 @@ class Assembly:
 
     async def hand_over(self) -> None:
         """Before the stop, while everything still works: have other brokers lead instead of this one."""
-        if not self._foundation.is_alone:
-            settings, metadata = self._config.settings(BrokerSettings), self.services.metadata
-            self.services.replicas.is_leaving = True
-            channel = self._parts.controller_channel("controlled-shutdown")
-            await hand_over(channel, metadata, self._foundation.broker_id, self._parts.cluster.broker_epoch, settings)
+        await self._parts.hand_over()
 
     async def resign(self) -> None:
         """Let another broker become the controller at once, and not only when this one has flushed its logs."""
@@ -215,7 +210,7 @@ class Assembly:
             await self._foundation.close()
             await self.logs.stop()
         else:
-            await self.logs.stop()
+            await self.logs.stop(self._foundation.clean_epoch)
             await self._foundation.close()
 
     async def abandon(self) -> None:

@@ -15,7 +15,7 @@ from ..base.settings import SettingError
 from .listener_config import ListenerConfig
 from .listener_plan import ListenerPlan, plan_listeners
 from .listener_security import ListenerSecurity, ServedListener, listener_security
-from .listeners import Endpoint, advertised_endpoints
+from .listeners import Endpoint, advertised_endpoints, listener_protocols
 from .peer_security import PeerListener, peer_security
 from .settings import BrokerSettings
 
@@ -51,6 +51,21 @@ class BoundListeners:
         self.advertised: list[Endpoint] = []
         self.inter_broker = PeerListener("")
         self.control_plane = PeerListener("")
+
+    @property
+    def controllers(self) -> PeerListener:
+        """How the controllers of a quorum are reached: by the first of controller.listener.names. Raises SettingError."""
+        settings = self._config.settings(BrokerSettings)
+        if not settings.controller_listener_names:
+            raise SettingError(
+                "controller.listener.names", "", "a node of a cluster of KRaft needs the name of a listener"
+            )
+        name = settings.controller_listener_names[0].upper()
+        protocol = listener_protocols(settings).get(name)
+        if protocol is None:
+            raise SettingError("controller.listener.names", name, "listener.security.protocol.map does not name it")
+        own, mechanism = ListenerConfig(self._config, name, protocol), "sasl.mechanism.controller.protocol"
+        return PeerListener(name, peer_security(own, self._workers, mechanism))
 
     def check(self, config: Config) -> ListenerPlan:
         """The listeners that ``config`` asks for. Raises SettingError."""

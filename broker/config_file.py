@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 def declared_classes() -> list[type[Settings]]:
     """Every Settings class of Ottla, in the order of the reference page."""
     from ..controller.password_settings import PasswordEncoderSettings
+    from ..controller.quorum.settings import QuorumSettings
     from ..controller.settings import ControllerSettings
     from ..controller.token_settings import DelegationTokenSettings
     from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
@@ -49,6 +50,7 @@ def declared_classes() -> list[type[Settings]]:
         ClientQuotaSettings,
         ConnectionRateSettings,
         ControllerSettings,
+        QuorumSettings,
         ZooKeeperSettings,
         DelegationTokenSettings,
         PasswordEncoderSettings,

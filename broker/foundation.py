@@ -1,67 +1,34 @@
-"""What a broker needs before anything else: its data folders, a session at the cluster's store, its id, and its configs.
+"""What a broker needs before anything else: its data folders, its id, whoever keeps the cluster's metadata, its dynamic configs.
 
-The order is that of KafkaServer ``startup``: lock the folders and read whose they are, connect to the store, find or make the
-cluster, find the broker's id, write both into the folders, read the dynamic configs, and only then open the logs. The
-``ClusterHome`` says which store has the cluster's state. A broker can move to another one in two ways: the topics of a folder
-that another broker has filled are adopted (``adoption``), and a broker that was alone moves its state when it is started with a
-ZooKeeper (``growth``). There is no way back.
+There is one kind for a cluster whose metadata is in a store of nodes (``store_foundation``), and one for a cluster of KRaft
+(``quorum_foundation``).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
-import trio
-
-from ..controller.broker_configs import BrokerConfigs
-from ..controller.zookeeper.adoption import adopt_logs, is_new
-from ..controller.zookeeper.config_store import ConfigStore
-from ..controller.zookeeper.features import FeatureStore
-from ..controller.zookeeper.growth import Growth, has_state
-from ..controller.zookeeper.registration import ensure_cluster, find_cluster
-from ..controller.zookeeper.store.cluster_home import ClusterHome
-from ..controller.zookeeper.store.session import BrokerSession
-from ..handlers.auto_creation import coordinator_topics
-from ..log.data_folders import LogStartError
 from ..log.disk import Disk
 from ..log.log_folder import LogFolder
 from ..log.log_manager import LogManager
 from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
 from ..replication.metadata_cache import MetadataCache
-from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
-from .identity import configured_broker_id, find_broker_id
 from .surroundings import Surroundings
 
-_CLOSE_SECONDS = 5.0
-"""How long a stop waits for a store that does not answer; the store ends the session by itself after its timeout."""
 
-
-class Foundation:
-    """``start`` it first, ``close`` it last; ``session``, ``configs`` and ``features`` are there in between.
-
-    ``on_failure`` is told why the broker cannot go on. ``features`` are None where the broker is alone.
-    """
-
-    session: BrokerSession
-    configs: ConfigStore
+class Foundation(ABC):
+    """``start`` it first, ``close`` it last. ``on_failure`` is told why the broker cannot go on."""
 
     def __init__(
-        self,
-        around: Surroundings,
-        data_dirs: Sequence[str],
-        disk: Disk,
-        home: ClusterHome,
-        on_failure: Callable[[str], None],
+        self, around: Surroundings, data_dirs: Sequence[str], disk: Disk, on_failure: Callable[[str], None]
     ) -> None:
         self._around = around
         self._disk = disk
-        self._home = home
         self._on_failure = on_failure
-        self._is_open = False
         config = around.config
         self.broker_id = -1
-        self.metadata = MetadataCache(has_logs=lambda: self.logs.has_logs)
-        self.features: FeatureStore | None = None
+        self.metadata = MetadataCache(has_logs=self._awaits_topics)
         self.logs = LogManager(
             disk,
             data_dirs,
@@ -75,102 +42,31 @@ class Foundation:
 
     @property
     def cluster_id(self) -> str:
-        """Empty until it was read from the cluster's store, or made."""
+        """Empty until the start has found it."""
         return self.metadata.cluster_id
 
     @property
+    @abstractmethod
     def state_folder(self) -> LogFolder | None:
         """The data folder with the cluster's state, without which the broker cannot go on; None when it is elsewhere."""
-        return self._home.state_folder(self.logs.folders)
 
     @property
+    @abstractmethod
     def is_alone(self) -> bool:
-        """Whether the cluster's store is the broker's own, so that no other broker can be in the cluster."""
-        return self.state_folder is not None
+        """Whether no other broker can be in the cluster."""
 
     @property
-    def is_on_zookeeper(self) -> bool:
-        """Whether the cluster's state is in a ZooKeeper, and so brokers of Apache Kafka may be in the cluster."""
-        return self._home.zookeeper is not None
+    @abstractmethod
+    def clean_epoch(self) -> int:
+        """The broker epoch that a clean stop leaves in the folders, -1 where the cluster does not ask for it."""
 
+    @abstractmethod
     async def start(self) -> None:
-        """Do all of it, in the order above. Raises KafkaError, LogStartError, OSError, StoreError, SettingError."""
-        config, logs, zookeeper = self._around.config, self.logs, self._home.zookeeper
-        is_growing = zookeeper is not None and has_state(self._disk, logs.folders[0].path)
-        logs.take(configured_broker_id(config), is_on_zookeeper=zookeeper is not None and not is_growing)
-        self._check_folders()
-        await self._home.open(logs.folders)
-        self.session = BrokerSession(self._home.connect, await self._home.connect())
-        self._is_open = True
-        if zookeeper is not None:
-            await self._grow(is_growing=is_growing)
-        elif self.is_alone:
-            await self._adopt_logs()
-        cluster_id = await ensure_cluster(self.session, self._around.randomness, logs.cluster_id)
-        self.metadata.cluster_id = cluster_id
-        self.broker_id = await find_broker_id(config, logs.broker_id, self.session if zookeeper is not None else None)
-        await logs.identify(self.broker_id, cluster_id, zookeeper)
-        await self._take_over_configs()
-        if not self.is_alone:
-            self.features = FeatureStore(self.session, self.metadata, self._on_failure)
-            await self.features.start()
-        if not logs.is_loaded:
-            await logs.load()
+        """Do all of it. Raises KafkaError, LogStartError, OSError, StoreError, SettingError."""
 
-    def _check_folders(self) -> None:
-        """Check that the folders fit the place that the cluster's state is said to have. Raises LogStartError."""
-        folder = self.state_folder
-        if folder is None:
-            return
-        if folder.is_offline:
-            failed = f"{folder.path} has the cluster's state and cannot be used: {folder.failure}"
-            raise LogStartError(failed, may_pass=True)
-        if self.logs.zookeeper is not None:
-            raise LogStartError(
-                f"the data folder {folder.path} belongs to broker {self.logs.broker_id} of a cluster whose state is in the "
-                f"ZooKeeper {self.logs.zookeeper}: it is started with zookeeper.connect"
-            )
-
-    async def _grow(self, *, is_growing: bool) -> None:
-        """Move the state of a broker that was alone into the ZooKeeper; check that the folders belong to its cluster."""
-        logs = self.logs
-        if is_growing:
-            self.broker_id = await find_broker_id(self._around.config, logs.broker_id, None)
-        folder, broker_id = logs.folders[0], self.broker_id if is_growing else logs.broker_id
-        if not folder.is_offline and broker_id is not None:
-            growth = Growth(
-                self.session,
-                self._disk,
-                self._around.workers,
-                folder.path,
-                broker_id,
-                lambda cluster_id: logs.identify(broker_id, cluster_id, self._home.zookeeper),
-            )
-            await growth.run(logs.cluster_id)
-        if logs.cluster_id is not None and await find_cluster(self.session) is None:
-            raise LogStartError(
-                f"the data folder {folder.path} belongs to cluster {logs.cluster_id}, and the ZooKeeper "
-                f"{self._home.zookeeper} has no cluster: zookeeper.connect may be wrong"
-            )
-
-    async def _adopt_logs(self) -> None:
-        """Register the topics that another broker left in the folders, where the broker's own store is new."""
-        if not await is_new(self.session):
-            return
-        config, logs = self._around.config, self.logs
-        await logs.load()
-        configs = {name: topic.configs for name, topic in coordinator_topics(config, most_replicas=1).items()}
-        broker_id = await find_broker_id(config, logs.broker_id, None)
-        await adopt_logs(self.session, broker_id, logs.logs(), configs, TRANSACTIONS_TOPIC, self._around.randomness)
-
-    async def _take_over_configs(self) -> None:
-        """Read what is set on topics and brokers, because how logs are opened depends on it."""
-        self.configs = ConfigStore(self.session, self._around.clock, self.metadata)
-        await self.configs.start()
-        broker_configs = BrokerConfigs(self._around.config, self.configs, self.broker_id)
-        await broker_configs.take_new_secret()
-        broker_configs.follow()
-        self.update_log_settings()
+    @abstractmethod
+    async def close(self) -> None:
+        """Let go of everything but the logs."""
 
     def update_log_settings(self) -> None:
         """Have the logs use what is set on the broker now."""
@@ -179,9 +75,6 @@ class Foundation:
             config.settings(LogSettings), config.settings(LogManagerSettings), config.settings(LogCleanerSettings)
         )
 
-    async def close(self) -> None:
-        """End the session at the cluster's store, if there is one: the broker is not registered any more."""
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + _CLOSE_SECONDS):
-            if self._is_open:
-                await self.session.close()
-        self._home.close()
+    def _awaits_topics(self) -> bool:
+        """Whether the cluster has topics that this broker may be told of after the brokers: there are logs of some."""
+        return self.logs.has_logs

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from ..base.config import Config
 from ..base.settings import SettingError
+from ..controller.quorum.settings import BROKER_ROLE, CONTROLLER_ROLE, QuorumSettings
 from ..controller.zookeeper.registration import generate_broker_id
 from ..controller.zookeeper.store.cluster_store import ClusterStore
+from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
 from .settings import BrokerSettings
 
 
@@ -33,6 +35,30 @@ def check_broker_id(config: Config) -> None:
             str(broker_id),
             "broker.id must be greater than or equal to -1 and not greater than reserved.broker.max.id",
         )
+
+
+def is_of_quorum(config: Config) -> bool:
+    """Whether the node is a broker of a cluster of KRaft whose controllers are other nodes."""
+    return config.settings(QuorumSettings).process_roles == (BROKER_ROLE,)
+
+
+def check_roles(config: Config) -> None:
+    """Whether the node can be what ``process.roles`` says. Raises SettingError.
+
+    One that is broker and controller by itself keeps the metadata of its cluster, as without the property.
+    """
+    settings = config.settings(QuorumSettings)
+    roles = settings.process_roles
+    if CONTROLLER_ROLE in roles:
+        is_alone = len(settings.voters) <= 1 and len(settings.bootstrap_servers) <= 1
+        if BROKER_ROLE not in roles or not is_alone:
+            raise SettingError("process.roles", ",".join(roles), "the controllers of a quorum are Apache Kafka's")
+    elif roles:
+        if configured_broker_id(config) is None:
+            raise SettingError("node.id", "", "a node of a cluster of KRaft needs one")
+        store = config.settings(ZooKeeperSettings).connect
+        if store is not None:
+            raise SettingError("zookeeper.connect", store, "process.roles is set as well")
 
 
 async def find_broker_id(config: Config, known: int | None, store: ClusterStore | None) -> int:

@@ -79,7 +79,7 @@ def parse_protocol_map(text: str) -> dict[str, str]:
     return protocols
 
 
-def _protocols(settings: BrokerSettings) -> dict[str, str]:
+def listener_protocols(settings: BrokerSettings) -> dict[str, str]:
     """Listener name -> security protocol; controllers' listeners are PLAINTEXT where the map was left at its default.
 
     As in ``KafkaConfig.effectiveListenerSecurityProtocolMap``, only while no listener is named for TLS or SASL. Raises
@@ -97,7 +97,7 @@ def _protocols(settings: BrokerSettings) -> dict[str, str]:
 
 def configured_listeners(settings: BrokerSettings) -> tuple[list[Endpoint], list[Endpoint]]:
     """What ``listeners`` has, and what ``advertised.listeners`` has (maybe nothing). Raises SettingError."""
-    protocols = _protocols(settings)
+    protocols = listener_protocols(settings)
     listeners = parse_endpoints("listeners", settings.listeners, protocols)
     advertised: list[Endpoint] = []
     if settings.advertised_listeners:

@@ -1,38 +1,33 @@
-"""Makes the parts of one broker, each after those that it uses: controller, partitions, coordinators.
+"""Makes the parts of one broker, each after those that it uses: its place in the cluster, partitions, coordinators.
 
-They do not run yet, and read nothing from the cluster's store: the ``Assembly`` starts them.
+They do not run yet, and nobody has told them of the cluster: the ``Assembly`` starts them. What depends on the kind of cluster is
+made by a subclass: ``StoreParts``, ``QuorumParts``.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..base.repeated_lines import RepeatedLines
 from ..base.wording import counted
-from ..controller.allocated_producer_ids import AllocatedProducerIds
-from ..controller.settings import ControllerSettings
+from ..controller.cluster import ClusterCommands, ClusterMember, ProducerIdSource
 from ..controller.token_settings import DelegationTokenSettings
-from ..controller.zookeeper.channels import BrokerChannel
-from ..controller.zookeeper.cluster import ZooKeeperCluster
-from ..controller.zookeeper.context import LiveBroker
-from ..controller.zookeeper.controller import Controller
-from ..controller.zookeeper.producer_ids import ProducerIds
-from ..controller.zookeeper.remote_channel import RemoteChannel
-from ..controller.zookeeper.replica_requests import ReplicaRequests
 from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
 from ..handlers.services import Services
-from ..handlers.table import guarded, without_transactions_v2
+from ..handlers.table import ServedApis, guarded
 from ..log.settings import LogSettings
+from ..metadata.types import VersionRange
 from ..replication.alter_partition import AlterPartitionManager
 from ..replication.broker_client import BrokerClient
-from ..replication.controller_channel import ControllerChannel
+from ..replication.controller_channel import RequestChannel
 from ..replication.coordinator_partition_log import CoordinatorPartitionLog
 from ..replication.end_markers import EndMarkers
 from ..replication.fetch_session import FetchSessionCache
 from ..replication.fetchers import Fetchers
-from ..replication.inter_broker_protocol import inter_broker_protocol
 from ..replication.log_dir_moves import LogDirMoves
 from ..replication.marker_channels import SETTLING_SECONDS, MarkerChannels
 from ..replication.peers import Peers
@@ -51,26 +46,24 @@ from .surroundings import Surroundings
 
 if TYPE_CHECKING:
     from ..controller.token_passwords import TokenPasswords
+    from ..controller.zookeeper.replica_requests import ReplicaRequests
     from ..security.authorizer import Authorizer
 
 
-class Parts:
+class Parts(ABC):
     """All parts that need a ``Foundation``. ``services`` is what handlers see of them."""
 
     def __init__(self, around: Surroundings, foundation: Foundation) -> None:
         self._around = around
         self._foundation = foundation
         self._broker_id = foundation.broker_id
-        self._protocol = inter_broker_protocol(
-            around.config.settings(ReplicationSettings).inter_broker_protocol_version
-        )
         self._metadata = foundation.metadata
         listener = around.inter_broker
         self.peers = Peers(around.network, self._broker_id, listener.name, self._metadata, listener.secure)
         self._authorizer = self._make_authorizer()
         self.cluster = self._make_cluster()
         self.isr_changes = AlterPartitionManager(
-            self._broker_id, self.controller_channel("alter-partition"), self._broker_epoch
+            self._broker_id, self._controller_channel("alter-partition"), self._broker_epoch
         )
         self._replicas = self._make_replicas()
         self.fetchers = self._replicas.fetchers = self._make_fetchers()
@@ -80,9 +73,38 @@ class Parts:
         self._transactions = self._make_transactions()
         self.services = self._make_services()
 
-    def controller_channel(self, purpose: str) -> ControllerChannel:
-        """A channel to the broker that is the controller at the time."""
-        return ControllerChannel(self._broker_id, self._metadata, self.peers, self.cluster, purpose)
+    # --- what depends on the kind of cluster --------------------------------------------------------------------------
+
+    @abstractmethod
+    def _make_cluster(self) -> ClusterMember: ...
+
+    @abstractmethod
+    def _make_producer_ids(self) -> ProducerIdSource: ...
+
+    @abstractmethod
+    def _controller_channel(self, purpose: str) -> RequestChannel:
+        """A channel to whichever node is the controller at the time."""
+
+    @abstractmethod
+    def _served(self) -> ServedApis: ...
+
+    def _supported_features(self) -> Mapping[str, VersionRange]:
+        """Those that clients are told of where some are finalized."""
+        return {}
+
+    @abstractmethod
+    def _own_commands(self) -> ClusterCommands | None:
+        """None where clients' changes are forwarded."""
+
+    @abstractmethod
+    def _controller_requests(self) -> ReplicaRequests | None:
+        """None where no controller sends any."""
+
+    @abstractmethod
+    async def hand_over(self) -> None:
+        """Before a stop: have other brokers lead what this one leads."""
+
+    # --- the rest -----------------------------------------------------------------------------------------------------
 
     def coordinators(self) -> dict[str, GroupCoordinator | TransactionCoordinator]:
         """The coordinators, by the topic that has their state."""
@@ -90,50 +112,6 @@ class Parts:
 
     def _broker_epoch(self) -> int:
         return self.cluster.broker_epoch
-
-    def _make_cluster(self) -> ZooKeeperCluster:
-        around, foundation = self._around, self._foundation
-        controller = Controller(
-            self._broker_id,
-            foundation.session,
-            foundation.configs,
-            self._channel_to,
-            around.config.settings(ControllerSettings),
-            around.config.settings(LogSettings),
-            around.clock,
-            around.randomness,
-            around.inter_broker.name,
-        )
-        return ZooKeeperCluster(
-            self._broker_id,
-            foundation.session,
-            self._metadata,
-            foundation.configs,
-            controller,
-            foundation.features,
-            around.config,
-            around.clock,
-            around.randomness,
-            is_alone=foundation.is_alone,
-            has_acls=self._authorizer is not None,
-        )
-
-    def _channel_to(self, broker: LiveBroker) -> BrokerChannel:
-        """The channel by which this broker, as the controller, sends its decisions to a broker."""
-        registration = broker.registration
-        if registration.broker_id == self._broker_id:
-            return self.services.replica_requests
-        around = self._around
-        timeout = around.config.settings(ControllerSettings).controller_socket_timeout_ms / 1000
-        return RemoteChannel(
-            around.network,
-            registration,
-            around.control_plane.name,
-            f"controller-{self._broker_id}",
-            timeout,
-            self._protocol,
-            around.control_plane.secure,
-        )
 
     def _make_replicas(self) -> ReplicaManager:
         config = self._around.config
@@ -164,11 +142,6 @@ class Parts:
         groups = GroupCoordinator(log, around.config.settings(GroupSettings), around.clock, around.randomness)
         self._end_markers.owners[OFFSETS_TOPIC] = groups.end_transaction
         return groups
-
-    def _make_producer_ids(self) -> ProducerIds | AllocatedProducerIds:
-        if self._foundation.is_alone or not self._protocol.allocates_producer_ids:
-            return ProducerIds(self._foundation.session, self._broker_id, self._metadata)
-        return AllocatedProducerIds(self.controller_channel("forwarding"), self._broker_id, self._broker_epoch)
 
     def _make_transactions(self) -> TransactionCoordinator:
         settling_seconds = 0 if self._foundation.is_alone else SETTLING_SECONDS
@@ -206,7 +179,7 @@ class Parts:
 
     def _make_services(self) -> Services:
         around, foundation, authorizer = self._around, self._foundation, self._authorizer
-        served = without_transactions_v2(around.served) if foundation.is_on_zookeeper else around.served
+        served = self._served()
         slots = around.config.settings(ReplicationSettings).max_incremental_fetch_session_cache_slots
         return Services(
             broker_id=self._broker_id,
@@ -221,10 +194,8 @@ class Parts:
             fetchers=self.fetchers,
             metadata=self._metadata,
             cluster=self.cluster,
-            own_commands=self.cluster,
-            controller_requests=ReplicaRequests(
-                self._replicas, self._metadata, self._broker_epoch, self.cluster.refresh_topic_configs
-            ),
+            own_commands=self._own_commands(),
+            controller_requests=self._controller_requests(),
             client_quotas=ClientQuotas(around.config.settings(ClientQuotaSettings)),
             token_passwords=self._make_token_passwords(),
             groups=self._groups,
@@ -234,6 +205,7 @@ class Parts:
             authorizer=authorizer,
             served=served if authorizer is None else guarded(served),
             absent_topics=RepeatedLines(around.clock.elapsed, _still_absent),
+            supported_features=self._supported_features(),
         )
 
 

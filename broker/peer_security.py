@@ -25,10 +25,19 @@ class PeerListener:
     secure: Secure | None = None
 
 
-def peer_security(config: ListenerConfig, workers: Workers) -> Secure | None:
-    """Makes TLS and SASL on connections to other brokers' listener of this name; None for PLAINTEXT. Raises SettingError."""
+def peer_security(
+    config: ListenerConfig, workers: Workers, mechanism_setting: str = "sasl.mechanism.inter.broker.protocol"
+) -> Secure | None:
+    """Makes TLS and SASL on connections to other nodes' listener of this name; None for PLAINTEXT. Raises SettingError.
+
+    ``mechanism_setting`` names the setting that says which SASL mechanism is used.
+    """
     shake_hands = _tls(config, workers) if config.security_protocol in ("SSL", "SASL_SSL") else None
-    converse = _sasl(config, workers) if config.security_protocol in ("SASL_PLAINTEXT", "SASL_SSL") else None
+    converse = (
+        _sasl(config, workers, mechanism_setting)
+        if config.security_protocol in ("SASL_PLAINTEXT", "SASL_SSL")
+        else None
+    )
     if shake_hands is None or converse is None:
         return shake_hands or converse
 
@@ -54,18 +63,21 @@ def _tls(config: ListenerConfig, workers: Workers) -> Secure:
     return secure
 
 
-def _sasl(config: ListenerConfig, workers: Workers) -> Secure:
-    """Authentication by ``sasl.mechanism.inter.broker.protocol``, which must be one that the listener accepts, too."""
+def _sasl(config: ListenerConfig, workers: Workers, mechanism_setting: str) -> Secure:
+    """Authentication by a mechanism, which must be one that the listener accepts, too."""
     from ..security.sasl import AuthenticationError
     from .sasl_client import authenticate
     from .sasl_mechanisms import enabled_mechanisms
     from .sasl_settings import SaslSettings
 
     mechanisms = enabled_mechanisms(config)
-    name = config.settings(SaslSettings).inter_broker_mechanism or next(iter(mechanisms))
+    settings = config.settings(SaslSettings)
+    is_of_brokers = mechanism_setting == "sasl.mechanism.inter.broker.protocol"
+    wanted = settings.inter_broker_mechanism if is_of_brokers else settings.controller_mechanism
+    name = wanted or next(iter(mechanisms))
     if name not in mechanisms:
         why = "it must be among those of sasl.enabled.mechanisms"
-        raise SettingError("sasl.mechanism.inter.broker.protocol", name, why)
+        raise SettingError(mechanism_setting, name, why)
 
     async def secure(connection: Connection, host: str) -> Secured:
         began = trio.current_time()

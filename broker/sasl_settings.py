@@ -22,6 +22,11 @@ class SaslSettings(Settings):
         doc="The mechanism by which this broker authenticates at other brokers, one of those enabled; if not given, the first of "
         "them (Kafka's default is GSSAPI, which is not served).",
     )
+    controller_mechanism: str | None = setting(
+        "sasl.mechanism.controller.protocol",
+        default=None,
+        doc="The same for the controllers of a cluster of KRaft; SCRAM cannot guard their listener.",
+    )
     jaas_config: str | None = setting(
         "sasl.jaas.config",
         kind=Kind.PASSWORD,

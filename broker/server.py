@@ -42,18 +42,21 @@ from ..log.disk import Disk, OsDisk
 from ..replication.metadata_cache import MetadataCache
 from ..wire.api_keys import ApiKey
 from .acceptor import Acceptor
-from .assembly import Assembly
+from .assembly import Assembly, ClusterKind
 from .bound_listeners import BoundListeners, CannotListenError
 from .broker_state import BrokerState
 from .connection import ClientConnection
 from .connection_limits import ConnectionLimits
 from .flight_recorder import FlightRecorder
-from .identity import check_broker_id
+from .identity import check_broker_id, check_roles, is_of_quorum
 from .listener_changes import ListenerChanges
 from .listeners import Endpoint
 from .monitor import Monitor
+from .peer_security import PeerListener
 from .refusal_log import RefusalLog
 from .settings import BrokerSettings
+from .store_foundation import StoreFoundation
+from .store_parts import StoreParts
 from .surroundings import Surroundings
 
 logger = logging.getLogger(__name__)
@@ -147,8 +150,12 @@ class BrokerServer:
         self._is_accepting = False
         self.monitor = Monitor()
         self._listeners = BoundListeners(
-            config, self._network, self._workers, is_alone=isinstance(self._home, EmbeddedHome)
+            config,
+            self._network,
+            self._workers,
+            is_alone=isinstance(self._home, EmbeddedHome) and not is_of_quorum(config),
         )
+        self._controllers = PeerListener("")
         self.assembly: Assembly | None = None
         self._acceptor: Acceptor | None = None
 
@@ -247,7 +254,10 @@ class BrokerServer:
         if len({os.path.realpath(path) for path in self.data_dirs}) < len(self.data_dirs):
             raise StartError("log.dirs names a folder twice")
         try:
-            if self._home.zookeeper is not None:
+            check_roles(self.config)
+            if is_of_quorum(self.config):
+                self._controllers = self._listeners.controllers
+            elif self._home.zookeeper is not None:
                 check_broker_id(self.config)
             await self._listeners.bind()
             self._listener_changes = ListenerChanges(self.config, self._listeners)
@@ -298,9 +308,31 @@ class BrokerServer:
             self._listeners.inter_broker,
             self._listeners.control_plane,
         )
-        assembly = self.assembly = Assembly(around, self.data_dirs, self._disk, self._home, self._fail)
-        if not await self._start(assembly):
-            return
+        failure: StartError | None = None
+        async with trio.open_nursery() as longest:
+            try:
+                kind = self._kind_of_cluster(around, longest)
+                assembly = self.assembly = Assembly(around, kind, self._fail)
+                if await self._start(assembly):
+                    await self._serve_started(assembly, on_ready)
+            except StartError as error:
+                failure = error  # as it is, and not in a group of the nursery's
+            longest.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+    def _kind_of_cluster(self, around: Surroundings, longest: trio.Nursery) -> ClusterKind:
+        """``longest`` has the tasks of a broker of KRaft that go on from before its start until it has stopped."""
+        if is_of_quorum(self.config):
+            from .quorum_foundation import QuorumFoundation
+            from .quorum_parts import QuorumParts
+
+            quorum = QuorumFoundation(around, self.data_dirs, self._disk, self._fail, longest, self._controllers)
+            return ClusterKind(quorum, lambda: QuorumParts(around, quorum, longest))
+        store = StoreFoundation(around, self.data_dirs, self._disk, self._home, self._fail)
+        return ClusterKind(store, lambda: StoreParts(around, store))
+
+    async def _serve_started(self, assembly: Assembly, on_ready: Callable[[], None]) -> None:
         try:
             async with trio.open_nursery() as background:
                 assembly.run_in(background)

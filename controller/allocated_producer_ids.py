@@ -15,7 +15,7 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..replication.broker_client import PeerUnavailableError
-from ..replication.controller_channel import ControllerChannel
+from ..replication.controller_channel import RequestChannel
 from ..wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ _NONE = Block(0, 0)
 class AllocatedProducerIds:
     """A ``ProducerIdSource``; ``run`` in a task of its own asks for blocks."""
 
-    def __init__(self, channel: ControllerChannel, broker_id: int, broker_epoch: Callable[[], int]) -> None:
+    def __init__(self, channel: RequestChannel, broker_id: int, broker_epoch: Callable[[], int]) -> None:
         self._channel = channel
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch

@@ -16,7 +16,7 @@ directly) is ignored with an error in the log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ..base.config import Config
 from ..base.errors import ErrorCode, KafkaError
@@ -26,10 +26,9 @@ from ..base.settings import Setting, SettingError
 from ..log.settings import LogCleanerSettings, LogManagerSettings
 from ..metadata.delta import ClusterDelta
 from ..metadata.image import ClusterImage
-from ..security.entities import BROKERS, DEFAULT, Entity
-from .broker_passwords import BrokerPasswords
+from ..replication.metadata_cache import MetadataCache
+from ..security.entities import BROKERS, DEFAULT
 from .unused_configs import UNUSED, UNUSED_FOR_ONE_BROKER
-from .zookeeper.config_store import ConfigStore
 
 logger = logging.getLogger(__name__)
 
@@ -147,32 +146,35 @@ def _check_threads(before: Config, after: Config) -> None:
 
 
 class BrokerConfigs:
-    """Keeps ``Config`` at what the store says of this broker and of all of them."""
+    """Keeps ``Config`` at what the cluster's image says of this broker and of all of them.
 
-    def __init__(self, config: Config, store: ConfigStore, broker_id: int) -> None:
+    ``clear`` makes what is set there of what is stored: passwords may be encrypted.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        metadata: MetadataCache,
+        broker_id: int,
+        clear: Callable[[Mapping[str, str]], Mapping[str, str]] = dict,
+    ) -> None:
         self._config = config
-        self._store = store
+        self._metadata = metadata
         self._name = str(broker_id)
-        self._passwords = BrokerPasswords(config)
+        self._clear = clear
         self._told: set[str] = set()
 
-    async def take_new_secret(self) -> None:
-        """Encrypt the passwords in the store with the new secret. Raises KafkaError."""
-        stored = self._store.metadata.image.broker_config(self._name)
-        if self._passwords.with_new_secret(stored) != stored:
-            await self._store.change(Entity(BROKERS, self._name), self._passwords.with_new_secret)
-
     def follow(self) -> None:
-        """Apply what is stored, and from now on each change."""
+        """Apply what is set, and from now on each change."""
         self._take_over()
-        self._store.metadata.publishers.append(self._publish)
+        self._metadata.publishers.append(self._publish)
 
     def _publish(self, delta: ClusterDelta, image: ClusterImage) -> None:
         if any(kind is BROKERS and name in (self._name, DEFAULT) for kind, name in delta.configs):
             self._take_over()
 
     def _take_over(self) -> None:
-        image = self._store.metadata.image
+        image = self._metadata.image
         default = self._usable(image.broker_config(DEFAULT), per_broker=False)
         broker = self._usable(image.broker_config(self._name), per_broker=True)
         self._config.change_dynamic(default, broker)
@@ -180,7 +182,7 @@ class BrokerConfigs:
     def _usable(self, overrides: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
         declared = declared_settings(self._config)
         usable = {}
-        for name, value in self._passwords.decoded(overrides).items():
+        for name, value in self._clear(overrides).items():
             if _is_fixed(name, declared) or (not per_broker and _is_per_broker(name)):
                 logger.error("%s is stored as a dynamic config but cannot be one; it is ignored", name)
                 continue

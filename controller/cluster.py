@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from ..base.errors import KafkaError
 from ..base.partitions import TopicPartition
 from ..metadata.rules.election import ElectionType
-from ..metadata.types import ReplicaAssignment
+from ..metadata.types import BrokerRegistration, ReplicaAssignment
 from ..security.entities import Entity
 from ..security.principal import Principal
 from ..security.scram import ScramCredential, ScramMechanism
@@ -63,6 +63,40 @@ class Cluster(Protocol):
 
     async def refresh_topic_configs(self, topics: Iterable[str]) -> None:
         """Have the image show what is set on these topics now. If that cannot be found out it shows what was last known."""
+        ...
+
+
+class ProducerIdSource(Protocol):
+    """Where a broker has its producer ids from; ``run`` in a task of its own."""
+
+    async def next_producer_id(self) -> int: ...
+
+    async def run(self) -> None: ...
+
+
+class ClusterMember(Cluster, Protocol):
+    """The ``Cluster`` of a broker, as whoever starts and stops the broker sees it; ``start`` it once, then ``run`` it."""
+
+    producer_ids: ProducerIdSource
+
+    async def start(self, registration: BrokerRegistration) -> None:
+        """Join the cluster. Raises KafkaError, StoreError, LogStartError."""
+        ...
+
+    async def run(self) -> None:
+        """What goes on until the broker stops."""
+        ...
+
+    async def change_registration(self, registration: BrokerRegistration) -> None:
+        """Advertise other addresses."""
+        ...
+
+    async def report_failed_folder(self) -> None:
+        """Tell the controller that a data folder has failed (KIP-112)."""
+        ...
+
+    async def resign(self) -> None:
+        """Let another node become the controller, if this one is it."""
         ...
 
 

@@ -8,7 +8,8 @@ the connection stays open for the retry.
 A broker that is alone has transactions V2 (KIP-890) finalized: a client that knows ``transaction.version`` 2 uses them. In a
 cluster of several nothing is finalized, as in Kafka 3.9's ZooKeeper mode, and so transactions are V1: the broker verifies that a
 partition was added (``transaction.partition.verification.enable``); the epoch is the version of ``/feature``. On a ZooKeeper,
-where brokers of Apache Kafka may be in the cluster, requests of transactions V2 are not served at all.
+where brokers of Apache Kafka may be in the cluster, requests of transactions V2 are not served at all. In a cluster of KRaft the
+finalized features are those of the metadata log, and the epoch is the offset up to which this broker has it.
 
 Version notes: 1 adds the throttle time; 3 is flexible and carries the client's software and the features; 4 allows a
 feature's lowest version to be 0 (in 3 such a feature is finalized without being among the supported ones); 5 (KIP-1242) carries
@@ -19,8 +20,10 @@ another broker or cluster.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from ..base.errors import ErrorCode, KafkaError
+from ..metadata.types import FinalizedFeatures, VersionRange
 from ..transaction_coordinator.transaction import TRANSACTIONS_V2
 from ..wire.api_keys import ApiKey
 from ..wire.messages.api_versions import (
@@ -36,6 +39,8 @@ from .table import ServedApis
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 _TRANSACTION_VERSION = "transaction.version"
+_OF_ONE_ALONE = FinalizedFeatures(0, {_TRANSACTION_VERSION: TRANSACTIONS_V2})
+_SUPPORTED_BY_ONE_ALONE = {_TRANSACTION_VERSION: VersionRange(0, TRANSACTIONS_V2)}
 _LOWEST_CAN_BE_0_FROM = 4
 
 
@@ -50,10 +55,19 @@ def _ranges(served: ServedApis) -> list[ApiVersion]:
     ]
 
 
-def _supported_features(version: int) -> list[SupportedFeatureKey]:
-    if version < _LOWEST_CAN_BE_0_FROM:
-        return []
-    return [SupportedFeatureKey(name=_TRANSACTION_VERSION, min_version=0, max_version=TRANSACTIONS_V2)]
+def _supported_features(supported: Mapping[str, VersionRange], version: int) -> list[SupportedFeatureKey]:
+    return [
+        SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
+        for name, (lowest, highest) in supported.items()
+        if lowest or version >= _LOWEST_CAN_BE_0_FROM
+    ]
+
+
+def _finalized_features(levels: Mapping[str, int]) -> list[FinalizedFeatureKey]:
+    return [
+        FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+        for name, level in levels.items()
+    ]
 
 
 async def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
@@ -72,17 +86,14 @@ async def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse
     if not served.has_features:
         return ApiVersionsResponse(api_keys=_ranges(served))
     features = call.broker.metadata.image.features
-    if features is not None:
-        return ApiVersionsResponse(api_keys=_ranges(served), finalized_features_epoch=features.epoch)
+    supported = call.broker.supported_features
+    if features is None:
+        features, supported = _OF_ONE_ALONE, _SUPPORTED_BY_ONE_ALONE
     return ApiVersionsResponse(
         api_keys=_ranges(served),
-        supported_features=_supported_features(call.version),
-        finalized_features_epoch=0,
-        finalized_features=[
-            FinalizedFeatureKey(
-                name=_TRANSACTION_VERSION, max_version_level=TRANSACTIONS_V2, min_version_level=TRANSACTIONS_V2
-            )
-        ],
+        supported_features=_supported_features(supported, call.version),
+        finalized_features_epoch=features.epoch,
+        finalized_features=_finalized_features(features.levels),
     )
 
 

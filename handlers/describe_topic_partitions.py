@@ -2,9 +2,9 @@
 
 Behaviour: topics come sorted by name, all of them when none is named. At most ``response_partition_limit`` partitions
 (and never more than max.request.partition.size.limit, never less than one) are in one answer; the cursor says where the
-next begins, and a request that carries it goes on from there. A cursor must name one of the topics asked for. Eligible leader
-replicas are always empty, because a cluster in ZooKeeper mode does not store them. Topics that the client may not describe come
-last in every answer, TOPIC_AUTHORIZATION_FAILED, or are left out where all are asked for.
+next begins, and a request that carries it goes on from there. A cursor must name one of the topics asked for. Only a cluster of
+KRaft has eligible leader replicas. Topics that the client may not describe come last in every answer,
+TOPIC_AUTHORIZATION_FAILED, or are left out where all are asked for.
 
 Version notes: only 0 exists.
 """
@@ -100,9 +100,9 @@ def _known(call: Call, topic: TopicImage, numbers: list[int]) -> DescribeTopicPa
                 leader_epoch=state.leader_epoch,
                 replica_nodes=list(state.replicas),
                 isr_nodes=list(state.isr),
-                eligible_leader_replicas=[],
-                last_known_elr=[],
-                offline_replicas=list(state.offline),
+                eligible_leader_replicas=list(state.elr),
+                last_known_elr=list(state.last_known_elr),
+                offline_replicas=call.broker.metadata.offline_replicas(state),
             )
             for number, state in states
         ],

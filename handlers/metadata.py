@@ -191,7 +191,7 @@ def _describe_partition(
         leader_epoch=state.leader_epoch,
         replica_nodes=replicas,
         isr_nodes=isr,
-        offline_replicas=list(state.offline),
+        offline_replicas=call.broker.metadata.offline_replicas(state),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import trio
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..controller.zookeeper.replica_requests import ReplicaRequests
     from ..group_coordinator.coordinator import GroupCoordinator
     from ..log.log_manager import LogManager
+    from ..metadata.types import VersionRange
     from ..replication.end_markers import EndMarkers
     from ..replication.fetch_session import FetchSessionCache
     from ..replication.fetchers import Fetchers
@@ -66,6 +67,8 @@ class Services:
     authorizer: Authorizer | None
     served: ServedApis
     absent_topics: RepeatedLines
+    supported_features: Mapping[str, VersionRange] = dataclasses.field(default_factory=dict)
+    """Those that a broker of KRaft tells of, each with its levels."""
     large_decoding: trio.Lock = dataclasses.field(default_factory=trio.Lock)
     early_answers: list[Callable[[], None]] = dataclasses.field(default_factory=list)
     """What answers requests whose wait has just ended, before their tasks go on (``Call``)."""

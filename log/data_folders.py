@@ -7,9 +7,10 @@ mark away and opens its logs (``load``; in worker threads, cutting what a crash 
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import trio
 
@@ -84,6 +85,34 @@ class DataFolders:
         for part in self._parts:
             self._take(part)
         self._check_identity(broker_id, only_version_0=is_on_zookeeper)
+
+    def check_formatted(self) -> None:
+        """Check that each folder is one of a node of KRaft. Raises LogStartError, in Kafka's words."""
+        for part in self.online:
+            path = join(part.folder.path, META_PROPERTIES)
+            if part.meta is None:
+                raise LogStartError(
+                    f"No `meta.properties` found in {part.folder.path} (have you run `ottla format` or `kafka-storage.sh` to "
+                    "format the directory?)"
+                )
+            if part.meta.version != 1 or part.meta.broker_id is None or part.meta.cluster_id is None:
+                raise LogStartError(
+                    f"Found unexpected version in {path}. A node of KRaft needs version 1, with node.id and cluster.id."
+                )
+
+    def complete_directory_ids(self, make: Callable[[], bytes]) -> None:
+        """Give each formatted folder without an id one; folders of Kafka before 3.7 have none. Raises LogStartError."""
+        for part in self.online:
+            if part.meta is not None and part.meta.directory_id is None:
+                part.meta = dataclasses.replace(part.meta, directory_id=make())
+                try:
+                    write_meta_properties(part.folder.disk, part.folder.path, part.meta)
+                except OSError as error:
+                    part.folder.fail("cannot write meta.properties", error, is_half_done=True)
+        ids = [part.meta.directory_id for part in self.online if part.meta is not None]
+        if len(set(ids)) < len(ids):
+            raise LogStartError("two data folders have the same directory.id: one is a copy of the other")
+        self._check_online()
 
     async def load(self, settings: LogSettings, threads: int) -> None:
         """Open every log, in each folder with ``threads`` workers. Raises LogStartError."""

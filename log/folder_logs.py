@@ -200,7 +200,7 @@ class FolderLogs:
         except OSError as error:
             raise self.folder.fail(f"cannot set {before} aside", error) from error
         logger.warning(
-            "%s is of an earlier topic of that name, and is set aside as %s", before, partition_log.directory
+            "%s is of no replica that the cluster has here, and is set aside as %s", before, partition_log.directory
         )
         self._gone()
 
@@ -321,14 +321,14 @@ class FolderLogs:
         for partition_log in logs.values():
             partition_log.close()
 
-    async def mark_clean(self) -> None:
+    async def mark_clean(self, broker_epoch: int = -1) -> None:
         """Write the checkpoints and the clean mark, if everything else is on disk and nothing has failed."""
         folder = self.folder
         if self._lock is None or not self._is_loaded or folder.is_offline:
             return
         try:
             await self.write_checkpoints()
-            await folder.workers.run(write_clean_shutdown, folder.disk, folder.path)
+            await folder.workers.run(write_clean_shutdown, folder.disk, folder.path, broker_epoch)
         except OSError as error:
             folder.fail("cannot write the checkpoints", error)
 

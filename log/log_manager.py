@@ -139,6 +139,19 @@ class LogManager:
         """Write ``meta.properties`` where it does not say so already (``DataFolders.identify``). Raises LogStartError."""
         await self._folders.identify(broker_id, cluster_id, zookeeper)
 
+    def check_formatted(self) -> None:
+        """Check that each folder is one of a node of KRaft (``DataFolders.check_formatted``). Raises LogStartError."""
+        self._folders.check_formatted()
+
+    def complete_directory_ids(self, make: Callable[[], bytes]) -> None:
+        """Give each folder an id that has none (``DataFolders.complete_directory_ids``). Raises LogStartError."""
+        self._folders.complete_directory_ids(make)
+
+    def directory_id(self, folder: LogFolder) -> bytes:
+        """The id of a data folder; zeros for one that could not be read."""
+        meta = self._folders.part(folder).meta
+        return ZERO_UUID if meta is None or meta.directory_id is None else meta.directory_id
+
     async def load(self) -> None:
         """Open every log. Raises LogStartError."""
         await self._folders.load(self.settings, self.manager_settings.recovery_threads_per_data_dir)
@@ -185,7 +198,7 @@ class LogManager:
             if partition_log.topic_id == ZERO_UUID:
                 partition_log.take_topic_id(topic_id)
             else:
-                self._set_aside(topic, partition)
+                self.set_aside(topic, partition)
                 partition_log = None
         if partition_log is None:
             if not is_new:
@@ -243,7 +256,7 @@ class LogManager:
         if partition_log is not None:
             self._folders.part(partition_log.folder).delete(partition_log)
 
-    def _set_aside(self, topic: str, partition: int) -> None:
+    def set_aside(self, topic: str, partition: int) -> None:
         """Forget a log, and one that was to replace it; both folders stay, under another name. Raises KafkaError."""
         key = TopicPartition(topic, partition)
         for logs in (self._futures, self._logs):  # a future log first: alone it would be taken for the partition's log
@@ -359,12 +372,15 @@ class LogManager:
 
     # --- stop ---------------------------------------------------------------------------------------------------------
 
-    async def stop(self) -> None:
-        """Flush everything, mark each folder clean if all of it is on disk, and let go of them."""
+    async def stop(self, broker_epoch: int = -1) -> None:
+        """Flush everything, mark each folder clean if all of it is on disk, and let go of them.
+
+        ``broker_epoch`` goes into the marks: it is that of the broker's registration at a quorum.
+        """
         try:
             await flush_for_stop(partition_log for part in self._folders for partition_log in part.logs.values())
             for part in self._folders:
-                await part.mark_clean()
+                await part.mark_clean(broker_epoch)
         finally:
             for part in self._folders:
                 part.release()

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import trio
 
@@ -32,6 +32,7 @@ from ..wire.messages.alter_partition import (
     TopicData,
 )
 from ..wire.schema import ZERO_UUID
+from .controller_channel import RequestChannel
 from .isr import Committed, PendingExpand, PendingIsr
 from .isr_report import IsrReport
 from .partition import Partition
@@ -57,14 +58,6 @@ _OUT_OF_DATE = (
 PartitionName = tuple[str, int]
 
 
-class ToController(Protocol):
-    """The way to the controller, whichever broker that is."""
-
-    async def send(self, request: AlterPartitionRequest, *, highest: int | None = None) -> Any:
-        """The response, in a version up to ``highest``. Raises KafkaError for a controller that is too old."""
-        ...
-
-
 class _Sent(NamedTuple):
     """A change that is being sent."""
 
@@ -75,7 +68,7 @@ class _Sent(NamedTuple):
 class AlterPartitionManager:
     """The ``IsrChanges`` of a broker; ``run`` sends what is submitted."""
 
-    def __init__(self, broker_id: int, controller: ToController, broker_epoch: Callable[[], int]) -> None:
+    def __init__(self, broker_id: int, controller: RequestChannel, broker_epoch: Callable[[], int]) -> None:
         """``broker_epoch`` tells under which epoch this broker is registered."""
         self._broker_id = broker_id
         self._controller = controller

@@ -45,6 +45,25 @@ class LocalController(Protocol):
     async def allocate_producer_ids(self, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse: ...
 
 
+class RequestChannel(Protocol):
+    """The way to the controller, whichever node that is."""
+
+    async def send(
+        self,
+        request: Any,
+        *,
+        highest: int | None = None,
+        timeout: float | None = None,
+        patience: float | None = None,
+    ) -> Any:
+        """The controller's answer, which never is NOT_CONTROLLER; ``highest`` bounds the version.
+
+        ``timeout`` limits all of it, ``patience`` the search for a controller; both in seconds. Raises PeerUnavailableError
+        when either is over, and KafkaError (UNSUPPORTED_VERSION) for a controller that is too old.
+        """
+        ...
+
+
 class ControllerChannel:
     """One request at a time; ``purpose`` names the connection."""
 

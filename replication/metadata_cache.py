@@ -14,7 +14,13 @@ import trio
 
 from ..metadata.delta import ClusterDelta
 from ..metadata.image import ClusterImage, TopicImage
-from ..metadata.types import BrokerRegistration, PartitionRegistration
+from ..metadata.types import (
+    LOST_DIRECTORY,
+    MIGRATING_DIRECTORY,
+    UNASSIGNED_DIRECTORY,
+    BrokerRegistration,
+    PartitionRegistration,
+)
 
 _TOPICS_FOLLOW_SECONDS = 10.0
 """How long a broker with logs waits to be told of topics, after it was told of brokers."""
@@ -84,6 +90,26 @@ class MetadataCache:
     def is_alive(self, broker_id: int) -> bool:
         return broker_id in self.image.brokers
 
+    def may_be_in_sync(self, broker_id: int) -> bool:
+        """Whether it is alive and is not about to stop; a controller takes no other into the in-sync replicas (KAFKA-13916)."""
+        registered = self.image.quorum_brokers.newest().get(broker_id)
+        return broker_id in self.image.brokers and (registered is None or not registered.is_shutting_down)
+
+    def offline_replicas(self, partition: PartitionRegistration) -> list[int]:
+        """Those whose log directory has failed, and in a cluster of KRaft those of brokers that are not alive as well."""
+        if not partition.directories:
+            return list(partition.offline)
+        located = zip(partition.replicas, partition.directories, strict=False)
+        return [replica for replica, directory in located if not self._is_online(replica, directory)]
+
+    def _is_online(self, broker_id: int, directory: bytes) -> bool:
+        registered = self.image.quorum_brokers.newest().get(broker_id)
+        if registered is None or registered.is_fenced or directory == LOST_DIRECTORY:
+            return False
+        if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY) or not registered.directories:
+            return True
+        return directory in registered.directories
+
     def broker_ids(self) -> Iterable[int]:
         """Ids of the live brokers, in order."""
         return self.image.brokers.keys()
@@ -124,7 +150,8 @@ class MetadataCache:
         self.topics, self._by_id = image.topics.newest(), image.topics_by_id.newest()
         if image.brokers is not brokers:
             self._nodes = _nodes_by_listener(image.brokers.values())
-            self._derived = {}  # whether a leader is alive is part of those answers
+        if image.brokers is not brokers or delta.quorum_brokers:
+            self._derived = {}  # whether a leader is alive, and a log directory works, is part of those answers
         for topic in delta.topics:
             self._derived.pop(topic.name, None)
         if delta.brokers is not None:

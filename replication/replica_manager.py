@@ -81,7 +81,9 @@ class ReplicaManager:
         self._settings = settings
         self._topic_overrides = topic_overrides
         self._metadata = metadata
-        self._surroundings = Surroundings(broker_id, metadata.is_alive, isr_changes, replica_lag_time_max_ms / 1000)
+        self._surroundings = Surroundings(
+            broker_id, metadata.may_be_in_sync, isr_changes, replica_lag_time_max_ms / 1000
+        )
         self._partitions: dict[str, dict[int, Partition]] = {}
         self._offline: set[tuple[str, int]] = set()
         self.quotas = ReplicationQuotas(QuotaSettings())

@@ -18,6 +18,7 @@ from ...base.partitions import NO_LEADER
 from ...handlers import describe_log_dirs
 from ...handlers.services import Services
 from ...log.settings import LogSettings
+from ...metadata.image import TopicImage
 from ...replication.peers import Peers
 from ...wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from ...wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
@@ -147,13 +148,22 @@ async def broker_layout(services: Services, ask: Ask, pace: Pace) -> Layout:
 
 
 async def known_moves(services: Services, ask: Ask) -> tuple[MoveRow, ...] | None:
-    """The moves under way, which the controller knows; None where it cannot be asked."""
+    """The moves under way, which the controller knows, and in a cluster of KRaft every broker; None where it cannot be asked."""
+    if services.own_commands is None:
+        return tuple(_moves_in(services.metadata.topics))
     if not services.cluster.is_controller:
         return await moves_under_way(ask, services.metadata.controller_id)
     return tuple(
         MoveRow(key.topic, key.partition, assignment.replicas, assignment.adding, assignment.removing)
         for key, assignment in services.commands.reassignments()
     )
+
+
+def _moves_in(topics: Mapping[str, TopicImage]) -> Iterator[MoveRow]:
+    for name, topic in topics.items():
+        for number, partition in topic.partitions.items():
+            if partition.adding or partition.removing:
+                yield MoveRow(name, number, partition.replicas, partition.adding, partition.removing)
 
 
 def target_of(move: MoveRow) -> tuple[int, ...]:

@@ -19,7 +19,8 @@ from ...log.metadata_snapshots import SnapshotReader
 from ...metadata.types import LogPosition
 from ...replication.broker_client import BrokerClient, NoAnswerError
 from ...wire.messages.fetch import FetchRequest
-from ..raft.observer import Address, Asked, Observer
+from ..raft.observer import Asked, Observer
+from ..raft.voters import Address
 from .loader import MetadataLoader
 
 logger = logging.getLogger(__name__)

@@ -35,8 +35,8 @@ _TURN_SECONDS = 0.002
 class MetadataLoader:
     """Replays what is committed. ``publish`` is called with each delta of the image that was published before.
 
-    ``loaded_offset`` is the offset up to which everything was replayed: what a heartbeat says, and what an image written as a
-    snapshot stands for.
+    ``loaded_offset`` is the offset up to which everything was replayed: what a heartbeat says. While it ``is_held`` it publishes
+    nothing.
     """
 
     def __init__(self, publish: Callable[[ClusterDelta], None]) -> None:
@@ -44,7 +44,9 @@ class MetadataLoader:
         self.image = ClusterImage()
         self.loaded_offset = 0
         self.has_caught_up = False
-        self._replay = Replay(self.image)
+        self.is_held = False
+        self._base = self.image
+        self._replay = Replay(self._base)
         self._position: LogPosition | None = None
         self._transaction: list[Message] | None = None
         self._has_seen_record = False
@@ -103,16 +105,15 @@ class MetadataLoader:
         self._transaction = None
         self._position = position
         self.loaded_offset = position.offset + 1
-        if self._may_publish(high_watermark):
-            self._publish_delta(delta_between(self.image, loaded))
-        else:
-            self._replay = replay
+        self._base = loaded
+        self._replay = Replay(loaded)
+        self._publish_changes(high_watermark)
 
     def _publish_changes(self, high_watermark: float) -> None:
         if self._position is None or self._position == self.image.position or self.is_in_transaction:
             return
-        if self._may_publish(high_watermark):
-            self._publish_delta(self._replay.delta(self._position))
+        if self._may_publish(high_watermark) and not self.is_held:
+            self._publish_now()
 
     def _may_publish(self, high_watermark: float) -> bool:
         """Whether enough is known; once it is, that stays so."""
@@ -120,7 +121,16 @@ class MetadataLoader:
             self.has_caught_up = self.loaded_offset >= high_watermark
         return self.has_caught_up
 
-    def _publish_delta(self, delta: ClusterDelta) -> None:
-        self.image = self.image.apply(delta)
-        self._replay = Replay(self.image)
+    def _publish_now(self) -> None:
+        assert self._position is not None
+        delta = self._replay.delta(self._position)
+        if self._base is not self.image:
+            delta = delta_between(self.image, self._base.apply(delta))
+        self.image = self._base = self.image.apply(delta)
+        self._replay = Replay(self._base)
         self._publish(delta)
+
+    def release(self) -> None:
+        """Publish again, beginning with what has changed since ``is_held`` was set."""
+        self.is_held = False
+        self._publish_changes(0)

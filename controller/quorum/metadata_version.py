@@ -78,6 +78,10 @@ def has_directories(level: int) -> bool:
     return level >= _DIRECTORIES
 
 
+def has_cordoned_directories(level: int) -> bool:
+    return level >= _CORDONED_DIRECTORIES
+
+
 def broker_record_version(level: int) -> int:
     """Of RegisterBrokerRecord."""
     if level >= _CORDONED_DIRECTORIES:

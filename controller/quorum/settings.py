@@ -15,7 +15,8 @@ class QuorumSettings(Settings):
         "process.roles",
         default=(),
         choices=(BROKER_ROLE, CONTROLLER_ROLE),
-        doc="What the node is in a cluster of KRaft: broker, controller, or both with a comma between.",
+        doc="What the node is in a cluster of KRaft: broker, whose controllers are Apache Kafka's. A node with broker and "
+        "controller is alone.",
     )
     voters: tuple[str, ...] = setting(
         "controller.quorum.voters",
@@ -29,4 +30,22 @@ class QuorumSettings(Settings):
     )
     metadata_log_dir: str | None = setting(
         "metadata.log.dir", default=None, doc="The folder of the metadata log; the first data folder if not given."
+    )
+    heartbeat_interval_ms: int = setting(
+        "broker.heartbeat.interval.ms",
+        default=2000,
+        at_least=1,
+        doc="How often a broker of a cluster of KRaft tells the controller that it is alive.",
+    )
+    initial_registration_timeout_ms: int = setting(
+        "initial.broker.registration.timeout.ms",
+        default=60_000,
+        at_least=1,
+        doc="How long a start waits for its first registration at the quorum, before it ends.",
+    )
+    request_timeout_ms: int = setting(
+        "controller.quorum.request.timeout.ms",
+        default=2000,
+        at_least=1,
+        doc="How long a controller may take for its answer, before another one is asked.",
     )

@@ -23,6 +23,7 @@ from ...log.metadata_snapshots import SnapshotId, SnapshotReader
 from ...wire.messages import fetch, fetch_snapshot
 from ...wire.schema import Message
 from .metadata_log import TOPIC, TOPIC_ID, MetadataLog, SnapshotDownload
+from .voters import Address
 
 logger = logging.getLogger(__name__)
 
@@ -40,13 +41,6 @@ _CHANGES_OF_LEADER = (
 
 
 _Endpoint = fetch.NodeEndpoint | fetch_snapshot.NodeEndpoint
-
-
-class Address(NamedTuple):
-    """Where a controller is reached."""
-
-    host: str
-    port: int
 
 
 class Asked(NamedTuple):

@@ -14,6 +14,13 @@ KRAFT_VERSIONS = (0, 1)
 """The lowest and the highest level of ``kraft.version`` that a node supports."""
 
 
+class Address(NamedTuple):
+    """Where a controller is reached."""
+
+    host: str
+    port: int
+
+
 class InitialVoter(NamedTuple):
     """A voter of a quorum that is made: ``ID@HOST:PORT:DIRECTORY``."""
 
@@ -67,3 +74,19 @@ def voters_record(voters: Iterable[InitialVoter], listener: str) -> VotersRecord
             for voter in voters
         ]
     )
+
+
+def parse_addresses(servers: Iterable[str]) -> list[Address]:
+    """Those of ``controller.quorum.bootstrap.servers``. Raises ValueError."""
+    return [Address(*split_host_port(server)) for server in servers]
+
+
+def parse_static_voters(voters: Iterable[str]) -> dict[int, Address]:
+    """Those of ``controller.quorum.voters``, ID@HOST:PORT each, by their ids. Raises ValueError."""
+    found = {}
+    for text in voters:
+        node, at, address = text.partition("@")
+        if not at or not node.isdecimal():
+            raise ValueError(f"{text!r} is not ID@HOST:PORT")
+        found[int(node)] = Address(*split_host_port(address))
+    return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -29,7 +29,7 @@ from ...security.scram import ScramCredential, ScramMechanism
 from ...wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from ...wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from ...wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
-from ..cluster import Transform
+from ..cluster import ProducerIdSource, Transform
 from ..new_topics import Charge, CreatedTopic, NewTopic
 from ..token_settings import DelegationTokenSettings
 from . import znodes
@@ -58,14 +58,6 @@ _LED_SECONDS = 2.0
 
 _RESIGN_SECONDS = 2.0
 """How long a stop waits for the store to accept the resignation; the end of the broker's session resigns for it anyway."""
-
-
-class ProducerIdSource(Protocol):
-    """Where a broker has its producer ids from; ``run`` in a task of its own."""
-
-    async def next_producer_id(self) -> int: ...
-
-    async def run(self) -> None: ...
 
 
 class ZooKeeperCluster:

@@ -20,6 +20,7 @@ from ...replication.metadata_cache import MetadataCache
 from ...security.entities import BROKERS, CLIENTS, TOPICS, USERS, Entity, EntityKind
 from ...security.quota_keys import read_limits
 from ...security.scram import StoredCredentials, read_credentials
+from ..broker_passwords import BrokerPasswords
 from ..cluster import Transform
 from . import znodes
 from .loading import decoded
@@ -220,3 +221,11 @@ def _folders(kind: EntityKind, name: str) -> list[str]:
     """The nodes between that of a kind and that of an entity, from above: those of a user and of its clients."""
     parts = name.split("/")
     return [znodes.config_path(kind, "/".join(parts[:length])) for length in range(1, len(parts))]
+
+
+async def take_new_secret(passwords: BrokerPasswords, store: ConfigStore, broker_id: int) -> None:
+    """Encrypt the passwords of a broker in the store with its new secret, where it has one. Raises KafkaError."""
+    name = str(broker_id)
+    stored = store.metadata.image.broker_config(name)
+    if passwords.with_new_secret(stored) != stored:
+        await store.change(Entity(BROKERS, name), passwords.with_new_secret)

@@ -9,6 +9,7 @@ import pytest
 from ottla.base.config import Config
 from ottla.base.seams import SystemClock
 from ottla.controller.broker_configs import BrokerConfigs
+from ottla.controller.broker_passwords import BrokerPasswords
 from ottla.controller.zookeeper import znodes
 from ottla.controller.zookeeper.config_store import ConfigStore
 from ottla.controller.zookeeper.store.cluster_store import ensure_paths
@@ -33,7 +34,7 @@ async def test_what_cannot_be_is_passed_over(caplog: pytest.LogCaptureFixture) -
     stored = {"log.segment.bytes": "many", "log.retention.ms": "9", "node.id": "7", "num.io.threads": "3"}
     await configs.change(Entity(BROKERS, DEFAULT), lambda before: stored)
     with caplog.at_level(logging.WARNING):
-        BrokerConfigs(config, configs, 1).follow()
+        BrokerConfigs(config, configs.metadata, 1, BrokerPasswords(config).decoded).follow()
     assert config.settings(LogSettings).retention_ms == 9
     assert config.settings(LogSettings).segment_bytes == 1 << 30
     assert config.dynamic_default == {"log.retention.ms": "9", "num.io.threads": "3"}
@@ -48,7 +49,7 @@ async def test_only_its_own_and_everybodys_concern_a_broker() -> None:
     config.settings(LogSettings)
     told: list[int] = []
     config.on_change.append(lambda: told.append(config.settings(LogSettings).retention_ms))
-    BrokerConfigs(config, configs, 1).follow()
+    BrokerConfigs(config, configs.metadata, 1, BrokerPasswords(config).decoded).follow()
     told.clear()
     await configs.change(Entity(BROKERS, "2"), lambda before: {"log.retention.ms": "2"})
     await configs.change(Entity(BROKERS, "1"), lambda before: {"log.retention.ms": "1"})

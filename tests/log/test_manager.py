@@ -42,7 +42,10 @@ async def test_meta_properties_of_zookeeper_mode(world):
 
 async def test_meta_properties_of_kraft_and_of_kafka_with_its_comments(world):
     world.disk.make_dir(world.path)
-    content = f"#\n#Sat Nov 21 07:46:22 UTC 2026\nnode.id=5\nversion=1\ncluster.id={CLUSTER}\ndirectory.id=x\n"
+    directory_id = "nYt1jCRIqbKuPBvnxfZ46w"
+    content = (
+        f"#\n#Sat Nov 21 07:46:22 UTC 2026\nnode.id=5\nversion=1\ncluster.id={CLUSTER}\ndirectory.id={directory_id}\n"
+    )
     world.disk.write_file(f"{world.path}/meta.properties", content.encode())
     manager = await world.start(broker_id=5)
     await manager.identify(5, CLUSTER)

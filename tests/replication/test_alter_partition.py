@@ -36,7 +36,7 @@ Answer = AlterPartitionResponse | Exception
 
 
 class Controller:
-    """``ToController`` whose answers the test gives; requests and answers go through their bytes."""
+    """``RequestChannel`` whose answers the test gives; requests and answers go through their bytes."""
 
     def __init__(self) -> None:
         self._asked, self.requests = trio.open_memory_channel[AlterPartitionRequest](100)

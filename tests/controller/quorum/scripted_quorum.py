@@ -6,6 +6,7 @@ All of them share one log, which only the test changes. One leads, the others sa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import trio
 
@@ -21,10 +22,13 @@ from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from ottla.wire.messages.control_records import LeaderChangeMessage
 from ottla.wire.metadata_records import encode_metadata_record
 from ottla.wire.records import RecordBatch, RecordsBuilder
+from ottla.wire.registry import response_class
 from ottla.wire.schema import Message
 
 HOST = "controller"
 _SERVED = {ApiKey.FETCH: (0, 18), ApiKey.FETCH_SNAPSHOT: (0, 1), ApiKey.API_VERSIONS: (0, 4)}
+Answer = Callable[[Any], Message]
+"""What a controller answers a request, at once."""
 
 
 class ScriptedQuorum:
@@ -45,6 +49,8 @@ class ScriptedQuorum:
         self.asked: list[int] = []
         self.snapshot_piece = 1 << 20
         self.before_piece: Callable[[int], None] = lambda position: None
+        self.answers: dict[type[Message], Answer] = {}
+        """Of the leader, to other requests than fetches; the other nodes say that they are not the controller."""
         self._changed = trio.Event()
 
     # --- what the test does -------------------------------------------------------------------------------------------
@@ -121,15 +127,24 @@ class ScriptedQuorum:
                     response: Message = await self._fetch(node_id, request)
                 elif isinstance(request, fetch_snapshot.FetchSnapshotRequest):
                     response = self._fetch_snapshot(node_id, request)
+                elif type(request) in self.answers:
+                    response = self._answer(node_id, request)
                 else:
+                    served = {**_SERVED, **{each.api_key: _range(each) for each in self.answers}}
                     keys = [
                         ApiVersion(api_key=key, min_version=low, max_version=high)
-                        for key, (low, high) in _SERVED.items()
+                        for key, (low, high) in served.items()
                     ]
                     response = ApiVersionsResponse(api_keys=keys)
                 await peer.answer(header, response)
         except (AssertionError, OSError):
             connection.close()
+
+    def _answer(self, node_id: int, request: Message) -> Message:
+        if node_id == self.leader_id:
+            return self.answers[type(request)](request)
+        response: Any = response_class(ApiKey(request.api_key))
+        return response(error_code=ErrorCode.NOT_CONTROLLER)
 
     def _endpoints(self) -> list[fetch.NodeEndpoint]:
         return [fetch.NodeEndpoint(node_id=self.leader_id, host=HOST, port=self.leader_id)]
@@ -201,3 +216,7 @@ class ScriptedQuorum:
             for each in self._endpoints()
         ]
         return fetch_snapshot.FetchSnapshotResponse(topics=topics, node_endpoints=endpoints)
+
+
+def _range(request: type[Message]) -> tuple[int, int]:
+    return request.valid_versions.start, request.valid_versions.stop - 1

@@ -18,7 +18,8 @@ from ottla.controller.quorum.following import QuorumFollower
 from ottla.controller.quorum.loader import MetadataLoader
 from ottla.controller.quorum.replay import ReplayError
 from ottla.controller.raft.metadata_log import MetadataLog
-from ottla.controller.raft.observer import Address, Observer
+from ottla.controller.raft.observer import Observer
+from ottla.controller.raft.voters import Address
 from ottla.log.checkpoints import CorruptFileError
 from ottla.log.disk import OsDisk
 from ottla.log.log_folder import LogFolder

@@ -1,0 +1,92 @@
+"""The parts of a broker in a cluster of KRaft: its registration at the quorum, and its channels to the active controller."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+
+import trio
+
+from ..controller.allocated_producer_ids import AllocatedProducerIds
+from ..controller.cluster import ClusterCommands, ProducerIdSource
+from ..controller.quorum.channel import QuorumChannel
+from ..controller.quorum.cluster import QuorumCluster
+from ..controller.quorum.envelope import FORWARDED
+from ..controller.quorum.lifecycle import BrokerLifecycle
+from ..controller.quorum.metadata_version import FEATURE
+from ..controller.quorum.placement import DirectoryAssignments
+from ..controller.quorum.supported_features import SUPPORTED
+from ..controller.zookeeper.replica_requests import ReplicaRequests
+from ..handlers.forwarding import served_by_forwarding
+from ..handlers.table import ServedApis
+from ..metadata.types import VersionRange
+from ..replication.replica_publisher import ReplicaPublisher
+from .parts import Parts
+from .quorum_foundation import QuorumFoundation
+from .surroundings import Surroundings
+
+
+class QuorumParts(Parts):
+    """See ``Parts``. ``nursery`` has the tasks that go on until the broker has stopped."""
+
+    cluster: QuorumCluster
+
+    def __init__(self, around: Surroundings, foundation: QuorumFoundation, nursery: trio.Nursery) -> None:
+        self._quorum = foundation
+        self._nursery = nursery
+        super().__init__(around, foundation)
+        foundation.broker_epoch = self._broker_epoch
+        self._assignments = DirectoryAssignments(
+            self._broker_id, self._controller_channel("directory-assignments"), self._broker_epoch, foundation.logs
+        )
+        nursery.start_soon(self._assignments.run)
+        self.cluster.replica_publisher = ReplicaPublisher(self._replicas, foundation.logs, self._assignments.placed)
+
+    def _make_cluster(self) -> QuorumCluster:
+        foundation = self._quorum
+        lifecycle = BrokerLifecycle(
+            foundation.cluster_id,
+            uuid.UUID(int=self._around.randomness.getrandbits(128), version=4).bytes,
+            self._controller_channel("heartbeat"),
+            foundation.settings,
+            SUPPORTED,
+            foundation.directories,
+            lambda: foundation.loader.loaded_offset - 1,
+            foundation.previous_epoch,
+            self._metadata_version,
+        )
+        return QuorumCluster(
+            self._broker_id,
+            self._metadata,
+            foundation.loader,
+            lifecycle,
+            self._controller_channel,
+            self._nursery,
+            foundation.settings.initial_registration_timeout_ms / 1000,
+        )
+
+    def _metadata_version(self) -> int:
+        features = self._metadata.image.features
+        return 0 if features is None else features.levels.get(FEATURE, 0)
+
+    def _make_producer_ids(self) -> ProducerIdSource:
+        return AllocatedProducerIds(self._controller_channel("producer-ids"), self._broker_id, self._broker_epoch)
+
+    def _controller_channel(self, purpose: str) -> QuorumChannel:
+        return self._quorum.channel(purpose)
+
+    def _served(self) -> ServedApis:
+        return served_by_forwarding(self._around.served, FORWARDED, self.cluster)
+
+    def _supported_features(self) -> Mapping[str, VersionRange]:
+        return SUPPORTED
+
+    def _own_commands(self) -> ClusterCommands | None:
+        return None
+
+    def _controller_requests(self) -> ReplicaRequests | None:
+        return None
+
+    async def hand_over(self) -> None:
+        self._replicas.is_leaving = True
+        await self.cluster.hand_over()

@@ -1,0 +1,107 @@
+"""The parts of a broker whose cluster's metadata is in a store of nodes: among them its controller."""
+
+from __future__ import annotations
+
+from ..controller.allocated_producer_ids import AllocatedProducerIds
+from ..controller.cluster import ClusterCommands, ProducerIdSource
+from ..controller.settings import ControllerSettings
+from ..controller.zookeeper.channels import BrokerChannel
+from ..controller.zookeeper.cluster import ZooKeeperCluster
+from ..controller.zookeeper.context import LiveBroker
+from ..controller.zookeeper.controller import Controller
+from ..controller.zookeeper.producer_ids import ProducerIds
+from ..controller.zookeeper.remote_channel import RemoteChannel
+from ..controller.zookeeper.replica_requests import ReplicaRequests
+from ..handlers.table import ServedApis, without_transactions_v2
+from ..log.settings import LogSettings
+from ..replication.controller_channel import ControllerChannel
+from ..replication.inter_broker_protocol import inter_broker_protocol
+from ..replication.settings import ReplicationSettings
+from .controlled_shutdown import hand_over
+from .parts import Parts
+from .settings import BrokerSettings
+from .store_foundation import StoreFoundation
+from .surroundings import Surroundings
+
+
+class StoreParts(Parts):
+    """See ``Parts``."""
+
+    cluster: ZooKeeperCluster
+
+    def __init__(self, around: Surroundings, foundation: StoreFoundation) -> None:
+        self._store = foundation
+        self._protocol = inter_broker_protocol(
+            around.config.settings(ReplicationSettings).inter_broker_protocol_version
+        )
+        super().__init__(around, foundation)
+
+    def _own_commands(self) -> ClusterCommands | None:
+        return self.cluster
+
+    def _controller_requests(self) -> ReplicaRequests | None:
+        return ReplicaRequests(self._replicas, self._metadata, self._broker_epoch, self.cluster.refresh_topic_configs)
+
+    def _served(self) -> ServedApis:
+        served = self._around.served
+        return without_transactions_v2(served) if self._store.is_on_zookeeper else served
+
+    def _controller_channel(self, purpose: str) -> ControllerChannel:
+        return ControllerChannel(self._broker_id, self._metadata, self.peers, self.cluster, purpose)
+
+    async def hand_over(self) -> None:
+        if self._store.is_alone:
+            return
+        settings = self._around.config.settings(BrokerSettings)
+        self._replicas.is_leaving = True
+        channel = self._controller_channel("controlled-shutdown")
+        await hand_over(channel, self._metadata, self._broker_id, self.cluster.broker_epoch, settings)
+
+    def _make_cluster(self) -> ZooKeeperCluster:
+        around, foundation = self._around, self._store
+        controller = Controller(
+            self._broker_id,
+            foundation.session,
+            foundation.configs,
+            self._channel_to,
+            around.config.settings(ControllerSettings),
+            around.config.settings(LogSettings),
+            around.clock,
+            around.randomness,
+            around.inter_broker.name,
+        )
+        return ZooKeeperCluster(
+            self._broker_id,
+            foundation.session,
+            self._metadata,
+            foundation.configs,
+            controller,
+            foundation.features,
+            around.config,
+            around.clock,
+            around.randomness,
+            is_alone=foundation.is_alone,
+            has_acls=self._authorizer is not None,
+        )
+
+    def _channel_to(self, broker: LiveBroker) -> BrokerChannel:
+        """The channel by which this broker, as the controller, sends its decisions to a broker."""
+        registration = broker.registration
+        if registration.broker_id == self._broker_id:
+            return self.services.replica_requests
+        around = self._around
+        timeout = around.config.settings(ControllerSettings).controller_socket_timeout_ms / 1000
+        return RemoteChannel(
+            around.network,
+            registration,
+            around.control_plane.name,
+            f"controller-{self._broker_id}",
+            timeout,
+            self._protocol,
+            around.control_plane.secure,
+        )
+
+    def _make_producer_ids(self) -> ProducerIdSource:
+        if self._store.is_alone or not self._protocol.allocates_producer_ids:
+            return ProducerIds(self._store.session, self._broker_id, self._metadata)
+        return AllocatedProducerIds(self._controller_channel("forwarding"), self._broker_id, self._broker_epoch)

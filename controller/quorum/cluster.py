@@ -1,0 +1,195 @@
+"""A cluster of KRaft, as one of its brokers takes part in it.
+
+What clients want changed is forwarded to the active controller, with their principals; what comes of it arrives as records of the
+metadata log. The broker's own requests (registration, heartbeats, in-sync replicas, producer ids, its coordinators' topics) go to
+the controller directly.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+import trio
+
+from ...base.errors import ErrorCode, KafkaError, known_code
+from ...log.data_folders import LogStartError
+from ...metadata.difference import delta_between
+from ...metadata.image import ClusterImage
+from ...metadata.types import BrokerRegistration
+from ...replication.broker_client import PeerUnavailableError
+from ...replication.metadata_cache import MetadataCache
+from ...replication.replica_publisher import ReplicaPublisher
+from ...security.principal import Principal
+from ...wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from ...wire.schema import Message
+from ..cluster import ProducerIdSource
+from ..new_topics import Charge, NewTopic
+from .channel import QuorumChannel
+from .envelope import enveloped, opened
+from .lifecycle import BrokerLifecycle, Standing
+from .loader import MetadataLoader
+from .supported_features import hindrances
+
+logger = logging.getLogger(__name__)
+
+_CREATE_SECONDS = 10.0
+_SEEN_SECONDS = 2.0
+"""How long a client waits for the metadata of a topic that was made for it."""
+_FORWARD_SECONDS = 30.0
+_LEAVE_SECONDS = 30.0
+"""How long a stop waits for the controller to move what this broker leads, as Kafka's brokers do at most."""
+
+
+class QuorumCluster:
+    """A ``ClusterMember``. ``lifecycle`` is this broker's registration; ``nursery`` has the task of its heartbeats."""
+
+    producer_ids: ProducerIdSource
+    replica_publisher: ReplicaPublisher
+    """Both set before ``start``: what they are made of needs this cluster."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        metadata: MetadataCache,
+        loader: MetadataLoader,
+        lifecycle: BrokerLifecycle,
+        channel: Callable[[str], QuorumChannel],
+        nursery: trio.Nursery,
+        registration_seconds: float,
+    ) -> None:
+        self._broker_id = broker_id
+        self._metadata = metadata
+        self._loader = loader
+        self._lifecycle = lifecycle
+        self._forwarding = channel("forwarding")
+        self._nursery = nursery
+        self._registration_seconds = registration_seconds
+
+    @property
+    def broker_epoch(self) -> int:
+        return self._lifecycle.broker_epoch
+
+    @property
+    def is_controller(self) -> bool:
+        return False
+
+    @property
+    def most_brokers(self) -> int | None:
+        return None
+
+    # --- life ---------------------------------------------------------------------------------------------------------
+
+    async def start(self, registration: BrokerRegistration) -> None:
+        """Register, tell the parts of the cluster as it is, and have the controller tell the others of this broker."""
+        lifecycle = self._lifecycle
+        lifecycle.registration = registration
+        self._nursery.start_soon(lifecycle.run)
+        with trio.move_on_after(self._registration_seconds) as waiting:
+            await lifecycle.wait_refused_or(Standing.CAUGHT_UP)
+            if lifecycle.refusal is ErrorCode.UNSUPPORTED_VERSION:
+                self._explain_refusal()
+            await lifecycle.wait_until(Standing.CAUGHT_UP)
+        if waiting.cancelled_caught:
+            why = f" ({lifecycle.refusal.name})" if lifecycle.refusal else ""
+            raise LogStartError(f"the quorum's controller has not registered this broker{why}", may_pass=True)
+        self._publish_all()
+        lifecycle.ready()
+        await lifecycle.wait_until(Standing.UNFENCED)
+
+    def _explain_refusal(self) -> None:
+        features = self._metadata.image.features
+        for line in hindrances({} if features is None else features.levels):
+            logger.error("This broker cannot take part: %s", line)
+
+    def _publish_all(self) -> None:
+        """Tell the parts of the whole cluster, and from now on of what changes."""
+        image = self._metadata.image
+        self.replica_publisher.set_aside_strays(image)
+        self._metadata.publishers.insert(0, self.replica_publisher.publish)
+        self._metadata.publish(delta_between(ClusterImage(), image))
+        self._loader.release()
+
+    async def run(self) -> None:
+        await self.producer_ids.run()
+
+    async def change_registration(self, registration: BrokerRegistration) -> None:
+        """As in Kafka's KRaft mode: others learn of it when the broker registers again, which is at its next start."""
+        self._lifecycle.registration = registration
+        logger.warning("Other brokers are told of this broker's new listeners when it is started again")
+
+    async def report_failed_folder(self) -> None:
+        self._lifecycle.wake()
+
+    async def resign(self) -> None:
+        """This node is no controller."""
+
+    async def hand_over(self) -> None:
+        """Return once the controller has moved what this broker leads, and lets it go, or when that takes too long."""
+        self._lifecycle.leave()
+        with trio.move_on_after(_LEAVE_SECONDS) as waiting:
+            await self._lifecycle.wait_until(Standing.GONE)
+        if waiting.cancelled_caught:
+            logger.warning("The controller has not moved all that this broker leads within %g s", _LEAVE_SECONDS)
+
+    # --- changes ------------------------------------------------------------------------------------------------------
+
+    async def forward(
+        self, request: Message, version: int, client_id: str | None, principal: Principal, host: str
+    ) -> Any:
+        """The controller's response to a client's request. Raises KafkaError."""
+        envelope = enveloped(request, version, client_id, principal, host)
+        try:
+            response = await self._forwarding.send(envelope, timeout=_FORWARD_SECONDS)
+        except PeerUnavailableError as error:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, str(error)) from None
+        return opened(response, request.api_key, version)
+
+    async def create_missing_topics(
+        self, topics: Collection[NewTopic], charge: Charge | None = None
+    ) -> dict[str, KafkaError | None]:
+        request = CreateTopicsRequest(
+            topics=[_creatable(topic) for topic in topics], timeout_ms=int(_CREATE_SECONDS * 1000)
+        )
+        try:
+            response: CreateTopicsResponse = await self._forwarding.send(request, timeout=_CREATE_SECONDS)
+        except PeerUnavailableError as error:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, str(error)) from None
+        outcomes = {
+            result.name: KafkaError(known_code(result.error_code), result.error_message or "")
+            if result.error_code
+            else None
+            for result in response.topics
+        }
+        expected = [
+            name for name, error in outcomes.items() if error is None or error.code is ErrorCode.TOPIC_ALREADY_EXISTS
+        ]
+        with trio.move_on_after(_SEEN_SECONDS):
+            await self._metadata.wait_until(lambda: all(name in self._metadata.topics for name in expected))
+        return outcomes
+
+    async def next_producer_id(self) -> int:
+        return await self.producer_ids.next_producer_id()
+
+    async def leader_epoch(self, topic: str, partition: int) -> int | None:
+        known = self._metadata.partition(topic, partition)
+        return None if known is None else known.leader_epoch
+
+    async def refresh_topic_configs(self, topics: Iterable[str]) -> None:
+        """Records come in their order: the image has a topic's configs with the topic."""
+
+
+def _creatable(topic: NewTopic) -> CreatableTopic:
+    configs = [CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()]
+    return CreatableTopic(
+        name=topic.name,
+        num_partitions=topic.partition_count,
+        replication_factor=topic.replication_factor,
+        configs=configs,
+    )

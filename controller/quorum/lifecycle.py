@@ -1,0 +1,220 @@
+"""A broker's registration at the quorum and its heartbeats (KIP-631): from the start to the controlled shutdown.
+
+The broker registers under an incarnation id of its own, and is fenced: nobody is told of it. It sends a heartbeat at once and
+each 10 ms, until the controller says that it has caught up, which is when it has applied its own registration. Once it is ready
+it wants to be unfenced. From then on a heartbeat goes out every ``broker.heartbeat.interval.ms``, one at a time. A broker that
+wants to stop says so; the controller moves its leaderships, and then tells it to go.
+
+Model: Kafka's BrokerLifecycleManager.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import trio
+
+from ...base.errors import ErrorCode, KafkaError, known_code
+from ...metadata.types import SECURITY_PROTOCOLS, BrokerRegistration, VersionRange
+from ...replication.broker_client import PeerUnavailableError
+from ...wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from ...wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    Feature,
+    Listener,
+)
+from .channel import QuorumChannel
+from .metadata_version import has_cordoned_directories
+from .settings import QuorumSettings
+
+logger = logging.getLogger(__name__)
+
+NO_EPOCH = -1
+_CATCH_UP_SECONDS = 0.01
+_SHUTDOWN_SECONDS = 0.05
+_REQUEST_SECONDS = 4.5
+"""How long one controller has for its answer, as in Kafka: half a session at the default."""
+
+
+class Standing(enum.Enum):
+    """How far the broker is, in the controller's eyes."""
+
+    STARTING = enum.auto()
+    CAUGHT_UP = enum.auto()
+    UNFENCED = enum.auto()
+    LEAVING = enum.auto()
+    GONE = enum.auto()
+
+
+class Directories(NamedTuple):
+    """The ids of the broker's log directories, and of those among them that have failed."""
+
+    ids: Sequence[bytes]
+    offline: Sequence[bytes]
+
+
+class BrokerLifecycle:
+    """``run`` it in a task of its own, once ``registration`` is known.
+
+    ``applied_offset``: the last offset of the metadata log whose records this broker has applied. ``previous_epoch``: the broker
+    epoch that the last clean stop has left, -1 after any other.
+    """
+
+    def __init__(
+        self,
+        cluster_id: str,
+        incarnation_id: bytes,
+        channel: QuorumChannel,
+        settings: QuorumSettings,
+        features: Mapping[str, VersionRange],
+        directories: Callable[[], Directories],
+        applied_offset: Callable[[], int],
+        previous_epoch: int,
+        metadata_version: Callable[[], int],
+    ) -> None:
+        self._cluster_id = cluster_id
+        self._incarnation_id = incarnation_id
+        self._channel = channel
+        self._settings = settings
+        self._features = features
+        self._directories = directories
+        self._applied_offset = applied_offset
+        self._previous_epoch = previous_epoch
+        self._metadata_version = metadata_version
+        self.broker_epoch = NO_EPOCH
+        self.standing = Standing.STARTING
+        self.refusal = ErrorCode.NONE
+        """Why the controller does not register this broker."""
+        self.registration: BrokerRegistration | None = None
+        self._is_ready = False
+        self._is_leaving = False
+        self._woken = trio.Event()
+        self._changed = trio.Event()
+
+    # --- what others say ----------------------------------------------------------------------------------------------
+
+    def ready(self) -> None:
+        """Everything is there to serve clients: ask to be unfenced."""
+        self._is_ready = True
+        self.wake()
+
+    def leave(self) -> None:
+        """Ask the controller to move what this broker leads, and then for permission to stop."""
+        self._is_leaving = True
+        self.standing = Standing.LEAVING
+        self.wake()
+
+    def wake(self) -> None:
+        """Send the next heartbeat now."""
+        self._woken.set()
+
+    async def wait_until(self, standing: Standing) -> None:
+        """Return once the broker is so far, or further."""
+        while self.standing.value < standing.value:
+            await self._changed.wait()
+
+    def _set_standing(self, standing: Standing) -> None:
+        self.standing = standing
+        self._note()
+
+    def _note(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+    async def wait_refused_or(self, standing: Standing) -> None:
+        """As ``wait_until``; returns as well where the controller refuses the registration."""
+        while self.standing.value < standing.value and not self.refusal:
+            await self._changed.wait()
+
+    # --- the conversation ---------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Register, and send heartbeats, until the controller lets the broker go."""
+        interval = self._settings.heartbeat_interval_ms / 1000
+        while self.broker_epoch == NO_EPOCH:
+            if not await self._register():
+                await trio.sleep(interval)
+        while self.standing is not Standing.GONE:
+            self._woken = trio.Event()
+            pause = await self._beat()
+            with trio.move_on_after(interval if pause is None else pause):
+                await self._woken.wait()
+
+    async def _register(self) -> bool:
+        registration = self.registration
+        assert registration is not None
+        request = BrokerRegistrationRequest(
+            broker_id=registration.broker_id,
+            cluster_id=self._cluster_id,
+            incarnation_id=self._incarnation_id,
+            listeners=[
+                Listener(
+                    name=each.listener,
+                    host=each.host,
+                    port=each.port,
+                    security_protocol=SECURITY_PROTOCOLS[each.security_protocol],
+                )
+                for each in registration.endpoints
+            ],
+            features=[
+                Feature(name=name, min_supported_version=each.lowest, max_supported_version=each.highest)
+                for name, each in self._features.items()
+            ],
+            rack=registration.rack,
+            log_dirs=list(self._directories().ids),
+            previous_broker_epoch=self._previous_epoch,
+        )
+        try:
+            response: BrokerRegistrationResponse = await self._channel.send(request, timeout=_REQUEST_SECONDS)
+        except (PeerUnavailableError, KafkaError) as error:
+            logger.warning("This broker is not registered yet: %s", error)
+            return False
+        self.refusal = known_code(response.error_code)
+        if self.refusal:
+            logger.warning("The controller does not register this broker: %s", self.refusal.name)
+            self._note()
+            return False
+        self.broker_epoch = response.broker_epoch
+        logger.info("Registered at the quorum with broker epoch %d", self.broker_epoch)
+        return True
+
+    async def _beat(self) -> float | None:
+        """Send a heartbeat; how long to wait for the next, None for the interval."""
+        directories = self._directories()
+        tells_cordoned = self.standing is not Standing.STARTING and has_cordoned_directories(self._metadata_version())
+        request = BrokerHeartbeatRequest(
+            broker_id=self.registration.broker_id if self.registration is not None else -1,
+            broker_epoch=self.broker_epoch,
+            current_metadata_offset=self._applied_offset(),
+            want_fence=not self._is_ready,
+            want_shut_down=self._is_leaving,
+            offline_log_dirs=list(directories.offline),
+            cordoned_log_dirs=[] if tells_cordoned else None,
+        )
+        try:
+            response: BrokerHeartbeatResponse = await self._channel.send(request, timeout=_REQUEST_SECONDS)
+        except (PeerUnavailableError, KafkaError) as error:
+            logger.warning("No heartbeat has reached the controller: %s", error)
+            return None
+        if response.error_code:
+            logger.warning("The controller answers a heartbeat with %s", known_code(response.error_code).name)
+            return None
+        return self._take(response)
+
+    def _take(self, response: BrokerHeartbeatResponse) -> float | None:
+        if self.standing is Standing.STARTING:
+            if response.is_caught_up:
+                self._set_standing(Standing.CAUGHT_UP)
+            return _CATCH_UP_SECONDS
+        if self.standing is Standing.CAUGHT_UP and not response.is_fenced:
+            logger.info("The controller has unfenced this broker")
+            self._set_standing(Standing.UNFENCED)
+        elif self.standing is Standing.LEAVING:
+            if response.should_shut_down:
+                self._set_standing(Standing.GONE)
+            return _SHUTDOWN_SECONDS
+        return None

@@ -1,0 +1,107 @@
+"""In which log directory a broker has each replica, as the quorum is told (KIP-858).
+
+A broker with one directory need not say: the controller fills it in. One with several reports each replica that is elsewhere than
+the partition's record says, in one request at a time with all that wait.
+
+Model: Kafka's AssignmentsManager.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import trio
+
+from ...base.errors import KafkaError, known_code
+from ...log.log_manager import LogManager
+from ...metadata.types import PartitionRegistration
+from ...replication.broker_client import PeerUnavailableError
+from ...replication.partition import Partition
+from ...wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    DirectoryData,
+    PartitionData,
+    TopicData,
+)
+from .channel import QuorumChannel
+
+logger = logging.getLogger(__name__)
+
+_MOST_IN_A_REQUEST = 2250
+_RETRY_SECONDS = 0.1
+_REQUEST_SECONDS = 30.0
+
+ReplicaId = tuple[bytes, int]
+"""Topic id and partition."""
+
+
+class DirectoryAssignments:
+    """``placed`` is told of each replica; ``run`` sends what has to be said."""
+
+    def __init__(
+        self, broker_id: int, channel: QuorumChannel, broker_epoch: Callable[[], int], logs: LogManager
+    ) -> None:
+        self._broker_id = broker_id
+        self._channel = channel
+        self._broker_epoch = broker_epoch
+        self._logs = logs
+        self._waiting: dict[ReplicaId, bytes] = {}
+        self._arrived = trio.Event()
+
+    def placed(self, partition: Partition, state: PartitionRegistration) -> None:
+        """A replica is here, as the quorum has it in ``state``."""
+        if len(self._logs.folders) == 1:
+            return
+        directory = self._logs.directory_id(partition.log.folder)
+        known = dict(zip(state.replicas, state.directories, strict=False)).get(self._broker_id)
+        key = partition.topic_id, partition.log.partition
+        if known == directory:
+            self._waiting.pop(key, None)
+        else:
+            self._waiting[key] = directory
+            self._arrived.set()
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        while True:
+            await self._arrived.wait()
+            self._arrived = trio.Event()
+            while self._waiting:
+                sent = dict(list(self._waiting.items())[:_MOST_IN_A_REQUEST])
+                if await self._send(sent):
+                    for key, directory in sent.items():
+                        if self._waiting.get(key) == directory:
+                            del self._waiting[key]
+                else:
+                    await trio.sleep(_RETRY_SECONDS)
+
+    async def _send(self, assigned: dict[ReplicaId, bytes]) -> bool:
+        """Whether the controller knows it now, or knows better: the partition's next state says what it has."""
+        directories: dict[bytes, dict[bytes, list[PartitionData]]] = {}
+        for (topic_id, number), directory in assigned.items():
+            topics = directories.setdefault(directory, {})
+            topics.setdefault(topic_id, []).append(PartitionData(partition_index=number))
+        request = AssignReplicasToDirsRequest(
+            broker_id=self._broker_id,
+            broker_epoch=self._broker_epoch(),
+            directories=[
+                DirectoryData(
+                    id=directory,
+                    topics=[TopicData(topic_id=topic_id, partitions=found) for topic_id, found in topics.items()],
+                )
+                for directory, topics in directories.items()
+            ],
+        )
+        try:
+            response: AssignReplicasToDirsResponse = await self._channel.send(request, timeout=_REQUEST_SECONDS)
+        except (PeerUnavailableError, KafkaError) as error:
+            logger.warning(
+                "The controller is not told of the log directories of %d replicas yet: %s", len(assigned), error
+            )
+            return False
+        if response.error_code:
+            logger.warning("Log directories of replicas are refused: %s", known_code(response.error_code).name)
+            return False
+        return True

@@ -1,0 +1,30 @@
+"""The features that an Ottla broker supports in a cluster of KRaft, and what to do about those that it does not.
+
+A controller registers a broker only if the broker supports every feature at the level that is finalized.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...metadata.types import VersionRange
+from .features import TRANSACTION_VERSION
+from .metadata_version import ELR, FEATURE, HIGHEST, KRAFT_VERSION, LOWEST
+
+SUPPORTED: Mapping[str, VersionRange] = {
+    FEATURE: VersionRange(LOWEST, HIGHEST),
+    KRAFT_VERSION: VersionRange(0, 1),
+    TRANSACTION_VERSION: VersionRange(0, 2),
+    ELR: VersionRange(0, 1),
+}
+
+
+def hindrances(finalized: Mapping[str, int]) -> Iterator[str]:
+    """A line for each feature whose level the broker lacks, with the command that turns it off."""
+    for name, level in finalized.items():
+        supported = SUPPORTED.get(name, VersionRange(0, 0))
+        if not supported.lowest <= level <= supported.highest:
+            yield (
+                f"{name} is finalized at level {level}, and this broker supports {supported.lowest} to {supported.highest}: "
+                f"kafka-features downgrade --feature {name}={supported.highest}"
+            )

@@ -1,0 +1,98 @@
+"""Requests that a broker of a cluster of KRaft forwards to the active controller, in place of handling them (KIP-590).
+
+Behaviour: the request goes in an Envelope with the client's principal and address, and the controller's response comes back as it
+is. The controller checks rights, quotas and the request. An error of the envelope is an error in the response to the client, as
+with any other request that fails.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any, Protocol
+
+from ..base.errors import KafkaError
+from ..security.acl import Operation
+from ..security.principal import Principal
+from ..wire.api_keys import ApiKey
+from ..wire.registry import request_class, response_class
+from ..wire.schema import Message
+from .call import Call
+from .table import Handler, ServedApis
+
+_O = Operation
+
+_QUORUMS_OWN = {
+    handler.api_key: handler
+    for handler in (
+        Handler(ApiKey.DESCRIBE_QUORUM, 0, 2, cluster_right=_O.DESCRIBE),
+        Handler(ApiKey.UPDATE_FEATURES, 0, 2, cluster_right=_O.ALTER),
+        Handler(ApiKey.UNREGISTER_BROKER, 0, 0, cluster_right=_O.ALTER),
+        Handler(ApiKey.ADD_RAFT_VOTER, 0, 1, cluster_right=_O.ALTER),
+        Handler(ApiKey.REMOVE_RAFT_VOTER, 0, 0, cluster_right=_O.ALTER),
+    )
+}
+"""What clients ask of a quorum only."""
+
+_OF_ZOOKEEPER_MODE = (
+    ApiKey.LEADER_AND_ISR,
+    ApiKey.STOP_REPLICA,
+    ApiKey.UPDATE_METADATA,
+    ApiKey.CONTROLLED_SHUTDOWN,
+    ApiKey.ALTER_PARTITION,
+    ApiKey.ALLOCATE_PRODUCER_IDS,
+)
+"""Requests between brokers and a controller that is one of them."""
+
+
+class Forwarder(Protocol):
+    """The way of a client's request to the active controller."""
+
+    async def forward(
+        self, request: Message, version: int, client_id: str | None, principal: Principal, host: str
+    ) -> Any:
+        """The controller's response. Raises KafkaError."""
+        ...
+
+
+@dataclasses.dataclass(slots=True)
+class ForwardedHandler(Handler):
+    """A ``Handler`` that gives the request to ``forwarder``."""
+
+    forwarder: Forwarder | None = None
+
+    def load(self) -> None:
+        if self.api_key in _QUORUMS_OWN:
+            self.request_class = request_class(self.api_key)
+            self.error_response = _plain_error
+        else:
+            Handler.load(self)
+        assert self.forwarder is not None
+        self.handle = _handle_by(self.forwarder)
+
+
+def _plain_error(request: Message, error: KafkaError) -> Any:
+    response: Any = response_class(ApiKey(request.api_key))
+    return response(error_code=error.code)
+
+
+def _handle_by(forwarder: Forwarder) -> Callable[[Any, Any], Awaitable[Any]]:
+    async def handle(call: Call, request: Message) -> Any:
+        await call.flush()
+        client = call.connection
+        return await forwarder.forward(request, call.version, call.client_id, client.principal, client.host)
+
+    return handle
+
+
+def served_by_forwarding(served: ServedApis, forwarded: Collection[ApiKey], forwarder: Forwarder) -> ServedApis:
+    """What a broker of KRaft serves in place of ``served``."""
+    by_key: dict[int, Handler] = {
+        key: handler for key, handler in served.by_key.items() if handler.api_key not in _OF_ZOOKEEPER_MODE
+    }
+    for api_key in forwarded:
+        handler = by_key.get(api_key) or _QUORUMS_OWN.get(api_key)
+        if handler is not None:
+            own = {field.name: getattr(handler, field.name) for field in dataclasses.fields(Handler)}
+            by_key[int(api_key)] = ForwardedHandler(**{**own, "handle": None}, forwarder=forwarder)
+    return ServedApis(by_key, served.has_features)

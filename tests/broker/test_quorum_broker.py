@@ -1,0 +1,301 @@
+"""A broker's life in a cluster of KRaft, whose controller the test plays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from ottla.base.errors import ErrorCode
+from ottla.broker.server import StartError
+from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
+from ottla.wire.headers import decode_request_header
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.describe_cluster import DescribeClusterRequest
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.wire.messages.setting_records import ConfigRecord, FeatureLevelRecord
+from ottla.wire.records import iter_batches
+
+from .quorum_world import Broker, QuorumWorld, quorum_world
+
+Clock = trio.testing.MockClock
+
+
+async def values(broker: Broker, topic: str) -> list[bytes]:
+    """The values in partition 0."""
+    response = await broker.ask(fetch_request(topic, {0: 0}), 12)
+    (partition,) = response.responses[0].partitions
+    assert not partition.error_code
+    return [record.value or b"" for each in iter_batches(partition.records or b"") for record in each.records()]
+
+
+async def produce(broker: Broker, topic: str, *wanted: bytes) -> None:
+    response = await broker.ask(produce_request(topic, {0: batch(*wanted)}), 9)
+    assert response.responses[0].partition_responses[0].error_code == 0
+
+
+async def test_it_registers_is_unfenced_and_serves(tmp_path: Path, autojump_clock: Clock) -> None:
+    async with quorum_world(tmp_path) as world, world.running(broker_rack="a") as broker:
+        (registration,) = world.controller.registrations
+        assert (registration.broker_id, registration.rack, registration.previous_broker_epoch) == (1, "a", -1)
+        assert [(each.name, each.host, each.port) for each in registration.listeners] == [
+            ("PLAINTEXT", "broker1", 9092)
+        ]
+        assert {each.name: each.max_supported_version for each in registration.features}["metadata.version"] == 30
+        world.controller.make_topic("t")
+        await broker.sees("t")
+        await produce(broker, "t", b"a", b"b")
+        assert await values(broker, "t") == [b"a", b"b"]
+        metadata = await broker.ask(MetadataRequest(topics=None), 12)
+        assert [(each.node_id, each.host, each.rack) for each in metadata.brokers] == [(1, "broker1", "a")]
+        assert metadata.controller_id == 1
+        assert [topic.name for topic in metadata.topics] == ["t"]
+
+
+async def test_heartbeats_say_what_is_applied_and_go_on(tmp_path: Path, autojump_clock: Clock) -> None:
+    async with quorum_world(tmp_path) as world, world.running(broker_heartbeat_interval_ms="1000"):
+        assert world.controller.heartbeats[0].want_fence
+        assert not world.controller.heartbeats[-1].want_fence
+        count = len(world.controller.heartbeats)
+        world.controller.make_topic("t")
+        await trio.sleep(10.5)
+        assert 9 <= len(world.controller.heartbeats) - count <= 12
+        assert world.controller.heartbeats[-1].current_metadata_offset == world.controller.end_offset - 1
+
+
+async def test_before_it_is_unfenced_it_accepts_no_client(tmp_path: Path, autojump_clock: Clock) -> None:
+    async with quorum_world(tmp_path) as world:
+        world.controller.is_unfencing = False
+        async with trio.open_nursery() as nursery:
+
+            async def serve() -> None:
+                async with world.running() as broker:
+                    assert broker.server.readiness()["listeners_open"]
+
+            nursery.start_soon(serve)
+            await trio.sleep(20)
+            assert not world.controller.heartbeats[-1].want_fence
+            world.controller.is_unfencing = True
+
+
+async def test_a_stop_is_asked_for_and_leaves_the_epoch_that_the_next_start_tells(
+    tmp_path: Path, autojump_clock: Clock
+) -> None:
+    async with quorum_world(tmp_path) as world:
+        async with world.running() as broker:
+            epoch = broker.services.cluster.broker_epoch
+            world.controller.make_topic("t")
+            await broker.sees("t")
+            await produce(broker, "t", b"a")
+        assert world.controller.heartbeats[-1].want_shut_down
+        mark = (tmp_path / "1-0" / ".kafka_cleanshutdown").read_text()
+        assert json.loads(mark) == {"version": 0, "brokerEpoch": epoch}
+        async with world.running() as broker:
+            assert world.controller.registrations[-1].previous_broker_epoch == epoch
+            await broker.sees("t")
+            assert await values(broker, "t") == [b"a"]
+        (world.folder / "1-0" / ".kafka_cleanshutdown").unlink()
+        async with world.running():
+            assert world.controller.registrations[-1].previous_broker_epoch == -1
+
+
+async def test_a_topic_that_is_deleted_loses_its_log_and_one_of_the_same_name_is_empty(
+    tmp_path: Path, autojump_clock: Clock
+) -> None:
+    async with quorum_world(tmp_path) as world, world.running() as broker:
+        world.controller.make_topic("t", configs={"file.delete.delay.ms": "0"})
+        await broker.sees("t")
+        await produce(broker, "t", b"a")
+        world.controller.remove_topic("t")
+        world.controller.make_topic("t")
+        await broker.services.metadata.wait_until(
+            lambda: broker.services.metadata.topic_id("t") == world.controller.topics["t"]
+        )
+        assert await values(broker, "t") == []
+        await produce(broker, "t", b"b")
+        assert await values(broker, "t") == [b"b"]
+
+
+async def test_logs_that_no_replica_has_are_set_aside_at_the_start(tmp_path: Path, autojump_clock: Clock) -> None:
+    async with quorum_world(tmp_path) as world:
+        async with world.running() as broker:
+            for name in ("kept", "gone", "moved"):
+                world.controller.make_topic(name)
+                await broker.sees(name)
+                await produce(broker, name, b"a")
+        world.controller.remove_topic("gone")
+        async with world.running() as broker:
+            await broker.sees("kept")
+            assert await values(broker, "kept") == [b"a"]
+        names = sorted(path.name for path in (tmp_path / "1-0").iterdir() if path.is_dir())
+        assert [name for name in names if name.startswith("gone")] == [
+            name for name in names if name.endswith("-stray")
+        ]
+        assert "kept-0" in names
+
+
+async def test_what_clients_change_is_forwarded_with_who_they_are(tmp_path: Path, autojump_clock: Clock) -> None:
+    async with quorum_world(tmp_path) as world, world.running() as broker:
+        request = CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=2, replication_factor=1)])
+        response = await broker.ask(request, 7)
+        assert [(each.name, each.error_code) for each in response.topics] == [("t", 0)]
+        assert response.topics[0].topic_id == world.controller.topics["t"]
+        (envelope,) = world.controller.envelopes
+        assert envelope.request_principal == bytes.fromhex("00000555736572" + "0a414e4f4e594d4f5553" + "0000")
+        header, _ = decode_request_header(envelope.request_data)
+        assert (header.api_version, header.client_id) == (7, "test")
+        again = await broker.ask(request, 7)
+        assert again.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+async def test_a_topic_that_a_client_names_is_made(tmp_path: Path, autojump_clock: Clock) -> None:
+    async with quorum_world(tmp_path) as world, world.running() as broker:
+        request = MetadataRequest(topics=[MetadataRequestTopic(name="new")], allow_auto_topic_creation=True)
+        with trio.fail_after(30):
+            while (await broker.ask(request, 12)).topics[0].error_code:
+                await trio.sleep(0.1)
+        await produce(broker, "new", b"a")
+
+
+async def test_producer_ids_come_from_the_controller(tmp_path: Path, autojump_clock: Clock) -> None:
+    async with quorum_world(tmp_path) as world, world.running() as broker:
+        given = []
+        for _ in range(3):
+            response = await broker.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4)
+            assert response.error_code in (0, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            given.append(response.producer_id)
+            await trio.sleep(1)
+        assert given[-2:] == [given[-1] - 1, given[-1]]
+
+
+async def test_features_are_those_of_the_log(tmp_path: Path, autojump_clock: Clock) -> None:
+    async with quorum_world(tmp_path) as world, world.running() as broker:
+        response: ApiVersionsResponse = await broker.ask(
+            ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4
+        )
+        finalized = {each.name: each.max_version_level for each in response.finalized_features}
+        assert finalized == {"metadata.version": 30, "transaction.version": 2}
+        assert response.finalized_features_epoch == world.controller.end_offset - 1
+        assert {each.name for each in response.supported_features} >= {"kraft.version", "transaction.version"}
+        keys = {each.api_key for each in response.api_keys}
+        assert {55, 57, 64, 80, 81} <= keys
+        assert not {4, 5, 6, 7, 56, 67} & keys
+        older = await broker.ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3)
+        assert [each.name for each in older.supported_features] == ["metadata.version"]
+
+
+async def test_dynamic_configs_are_those_of_the_log(tmp_path: Path, autojump_clock: Clock) -> None:
+    async with quorum_world(tmp_path) as world:
+        world.controller.append(ConfigRecord(resource_type=4, resource_name="", name="log.retention.ms", value="5000"))
+        async with world.running() as broker:
+            assert broker.services.config.effective()["log.retention.ms"] == "5000"
+            world.controller.append(
+                ConfigRecord(resource_type=4, resource_name="1", name="log.retention.ms", value="7000")
+            )
+            with trio.fail_after(30):
+                while broker.services.config.effective()["log.retention.ms"] != "7000":
+                    await trio.sleep(0.1)
+            topic = world.controller.make_topic("t", configs={"max.message.bytes": "1234"})
+            await broker.sees("t")
+            assert broker.services.replicas.by_number("t")[0].log.settings.max_message_bytes == 1234
+            assert broker.services.metadata.topic_id("t") == topic
+
+
+async def test_several_folders_are_registered_and_replicas_assigned(tmp_path: Path, autojump_clock: Clock) -> None:
+    async with quorum_world(tmp_path) as world:
+        asked: list[AssignReplicasToDirsRequest] = []
+
+        def assign(request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
+            asked.append(request)
+            return AssignReplicasToDirsResponse()
+
+        world.controller.answers[AssignReplicasToDirsRequest] = assign
+        async with world.running(folders=2) as broker:
+            directories = world.controller.registrations[0].log_dirs
+            assert len(set(directories)) == 2
+            topic_id = world.controller.make_topic("t", 4)
+            await broker.sees("t")
+            await trio.sleep(1)
+            told = {
+                each.partition_index: directory.id
+                for request in asked
+                for directory in request.directories
+                for topic in directory.topics
+                if topic.topic_id == topic_id
+                for each in topic.partitions
+            }
+            assert sorted(told) == [0, 1, 2, 3]
+            assert set(told.values()) == set(directories)
+
+
+async def test_two_brokers_replicate_and_one_takes_over(tmp_path: Path, autojump_clock: Clock) -> None:
+    async with quorum_world(tmp_path) as world, world.running(1, replica_lag_time_max_ms="2000") as first:
+        world.controller.replicas = [2, 1]
+        async with world.running(2, replica_lag_time_max_ms="2000") as second:
+            world.controller.make_topic("t")
+            await second.sees("t")
+            await first.sees("t")
+            await produce(second, "t", b"a", b"b")
+        await first.services.metadata.wait_until(lambda: first.services.replicas.by_number("t")[0].is_leader)
+        assert await values(first, "t") == [b"a", b"b"]
+        nodes = (await first.ask(DescribeClusterRequest(), 1)).brokers
+        assert [each.broker_id for each in nodes] == [1]
+
+
+async def start_fails(world: QuorumWorld, why: str, **properties: str) -> None:
+    with pytest.raises(StartError, match=why):
+        await world.make_server(1, **properties).serve()
+
+
+async def test_what_a_start_refuses(tmp_path: Path, autojump_clock: Clock) -> None:
+    async with quorum_world(tmp_path) as world:
+        alone = {"process_roles": "broker,controller", "controller_quorum_voters": "1@a:1,2@b:1"}
+        await start_fails(world, "the controllers of a quorum are Apache Kafka's", **alone)
+        await start_fails(world, "the controllers of a quorum are Apache Kafka's", process_roles="controller")
+        await start_fails(world, "controller.listener.names", controller_listener_names="")
+        await start_fails(world, "process.roles is set as well", zookeeper_connect="z:2181")
+        world.controller.refusal_to_register = ErrorCode.UNSUPPORTED_VERSION
+        await start_fails(world, r"has not registered this broker \(UNSUPPORTED_VERSION\)")
+        world.controller.refusal_to_register = ErrorCode.NONE
+        server = world.make_server()
+        (tmp_path / "1-0" / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=x\n")
+        with pytest.raises(StartError, match="Found unexpected version"):
+            await server.serve()
+        (tmp_path / "1-0" / "meta.properties").unlink()
+        server = world.make_server()
+        (tmp_path / "1-0" / "meta.properties").unlink()
+        with pytest.raises(StartError, match=r"No `meta.properties` found"):
+            await server.serve()
+
+
+async def test_a_quorum_that_is_not_there(tmp_path: Path, autojump_clock: Clock) -> None:
+    async with quorum_world(tmp_path) as world:
+        world.controller.is_silent = True
+        await start_fails(world, "controllers have not been reached")
+
+
+async def test_features_that_it_lacks_are_named_with_the_command_that_turns_them_off(
+    tmp_path: Path, autojump_clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with quorum_world(tmp_path) as world:
+        world.controller.append(FeatureLevelRecord(name="share.version", feature_level=1))
+        world.controller.refusal_to_register = ErrorCode.UNSUPPORTED_VERSION
+        await start_fails(world, "UNSUPPORTED_VERSION", initial_broker_registration_timeout_ms="5000")
+    assert "kafka-features downgrade --feature share.version=0" in caplog.text
+
+
+async def test_while_the_controller_is_away_it_goes_on_serving(tmp_path: Path, autojump_clock: Clock) -> None:
+    async with quorum_world(tmp_path) as world, world.running() as broker:
+        world.controller.make_topic("t")
+        await broker.sees("t")
+        world.controller.is_silent = True
+        await trio.sleep(60)
+        await produce(broker, "t", b"a")
+        assert await values(broker, "t") == [b"a"]
+        world.controller.is_silent = False
