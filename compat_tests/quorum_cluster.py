@@ -142,6 +142,12 @@ class QuorumCluster:
         """The node of an id."""
         return self.nodes[node_id - 1]
 
+    def kafka(self, node_id: int) -> KafkaNode:
+        """The node of Apache Kafka with an id."""
+        node = self.node(node_id)
+        assert isinstance(node, KafkaNode), f"node {node_id} is Ottla's"
+        return node
+
     def start(self) -> None:
         """Start what does not run, all at once; returns when each broker knows all of them.
 

@@ -14,6 +14,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,7 +52,7 @@ class Terminal:
     """A shell in a folder of its own, and the broker that the page starts: the page's address stands for that broker's.
 
     A page on two clusters has a second address. What a page does with systemd is done to the brokers of ``cluster``.
-    ``also`` is a folder of programs that it uses.
+    ``also`` is a folder of programs that it uses. ``names`` are addresses of the page and what they stand for here.
     """
 
     def __init__(
@@ -61,7 +62,9 @@ class Terminal:
         second: str = SECOND_ADDRESS,
         cluster: Cluster | None = None,
         also: Path | None = None,
+        names: Mapping[str, str] | None = None,
     ) -> None:
+        self._names = names or {}
         self._folder = folder
         self._cluster = cluster
         self._address = bootstrap_servers
@@ -89,6 +92,14 @@ class Terminal:
 
     def run(self, command: str) -> str:
         """What a command of the page prints: on a terminal its standard output, then its standard error."""
+        for name, here in self._names.items():
+            command = command.replace(name, here)
+        shown = self._run_here(command)
+        for name, here in self._names.items():
+            shown = shown.replace(here, name)
+        return shown
+
+    def _run_here(self, command: str) -> str:
         if command.startswith("ottla serve ") and self._broker is None:
             return self._serve(command)
         if command.startswith("ottla dev-cluster"):

@@ -67,6 +67,7 @@ FOLDERS_OF: Mapping[str, tuple[str, ...]] = {
     ),
     "kafka-files": ("tests/kafka_files", "tests/java", "tests/log", "tests/wire", "tests/handlers"),
     "mixed": ("tests/mixed",),
+    "mixed-quorum": ("tests/quorum_mixed",),
     "embedding": ("tests/testing",),
     "command-line": ("tests/cli",),
 }
@@ -222,6 +223,12 @@ LANES = (
             ("kafka",),
         )
         for lane, most, chosen in (("mixed", "Ottla", "not mixed-kafka"), ("mixed-kafka", "Kafka", "mixed-kafka"))
+    ),
+    Part(
+        "mixed-quorum",
+        "brokers of Ottla in a KRaft cluster of Apache Kafka 4.3.1",
+        slow_tests("mixed-quorum"),
+        ("kafka",),
     ),
     Part("pages", "what README and docs say, done; packaging", slow_tests("pages"), ("kafka", "kcat")),
     Part("browser", "the console in Chromium", slow_tests("browser"), ("browser",)),
