@@ -57,7 +57,10 @@ class OttlaNode(BrokerProcess):
 
 
 class QuorumCluster:
-    """``nodes[0]`` is node 1. ``properties`` are Kafka's, for all nodes; ``release`` is what the cluster is formatted for."""
+    """``nodes[0]`` is node 1. ``properties`` are Kafka's, for all nodes; ``release`` is what the cluster is formatted for.
+
+    ``controller_protocol``: the security protocol of the controllers' listener, whose name is CONTROLLER.
+    """
 
     def __init__(
         self,
@@ -69,12 +72,14 @@ class QuorumCluster:
         release: str | None = None,
         turned_off: Sequence[str] = TURNED_OFF,
         format_by: str = "ottla",
+        controller_protocol: str = "PLAINTEXT",
     ) -> None:
         self.kafkas, self.ottlas = kafkas, ottlas
         self.nodes: list[KafkaNode | OttlaNode] = []
         self._release = release
         self._turned_off = turned_off
         self._format_by = format_by
+        self._controller_protocol = controller_protocol
         count = kafkas + ottlas
         common = {
             "group.initial.rebalance.delay.ms": "0",
@@ -105,7 +110,7 @@ class QuorumCluster:
             "node.id": str(number),
             "controller.quorum.voters": ",".join(voters),
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:{self._controller_protocol}",
             "listeners": ",".join(listeners),
             "advertised.listeners": f"PLAINTEXT://{node.address}",
             "log.dirs": node.log_dirs,

@@ -47,7 +47,7 @@ class QuorumFollower:
         self._workers = workers
         self._client: BrokerClient | None = None
         self._address: Address | None = None
-        self._refusal = ""
+        self._told: set[str] = set()
 
     async def run(self) -> None:
         """Follow until cancelled.
@@ -72,7 +72,7 @@ class QuorumFollower:
             version = await client.negotiate(type(asked.request))
             response = await client.send(asked.request, version)
         except NoAnswerError as error:
-            logger.debug("The controller at %s:%d does not answer: %s", *asked.address, error)
+            self._tell(logging.WARNING, str(error))
             self.observer.take_failure(asked)
             await trio.sleep(_RETRY_SECONDS)
             return
@@ -102,18 +102,21 @@ class QuorumFollower:
         if self.observer.leadership != before:
             epoch, leader_id = self.observer.leadership
             logger.info("Controller %d leads the quorum in epoch %d", leader_id, epoch)
-        self._refusal = ""
+        self._told.clear()
         if not knows_whom_to_ask:
             await trio.sleep(_RETRY_SECONDS)
 
     async def _refused(self, asked: Asked, error: KafkaError) -> None:
-        """Try again later; the log has one line for each reason."""
-        reason = f"{error.code.name}: {error.message}"
-        if reason != self._refusal:
-            logger.error("The controller at %s:%d: %s", *asked.address, reason)
-        self._refusal = reason
+        """Try again later."""
+        self._tell(logging.ERROR, f"{asked.address.host}:{asked.address.port}: {error.code.name}: {error.message}")
         self.observer.take_failure(asked)
         await trio.sleep(_REFUSAL_SECONDS)
+
+    def _tell(self, level: int, reason: str) -> None:
+        """One line for each controller and reason, until a fetch is answered again."""
+        if reason not in self._told:
+            self._told.add(reason)
+            logger.log(level, "No metadata from the controller at %s", reason)
 
     async def _take_snapshot(self, asked: Asked, response: object) -> None:
         download = self.observer.take_snapshot(asked, response)  # type: ignore[arg-type]

@@ -173,9 +173,10 @@ class BrokerLifecycle:
         except (PeerUnavailableError, KafkaError) as error:
             logger.warning("This broker is not registered yet: %s", error)
             return False
-        self.refusal = known_code(response.error_code)
+        told, self.refusal = self.refusal, known_code(response.error_code)
         if self.refusal:
-            logger.warning("The controller does not register this broker: %s", self.refusal.name)
+            if self.refusal != told:
+                logger.warning("The controller does not register this broker: %s", self.refusal.name)
             self._note()
             return False
         self.broker_epoch = response.broker_epoch

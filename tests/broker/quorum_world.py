@@ -18,9 +18,10 @@ from ottla.broker.server import BrokerServer
 from ottla.handlers.services import Services
 from ottla.log.disk import OsDisk
 from ottla.replication.broker_client import BrokerClient
-from ottla.tests.controller.quorum.scripted_controller import ScriptedController
-from ottla.tests.controller.quorum.scripted_quorum import HOST
 from ottla.wire.schema import Message
+
+from ..controller.quorum.scripted_controller import ScriptedController
+from ..controller.quorum.scripted_quorum import HOST
 
 CLUSTER_ID = "3Db5QLSqSZieL3rJBUUegA"
 SECONDS = 60.0
