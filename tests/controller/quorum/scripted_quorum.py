@@ -14,7 +14,6 @@ from ottla.base.errors import ErrorCode
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
 from ottla.controller.raft.metadata_log import TOPIC, TOPIC_ID
 from ottla.log.metadata_snapshots import SnapshotHead, SnapshotId, encode_snapshot
-from ottla.tests.replication.scripted_peer import Peer
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.control_records import build_quorum_batch
 from ottla.wire.messages import fetch, fetch_snapshot
@@ -24,6 +23,8 @@ from ottla.wire.metadata_records import encode_metadata_record
 from ottla.wire.records import RecordBatch, RecordsBuilder
 from ottla.wire.registry import response_class
 from ottla.wire.schema import Message
+
+from ...replication.scripted_peer import Peer
 
 HOST = "controller"
 _SERVED = {ApiKey.FETCH: (0, 18), ApiKey.FETCH_SNAPSHOT: (0, 1), ApiKey.API_VERSIONS: (0, 4)}
