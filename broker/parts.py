@@ -28,7 +28,7 @@ from ..replication.coordinator_partition_log import CoordinatorPartitionLog
 from ..replication.end_markers import EndMarkers
 from ..replication.fetch_session import FetchSessionCache
 from ..replication.fetchers import Fetchers
-from ..replication.log_dir_moves import LogDirMoves
+from ..replication.log_dir_moves import LogDirMoves, MoveNotices
 from ..replication.marker_channels import SETTLING_SECONDS, MarkerChannels
 from ..replication.peers import Peers
 from ..replication.quotas import ReplicationQuotas
@@ -99,6 +99,10 @@ class Parts(ABC):
     @abstractmethod
     def _controller_requests(self) -> ReplicaRequests | None:
         """None where no controller sends any."""
+
+    def _move_notices(self) -> MoveNotices | None:
+        """None where the cluster does not know of data folders."""
+        return None
 
     @abstractmethod
     async def hand_over(self) -> None:
@@ -189,7 +193,7 @@ class Parts(ABC):
             workers=around.workers,
             logs=foundation.logs,
             replicas=self._replicas,
-            log_dir_moves=LogDirMoves(self._replicas, foundation.logs, self._metadata),
+            log_dir_moves=LogDirMoves(self._replicas, foundation.logs, self._metadata, self._move_notices()),
             fetch_sessions=FetchSessionCache(slots, around.randomness),
             fetchers=self.fetchers,
             metadata=self._metadata,

@@ -20,6 +20,7 @@ from ..controller.zookeeper.replica_requests import ReplicaRequests
 from ..handlers.forwarding import served_by_forwarding
 from ..handlers.table import ServedApis
 from ..metadata.types import VersionRange
+from ..replication.log_dir_moves import MoveNotices
 from ..replication.replica_publisher import ReplicaPublisher
 from .parts import Parts
 from .quorum_foundation import QuorumFoundation
@@ -34,11 +35,14 @@ class QuorumParts(Parts):
     def __init__(self, around: Surroundings, foundation: QuorumFoundation, nursery: trio.Nursery) -> None:
         self._quorum = foundation
         self._nursery = nursery
+        self._assignments = DirectoryAssignments(
+            foundation.broker_id,
+            self._controller_channel("directory-assignments"),
+            self._broker_epoch,
+            foundation.logs,
+        )
         super().__init__(around, foundation)
         foundation.broker_epoch = self._broker_epoch
-        self._assignments = DirectoryAssignments(
-            self._broker_id, self._controller_channel("directory-assignments"), self._broker_epoch, foundation.logs
-        )
         nursery.start_soon(self._assignments.run)
         self.cluster.replica_publisher = ReplicaPublisher(self._replicas, foundation.logs, self._assignments.placed)
 
@@ -86,6 +90,9 @@ class QuorumParts(Parts):
 
     def _controller_requests(self) -> ReplicaRequests | None:
         return None
+
+    def _move_notices(self) -> MoveNotices:
+        return self._assignments
 
     async def hand_over(self) -> None:
         self._replicas.is_leaving = True

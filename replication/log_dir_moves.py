@@ -1,13 +1,15 @@
 """Moving partitions between this broker's data folders while they are written and read (KIP-113).
 
 A move makes a future log in the other folder, fills it in the background, and lets it take the place of the partition's log
-when both are the same. A broker that ends meanwhile goes on with it after its start, as soon as the partition is there. While
-a log is moved it is not compacted.
+when both are the same. Where the cluster knows in which folder a replica is (KIP-858), it is told before that: if the new folder
+failed first, nobody would elect another leader. A broker that ends meanwhile goes on with it after its start, as soon as the
+partition is there. While a log is moved it is not compacted.
 """
 
 from __future__ import annotations
 
 import logging
+from typing import Protocol
 
 import trio
 
@@ -28,10 +30,26 @@ _LONGEST_PAUSE_SECONDS = 1.0
 """How long a move sleeps at once while the quota is exceeded: the limit may change meanwhile."""
 
 
-class LogDirMoves:
-    """The moves of one broker. ``run`` carries them out, as many at a time as there are folders, like Kafka."""
+class MoveNotices(Protocol):
+    """Tells the cluster in which folder a replica is."""
 
-    def __init__(self, replicas: ReplicaManager, logs: LogManager, metadata: MetadataCache) -> None:
+    async def announce(self, partition: Partition, folder: LogFolder) -> None:
+        """Return once the cluster knows that the partition's log will be in ``folder``."""
+
+    def settle(self, partition: Partition) -> None:
+        """The move has ended, or was given up: the log is where it is."""
+
+
+class LogDirMoves:
+    """The moves of one broker. ``run`` carries them out, as many at a time as there are folders, like Kafka.
+
+    ``notices``: None where the cluster does not know of folders.
+    """
+
+    def __init__(
+        self, replicas: ReplicaManager, logs: LogManager, metadata: MetadataCache, notices: MoveNotices | None
+    ) -> None:
+        self._notices = notices
         self._replicas = replicas
         self._logs = logs
         self._metadata = metadata
@@ -105,6 +123,9 @@ class LogDirMoves:
             async with self._limiter:
                 await self._logs.cleaner.wait_until_idle(current)
                 await _fill(copy, self._quota)
+                if self._notices is not None:
+                    await self._notices.announce(partition, future.folder)
+                await _fill_to_the_end(copy, self._quota)
                 partition.replace_log(self._logs.replace_with_future(partition.topic, current.partition))
                 logger.info("%s-%d is in %s now", partition.topic, current.partition, future.folder.path)
         except CopyAborted:
@@ -118,13 +139,20 @@ class LogDirMoves:
             if self._copies.get(current) is copy:
                 del self._copies[current]
                 self._logs.cleaner.paused.discard(current)
+            if self._notices is not None:
+                self._notices.settle(partition)
 
 
 async def _fill(copy: LogCopy, quota: Quota) -> None:
+    """Return when nothing is left to copy; more may come."""
+    while await _step(copy, quota):
+        pass
+
+
+async def _fill_to_the_end(copy: LogCopy, quota: Quota) -> None:
     """Return when both logs are the same and neither is being flushed."""
     while True:
-        while await _step(copy, quota):
-            pass
+        await _fill(copy, quota)
         await copy.future.flush()
         for partition_log in (copy.current, copy.future):
             while partition_log.flushing is not None:

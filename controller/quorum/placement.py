@@ -1,7 +1,8 @@
 """In which log directory a broker has each replica, as the quorum is told (KIP-858).
 
 A broker with one directory need not say: the controller fills it in. One with several reports each replica that is elsewhere than
-the partition's record says, in one request at a time with all that wait.
+the partition's record says, in one request at a time with all that wait. A log that moves counts as being in its next
+directory from the announcement on, which comes before the swap.
 
 Model: Kafka's AssignmentsManager.
 """
@@ -14,6 +15,7 @@ from collections.abc import Callable
 import trio
 
 from ...base.errors import KafkaError, known_code
+from ...log.log_folder import LogFolder
 from ...log.log_manager import LogManager
 from ...metadata.types import PartitionRegistration
 from ...replication.broker_client import PeerUnavailableError
@@ -38,7 +40,7 @@ ReplicaId = tuple[bytes, int]
 
 
 class DirectoryAssignments:
-    """``placed`` is told of each replica; ``run`` sends what has to be said."""
+    """``placed`` is told of each replica, ``announce`` of a move; ``run`` sends what has to be said. A ``MoveNotices``."""
 
     def __init__(
         self, broker_id: int, channel: QuorumChannel, broker_epoch: Callable[[], int], logs: LogManager
@@ -48,20 +50,45 @@ class DirectoryAssignments:
         self._broker_epoch = broker_epoch
         self._logs = logs
         self._waiting: dict[ReplicaId, bytes] = {}
+        self._announced: dict[ReplicaId, bytes] = {}
+        """The next directory of each log that moves."""
         self._arrived = trio.Event()
+        self._told = trio.Event()
 
     def placed(self, partition: Partition, state: PartitionRegistration) -> None:
         """A replica is here, as the quorum has it in ``state``."""
         if len(self._logs.folders) == 1:
             return
-        directory = self._logs.directory_id(partition.log.folder)
-        known = dict(zip(state.replicas, state.directories, strict=False)).get(self._broker_id)
         key = partition.topic_id, partition.log.partition
+        directory = self._announced.get(key) or self._logs.directory_id(partition.log.folder)
+        known = dict(zip(state.replicas, state.directories, strict=False)).get(self._broker_id)
         if known == directory:
             self._waiting.pop(key, None)
+            self._note_told()
         else:
-            self._waiting[key] = directory
-            self._arrived.set()
+            self._tell(key, directory)
+
+    async def announce(self, partition: Partition, folder: LogFolder) -> None:
+        key = partition.topic_id, partition.log.partition
+        self._announced[key] = directory = self._logs.directory_id(folder)
+        self._tell(key, directory)
+        while key in self._waiting:
+            await self._told.wait()
+
+    def settle(self, partition: Partition) -> None:
+        key = partition.topic_id, partition.log.partition
+        announced = self._announced.pop(key, None)
+        directory = self._logs.directory_id(partition.log.folder)
+        if announced is not None and announced != directory:
+            self._tell(key, directory)
+
+    def _tell(self, key: ReplicaId, directory: bytes) -> None:
+        self._waiting[key] = directory
+        self._arrived.set()
+
+    def _note_told(self) -> None:
+        self._told.set()
+        self._told = trio.Event()
 
     async def run(self) -> None:
         """Send until cancelled."""
@@ -74,6 +101,7 @@ class DirectoryAssignments:
                     for key, directory in sent.items():
                         if self._waiting.get(key) == directory:
                             del self._waiting[key]
+                    self._note_told()
                 else:
                     await trio.sleep(_RETRY_SECONDS)
 

@@ -12,6 +12,7 @@ import trio.testing
 from ottla.base.errors import ErrorCode
 from ottla.broker.server import StartError
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
+from ottla.log.log_folder import LogFolder
 from ottla.wire.headers import decode_request_header
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
@@ -22,7 +23,7 @@ from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.setting_records import ConfigRecord, FeatureLevelRecord
 from ottla.wire.records import iter_batches
 
-from .quorum_world import Broker, QuorumWorld, quorum_world
+from .quorum_world import SECONDS, Broker, QuorumWorld, quorum_world
 
 Clock = trio.testing.MockClock
 
@@ -232,6 +233,32 @@ async def test_several_folders_are_registered_and_replicas_assigned(tmp_path: Pa
             }
             assert sorted(told) == [0, 1, 2, 3]
             assert set(told.values()) == set(directories)
+
+
+async def test_a_log_changes_its_folder_once_the_controller_knows(tmp_path: Path, autojump_clock: Clock) -> None:
+    async with quorum_world(tmp_path) as world, world.running(folders=2) as broker:
+        one, other = broker.services.logs.folders
+        world.controller.make_topic("t", 1)
+        await broker.sees("t")
+        partition = broker.services.replicas.partition("t", 0)
+        begun, aim = partition.log.folder, other if partition.log.folder is one else one
+        told: list[tuple[bytes, LogFolder]] = []
+        is_away = True
+
+        def assign(request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
+            told.extend((directory.id, partition.log.folder) for directory in request.directories)
+            return AssignReplicasToDirsResponse(error_code=ErrorCode.NOT_CONTROLLER if is_away else ErrorCode.NONE)
+
+        world.controller.answers[AssignReplicasToDirsRequest] = assign
+        broker.services.log_dir_moves.alter("t", 0, aim.path)
+        await trio.sleep(5)
+        assert partition.log.folder is begun
+        is_away = False
+        with trio.fail_after(SECONDS):
+            while partition.log.folder is begun:
+                await trio.sleep(0.1)
+        said_to_be_there = broker.services.logs.directory_id(aim)
+        assert {folder for directory, folder in told if directory == said_to_be_there} == {begun}
 
 
 async def test_two_brokers_replicate_and_one_takes_over(tmp_path: Path, autojump_clock: Clock) -> None:

@@ -11,11 +11,13 @@ import trio.testing
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import InlineWorkers, SimulatedClock
 from ottla.handlers.describe_log_dirs import describe_folder
+from ottla.log.log_folder import LogFolder
 from ottla.log.log_manager import LogManager
 from ottla.log.memory_disk import MemoryDisk
 from ottla.log.settings import LogManagerSettings, LogSettings
 from ottla.replication.log_dir_moves import LogDirMoves
 from ottla.replication.metadata_cache import MetadataCache
+from ottla.replication.partition import Partition
 from ottla.replication.replica_manager import ReplicaManager
 from ottla.tests.replication.told import apply_leader_and_isr, apply_stop_replica, apply_update_metadata
 from ottla.wire.messages.leader_and_isr import (
@@ -37,16 +39,32 @@ TOPIC_ID = bytes(range(16))
 FOLDERS = ["/a", "/b", "/c"]
 
 
+class Notices:
+    """A cluster that is told of moves, once it ``answers``."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+        """What was said, and the folder of the log at that time."""
+        self.answers = trio.Event()
+
+    async def announce(self, partition: Partition, folder: LogFolder) -> None:
+        self.told.append((f"to {folder.path}", partition.log.folder.path))
+        await self.answers.wait()
+
+    def settle(self, partition: Partition) -> None:
+        self.told.append(("settled", partition.log.folder.path))
+
+
 class Broker:
     """Logs, replicas and moves on a disk in memory; ``run`` carries the moves out."""
 
-    def __init__(self, disk: MemoryDisk) -> None:
+    def __init__(self, disk: MemoryDisk, notices: Notices | None = None) -> None:
         clock, rng = SimulatedClock(), random.Random(1)
         settings = LogSettings({"segment_bytes": 1000})
         self.logs = LogManager(disk, FOLDERS, settings, LogManagerSettings(), clock, InlineWorkers(), rng)
         self.metadata = MetadataCache("cluster")
         self.replicas = ReplicaManager(1, self.logs, settings, lambda topic: {}, self.metadata, Submitted(), 30_000)
-        self.moves = LogDirMoves(self.replicas, self.logs, self.metadata)
+        self.moves = LogDirMoves(self.replicas, self.logs, self.metadata, notices)
 
     async def start(self, *, is_new: bool = False) -> Broker:
         self.logs.take(1)
@@ -186,3 +204,26 @@ async def test_partition_that_is_not_here_yet() -> None:
     for number in (1, 2):
         assert broker.lead(number, is_new=True) == ErrorCode.NONE
         assert broker.logs.get("t", number).folder.path == "/c"
+
+
+async def test_a_cluster_that_knows_of_folders_is_told_before_the_swap() -> None:
+    notices = Notices()
+    broker = await Broker(MemoryDisk(), notices).start(is_new=True)
+    broker.append()
+    broker.moves.alter("t", 0, "/b")
+    await broker.run()
+    assert notices.told == [("to /b", "/a"), ("settled", "/a")]  # it was given up when the broker stopped
+    assert broker.places()["/a"] == (False, 0)
+    async with trio.open_nursery() as nursery:
+        notices = Notices()
+        broker = await Broker(MemoryDisk(), notices).start(is_new=True)
+        broker.moves.alter("t", 0, "/b")
+        nursery.start_soon(broker.moves.run)
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        broker.append()
+        notices.answers.set()
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert notices.told == [("to /b", "/a"), ("settled", "/b")]
+        assert broker.places() == {"/b": (False, 0)}
+        assert broker.replicas.partition("t", 0).log.log_end_offset == 20
+        nursery.cancel_scope.cancel()
