@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..base.repeated_lines import RepeatedLines
 from ..base.wording import counted
+from ..controller.broker_passwords import StoredPasswords
 from ..controller.cluster import ClusterCommands, ClusterMember, ProducerIdSource
 from ..controller.token_settings import DelegationTokenSettings
 from ..group_coordinator.coordinator import GroupCoordinator
@@ -99,6 +100,9 @@ class Parts(ABC):
     @abstractmethod
     def _controller_requests(self) -> ReplicaRequests | None:
         """None where no controller sends any."""
+
+    @abstractmethod
+    def _stored_passwords(self) -> StoredPasswords: ...
 
     def _move_notices(self) -> MoveNotices | None:
         """None where the cluster does not know of data folders."""
@@ -200,6 +204,7 @@ class Parts(ABC):
             cluster=self.cluster,
             own_commands=self._own_commands(),
             controller_requests=self._controller_requests(),
+            passwords=self._stored_passwords(),
             client_quotas=ClientQuotas(around.config.settings(ClientQuotaSettings)),
             token_passwords=self._make_token_passwords(),
             groups=self._groups,

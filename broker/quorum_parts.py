@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import trio
 
 from ..controller.allocated_producer_ids import AllocatedProducerIds
+from ..controller.broker_passwords import ClearPasswords
 from ..controller.cluster import ClusterCommands, ProducerIdSource
 from ..controller.quorum.channel import QuorumChannel
 from ..controller.quorum.cluster import QuorumCluster
@@ -90,6 +91,9 @@ class QuorumParts(Parts):
 
     def _controller_requests(self) -> ReplicaRequests | None:
         return None
+
+    def _stored_passwords(self) -> ClearPasswords:
+        return ClearPasswords()
 
     def _move_notices(self) -> MoveNotices:
         return self._assignments

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..controller.allocated_producer_ids import AllocatedProducerIds
+from ..controller.broker_passwords import BrokerPasswords
 from ..controller.cluster import ClusterCommands, ProducerIdSource
 from ..controller.settings import ControllerSettings
 from ..controller.zookeeper.channels import BrokerChannel
@@ -41,6 +42,9 @@ class StoreParts(Parts):
 
     def _controller_requests(self) -> ReplicaRequests | None:
         return ReplicaRequests(self._replicas, self._metadata, self._broker_epoch, self.cluster.refresh_topic_configs)
+
+    def _stored_passwords(self) -> BrokerPasswords:
+        return BrokerPasswords(self._around.config)
 
     def _served(self) -> ServedApis:
         served = self._around.served

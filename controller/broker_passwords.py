@@ -1,4 +1,4 @@
-"""Passwords among what is set on a running broker: encrypted in the cluster's store, in the clear in its configuration.
+"""Passwords among what is set on a running broker: in the clear in its configuration, encrypted in the store of ZooKeeper mode.
 
 They are those of listeners' key stores and login modules (DynamicBrokerConfig ``DynamicPasswordConfigs``). A broker encrypts
 and decrypts its own, with ``password.encoder.secret``; no other program uses them. One that it cannot decrypt it ignores, with
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from ..base.config import Config
 from ..base.errors import ErrorCode, KafkaError
@@ -30,6 +31,32 @@ _PASSWORDS = (
 def is_password(name: str) -> bool:
     """Whether the value is encrypted in the store; with a listener's prefix as without."""
     return name.endswith(_PASSWORDS)
+
+
+class StoredPasswords(Protocol):
+    """How passwords are kept where dynamic configs are stored."""
+
+    def decoded(self, stored: Mapping[str, str]) -> dict[str, str]:
+        """What is stored with its passwords in the clear, without those that cannot be decrypted."""
+        ...
+
+    def changed(
+        self, stored: Mapping[str, str], change: Callable[[Mapping[str, str]], Mapping[str, str]]
+    ) -> dict[str, str]:
+        """What is to be stored after ``change``, which is given the passwords in the clear. Raises what it raises."""
+        ...
+
+
+class ClearPasswords:
+    """As a KRaft quorum keeps them: the metadata log has them in the clear."""
+
+    def decoded(self, stored: Mapping[str, str]) -> dict[str, str]:
+        return dict(stored)
+
+    def changed(
+        self, stored: Mapping[str, str], change: Callable[[Mapping[str, str]], Mapping[str, str]]
+    ) -> dict[str, str]:
+        return dict(change(stored))
 
 
 class BrokerPasswords:

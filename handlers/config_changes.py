@@ -11,7 +11,6 @@ from typing import Protocol, TypeVar
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.broker_configs import check_broker_overrides
-from ..controller.broker_passwords import BrokerPasswords
 from ..controller.topic_configs import check_overrides
 from ..log.settings import LogSettings
 from ..security.acl import Operation
@@ -120,7 +119,7 @@ async def _change_broker(
     def checked(overrides: Mapping[str, str]) -> dict[str, str]:
         return check_broker_overrides(call.broker.config, transform(overrides), per_broker=per_broker)
 
-    passwords = BrokerPasswords(call.broker.config)
+    passwords = call.broker.passwords
     if validate_only:
         checked(passwords.decoded(call.broker.metadata.image.broker_config(name)))
     else:

@@ -1,8 +1,8 @@
 """Requests that a broker of a cluster of KRaft forwards to the active controller, in place of handling them (KIP-590).
 
 Behaviour: the request goes in an Envelope with the client's principal and address, and the controller's response comes back as it
-is. The controller checks rights, quotas and the request. An error of the envelope is an error in the response to the client, as
-with any other request that fails.
+is. The controller checks rights, quotas and the request; what brokers are configured to, the broker checks before. An error of
+the envelope is an error in the response to the client, as with any other request that fails.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ..wire.api_keys import ApiKey
 from ..wire.registry import request_class, response_class
 from ..wire.schema import Message
 from .call import Call
+from .forwarded_configs import checked_first
 from .table import Handler, ServedApis
 
 _O = Operation
@@ -33,6 +34,8 @@ _QUORUMS_OWN = {
     )
 }
 """What clients ask of a quorum only."""
+
+_CHANGES_OF_CONFIGS = (ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS)
 
 _OF_ZOOKEEPER_MODE = (
     ApiKey.LEADER_AND_ISR,
@@ -68,7 +71,11 @@ class ForwardedHandler(Handler):
         else:
             Handler.load(self)
         assert self.forwarder is not None
-        self.handle = _handle_by(self.forwarder)
+        forward = _handle_by(self.forwarder)
+        if self.api_key in _CHANGES_OF_CONFIGS:
+            assert self.handle is not None
+            forward = checked_first(self.handle, forward)
+        self.handle = forward
 
 
 def _plain_error(request: Message, error: KafkaError) -> Any:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ..base.config import Config
     from ..base.repeated_lines import RepeatedLines
     from ..base.seams import Clock, Workers
+    from ..controller.broker_passwords import StoredPasswords
     from ..controller.cluster import Cluster, ClusterCommands
     from ..controller.token_passwords import TokenPasswords
     from ..controller.zookeeper.replica_requests import ReplicaRequests
@@ -58,6 +59,7 @@ class Services:
     cluster: Cluster
     own_commands: ClusterCommands | None
     controller_requests: ReplicaRequests | None
+    passwords: StoredPasswords
     client_quotas: ClientQuotas
     token_passwords: TokenPasswords | None
     groups: GroupCoordinator

@@ -12,12 +12,18 @@ import trio.testing
 from ottla.base.errors import ErrorCode
 from ottla.broker.server import StartError
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
+from ottla.handlers.config_resources import ResourceType
 from ottla.log.log_folder import LogFolder
 from ottla.wire.headers import decode_request_header
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.setting_records import ConfigRecord, FeatureLevelRecord
@@ -153,6 +159,42 @@ async def test_what_clients_change_is_forwarded_with_who_they_are(tmp_path: Path
         assert (header.api_version, header.client_id) == (7, "test")
         again = await broker.ask(request, 7)
         assert again.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+async def test_what_it_could_not_run_with_is_refused_and_the_rest_forwarded(
+    tmp_path: Path, autojump_clock: Clock
+) -> None:
+    async with quorum_world(tmp_path) as world, world.running() as broker:
+
+        async def alter(*resources: tuple[ResourceType, str, str, str]) -> list[tuple[str, ErrorCode]]:
+            request = IncrementalAlterConfigsRequest(
+                resources=[
+                    AlterConfigsResource(
+                        resource_type=kind, resource_name=name, configs=[AlterableConfig(name=key, value=value)]
+                    )
+                    for kind, name, key, value in resources
+                ]
+            )
+            response = await broker.ask(request, 1)
+            return [(each.resource_name, ErrorCode(each.error_code)) for each in response.responses]
+
+        assert await alter(
+            (ResourceType.TOPIC, "t", "retention.ms", "1"),
+            (ResourceType.BROKER, "1", "log.cleaner.threads", "100"),
+            (ResourceType.BROKER, "2", "log.cleaner.threads", "1"),
+            (ResourceType.BROKER, "", "log.retention.ms", "1000"),
+            (ResourceType.BROKER_LOGGER, "1", "kafka", "DEBUG"),
+        ) == [
+            ("1", ErrorCode.INVALID_REQUEST),
+            ("2", ErrorCode.INVALID_REQUEST),
+            ("1", ErrorCode.INVALID_CONFIG),
+            ("t", ErrorCode.NONE),
+            ("", ErrorCode.NONE),
+        ]
+        (envelope,) = world.controller.envelopes
+        assert b"cleaner" not in envelope.request_data
+        key = (ResourceType.BROKER, "1", "listener.name.plaintext.ssl.key.password", "secret")
+        assert await alter(key) == [("1", ErrorCode.NONE)]  # the metadata log has passwords in the clear
 
 
 async def test_a_topic_that_a_client_names_is_made(tmp_path: Path, autojump_clock: Clock) -> None:

@@ -27,6 +27,11 @@ from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, B
 from ottla.wire.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 from ottla.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from ottla.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from ottla.wire.messages.setting_records import ConfigRecord, FeatureLevelRecord, ProducerIdsRecord
 from ottla.wire.messages.topic_records import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from ottla.wire.registry import request_class
@@ -207,6 +212,22 @@ class ScriptedController(ScriptedQuorum):
             self.remove_topic(topic.name or "")
         return DeleteTopicsResponse(responses=[DeletableTopicResult(name=topic.name) for topic in request.topics])
 
+    def _configure(self, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
+        for resource in request.resources:
+            kind, name = resource.resource_type, resource.resource_name
+            self.append(
+                *(
+                    ConfigRecord(resource_type=kind, resource_name=name, name=config.name, value=config.value)
+                    for config in resource.configs
+                )
+            )
+        return IncrementalAlterConfigsResponse(
+            responses=[
+                AlterConfigsResourceResponse(resource_type=each.resource_type, resource_name=each.resource_name)
+                for each in request.resources
+            ]
+        )
+
     # --- what is forwarded --------------------------------------------------------------------------------------------
 
     def _open(self, request: EnvelopeRequest) -> Message:
@@ -214,7 +235,11 @@ class ScriptedController(ScriptedQuorum):
         header, start = decode_request_header(request.request_data)
         key, version = ApiKey(header.api_key), header.api_version
         inner: Any = decode(request_class(key), version, request.request_data[start:])
-        answer = {ApiKey.CREATE_TOPICS: self._create, ApiKey.DELETE_TOPICS: self._delete}[key](inner)
+        answer = {
+            ApiKey.CREATE_TOPICS: self._create,
+            ApiKey.DELETE_TOPICS: self._delete,
+            ApiKey.INCREMENTAL_ALTER_CONFIGS: self._configure,
+        }[key](inner)
         encode_header = response_header_encoder(key, version)
         return EnvelopeResponse(response_data=encode_header(header.correlation_id) + encode_bytes(answer, version))
 
