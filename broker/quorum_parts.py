@@ -49,6 +49,7 @@ class QuorumParts(Parts):
 
     def _make_cluster(self) -> QuorumCluster:
         foundation = self._quorum
+        assert foundation.observer is not None
         lifecycle = BrokerLifecycle(
             foundation.cluster_id,
             uuid.UUID(int=self._around.randomness.getrandbits(128), version=4).bytes,
@@ -64,6 +65,7 @@ class QuorumParts(Parts):
             self._broker_id,
             self._metadata,
             foundation.loader,
+            foundation.observer,
             lifecycle,
             self._controller_channel,
             self._nursery,

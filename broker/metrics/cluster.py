@@ -1,4 +1,4 @@
-"""The metrics of a broker in a cluster: replicas, fetchers, the controller, the session at the cluster's store.
+"""The metrics of a broker in a cluster: replicas, fetchers, the controller, its session at a store or the log of a quorum.
 
 Each ``next`` makes one complete family, as in ``collector``. Before the broker has started, every count
 is 0.
@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 import trio
 from prometheus_client.core import Metric
 
+from ...controller.quorum.cluster import QuorumCluster
 from ...controller.zookeeper.cluster import ZooKeeperCluster
 from ...controller.zookeeper.figures import ClusterFigures
 from ...controller.zookeeper.store.session import SessionState
@@ -18,7 +19,7 @@ from ...handlers.services import Services
 from ...replication.counters import ReplicationCounters
 from ...replication.fetcher import Fetcher
 from ...replication.partition import Partition
-from .families import control, replication
+from .families import control, quorum, replication
 from .samples import distributions, simple, single
 
 _FETCHERS = ("Replica",)
@@ -42,6 +43,7 @@ def cluster_metrics(services: Services | None) -> Iterator[Metric]:
     yield from _quotas(services)
     yield from _controller(services)
     yield from _store_session(services)
+    yield from _quorum(services)
 
 
 def _replicas(services: Services | None) -> Iterator[Metric]:
@@ -134,3 +136,22 @@ def _store_session(services: Services | None) -> Iterator[Metric]:
     yield single(control.SESSION_DISCONNECTS, 0 if session is None else session.disconnects)
     yield single(control.SESSION_EXPIRATIONS, 0 if session is None else session.expirations)
     yield distributions(control.STORE_TIMES, [] if session is None else [((), session.times)])
+
+
+def _quorum(services: Services | None) -> Iterator[Metric]:
+    values: list[float] | None = None
+    if services is not None and isinstance(services.cluster, QuorumCluster):
+        figures = services.cluster.figures()
+        values = [
+            figures.leader_id,
+            figures.epoch,
+            figures.high_watermark,
+            figures.log_end_offset,
+            figures.log_end_epoch,
+            figures.applied.offset,
+            figures.applied.timestamp,
+            services.clock.now_ms() - figures.applied.timestamp,
+            figures.metadata_version,
+        ]
+    for number, family in enumerate(quorum.FAMILIES):
+        yield simple(family, [] if values is None else [((), values[number])])

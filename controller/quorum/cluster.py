@@ -17,7 +17,7 @@ from ...base.errors import ErrorCode, KafkaError, known_code
 from ...log.data_folders import LogStartError
 from ...metadata.difference import delta_between
 from ...metadata.image import ClusterImage
-from ...metadata.types import BrokerRegistration
+from ...metadata.types import BrokerRegistration, LogPosition
 from ...replication.broker_client import PeerUnavailableError
 from ...replication.metadata_cache import MetadataCache
 from ...replication.replica_publisher import ReplicaPublisher
@@ -31,10 +31,13 @@ from ...wire.messages.create_topics import (
 from ...wire.schema import Message
 from ..cluster import ProducerIdSource
 from ..new_topics import Charge, NewTopic
+from ..raft.observer import Observer
 from .channel import QuorumChannel
 from .envelope import enveloped, opened
+from .figures import QuorumFigures
 from .lifecycle import BrokerLifecycle, Standing
 from .loader import MetadataLoader
+from .metadata_version import FEATURE
 from .supported_features import hindrances
 
 logger = logging.getLogger(__name__)
@@ -59,6 +62,7 @@ class QuorumCluster:
         broker_id: int,
         metadata: MetadataCache,
         loader: MetadataLoader,
+        observer: Observer,
         lifecycle: BrokerLifecycle,
         channel: Callable[[str], QuorumChannel],
         nursery: trio.Nursery,
@@ -67,6 +71,7 @@ class QuorumCluster:
         self._broker_id = broker_id
         self._metadata = metadata
         self._loader = loader
+        self._observer = observer
         self._lifecycle = lifecycle
         self._forwarding = channel("forwarding")
         self._nursery = nursery
@@ -137,6 +142,20 @@ class QuorumCluster:
             await self._lifecycle.wait_until(Standing.GONE)
         if waiting.cancelled_caught:
             logger.warning("The controller has not moved all that this broker leads within %g s", _LEAVE_SECONDS)
+
+    def figures(self) -> QuorumFigures:
+        """For metrics."""
+        observer, image = self._observer, self._metadata.image
+        features = image.features
+        return QuorumFigures(
+            observer.leadership.leader_id,
+            observer.leadership.epoch,
+            -1 if observer.high_watermark is None else observer.high_watermark,
+            observer.log.end_offset,
+            observer.log.last_epoch,
+            image.position or LogPosition(-1, -1, -1),
+            0 if features is None else features.levels.get(FEATURE, 0),
+        )
 
     # --- changes ------------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
+from ottla.broker.metrics.cluster import cluster_metrics
 from ottla.broker.server import StartError
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
 from ottla.handlers.config_resources import ResourceType
@@ -231,6 +232,25 @@ async def test_features_are_those_of_the_log(tmp_path: Path, autojump_clock: Clo
         assert not {4, 5, 6, 7, 56, 67} & keys
         older = await broker.ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3)
         assert [each.name for each in older.supported_features] == ["metadata.version"]
+
+
+async def test_metrics_say_how_far_the_metadata_log_has_come(tmp_path: Path, autojump_clock: Clock) -> None:
+    def scraped() -> dict[str, float]:
+        families = list(cluster_metrics(broker.services))
+        return {sample.name: sample.value for family in families for sample in family.samples if not sample.labels}
+
+    async with quorum_world(tmp_path) as world, world.running() as broker:
+        world.controller.make_topic("t", 1)
+        await broker.sees("t")
+        raft, metadata, found = "kafka_server_raft_metrics_", "kafka_server_broker_metadata_metrics_", scraped()
+        end = world.controller.end_offset
+        assert [found[raft + name] for name in ("current_leader", "current_epoch")] == [1, 1]
+        assert [found[raft + name] for name in ("high_watermark", "log_end_offset", "log_end_epoch")] == [end, end, 1]
+        assert found[metadata + "last_applied_record_offset"] == end - 1
+        assert found[metadata + "last_applied_record_timestamp"] == 1000
+        assert found[metadata + "last_applied_record_lag_ms"] > 0
+        assert found["kafka_server_metadataloader_currentmetadataversion"] == 30
+        assert found["kafka_server_sessionexpirelistener_zookeepersyncconnects_total"] == 0
 
 
 async def test_dynamic_configs_are_those_of_the_log(tmp_path: Path, autojump_clock: Clock) -> None:
