@@ -145,6 +145,9 @@ class QuorumFollower:
         log, loader = self.observer.log, self.loader
         while loader.loaded_offset < log.high_watermark:
             await loader.commit(log.committed(loader.loaded_offset), self._known_high_watermark())
+        loader.publish_changes(
+            self._known_high_watermark()
+        )  # a quorum may be silent behind the snapshot that was loaded
 
     def _known_high_watermark(self) -> float:
         """What has to be loaded before anything is published: without a leader that tells it, nothing suffices."""

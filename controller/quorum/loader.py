@@ -61,7 +61,7 @@ class MetadataLoader:
         for batch in batches:
             for index, record in enumerate(batch.records):
                 if isinstance(record, BeginTransactionRecord) and not index:
-                    self._publish_changes(high_watermark)  # or they would wait for the transaction to end
+                    self.publish_changes(high_watermark)  # or they would wait for the transaction to end
                 self._take(record)
                 if trio.current_time() > turn_ends:
                     await trio.lowlevel.checkpoint()
@@ -69,7 +69,7 @@ class MetadataLoader:
             self._position = batch.position
             self.loaded_offset = batch.position.offset + 1
             self._has_seen_record = self._has_seen_record or bool(batch.records)
-        self._publish_changes(high_watermark)
+        self.publish_changes(high_watermark)
 
     def _take(self, record: Message) -> None:
         if isinstance(record, BeginTransactionRecord):
@@ -107,9 +107,10 @@ class MetadataLoader:
         self.loaded_offset = position.offset + 1
         self._base = loaded
         self._replay = Replay(loaded)
-        self._publish_changes(high_watermark)
+        self.publish_changes(high_watermark)
 
-    def _publish_changes(self, high_watermark: float) -> None:
+    def publish_changes(self, high_watermark: float) -> None:
+        """Publish what was replayed, if nothing forbids it any more."""
         if self._position is None or self._position == self.image.position or self.is_in_transaction:
             return
         if self._may_publish(high_watermark) and not self.is_held:
@@ -133,4 +134,4 @@ class MetadataLoader:
     def release(self) -> None:
         """Publish again, beginning with what has changed since ``is_held`` was set."""
         self.is_held = False
-        self._publish_changes(0)
+        self.publish_changes(0)

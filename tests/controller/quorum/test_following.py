@@ -21,8 +21,9 @@ from ottla.controller.raft.metadata_log import MetadataLog
 from ottla.controller.raft.observer import Observer
 from ottla.controller.raft.voters import Address
 from ottla.log.checkpoints import CorruptFileError
-from ottla.log.disk import OsDisk
+from ottla.log.disk import Disk, OsDisk
 from ottla.log.log_folder import LogFolder
+from ottla.log.memory_disk import MemoryDisk
 from ottla.metadata.delta import ClusterDelta
 from ottla.metadata.image import ClusterImage
 from ottla.replication.broker_client import BrokerClient
@@ -42,7 +43,8 @@ def ids(next_producer_id: int) -> ProducerIdsRecord:
 class World:
     """A quorum, and one broker's folder, in which it follows."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, disk: Disk | None = None) -> None:
+        self.disk = disk or OsDisk()
         self.network = MemoryNetwork(1 << 20)
         self.quorum = ScriptedQuorum(self.network)
         self.folder = folder
@@ -70,7 +72,7 @@ class World:
     async def following(self) -> AsyncIterator[None]:
         """One run of the broker; its image begins anew."""
         self.image, self.published = ClusterImage(), []
-        disk_folder = LogFolder(OsDisk(), str(self.folder), SystemClock(), InlineWorkers())
+        disk_folder = LogFolder(self.disk, str(self.folder), SystemClock(), InlineWorkers())
         self.log = MetadataLog(disk_folder)
         await self.log.open()
         bootstrap = [Address(HOST, node_id) for node_id in self.quorum.ids]
@@ -89,9 +91,9 @@ class World:
 
 
 @asynccontextmanager
-async def running(folder: Path) -> AsyncIterator[World]:
+async def running(folder: Path, disk: Disk | None = None) -> AsyncIterator[World]:
     """A quorum that serves, with one record of metadata."""
-    world = World(folder)
+    world = World(folder, disk)
     async with trio.open_nursery() as nursery:
         await nursery.start(world.quorum.run)
         world.quorum.append()
@@ -159,6 +161,21 @@ async def test_a_log_that_is_gone_comes_as_a_snapshot(tmp_path: Path, autojump_c
         async with world.following():
             await world.sees_ids(3)
             assert len(world.published) == 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_a_fetched_snapshot_outlives_a_loss_of_power(seed: int, autojump_clock: trio.testing.MockClock) -> None:
+    disk = MemoryDisk()
+    disk.make_dir("/data")
+    async with running(Path("/data"), disk) as world:
+        world.quorum.append(ids(2))
+        world.quorum.take_snapshot([FEATURE, ids(2)])
+        async with world.following():
+            await world.sees_ids(2)
+        disk.crash(random.Random(seed))
+        async with world.following():
+            assert world.log.newest_snapshot is not None
+            await world.sees_ids(2)
 
 
 async def test_a_snapshot_in_the_middle_of_the_run_publishes_only_what_is_new(
