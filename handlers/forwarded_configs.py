@@ -32,9 +32,8 @@ def checked_first(check: Handle, forward: Handle) -> Handle:
         others = [resource for resource in request.resources if _key(resource) not in settled]
         if others:
             response = await forward(call, replace(request, resources=others))
-            response.responses = [*settled.values(), *response.responses]
-        else:
-            response.responses = list(settled.values())
+            settled |= {_key(answer): answer for answer in response.responses}
+        response.responses = [settled[key] for key in dict.fromkeys(map(_key, request.resources)) if key in settled]
         return response
 
     return handle

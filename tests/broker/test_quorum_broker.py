@@ -186,11 +186,11 @@ async def test_what_it_could_not_run_with_is_refused_and_the_rest_forwarded(
             (ResourceType.BROKER, "", "log.retention.ms", "1000"),
             (ResourceType.BROKER_LOGGER, "1", "kafka", "DEBUG"),
         ) == [
+            ("t", ErrorCode.NONE),
             ("1", ErrorCode.INVALID_REQUEST),
             ("2", ErrorCode.INVALID_REQUEST),
-            ("1", ErrorCode.INVALID_CONFIG),
-            ("t", ErrorCode.NONE),
             ("", ErrorCode.NONE),
+            ("1", ErrorCode.INVALID_CONFIG),
         ]
         (envelope,) = world.controller.envelopes
         assert b"cleaner" not in envelope.request_data
