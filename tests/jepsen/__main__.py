@@ -15,12 +15,11 @@ import signal
 import sys
 from pathlib import Path
 
-from ottla.compat_tests.clusters import KINDS
-
 from . import isolation
 from .checker import check
 from .faults import FAULTS
 from .history import read_history
+from .kinds import KINDS
 from .report import operations, verdict
 from .run import Run
 

@@ -13,6 +13,7 @@ from collections import Counter
 from .history import Partition, Recorder
 
 PARTITIONS = 3
+REPLICAS = 3
 PLAIN, TRANSACTIONAL, MADE = "plain", "transactional", "made"
 """Topics: written by idempotent producers; in transactions; and transformed from the first one, each record once."""
 TOPICS = (PLAIN, TRANSACTIONAL, MADE)

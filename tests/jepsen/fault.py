@@ -11,7 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from .system import BROKERS, SESSION_S, Machine, System
+from .coordination import SESSION_S
+from .system import Machine, System
 
 SHORT_S = (2.0, 5.0)
 LONG_S = (SESSION_S + 2, SESSION_S + 7)
@@ -32,6 +33,7 @@ class Fault(ABC):
         self.system = system
         self.rng = rng
         self.network = system.network
+        self.coordination = system.coordination
 
     @classmethod
     def is_possible(cls, system: System) -> bool:
@@ -49,9 +51,9 @@ class Fault(ABC):
     def machine(self) -> Machine:
         """One of the brokers: any, the controller, or the leader of some partition."""
         role, choice = self.rng.choice(("any", "controller", "leader")), self.rng.random()
-        number = int(choice * BROKERS) + 1
+        number = int(choice * len(self.system.machines)) + 1
         if role == "controller":
-            number = self.system.controller() or number
+            number = self.coordination.controller() or number
         elif role == "leader":
             leaders = [state.leader for state in self.system.any_partitions() if state.leader > 0]
             number = leaders[int(choice * len(leaders))] if leaders else number
@@ -59,7 +61,7 @@ class Fault(ABC):
 
     def some_machines(self) -> list[Machine]:
         """One or more of the brokers."""
-        return self.rng.sample(self.system.machines, self.rng.choice((1, 1, 2, BROKERS)))
+        return self.rng.sample(self.system.machines, self.rng.choice((1, 1, 2, len(self.system.machines))))
 
 
 def kill(machines: Sequence[Machine]) -> None:

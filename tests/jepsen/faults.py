@@ -27,13 +27,12 @@ from .process_faults import (
     Kill,
     KillLong,
     KillSeveral,
-    KillZooKeeper,
     Pause,
     PauseShort,
-    PauseZooKeeper,
     RollingRestart,
     Stop,
 )
+from .zookeeper_faults import KillZooKeeper, PauseZooKeeper
 
 FAULTS: Sequence[type[Fault]] = (
     Kill,

@@ -14,7 +14,7 @@ import confluent_kafka
 from .clients import TOPICS, partitions_of
 from .consumers import recorded
 from .history import READ_COMMITTED, READ_UNCOMMITTED, Act, Partition, Read, Recorder, Type
-from .system import BROKERS, System, rack_of
+from .system import System
 
 _READ_S = 120.0
 _LOOK_S = 0.5
@@ -26,8 +26,9 @@ Ends = Mapping[str, Mapping[Partition, int]]
 def read_everything(system: System, recorder: Recorder) -> Ends:
     """Record final reads. Raises TimeoutError when the end of a partition is not reached."""
     ends: dict[str, dict[Partition, int]] = {}
-    for number in range(1, BROKERS + 1):
-        ends[READ_COMMITTED] = _read(system.bootstrap, recorder, f"final-{number}", READ_COMMITTED, rack_of(number))
+    for machine in system.machines:
+        process = f"final-{machine.number}"
+        ends[READ_COMMITTED] = _read(system.bootstrap, recorder, process, READ_COMMITTED, machine.rack)
     ends[READ_UNCOMMITTED] = _read(system.bootstrap, recorder, "final-uncommitted", READ_UNCOMMITTED, "")
     return ends
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .fault import Fault, numbers
 from .network import CLIENTS, both_ways
-from .system import BROKERS, ZOOKEEPER, Machine, System, host_of
+from .system import Machine, System
 
 
 class Cut(Fault):
@@ -27,7 +27,7 @@ class CutBroker(Cut):
 
     def begin(self) -> str:
         machine = self.machine()
-        self.network.cut(both_ways([machine.host], [ZOOKEEPER, CLIENTS, *self.others(machine)]))
+        self.network.cut(both_ways([machine.host], [*self.coordination.hosts, CLIENTS, *self.others(machine)]))
         return f"broker {machine.number} cut from all"
 
 
@@ -35,7 +35,7 @@ class CutHalves(Cut):
     name = "cut-halves"
 
     def begin(self) -> str:
-        hosts = [ZOOKEEPER, *map(host_of, range(1, BROKERS + 1))]
+        hosts = [*self.coordination.hosts, *(machine.host for machine in self.system.machines)]
         self.rng.shuffle(hosts)
         one, other = hosts[:2], hosts[2:]
         self.network.cut(both_ways(one, other))
@@ -46,8 +46,8 @@ class CutOneWay(Cut):
     name = "cut-one-way"
 
     def begin(self) -> str:
-        machine = self.machine()
-        others = self.rng.choice(([ZOOKEEPER], self.others(machine), [ZOOKEEPER, *self.others(machine)]))
+        machine, servers = self.machine(), self.coordination.hosts
+        others = self.rng.choice((servers, self.others(machine), [*servers, *self.others(machine)]))
         if self.rng.random() < 0.5:
             self.network.cut((machine.host, other) for other in others)
             return f"nothing from broker {machine.number} to {' and '.join(others)}"
@@ -60,7 +60,7 @@ class CutFromZooKeeper(Cut):
 
     def begin(self) -> str:
         machines = self.some_machines()
-        self.network.cut(both_ways([ZOOKEEPER], [machine.host for machine in machines]))
+        self.network.cut(both_ways(self.coordination.hosts, [machine.host for machine in machines]))
         return f"brokers {numbers(machines)} cut from ZooKeeper only"
 
 

@@ -1,13 +1,12 @@
-"""Faults of processes: brokers and ZooKeeper are killed, stopped and paused; the controller changes."""
+"""Faults of processes: brokers are killed, stopped and paused; the controller changes."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 
-from .clients import TOPICS, partitions_of
+from .clients import REPLICAS, TOPICS, partitions_of
 from .fault import LONG_S, SHORT_S, Fault, kill, numbers, stop
-from .system import BROKERS
 
 
 class Kill(Fault):
@@ -51,7 +50,7 @@ class RollingRestart(Fault):
     is_alone = True
 
     def begin(self) -> str:
-        machines = self.rng.sample(self.system.machines, BROKERS)
+        machines = self.rng.sample(self.system.machines, len(self.system.machines))
         for machine in machines:
             if machine.broker.is_running:
                 stop(machine)
@@ -80,29 +79,6 @@ class PauseShort(Pause):
     lasts_s = SHORT_S
 
 
-class KillZooKeeper(Fault):
-    name = "kill-zookeeper"
-    lasts_s = SHORT_S
-
-    def begin(self) -> str:
-        self.system.zookeeper.kill()
-        return "kill -9 of ZooKeeper"
-
-    def end(self) -> None:
-        self.system.zookeeper.start()
-
-
-class PauseZooKeeper(Fault):
-    name = "pause-zookeeper"
-
-    def begin(self) -> str:
-        self.system.zookeeper.pause()
-        return "SIGSTOP to ZooKeeper"
-
-    def end(self) -> None:
-        self.system.zookeeper.resume()
-
-
 class ControllerChange(Fault):
     """The controller's node is deleted, as an operator may do: it resigns, and another broker, or the same one, is elected."""
 
@@ -110,8 +86,8 @@ class ControllerChange(Fault):
     lasts_s = (0.5, 2.0)
 
     def begin(self) -> str:
-        controller = self.system.controller()
-        if self.system.depose_controller():
+        controller = self.coordination.controller()
+        if self.coordination.depose_controller():
             return f"broker {controller} is no longer the controller"
         return "nothing, for ZooKeeper does not answer"
 
@@ -127,7 +103,7 @@ class ControllerChangeWhileMoving(Fault):
 
     def begin(self) -> str:
         self._partition = self.rng.choice([each for topic in TOPICS for each in partitions_of(topic)])
-        self._all = self.rng.sample(range(1, BROKERS + 1), BROKERS)
+        self._all = self.rng.sample([machine.number for machine in self.system.machines], REPLICAS)
         return f"{self._partition} moves to {self._all[1:]}: {self._move(self._all[1:])}"
 
     def end(self) -> None:
@@ -141,10 +117,10 @@ class ControllerChangeWhileMoving(Fault):
                 raise RuntimeError(f"{self._partition} is not moved to {replicas}: {error}")
             time.sleep(0.5)
         if self.rng.random() < 0.5:
-            self.system.depose_controller()
+            self.coordination.depose_controller()
             what = "the controller is deposed"
         else:
-            controller = self.system.controller()
+            controller = self.coordination.controller()
             if controller is not None:
                 kill([self.system.machines[controller - 1]])
             what = f"the controller, broker {controller}, is killed"

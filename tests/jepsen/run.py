@@ -22,7 +22,7 @@ from .history import PROCESSED, READ_COMMITTED, READ_UNCOMMITTED, Act, Partition
 from .nemesis import Nemesis
 from .producers import TRANSACTION_TIMEOUT_S, ConfluentProducer, KafkaPythonProducer, TransactionalProducer
 from .report import Report
-from .system import System, rack_of, running
+from .system import System, running
 from .transformers import Transformer
 from .violations import Kind, Violation
 
@@ -89,6 +89,7 @@ class Run:
             ConfluentProducer("confluent", at, recorder),
             *(TransactionalProducer(f"transactions-{number}", at, recorder, self.seed) for number in (1, 2)),
         ]
+        rack = system.machines[-2].rack
         committed = {"isolation": READ_COMMITTED, "seed": self.seed}
         uncommitted = {"isolation": READ_UNCOMMITTED, "seed": self.seed}
         transformers = [
@@ -97,7 +98,7 @@ class Run:
         ]
         members: list[Member] = [
             ConfluentMember("committed-1", at, recorder, group="committed", **committed),
-            ConfluentMember("committed-2", at, recorder, group="committed", rack=rack_of(2), **committed),
+            ConfluentMember("committed-2", at, recorder, group="committed", rack=rack, **committed),
             KafkaPythonMember("uncommitted-1", at, recorder, group=_UNCOMMITTED, **uncommitted),
             KafkaPythonMember("uncommitted-2", at, recorder, group=_UNCOMMITTED, **uncommitted),
         ]

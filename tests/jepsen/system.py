@@ -1,7 +1,7 @@
-"""The system under test: a ZooKeeper and three brokers, each a process on its own host, with its own small disk.
+"""The system under test: brokers and what they agree by, each process on its own host, each broker with its own small disk.
 
-``Machine`` is a broker with everything that faults affect: its process, disk, clock and descriptors. The cluster is of any
-kind in ``compat_tests/clusters``.
+``Machine`` is a broker with everything that faults affect: its process, disk, clock and descriptors. The system is of any of the
+``KINDS``.
 """
 
 from __future__ import annotations
@@ -13,19 +13,13 @@ import resource
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException
-from kazoo.handlers.threading import KazooTimeoutError
-
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.brokers import BrokerProcess
-from ottla.compat_tests.clusters import KINDS, BrokerCluster
-from ottla.compat_tests.wire_client import ClusterView, cluster_view, connect
-from ottla.compat_tests.zookeeper import ZooKeeperProcess
+from ottla.compat_tests.wire_client import connect
 from ottla.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -36,25 +30,10 @@ from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.schema import Message
 
 from . import isolation, tampering
+from .coordination import host_of
 from .history import Partition
+from .kinds import KINDS
 from .network import LoopbackNetwork, NamespaceNetwork, Network
-
-BROKERS = 3
-ZOOKEEPER = "zookeeper"
-SESSION_S = 6.0
-PROPERTIES: Mapping[str, str] = {
-    "min.insync.replicas": "2",
-    "zookeeper.session.timeout.ms": str(int(SESSION_S * 1000)),
-    "replica.lag.time.max.ms": "5000",
-    "offsets.topic.num.partitions": "3",
-    "transaction.state.log.num.partitions": "3",
-    "auto.create.topics.enable": "false",
-    "leader.imbalance.check.interval.seconds": "20",
-    "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
-    "controlled.shutdown.retry.backoff.ms": "500",
-    "log.segment.bytes": "1048576",
-}
-"""Acknowledged records are on two of three replicas, readers find a replica in their rack, and logs roll."""
 
 _DISK = "192m"
 _LOOK_S = 0.25
@@ -77,6 +56,8 @@ class Machine:
     def __init__(self, number: int, broker: BrokerProcess, disk: Path, tampering: tampering.Tampering | None) -> None:
         self.number = number
         self.host = host_of(number)
+        self.rack = f"rack-{number}"
+        """Each has its own, so that consumers can read from it while it follows."""
         self.broker = broker
         self.disk = disk
         self.tampering = tampering
@@ -120,11 +101,6 @@ class Machine:
             resource.prlimit(self.broker.pid, resource.RLIMIT_NOFILE, (most, most))
 
 
-def host_of(number: int) -> str:
-    """The name of a broker's host."""
-    return f"broker-{number}"
-
-
 class System:
     """The cluster of ``kind``, which keeps everything in ``folder``; ``lacks`` says what is not possible on this machine."""
 
@@ -133,19 +109,15 @@ class System:
         self.folder = folder
         self.lacks: list[str] = []
         self.failed_starts = 0
-        hosts = [ZOOKEEPER, *map(host_of, range(1, BROKERS + 1))]
-        self.network = self._make_network(hosts)
-        own = folder / ZOOKEEPER
-        own.mkdir(parents=True)
-        self.zookeeper = ZooKeeperProcess(own)
-        self.zookeeper.host = self.network.address(ZOOKEEPER)
-        self.zookeeper.prefix = self.network.on(ZOOKEEPER)
-        self.cluster: BrokerCluster = KINDS[kind](folder, BROKERS, zookeeper=self.zookeeper, properties=PROPERTIES)
+        plan = KINDS[kind]
+        numbers = range(1, plan.count + 1)
+        self.network = self._make_network([*plan.own_hosts, *map(host_of, numbers)])
+        self.coordination = plan.make(folder, self.network)
         library = tampering.build(folder)
         if library is None:
             self.lacks.append("no C compiler: clocks don't jump, and fsync is not slow")
         self.machines = [
-            self._machine(number, broker, library) for number, broker in enumerate(self.cluster.brokers, 1)
+            self._machine(number, broker, library) for number, broker in enumerate(self.coordination.brokers, 1)
         ]
 
     def _make_network(self, hosts: list[str]) -> Network:
@@ -158,23 +130,23 @@ class System:
         return network
 
     def _machine(self, number: int, broker: BrokerProcess, library: Path | None) -> Machine:
-        host = host_of(number)
         disk = self.folder / f"disk-{number}"
         disk.mkdir()
         if isolation.is_inside():
             subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={_DISK}", "none", str(disk)], check=True)
         told = tampering.Tampering(library, broker.folder) if library is not None else None
-        broker.host = self.network.address(host)
+        machine = Machine(number, broker, disk, told)
+        broker.host = self.network.address(machine.host)
         broker.bootstrap = broker.address
-        broker.prefix = [*self.network.on(host), *(told.environment if told is not None else [])]
+        broker.prefix = [*self.network.on(machine.host), *(told.environment if told is not None else [])]
         broker.data_folders = [disk / "data"]
-        broker.properties["broker.rack"] = rack_of(number)
-        return Machine(number, broker, disk, told)
+        broker.properties["broker.rack"] = machine.rack
+        return machine
 
     @property
     def bootstrap(self) -> str:
         """host:port of every broker."""
-        return self.cluster.bootstrap
+        return self.coordination.bootstrap
 
     @property
     def has_small_disks(self) -> bool:
@@ -182,8 +154,7 @@ class System:
 
     def start(self) -> None:
         """Start everything. Raises RuntimeError and AssertionError, as ``BrokerCluster.start``."""
-        self.zookeeper.start()
-        self.cluster.start()
+        self.coordination.start()
 
     def start_broker(self, machine: Machine) -> None:
         """Start a broker again; returns when it accepts connections. Raises RuntimeError when several attempts fail.
@@ -191,7 +162,7 @@ class System:
         On a very busy machine its session may expire before it has started, and it ends, as Kafka's broker does.
         """
         for left in reversed(range(_TRIES)):
-            self.cluster.before_start(machine.broker)
+            self.coordination.before_start(machine.broker)
             try:
                 machine.broker.start()
                 return
@@ -200,31 +171,11 @@ class System:
                     raise
                 self.failed_starts += 1
 
-    def controller(self) -> int | None:
-        """The id of the controller, from a broker that can be reached."""
-        for view in map(self._view, self.machines):
-            if view is not None and view.controller >= 0:
-                return view.controller
-        return None
-
-    def depose_controller(self) -> bool:
-        """Delete the controller's node, so that another one is elected; False if ZooKeeper does not answer."""
-        client = KazooClient(self.zookeeper.address, timeout=4.0)
-        try:
-            client.start(timeout=4.0)
-            client.delete("/controller")
-        except (KazooException, KazooTimeoutError):
-            return False
-        finally:
-            client.stop()
-            client.close()
-        return True
-
     def reassign(self, partition: Partition, replicas: Sequence[int]) -> str:
         """Ask the controller to move a partition to these brokers. Returns the name of the error, ``NONE`` for success."""
         moved = ReassignablePartition(partition_index=partition.number, replicas=list(replicas))
         topic = ReassignableTopic(name=partition.topic, partitions=[moved])
-        answer = self._at_controller(AlterPartitionReassignmentsRequest(timeout_ms=10_000, topics=[topic]))
+        answer = self._administer(AlterPartitionReassignmentsRequest(timeout_ms=10_000, topics=[topic]))
         if answer is None:
             return "no answer"
         codes = [answer.error_code, *(part.error_code for each in answer.responses for part in each.partitions)]
@@ -232,27 +183,20 @@ class System:
 
     def is_moving(self) -> bool | None:
         """Whether reassignments are in progress; None if the controller does not answer."""
-        answer = self._at_controller(ListPartitionReassignmentsRequest(timeout_ms=10_000, topics=None))
+        answer = self._administer(ListPartitionReassignmentsRequest(timeout_ms=10_000, topics=None))
         return None if answer is None or answer.error_code else bool(answer.topics)
 
-    def _at_controller(self, request: Message) -> Any:
-        controller = self.controller()
-        if controller is None:
-            return None
-        try:
-            with connect(self.machines[controller - 1].broker.address, 15.0) as connection:
+    def _administer(self, request: Message) -> Any:
+        for broker in self.coordination.administrators():
+            with contextlib.suppress(OSError, EOFError), connect(broker.address, 15.0) as connection:
                 return connection.call(request, 0)
-        except (OSError, EOFError):
-            return None
+        return None
 
     def start_all(self) -> None:
         """Start the brokers that do not run."""
         for machine in self.machines:
             if not machine.broker.is_running:
                 self.start_broker(machine)
-
-    def _view(self, machine: Machine) -> ClusterView | None:
-        return cluster_view(machine.broker.address, 2.0) if machine.broker.is_running else None
 
     def partitions(self, machine: Machine) -> list[PartitionState] | None:
         """All partitions as a broker reports them; None if it does not answer."""
@@ -307,13 +251,7 @@ class System:
 
     def close(self) -> None:
         """End everything."""
-        self.cluster.close()
-        self.zookeeper.close()
-
-
-def rack_of(number: int) -> str:
-    """The rack of a broker. Each has its own, so that consumers can read from it while it follows."""
-    return f"rack-{number}"
+        self.coordination.close()
 
 
 @contextlib.contextmanager

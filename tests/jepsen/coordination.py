@@ -1,0 +1,69 @@
+"""What the brokers of a system agree by: the servers beside them or among them, where these are, and who is the controller.
+
+A kind of system is a ``Kind``: how many brokers it has, which hosts beside theirs, and how its ``Coordination`` is made.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ottla.compat_tests.brokers import BrokerProcess
+
+from .network import Network
+
+SESSION_S = 6.0
+"""After so long without a sign of life a broker counts as gone."""
+VIEW_S = 2.0
+"""How long a broker may take to say who is the controller."""
+
+
+class Coordination(ABC):
+    """Made, but not started. ``brokers[0]`` is broker 1; ``hosts`` are those of the servers by which brokers agree."""
+
+    brokers: Sequence[BrokerProcess]
+    hosts: Sequence[str]
+
+    @property
+    @abstractmethod
+    def bootstrap(self) -> str:
+        """host:port of every broker."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start everything. Raises RuntimeError and AssertionError, as ``BrokerCluster.start``."""
+
+    @abstractmethod
+    def before_start(self, broker: BrokerProcess) -> None:
+        """Wait for what a broker's start needs, or prepare it."""
+
+    @abstractmethod
+    def controller(self) -> int | None:
+        """The id of the controller, from a broker that can be reached."""
+
+    @abstractmethod
+    def depose_controller(self) -> bool:
+        """Have another controller elected; False if that cannot be done now."""
+
+    @abstractmethod
+    def administrators(self) -> Sequence[BrokerProcess]:
+        """The brokers that take changes of the cluster: each is asked until one answers."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End everything."""
+
+
+class Kind(NamedTuple):
+    """``count`` brokers, and ``own_hosts`` on which there are none."""
+
+    count: int
+    own_hosts: Sequence[str]
+    make: Callable[[Path, Network], Coordination]
+
+
+def host_of(number: int) -> str:
+    """The name of a broker's host."""
+    return f"broker-{number}"
