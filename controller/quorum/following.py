@@ -19,7 +19,7 @@ from ...log.metadata_snapshots import SnapshotReader
 from ...metadata.types import LogPosition
 from ...replication.broker_client import BrokerClient, NoAnswerError
 from ...wire.messages.fetch import FetchRequest
-from ..raft.observer import Asked, Observer
+from ..raft.observer import NO_LEADER, Asked, Observer
 from ..raft.voters import Address
 from .loader import MetadataLoader
 
@@ -99,8 +99,8 @@ class QuorumFollower:
             self.observer.log.check_online()
             await self._refused(asked, error)
             return
-        if self.observer.leadership != before:
-            epoch, leader_id = self.observer.leadership
+        epoch, leader_id = self.observer.leadership
+        if self.observer.leadership != before and leader_id != NO_LEADER:
             logger.info("Controller %d leads the quorum in epoch %d", leader_id, epoch)
         self._told.clear()
         if not knows_whom_to_ask:
