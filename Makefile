@@ -16,7 +16,7 @@ ARGS :=
 # of tests/simulation/cluster/breakages.py, they run until one finds that rule broken.
 SEEDS := 300
 
-# make jepsen: minutes of faults, what decides which, and on what: ottla, kafka, mixed, mixed-kafka.
+# make jepsen: minutes of faults, what decides which, and on what: ottla, kafka, mixed, mixed-kafka, quorum.
 MINUTES := 5
 SEED := 1
 SYSTEM := ottla
@@ -67,7 +67,7 @@ simulate: ## SEEDS=1000 or SEEDS=5000-5999: a broker, with CLUSTER=1 several, in
 	@tools/setup.sh check
 	$(PYTHON_IN_VENV) -m ottla.tests.simulation $(if $(CLUSTER),--cluster) $(if $(HARSH),--harsh) $(if $(BREAK),--break $(BREAK)) $(SEEDS)
 
-jepsen: ## MINUTES=5 SEED=1 SYSTEM=ottla: faults of every kind on three processes under load, their history checked; ends in build/jepsen
+jepsen: ## MINUTES=5 SEED=1 SYSTEM=ottla: faults of every kind on a cluster of processes under load, its history checked; ends in build/jepsen
 	@tools/setup.sh cluster
 	@tools/setup.sh check
 	@$(PYTHON_IN_VENV) -m ottla.tests.jepsen --minutes $(MINUTES) --seed $(SEED) --system $(SYSTEM) $(ARGS)

@@ -1,7 +1,8 @@
 """A cluster of KRaft whose nodes are Apache Kafka's, and of whose brokers some are Ottla's, in processes of their own.
 
 The nodes 1 to ``kafkas`` are brokers and controllers of Apache Kafka, those after them brokers of Ottla. What Ottla does not have
-yet is turned off when the cluster is formatted. Each node keeps its ports, its folder and its log over all of its starts.
+yet is turned off when the cluster is formatted. Each node keeps its ports, its folder and its log over all of its starts. Its
+properties are written, and its folders formatted, before its first start.
 """
 
 from __future__ import annotations
@@ -36,6 +37,11 @@ class KafkaNode(BrokerProcess):
         super().__init__(folder, properties=properties)
         self.held_controller_port = HeldPort()
         self.file = folder / "server.properties"
+
+    @property
+    def controller_address(self) -> str:
+        """host:port of its other listener, on which it is controller."""
+        return f"{self.host}:{self.held_controller_port.number}"
 
     def command(self) -> list[str]:
         return [*java_command(self.folder, *_OPTIONS), "kafka.Kafka", str(self.file)]
@@ -92,22 +98,28 @@ class QuorumCluster:
             own.mkdir(parents=True)
             kind = KafkaNode if number <= kafkas else OttlaNode
             self.nodes.append(kind(own, common))
-        voters = [
-            f"{number}@127.0.0.1:{node.held_controller_port.number}"
-            for number, node in enumerate(self.nodes, 1)
-            if isinstance(node, KafkaNode)
-        ]
-        for number, node in enumerate(self.nodes, 1):
-            self._configure(number, node, voters)
 
-    def _configure(self, number: int, node: KafkaNode | OttlaNode, voters: Sequence[str]) -> None:
+    @property
+    def controllers(self) -> Mapping[int, KafkaNode]:
+        """The nodes that are controllers, by id."""
+        return {number: node for number, node in enumerate(self.nodes, 1) if isinstance(node, KafkaNode)}
+
+    def prepare(self, node: KafkaNode | OttlaNode) -> None:
+        """Write a node's properties and format its folders, where that has not been done, or the folders are gone."""
+        if not node.file.exists():
+            self._configure(node)
+        if not all(folder.exists() for folder in node.data_folders):
+            self._format(node)
+
+    def _configure(self, node: KafkaNode | OttlaNode) -> None:
         is_kafka = isinstance(node, KafkaNode)
         listeners = [f"PLAINTEXT://{node.address}"]
         if isinstance(node, KafkaNode):
-            listeners.append(f"CONTROLLER://127.0.0.1:{node.held_controller_port.number}")
+            listeners.append(f"CONTROLLER://{node.controller_address}")
+        voters = [f"{number}@{each.controller_address}" for number, each in self.controllers.items()]
         given = {
             "process.roles": "broker,controller" if is_kafka else "broker",
-            "node.id": str(number),
+            "node.id": str(self.nodes.index(node) + 1),
             "controller.quorum.voters": ",".join(voters),
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:{self._controller_protocol}",
@@ -117,7 +129,6 @@ class QuorumCluster:
             **node.properties,
         }
         node.file.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
-        self._format(node)
 
     def _format(self, node: KafkaNode | OttlaNode) -> None:
         options = ["-t", CLUSTER_ID, "-c", str(node.file)]
@@ -160,6 +171,7 @@ class QuorumCluster:
         """
         begun = [node for node in self.nodes if not node.is_running]
         for node in begun:
+            self.prepare(node)
             node.launch()
         for node in begun:
             node.wait_ready()

@@ -121,12 +121,15 @@ class ServerProcess(ABC):
         self._process.kill()
         self._process.wait()
 
-    def stop(self) -> None:
-        """SIGTERM, and wait for the exit, which must be a clean one. One that is paused goes on for that."""
+    def stop(self, limit_s: float = START_TIMEOUT_S) -> None:
+        """SIGTERM, and wait for the exit, which must be a clean one. One that is paused goes on for that.
+
+        Raises AssertionError; TimeoutExpired after ``limit_s``.
+        """
         assert self._process is not None, "never started"
         self._process.send_signal(signal.SIGTERM)
         self._process.send_signal(signal.SIGCONT)
-        status = self._process.wait(timeout=START_TIMEOUT_S)
+        status = self._process.wait(timeout=limit_s)
         assert status == self.clean_exit, f"exit status {status}: {self.command()}\n{self.log()[-_TAIL:]}"
 
     def close(self) -> None:

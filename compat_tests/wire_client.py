@@ -174,32 +174,30 @@ class Operator:
         self._bootstrap = bootstrap
         self._leader = leader
 
-    def create_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
+    def create_topic(
+        self, name: str, partitions: int, configs: Mapping[str, str], replicas: Sequence[Sequence[int]] = ()
+    ) -> None:
         """Create it and wait until each leader serves it. Records of any age stay, unless ``configs`` says otherwise.
 
         It has as many replicas as the brokers give a topic (``default.replication.factor``); with a ``leader``, one on
-        every broker.
+        every broker; or those that ``replicas`` names for each partition.
         """
         kept = {"retention.ms": "-1", **configs}
         settings = [CreatableTopicConfig(name=key, value=value) for key, value in kept.items()]
         topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1, configs=settings)
-        if self._leader is not None:
+        if self._leader is not None or replicas:
             topic.num_partitions = -1  # they are counted
-            topic.assignments = self._led_by(self._leader, partitions)
+            topic.assignments = _assigned(replicas or [self._led_by(self._leader)] * partitions)
         result = self._at_controller(
             CreateTopicsRequest(topics=[topic], timeout_ms=20_000), 7, lambda each: each.topics[0]
         )
         assert result.error_code == ErrorCode.NONE, (ErrorCode(result.error_code), result.error_message)
         self.wait_until_ready(name, partitions)
 
-    def _led_by(self, leader: int, partitions: int) -> list[CreatableReplicaAssignment]:
+    def _led_by(self, leader: int | None) -> list[int]:
         view = cluster_view(self._bootstrap, TIMEOUT_S)
         assert view is not None, f"{self._bootstrap} does not answer"
-        replicas = sorted(view.brokers, key=lambda broker: (broker != leader, broker))
-        return [
-            CreatableReplicaAssignment(partition_index=partition, broker_ids=replicas)
-            for partition in range(partitions)
-        ]
+        return sorted(view.brokers, key=lambda broker: (broker != leader, broker))
 
     def delete_topic(self, name: str) -> None:
         """Delete it; one that the test has deleted already is fine."""
@@ -275,6 +273,13 @@ class Operator:
         """The names of all topics."""
         with connect(self._bootstrap) as connection:
             return {topic.name for topic in connection.call(MetadataRequest(topics=None), 12).topics}
+
+
+def _assigned(replicas: Sequence[Sequence[int]]) -> list[CreatableReplicaAssignment]:
+    return [
+        CreatableReplicaAssignment(partition_index=partition, broker_ids=list(brokers))
+        for partition, brokers in enumerate(replicas)
+    ]
 
 
 def _list_offsets(connection: Connection, name: str, partitions: list[int], isolation_level: int) -> list[Any]:

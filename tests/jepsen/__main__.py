@@ -1,4 +1,4 @@
-"""``make jepsen MINUTES=5 SEED=7``: clients and faults for this long on three brokers of Ottla; SYSTEM=kafka: of Apache Kafka.
+"""``make jepsen MINUTES=5 SEED=7``: clients and faults for this long on three brokers of Ottla; SYSTEM= has other systems.
 
     python -m ottla.tests.jepsen [--minutes 5] [--seed 7] [--system ottla] [--faults NAME,NAME...] [--folder FOLDER]
     python -m ottla.tests.jepsen --check FOLDER/history.jsonl

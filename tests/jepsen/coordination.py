@@ -5,6 +5,7 @@ A kind of system is a ``Kind``: how many brokers it has, which hosts beside thei
 
 from __future__ import annotations
 
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,7 +13,8 @@ from typing import NamedTuple
 
 from ottla.compat_tests.brokers import BrokerProcess
 
-from .network import Network
+from .clients import REPLICAS
+from .network import ALL_PORTS, Network
 
 SESSION_S = 6.0
 """After so long without a sign of life a broker counts as gone."""
@@ -25,6 +27,12 @@ class Coordination(ABC):
 
     brokers: Sequence[BrokerProcess]
     hosts: Sequence[str]
+    ports: Sequence[int] = ALL_PORTS
+    """Those of its servers, if there are brokers on the same hosts."""
+    broker_ports: Sequence[int] = ALL_PORTS
+    """Those of the brokers, in the same case."""
+    placement: Sequence[Sequence[int]] = ()
+    """The brokers of each partition of the test's topics; empty if the cluster may choose."""
 
     @property
     @abstractmethod
@@ -46,6 +54,14 @@ class Coordination(ABC):
     @abstractmethod
     def depose_controller(self) -> bool:
         """Have another controller elected; False if that cannot be done now."""
+
+    def replicas(self, rng: random.Random) -> list[int]:
+        """Brokers for a partition that is moved."""
+        return rng.sample(range(1, len(self.brokers) + 1), REPLICAS)
+
+    def stop(self, broker: BrokerProcess) -> None:
+        """SIGTERM to a broker. Raises AssertionError if that is not a clean end, TimeoutExpired if it takes too long."""
+        broker.stop()
 
     @abstractmethod
     def administrators(self) -> Sequence[BrokerProcess]:

@@ -48,16 +48,21 @@ class Fault(ABC):
         """Undo it. The nemesis restarts brokers that have ended."""
         return None
 
+    def candidates(self) -> Sequence[Machine]:
+        """The brokers that it may affect."""
+        return self.system.machines
+
     def machine(self) -> Machine:
-        """One of the brokers: any, the controller, or the leader of some partition."""
+        """One of them: any, the controller, or the leader of some partition."""
         role, choice = self.rng.choice(("any", "controller", "leader")), self.rng.random()
-        number = int(choice * len(self.system.machines)) + 1
+        wanted: list[int | None] = []
         if role == "controller":
-            number = self.coordination.controller() or number
+            wanted = [self.coordination.controller()]
         elif role == "leader":
-            leaders = [state.leader for state in self.system.any_partitions() if state.leader > 0]
-            number = leaders[int(choice * len(leaders))] if leaders else number
-        return self.system.machines[number - 1]
+            wanted = [state.leader for state in self.system.any_partitions()]
+        among = {machine.number: machine for machine in self.candidates()}
+        numbers = [number for number in wanted if number in among] or list(among)
+        return among[numbers[int(choice * len(numbers))]]
 
     def some_machines(self) -> list[Machine]:
         """One or more of the brokers."""
@@ -69,12 +74,6 @@ def kill(machines: Sequence[Machine]) -> None:
     for machine in machines:
         if machine.broker.is_running:
             machine.broker.kill()
-
-
-def stop(machine: Machine) -> None:
-    """Send SIGTERM, if it runs, and wait for its end. Raises AssertionError if that is not a clean one."""
-    if machine.broker.is_running:
-        machine.broker.stop()
 
 
 def numbers(machines: Sequence[Machine]) -> str:

@@ -16,7 +16,7 @@ from .network_faults import (
     CutBroker,
     CutClients,
     CutFollowers,
-    CutFromZooKeeper,
+    CutFromCoordination,
     CutHalves,
     CutOneWay,
     SlowLink,
@@ -31,6 +31,14 @@ from .process_faults import (
     PauseShort,
     RollingRestart,
     Stop,
+)
+from .quorum_faults import (
+    CutController,
+    CutFromActive,
+    KillController,
+    KillControllers,
+    PauseController,
+    PauseControllers,
 )
 from .zookeeper_faults import KillZooKeeper, PauseZooKeeper
 
@@ -47,7 +55,7 @@ FAULTS: Sequence[type[Fault]] = (
     CutBroker,
     CutHalves,
     CutOneWay,
-    CutFromZooKeeper,
+    CutFromCoordination,
     CutFollowers,
     CutClients,
     SlowLink,
@@ -58,4 +66,10 @@ FAULTS: Sequence[type[Fault]] = (
     NoDescriptors,
     ControllerChange,
     ControllerChangeWhileMoving,
+    KillController,
+    KillControllers,
+    PauseController,
+    PauseControllers,
+    CutController,
+    CutFromActive,
 )

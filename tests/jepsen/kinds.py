@@ -8,6 +8,7 @@ from functools import partial
 from ottla.compat_tests.clusters import KINDS as CLUSTERS
 
 from .coordination import Kind
+from .quorum_coordination import KAFKAS, OTTLAS, QuorumCoordination
 from .zookeeper_coordination import BROKERS, ZOOKEEPER, ZooKeeperCoordination
 
 PROPERTIES: Mapping[str, str] = {
@@ -26,4 +27,4 @@ PROPERTIES: Mapping[str, str] = {
 KINDS: Mapping[str, Kind] = {
     name: Kind(BROKERS, (ZOOKEEPER,), partial(ZooKeeperCoordination, cluster, PROPERTIES))
     for name, cluster in CLUSTERS.items()
-}
+} | {"quorum": Kind(KAFKAS + OTTLAS, (), partial(QuorumCoordination, PROPERTIES))}

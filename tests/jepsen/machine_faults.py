@@ -10,7 +10,14 @@ from .fault import SHORT_S, Fault, kill
 from .system import Machine, System
 
 
-class FullDisk(Fault):
+class MachineFault(Fault):
+    """A fault of a machine on which there is only a broker: what controllers keep, and their clocks, are left as they are."""
+
+    def candidates(self) -> Sequence[Machine]:
+        return [machine for machine in self.system.machines if machine.host not in self.coordination.hosts]
+
+
+class FullDisk(MachineFault):
     name = "full-disk"
     lasts_s = SHORT_S
 
@@ -20,7 +27,7 @@ class FullDisk(Fault):
 
     def begin(self) -> str:
         self._machine = self.machine()
-        self._machine.may_have_ended = True
+        self._machine.may_end()
         self._machine.fill_disk()
         return f"the disk of broker {self._machine.number} is full"
 
@@ -28,7 +35,7 @@ class FullDisk(Fault):
         self._machine.free_disk()
 
 
-class EmptyDisk(Fault):
+class EmptyDisk(MachineFault):
     """A broker that comes back with an empty disk. The others have its data: they are in sync everywhere, and it is nowhere.
 
     A broker that is in sync is assumed to have everything, in Kafka, too; so first it has to be out of sync everywhere.
@@ -58,10 +65,10 @@ class EmptyDisk(Fault):
 
     def _are_alone(self, asked: Machine, numbers: Sequence[int]) -> bool:
         states = self.system.partitions(asked)
-        return states is not None and all(sorted(state.in_sync) == sorted(numbers) for state in states)
+        return states is not None and all(set(state.in_sync) == set(state.replicas) & set(numbers) for state in states)
 
 
-class Tampered(Fault):
+class Tampered(MachineFault):
     """A fault that needs ``tampering``."""
 
     @classmethod
@@ -88,6 +95,9 @@ class Tampered(Fault):
 class SlowFsync(Tampered):
     name = "slow-fsync"
 
+    def candidates(self) -> Sequence[Machine]:
+        return self.system.machines
+
     def tamper(self) -> str:
         self.tell(fsync_s=0.5)
         return f"each fsync of broker {self._machine.number} takes 0.5 s longer"
@@ -102,14 +112,14 @@ class ClockJump(Tampered):
         return f"the clock of broker {self._machine.number} jumps by {seconds} s, and back later"
 
 
-class NoDescriptors(Fault):
+class NoDescriptors(MachineFault):
     name = "no-descriptors"
 
     def begin(self) -> str:
         self._machine = self.machine()
         if not self._machine.broker.is_running:
             return "nothing, for that broker does not run"
-        self._machine.may_have_ended = True
+        self._machine.may_end()
         self._machine.limit_descriptors()
         return f"broker {self._machine.number} has no file descriptors left"
 

@@ -89,7 +89,7 @@ class Nemesis:
     def _end(self, fault: Fault) -> None:
         try:
             fault.end()
-        except (RuntimeError, AssertionError) as error:
+        except (RuntimeError, AssertionError, subprocess.TimeoutExpired) as error:
             self._found(f"end of {fault.name}: {error}")
         self._tell(f"end of {fault.name}")
 
@@ -123,14 +123,19 @@ class Nemesis:
     def revive(self) -> None:
         """Start the brokers that do not run. If one does not start, that is tried again the next time."""
         self._judge()
+        ended = [machine for machine in self._system.machines if not machine.broker.is_running]
+        for machine in ended:
+            machine.has_been_judged = True  # for a start that fails
+        try:
+            failures = self._system.start_brokers(ended)
+        except AssertionError as error:
+            self._found(f"no broker is started: {error}")
+            return
+        for machine in ended:
+            if machine in failures:
+                self._found(f"broker {machine.number} does not start: {failures[machine]}")
+            else:
+                self._tell(f"broker {machine.number} is started")
+                machine.has_been_judged = False
         for machine in self._system.machines:
-            if not machine.broker.is_running:
-                machine.has_been_judged = True  # for a start that fails
-                try:
-                    self._system.start_broker(machine)
-                except (RuntimeError, AssertionError) as error:
-                    self._found(f"broker {machine.number} does not start: {error}")
-                else:
-                    self._tell(f"broker {machine.number} is started")
-                    machine.has_been_judged = False
-            machine.may_have_ended = False
+            machine.may_end_no_more(is_new=machine in ended)

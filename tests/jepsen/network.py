@@ -1,8 +1,9 @@
 """Hosts on the run's own network: connections between them can be cut, in one direction or both, or slowed down.
 
 Every host is a network namespace with one link, to a router in its own namespace. A connection is cut by a rule of the router
-that drops its packets silently. A host is slow when the queues of its link, on both ends, are limited (``tbf``, if the kernel
-has it; ``netem`` is not needed). The clients, and this process, are on the host ``CLIENTS``. Nothing outside can be reached.
+that drops its packets silently; a rule can be limited to the connections to one port. A host is slow when the queues of its
+link, on both ends, are limited (``tbf``, if the kernel has it; ``netem`` is not needed). The clients, and this process, are on
+the host ``CLIENTS``. Nothing outside can be reached.
 
 Without namespaces all hosts are 127.0.0.1, and no connection can be cut.
 """
@@ -13,11 +14,20 @@ import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 CLIENTS = "clients"
 _ROUTER = "router"
 _NAMES = Path("/run/netns")
 _SLOW = ("rate", "256kbit", "burst", "16kb", "latency", "2s")
+
+
+class Way(NamedTuple):
+    """What goes from one host to another: everything, or only what belongs to connections to a ``port`` of either."""
+
+    sender: str
+    receiver: str
+    port: int = 0
 
 
 class Network(ABC):
@@ -34,8 +44,8 @@ class Network(ABC):
     def on(self, host: str) -> list[str]:
         """The prefix of a command that runs on a host."""
 
-    def cut(self, ways: Iterable[tuple[str, str]]) -> None:
-        """Drop everything from the first to the second host of each pair."""
+    def cut(self, ways: Iterable[Way]) -> None:
+        """Drop all packets that go these ways."""
         raise NotImplementedError
 
     def slow(self, hosts: Iterable[str]) -> None:
@@ -109,11 +119,14 @@ class NamespaceNetwork(Network):
     def on(self, host: str) -> list[str]:
         return [] if host == CLIENTS else _inside(host)
 
-    def cut(self, ways: Iterable[tuple[str, str]]) -> None:
-        for sender, receiver in ways:
-            rule = ["from", self.address(sender), "to", self.address(receiver), "blackhole"]
-            _run(*_inside(_ROUTER), "ip", "rule", "add", *rule)
-            self._rules.append(rule)
+    def cut(self, ways: Iterable[Way]) -> None:
+        for sender, receiver, port in ways:
+            hosts = ["from", self.address(sender), "to", self.address(receiver)]
+            ends = [["ipproto", "tcp", end, str(port)] for end in ("sport", "dport")] if port else [[]]
+            for end in ends:
+                rule = [*hosts, *end, "blackhole"]
+                _run(*_inside(_ROUTER), "ip", "rule", "add", *rule)
+                self._rules.append(rule)
 
     def slow(self, hosts: Iterable[str]) -> None:
         for host in hosts:
@@ -132,10 +145,18 @@ class NamespaceNetwork(Network):
                 _run(*on, "tc", "qdisc", "del", "dev", device, "root")
 
 
-def both_ways(one_side: Iterable[str], other_side: Iterable[str]) -> list[tuple[str, str]]:
-    """The pairs between two groups of hosts, in both directions."""
-    ways = [(one, other) for one in one_side for other in other_side]
-    return [*ways, *((other, one) for one, other in ways)]
+ALL_PORTS = (0,)
+
+
+def ways_to(senders: Iterable[str], receivers: Iterable[str], ports: Sequence[int] = ALL_PORTS) -> Sequence[Way]:
+    """The ways from each sender to each receiver that is another host."""
+    there = list(receivers)
+    return [Way(one, other, port) for one in senders for other in there if one != other for port in ports]
+
+
+def both_ways(one_side: Sequence[str], other_side: Sequence[str], ports: Sequence[int] = ALL_PORTS) -> Sequence[Way]:
+    """The ways between two groups of hosts, in both directions, each once."""
+    return list(dict.fromkeys([*ways_to(one_side, other_side, ports), *ways_to(other_side, one_side, ports)]))
 
 
 def _inside(name: str) -> list[str]:

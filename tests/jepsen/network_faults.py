@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .fault import Fault, numbers
-from .network import CLIENTS, both_ways
+from .network import ALL_PORTS, CLIENTS, both_ways, ways_to
 from .system import Machine, System
 
 
@@ -35,7 +35,7 @@ class CutHalves(Cut):
     name = "cut-halves"
 
     def begin(self) -> str:
-        hosts = [*self.coordination.hosts, *(machine.host for machine in self.system.machines)]
+        hosts = list(dict.fromkeys([*self.coordination.hosts, *(machine.host for machine in self.system.machines)]))
         self.rng.shuffle(hosts)
         one, other = hosts[:2], hosts[2:]
         self.network.cut(both_ways(one, other))
@@ -46,22 +46,26 @@ class CutOneWay(Cut):
     name = "cut-one-way"
 
     def begin(self) -> str:
-        machine, servers = self.machine(), self.coordination.hosts
-        others = self.rng.choice((servers, self.others(machine), [*servers, *self.others(machine)]))
+        machine, agree = self.machine(), self.coordination
+        servers, brokers = list(agree.hosts), self.others(machine)
+        both = list(dict.fromkeys([*servers, *brokers]))
+        others, ports = self.rng.choice(((servers, agree.ports), (brokers, agree.broker_ports), (both, ALL_PORTS)))
+        what = f"{' and '.join(others)}{f' at the ports {ports}' if ports != ALL_PORTS else ''}"
         if self.rng.random() < 0.5:
-            self.network.cut((machine.host, other) for other in others)
-            return f"nothing from broker {machine.number} to {' and '.join(others)}"
-        self.network.cut((other, machine.host) for other in others)
-        return f"nothing to broker {machine.number} from {' and '.join(others)}"
+            self.network.cut(ways_to([machine.host], others, ports))
+            return f"nothing from broker {machine.number} to {what}"
+        self.network.cut(ways_to(others, [machine.host], ports))
+        return f"nothing to broker {machine.number} from {what}"
 
 
-class CutFromZooKeeper(Cut):
-    name = "cut-from-zookeeper"
+class CutFromCoordination(Cut):
+    name = "cut-from-coordination"
 
     def begin(self) -> str:
         machines = self.some_machines()
-        self.network.cut(both_ways(self.coordination.hosts, [machine.host for machine in machines]))
-        return f"brokers {numbers(machines)} cut from ZooKeeper only"
+        agree = self.coordination
+        self.network.cut(both_ways(agree.hosts, [machine.host for machine in machines], agree.ports))
+        return f"brokers {numbers(machines)} cut from what brokers agree by, {' and '.join(agree.hosts)}, only"
 
 
 class CutFollowers(Cut):
@@ -69,8 +73,8 @@ class CutFollowers(Cut):
 
     def begin(self) -> str:
         machine = self.machine()
-        self.network.cut(both_ways([machine.host], self.others(machine)))
-        return f"broker {machine.number} cut from the other brokers, not from ZooKeeper and clients"
+        self.network.cut(both_ways([machine.host], self.others(machine), self.coordination.broker_ports))
+        return f"broker {machine.number} cut from the other brokers, not from what they agree by, nor from clients"
 
 
 class CutClients(Cut):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from .clients import REPLICAS, TOPICS, partitions_of
-from .fault import LONG_S, SHORT_S, Fault, kill, numbers, stop
+from .clients import TOPICS, partitions_of
+from .fault import LONG_S, SHORT_S, Fault, kill, numbers
 
 
 class Kill(Fault):
@@ -40,7 +40,7 @@ class Stop(Fault):
 
     def begin(self) -> str:
         machine = self.machine()
-        stop(machine)
+        self.system.stop_broker(machine)
         return f"SIGTERM to broker {machine.number}"
 
 
@@ -53,7 +53,7 @@ class RollingRestart(Fault):
         machines = self.rng.sample(self.system.machines, len(self.system.machines))
         for machine in machines:
             if machine.broker.is_running:
-                stop(machine)
+                self.system.stop_broker(machine)
                 self.system.start_broker(machine)
             self.system.wait_whole(20.0)
         return f"restart of brokers {numbers(machines)}, one after the other"
@@ -80,7 +80,7 @@ class PauseShort(Pause):
 
 
 class ControllerChange(Fault):
-    """The controller's node is deleted, as an operator may do: it resigns, and another broker, or the same one, is elected."""
+    """The controller is deposed: another broker is elected, or, on ZooKeeper, perhaps the same one."""
 
     name = "controller-change"
     lasts_s = (0.5, 2.0)
@@ -89,7 +89,7 @@ class ControllerChange(Fault):
         controller = self.coordination.controller()
         if self.coordination.depose_controller():
             return f"broker {controller} is no longer the controller"
-        return "nothing, for ZooKeeper does not answer"
+        return "nothing, for it cannot be deposed now"
 
 
 class ControllerChangeWhileMoving(Fault):
@@ -103,7 +103,7 @@ class ControllerChangeWhileMoving(Fault):
 
     def begin(self) -> str:
         self._partition = self.rng.choice([each for topic in TOPICS for each in partitions_of(topic)])
-        self._all = self.rng.sample([machine.number for machine in self.system.machines], REPLICAS)
+        self._all = self.coordination.replicas(self.rng)
         return f"{self._partition} moves to {self._all[1:]}: {self._move(self._all[1:])}"
 
     def end(self) -> None:

@@ -59,7 +59,7 @@ class Run:
             recorder = Recorder(file)
             operator = Operator(system.bootstrap)
             for topic in TOPICS:
-                operator.create_topic(topic, PARTITIONS, {})
+                operator.create_topic(topic, PARTITIONS, {}, system.coordination.placement)
             begin_group(system.bootstrap, _UNCOMMITTED)
             producers, transformers, members = self._clients(system, recorder)
             nemesis = Nemesis(system, recorder, self.seed, self.faults)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import resource
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,6 +40,7 @@ _DISK = "192m"
 _LOOK_S = 0.25
 _FEW_DESCRIPTORS = 3
 _TRIES = 3
+_HAND_OVER_S = 40.0
 
 
 class PartitionState(NamedTuple):
@@ -61,10 +63,22 @@ class Machine:
         self.broker = broker
         self.disk = disk
         self.tampering = tampering
-        self.may_have_ended = False
-        """Whether there is, or just was, a fault because of which the broker may end itself."""
+        self._may_end_until = 0.0
         self.has_been_judged = False
         """Whether it is already noted that it has ended itself."""
+
+    @property
+    def may_have_ended(self) -> bool:
+        """Whether there is, or just was, a fault because of which the broker may end itself."""
+        return time.monotonic() < self._may_end_until
+
+    def may_end(self) -> None:
+        """It may, from now on."""
+        self._may_end_until = math.inf
+
+    def may_end_no_more(self, *, is_new: bool) -> None:
+        """The reason is gone. A broker that stops because of it may be handing over what it leads; one that ``is_new`` is not."""
+        self._may_end_until = 0.0 if is_new else min(self._may_end_until, time.monotonic() + _HAND_OVER_S)
 
     def fill_disk(self) -> None:
         """Use all free space. A second call uses space that was freed meanwhile."""
@@ -157,19 +171,38 @@ class System:
         self.coordination.start()
 
     def start_broker(self, machine: Machine) -> None:
-        """Start a broker again; returns when it accepts connections. Raises RuntimeError when several attempts fail.
+        """Start a broker again; returns when it accepts connections. Raises RuntimeError when several attempts fail."""
+        for reason in self.start_brokers([machine]).values():
+            raise RuntimeError(reason)
 
-        On a very busy machine its session may expire before it has started, and it ends, as Kafka's broker does.
+    def start_brokers(self, machines: Sequence[Machine]) -> Mapping[Machine, str]:
+        """Start brokers side by side, since one may need another; returns which of them do not start, and why.
+
+        On a very busy machine a broker's session may expire before it has started, and it ends, as Kafka's broker does; so
+        several attempts are made.
         """
+        failures: dict[Machine, str] = {}
+        waiting = list(machines)
         for left in reversed(range(_TRIES)):
-            self.coordination.before_start(machine.broker)
-            try:
-                machine.broker.start()
-                return
-            except RuntimeError:
-                if not left or machine.broker.is_running:
-                    raise
-                self.failed_starts += 1
+            begun, waiting = waiting, []
+            for machine in begun:
+                self.coordination.before_start(machine.broker)
+                machine.broker.launch()
+            for machine in begun:
+                try:
+                    machine.broker.wait_ready()
+                except RuntimeError as error:
+                    if not left or machine.broker.is_running:
+                        failures[machine] = str(error)
+                    else:
+                        self.failed_starts += 1
+                        waiting.append(machine)
+        return failures
+
+    def stop_broker(self, machine: Machine) -> None:
+        """SIGTERM, if it runs, and wait for its end. Raises AssertionError if that is not a clean one."""
+        if machine.broker.is_running:
+            self.coordination.stop(machine.broker)
 
     def reassign(self, partition: Partition, replicas: Sequence[int]) -> str:
         """Ask the controller to move a partition to these brokers. Returns the name of the error, ``NONE`` for success."""
@@ -193,10 +226,11 @@ class System:
         return None
 
     def start_all(self) -> None:
-        """Start the brokers that do not run."""
-        for machine in self.machines:
-            if not machine.broker.is_running:
-                self.start_broker(machine)
+        """Start the brokers that do not run. Raises RuntimeError."""
+        for reason in self.start_brokers(
+            [machine for machine in self.machines if not machine.broker.is_running]
+        ).values():
+            raise RuntimeError(reason)
 
     def partitions(self, machine: Machine) -> list[PartitionState] | None:
         """All partitions as a broker reports them; None if it does not answer."""
