@@ -8,7 +8,8 @@
   to a request that was made before the log or the epoch changed, is dropped.
 - ``diverging_epoch``: the log is cut back, and the next fetch compares again. ``snapshot_id``: the log begins again at that
   snapshot's end, once all of it was fetched. Otherwise the batches are appended, and the high watermark follows the leader's.
-- A leader that cannot be reached, or does not answer a fetch in time, is left alone until another server has been asked.
+- A leader that cannot be reached, or does not answer a fetch in time, is left alone for a while: the other servers are asked
+  until one names another leader. Before there is another, they name the one that is gone.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ FETCH_WAIT_MS = 500
 FETCH_BYTES = 1 << 20
 """As ``controller.quorum.fetch.max.bytes`` and ``…fetch.snapshot.max.bytes`` are by default."""
 
+_ASKS_OF_OTHERS = 100
+"""How often others are asked before a leader that was left alone is asked again: with the pauses between, two seconds."""
 _CHANGES_OF_LEADER = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_LEADER_EPOCH,
@@ -84,7 +87,8 @@ class Observer:
         self._randomness = randomness
         self.leadership = Leadership(log.last_epoch)
         self.high_watermark: int | None = None
-        self._avoids_leader = False
+        self._asks_of_others = 0
+        """How often others are still asked in place of the leader."""
         self._download: SnapshotDownload | None = None
 
     # --- what to ask --------------------------------------------------------------------------------------------------
@@ -104,11 +108,20 @@ class Observer:
     def next_request(self) -> Asked:
         """What to send next, and to whom. Raises OSError where a snapshot cannot be begun."""
         leader = self.leader
-        if leader is not None and not self._avoids_leader:
+        if leader is not None and not self._asks_of_others:
             request = self._fetch() if self._download is None else self._fetch_snapshot(self._download)
             return Asked(leader, request, self.leadership.epoch, self._offset)
-        self._avoids_leader = False
-        return Asked(self._randomness.choice(self._bootstrap), self._fetch(), self.leadership.epoch, self._offset)
+        self._asks_of_others = max(0, self._asks_of_others - 1)
+        others = [address for address in self._known_addresses() if address != leader] or self._bootstrap
+        return Asked(self._randomness.choice(others), self._fetch(), self.leadership.epoch, self._offset)
+
+    def _known_addresses(self) -> list[Address]:
+        """Those of the bootstrap servers; where these are no more than the leader, of all controllers that are known."""
+        if any(address != self.leader for address in self._bootstrap):
+            return self._bootstrap
+        voters = self.log.quorum.voters
+        ids = [voter.voter_id for voter in voters.voters] if voters is not None else self._addresses
+        return [address for node_id in ids if (address := self.address_of(node_id)) is not None]
 
     @property
     def _offset(self) -> int:
@@ -151,7 +164,8 @@ class Observer:
 
     def take_failure(self, asked: Asked) -> None:
         """No answer came."""
-        self._avoids_leader = asked.address == self.leader
+        if asked.address == self.leader:
+            self._asks_of_others = _ASKS_OF_OTHERS
 
     def take_fetch(self, asked: Asked, response: fetch.FetchResponse) -> bool:
         """Apply the answer to a Fetch; False where it is to be asked again in a moment. Raises KafkaError, OSError."""
@@ -228,7 +242,7 @@ class Observer:
     def _take_error(self, asked: Asked, code: ErrorCode) -> bool:
         """True where the answer has told whom to ask."""
         if code in _CHANGES_OF_LEADER:
-            return self.leader is not None and self.leader != asked.address
+            return self.leader is not None and self.leader != asked.address and not self._asks_of_others
         raise KafkaError(code, "the quorum's controller refuses a fetch of the metadata log")
 
     def _take_leader(self, leader_id: int, epoch: int, endpoints: Sequence[_Endpoint]) -> None:
@@ -237,5 +251,5 @@ class Observer:
         known = self.leadership
         if epoch > known.epoch or (epoch == known.epoch and known.leader_id == NO_LEADER != leader_id):
             self.leadership = Leadership(epoch, leader_id)
-            self._avoids_leader = False
+            self._asks_of_others = 0
             self._give_up_download()

@@ -46,6 +46,8 @@ class ScriptedQuorum:
         self.snapshot: tuple[SnapshotId, bytes] | None = None
         self.epochs: list[tuple[int, int]] = []
         self.is_silent = False
+        self.silent: set[int] = set()
+        """Nodes that answer nothing, as the whole quorum does while it ``is_silent``."""
         self.refusal = ErrorCode.NONE
         self.asked: list[int] = []
         self.snapshot_piece = 1 << 20
@@ -121,7 +123,7 @@ class ScriptedQuorum:
         try:
             while True:
                 header, request = await peer.request()
-                if self.is_silent:
+                if self.is_silent or node_id in self.silent:
                     await trio.sleep_forever()
                 if isinstance(request, fetch.FetchRequest):
                     self.asked.append(node_id)

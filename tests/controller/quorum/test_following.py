@@ -129,6 +129,34 @@ async def test_after_the_first_answers_only_the_leader_is_asked(
         assert set(world.quorum.asked) == {1}
 
 
+async def test_a_leader_that_is_gone_is_left_alone_until_there_is_another(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running(tmp_path) as world, world.following():
+        await world.sees_ids(1)
+        began = trio.current_time()
+        world.quorum.silent.add(1)  # the others name it as the leader all the same
+        await trio.sleep(2.9)
+        world.quorum.elect(2)
+        world.quorum.append(ids(2))
+        await world.sees_ids(2)
+        assert trio.current_time() - began < 3.0
+
+
+async def test_a_leader_that_only_this_broker_cannot_reach_is_asked_again(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running(tmp_path) as world, world.following():
+        await world.sees_ids(1)
+        world.quorum.silent.add(1)
+        await trio.sleep(5.0)
+        world.quorum.silent.clear()
+        world.quorum.append(ids(2))
+        began = trio.current_time()
+        await world.sees_ids(2)
+        assert trio.current_time() - began < 5.0
+
+
 async def test_another_leader_is_followed_and_what_it_lacks_is_cut_off(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
