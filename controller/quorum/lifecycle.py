@@ -37,7 +37,7 @@ NO_EPOCH = -1
 _CATCH_UP_SECONDS = 0.01
 _SHUTDOWN_SECONDS = 0.05
 _REQUEST_SECONDS = 4.5
-"""How long one controller has for its answer, as in Kafka: half a session at the default."""
+"""How long a request is repeated before it is made anew: half a session at the default."""
 
 
 class Standing(enum.Enum):
