@@ -114,12 +114,17 @@ class QuorumCluster:
             logger.error("This broker cannot take part: %s", line)
 
     def _publish_all(self) -> None:
-        """Tell the parts of the whole cluster, and from now on of what changes."""
-        image = self._metadata.image
-        self.replica_publisher.set_aside_strays(image)
-        self._metadata.publishers.insert(0, self.replica_publisher.publish)
-        self._metadata.publish(delta_between(ClusterImage(), image))
+        """Tell the parts of the whole cluster, and from now on of what changes.
+
+        The replicas are told last, of the cluster as the registration has changed it: what this broker led before it was killed
+        is led by others now.
+        """
+        metadata, replicas = self._metadata, self.replica_publisher
+        metadata.publish(delta_between(ClusterImage(), metadata.image))
         self._loader.release()
+        replicas.set_aside_strays(metadata.image)
+        replicas.publish(delta_between(ClusterImage(), metadata.image), metadata.image)
+        metadata.publishers.insert(0, replicas.publish)
 
     async def run(self) -> None:
         await self.producer_ids.run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -15,9 +16,12 @@ from ottla.broker.server import StartError
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
 from ottla.handlers.config_resources import ResourceType
 from ottla.log.log_folder import LogFolder
+from ottla.metadata.types import PartitionRegistration
+from ottla.replication.replica_manager import ReplicaManager
 from ottla.wire.headers import decode_request_header
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from ottla.wire.messages.broker_registration import BrokerRegistrationRequest
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 from ottla.wire.messages.incremental_alter_configs import (
@@ -29,6 +33,7 @@ from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.setting_records import ConfigRecord, FeatureLevelRecord
 from ottla.wire.records import iter_batches
+from ottla.wire.schema import Message
 
 from .quorum_world import SECONDS, Broker, QuorumWorld, quorum_world
 
@@ -146,6 +151,36 @@ async def test_logs_that_no_replica_has_are_set_aside_at_the_start(tmp_path: Pat
             name for name in names if name.endswith("-stray")
         ]
         assert "kept-0" in names
+
+
+async def test_a_start_follows_what_its_registration_has_changed_and_not_what_was_before(
+    tmp_path: Path, autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The controller takes the leaderships of a broker that was killed from it, when it registers again."""
+    leaders: list[int] = []
+    apply = ReplicaManager.apply
+
+    def noted(
+        self: ReplicaManager, topic: str, topic_id: bytes, number: int, state: PartitionRegistration, *rest: Any
+    ) -> None:
+        leaders.append(state.leader)
+        apply(self, topic, topic_id, number, state, *rest)
+
+    monkeypatch.setattr(ReplicaManager, "apply", noted)
+    async with quorum_world(tmp_path) as world:
+        controller = world.controller
+        controller.replicas = [1, 2]
+        topic_id = controller.make_topic("t")
+        register = controller.answers[BrokerRegistrationRequest]
+
+        def take_and_register(request: BrokerRegistrationRequest) -> Message:
+            controller.change(topic_id, 0, leader=2, isr=[2])
+            return register(request)
+
+        controller.answers[BrokerRegistrationRequest] = take_and_register
+        async with world.running() as broker:
+            await broker.sees("t")
+            assert leaders == [2]
 
 
 async def test_what_clients_change_is_forwarded_with_who_they_are(tmp_path: Path, autojump_clock: Clock) -> None:
