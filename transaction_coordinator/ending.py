@@ -69,6 +69,7 @@ async def write_markers(channels: MarkerChannels, transaction: Transaction, coor
     """Return once every partition has the marker. Raises FencedError; OutdatedError, once all but its partitions have it."""
     left = set(transaction.partitions)
     refused: dict[TopicPartition, ErrorCode] = {}
+    logged: dict[int, str] = {}
     while left:
         by_leader: dict[int, list[TopicPartition]] = {}
         for partition in sorted(left):
@@ -80,7 +81,7 @@ async def write_markers(channels: MarkerChannels, transaction: Transaction, coor
         async with trio.open_nursery() as nursery:
             for leader, partitions in by_leader.items():
                 request = _request(transaction, coordinator_epoch, partitions)
-                nursery.start_soon(_write, channels, leader, request, left, refused)
+                nursery.start_soon(_write, channels, leader, request, left, refused, logged)
         fenced = [partition for partition, code in refused.items() if code is not ErrorCode.INVALID_PRODUCER_EPOCH]
         if fenced:
             raise FencedError(f"{fenced[0][0]}-{fenced[0][1]} answers {refused[fenced[0]].name}")
@@ -120,12 +121,18 @@ async def _write(
     request: WriteTxnMarkersRequest,
     left: set[TopicPartition],
     refused: dict[TopicPartition, ErrorCode],
+    logged: dict[int, str],
 ) -> None:
-    """Take finished partitions out of ``left``; those that know a later epoch or coordinator are added to ``refused``."""
+    """Take finished partitions out of ``left``; those that know a later epoch or coordinator are added to ``refused``.
+
+    ``logged`` is the trouble with each broker that has a line in the log already.
+    """
     try:
         response = await channels.write_txn_markers(broker_id, request)
     except KafkaError as error:
-        logger.info("Broker %d could not write end markers and is asked again: %s", broker_id, error)
+        if logged.get(broker_id) != str(error):
+            logger.info("Broker %d could not write end markers and is asked until it does: %s", broker_id, error)
+        logged[broker_id] = str(error)
         return
     for marker in response.markers:
         for topic in marker.topics:
