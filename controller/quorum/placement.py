@@ -1,8 +1,9 @@
 """In which log directory a broker has each replica, as the quorum is told (KIP-858).
 
-A broker with one directory need not say: the controller fills it in. One with several reports each replica that is elsewhere than
-the partition's record says, in one request at a time with all that wait. A log that moves counts as being in its next
-directory from the announcement on, which comes before the swap.
+A broker reports each replica that is elsewhere than the partition's record says, in one request at a time with all that wait. A
+log that moves counts as being in its next directory from the announcement on, which comes before the swap. Where the record says
+nothing yet, a broker with one directory need not: the controller fills it in. One whose disk was replaced has another directory
+than the record names; until the controller knows that, it elects no replica there.
 
 Model: Kafka's AssignmentsManager.
 """
@@ -17,7 +18,7 @@ import trio
 from ...base.errors import KafkaError, known_code
 from ...log.log_folder import LogFolder
 from ...log.log_manager import LogManager
-from ...metadata.types import PartitionRegistration
+from ...metadata.types import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, PartitionRegistration
 from ...replication.broker_client import PeerUnavailableError
 from ...replication.partition import Partition
 from ...wire.messages.assign_replicas_to_dirs import (
@@ -34,6 +35,7 @@ logger = logging.getLogger(__name__)
 _MOST_IN_A_REQUEST = 2250
 _RETRY_SECONDS = 0.1
 _REQUEST_SECONDS = 30.0
+_FILLED_IN = (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
 
 ReplicaId = tuple[bytes, int]
 """Topic id and partition."""
@@ -57,11 +59,11 @@ class DirectoryAssignments:
 
     def placed(self, partition: Partition, state: PartitionRegistration) -> None:
         """A replica is here, as the quorum has it in ``state``."""
-        if len(self._logs.folders) == 1:
-            return
         key = partition.topic_id, partition.log.partition
         directory = self._announced.get(key) or self._logs.directory_id(partition.log.folder)
         known = dict(zip(state.replicas, state.directories, strict=False)).get(self._broker_id)
+        if known in (None, *_FILLED_IN) and len(self._logs.folders) == 1:
+            return
         if known == directory:
             self._waiting.pop(key, None)
             self._note_told()

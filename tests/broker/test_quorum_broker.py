@@ -16,7 +16,7 @@ from ottla.broker.server import StartError
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
 from ottla.handlers.config_resources import ResourceType
 from ottla.log.log_folder import LogFolder
-from ottla.metadata.types import PartitionRegistration
+from ottla.metadata.types import UNASSIGNED_DIRECTORY, PartitionRegistration
 from ottla.replication.replica_manager import ReplicaManager
 from ottla.wire.headers import decode_request_header
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -303,6 +303,26 @@ async def test_dynamic_configs_are_those_of_the_log(tmp_path: Path, autojump_clo
             await broker.sees("t")
             assert broker.services.replicas.by_number("t")[0].log.settings.max_message_bytes == 1234
             assert broker.services.metadata.topic_id("t") == topic
+
+
+@pytest.mark.parametrize("known", [UNASSIGNED_DIRECTORY, b"the disk before!"])
+async def test_a_disk_that_was_replaced_is_told_of(tmp_path: Path, autojump_clock: Clock, known: bytes) -> None:
+    """Otherwise the controller would take the replicas for offline, and elect none of them."""
+    async with quorum_world(tmp_path) as world:
+        told: list[bytes] = []
+
+        def assign(request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
+            told.extend(directory.id for directory in request.directories)
+            return AssignReplicasToDirsResponse()
+
+        world.controller.answers[AssignReplicasToDirsRequest] = assign
+        world.controller.directory = known
+        world.controller.make_topic("t")
+        async with world.running() as broker:
+            await broker.sees("t")
+            await trio.sleep(1)
+            wanted = world.controller.registrations[0].log_dirs
+            assert told == ([] if known == UNASSIGNED_DIRECTORY else wanted)
 
 
 async def test_several_folders_are_registered_and_replicas_assigned(tmp_path: Path, autojump_clock: Clock) -> None:

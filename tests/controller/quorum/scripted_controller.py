@@ -10,6 +10,7 @@ from typing import Any
 
 from ottla.base.errors import ErrorCode
 from ottla.base.memory_network import MemoryNetwork
+from ottla.metadata.types import UNASSIGNED_DIRECTORY
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.codec import decode, encode_bytes
 from ottla.wire.headers import decode_request_header, response_header_encoder
@@ -50,6 +51,8 @@ class ScriptedController(ScriptedQuorum):
     def __init__(self, network: MemoryNetwork, size: int = 1) -> None:
         super().__init__(network, size)
         self.replicas = [1]
+        self.directory = UNASSIGNED_DIRECTORY
+        """Where the replicas of new topics are."""
         self.refusal_to_register = ErrorCode.NONE
         self.is_unfencing = True
         self.registrations: list[BrokerRegistrationRequest] = []
@@ -150,7 +153,7 @@ class ScriptedController(ScriptedQuorum):
                 leader=self.replicas[0],
                 leader_epoch=0,
                 partition_epoch=0,
-                directories=[bytes(15) + b"\x01"] * len(self.replicas),
+                directories=[self.directory] * len(self.replicas),
             )
             records.append(partition)
         self.append(*records)
