@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ottla.compat_tests.brokers import BrokerProcess
+from ottla.compat_tests.clients.security import Security
 from ottla.compat_tests.java.tools import SHORT_LIVED, java_command
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import cluster_view
@@ -81,12 +82,14 @@ class QuorumCluster:
         controller_protocol: str = "PLAINTEXT",
     ) -> None:
         self.kafkas, self.ottlas = kafkas, ottlas
+        self.security: Security | None = None
+        """How brokers are asked what they know of each other; None: without a password and encryption."""
         self.nodes: list[KafkaNode | OttlaNode] = []
         self._release = release
         self._turned_off = turned_off
         self._format_by = format_by
         self._controller_protocol = controller_protocol
-        count = kafkas + ottlas
+        self.count = count = kafkas + ottlas
         common = {
             "group.initial.rebalance.delay.ms": "0",
             **replicas_by_default(min(count, 3)),
@@ -148,7 +151,16 @@ class QuorumCluster:
 
     @property
     def ids(self) -> list[int]:
-        return list(range(1, len(self.nodes) + 1))
+        return list(range(1, self.count + 1))
+
+    @property
+    def brokers(self) -> Sequence[KafkaNode | OttlaNode]:
+        """The nodes: each is a broker."""
+        return self.nodes
+
+    def kind(self, node_id: int) -> str:
+        """``kafka`` or ``ottla``."""
+        return "kafka" if node_id <= self.kafkas else "ottla"
 
     def of_kind(self, kind: str) -> list[int]:
         """The ids of the nodes of one kind, ``kafka`` or ``ottla``."""
@@ -157,6 +169,8 @@ class QuorumCluster:
     def node(self, node_id: int) -> KafkaNode | OttlaNode:
         """The node of an id."""
         return self.nodes[node_id - 1]
+
+    broker = node
 
     def kafka(self, node_id: int) -> KafkaNode:
         """The node of Apache Kafka with an id."""
@@ -177,13 +191,23 @@ class QuorumCluster:
             node.wait_ready()
         self.wait_joined()
 
+    def start_broker(self, node_id: int) -> None:
+        """Start one that was stopped or killed; returns when the brokers that run know it. As ``start`` raises."""
+        self.node(node_id).start()
+        self.wait_joined()
+
+    def restart_broker(self, node_id: int) -> None:
+        """Stop one as SIGTERM does, and start it again. As ``start`` raises."""
+        self.node(node_id).stop()
+        self.start_broker(node_id)
+
     def wait_joined(self) -> None:
         """Wait until every broker that runs tells clients of all that do. Raises AssertionError."""
         running = {number for number in self.ids if self.node(number).is_running}
         eventually(lambda: all(self._knows(number, running) for number in running), timeout_s=JOIN_TIMEOUT_S)
 
     def _knows(self, node_id: int, others: set[int]) -> bool:
-        view = cluster_view(self.node(node_id).address)
+        view = cluster_view(self.node(node_id).address, security=self.security)
         return view is not None and set(view.brokers) == others
 
     def close(self) -> None:

@@ -9,14 +9,16 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from ottla.compat_tests.brokers import BrokerProcess, OttlaProcess
+from ottla.compat_tests.brokers import BrokerProcess
 
 _KAFKA_ENTRY = re.compile(r"^\[\d{4}-\d\d-\d\d [\d:,]+\] (\w+) ", re.MULTILINE)
 _KAFKA_BAD = re.compile(r"\] (?:ERROR|FATAL) |Exception\b|^\s+at \S+\(", re.MULTILINE)
 _OTTLA_BAD = re.compile(r"\b(?:ERROR|CRITICAL)\b|^Traceback ", re.MULTILINE)
 
 ALLOWED_OF_KAFKA = {
-    r"java\.io\.IOException: Connection to [\d.:]+ \(id: \d+ rack: null\) failed": "a broker that a test has stopped is away",
+    r"java\.io\.IOException: Connection to [\d.:]+ \(id: \d+ rack: null(?: isFenced: \w+)?\) failed": (
+        "a broker that a test has stopped is away"
+    ),
     r"java\.io\.IOException: Connection to \d+ was disconnected before the response was read": "the same, in the middle of it",
     r"fails to send (a )?request .*\njava\.lang\.InterruptedException": "a controller repeats nothing to a broker that is gone",
     r"fails to send request .*\njava\.io\.IOException: Client was shutdown before": "the same, while it waits for the answer",
@@ -28,6 +30,10 @@ ALLOWED_OF_KAFKA = {
     ),
     r"SessionTimeoutException: Client session timed out": "the test has paused this broker",
     r"SessionExpiredException: Unable to reconnect": "the same, for longer",
+    r"Failed atomic move of \S+/leader-epoch-checkpoint.tmp": "Kafka alone: the folder is renamed meanwhile, to be deleted",
+    r"controller event queue overloaded. Timed out heartbeat from broker": "a busy machine",
+    r"ClusterAuthorizationException: Request .* permission": "a user whom a test has denied that",
+    r"Expected partition \S+ with topic id \S+ to exist, but it was missing": "of each new replica of a topic that is there",
     r"during (KafkaServer )?startup\..*\norg.*KeeperException\$SessionExpired": "a JVM without a processor; it is started again",
 }
 """By a pattern in an entry: why it is harmless."""
@@ -41,10 +47,10 @@ def entries(text: str) -> Iterator[str]:
     return (text[start:end] for start, end in itertools.pairwise(starts))
 
 
-def troubles(broker: BrokerProcess, since: int = 0) -> list[str]:
-    """The errors in a broker's output, from this character on."""
+def troubles(kind: str, broker: BrokerProcess, since: int = 0) -> list[str]:
+    """The errors in the output of a broker of this kind, from this character on."""
     text = broker.log()[since:]
-    if isinstance(broker, OttlaProcess):
+    if kind == "ottla":
         bad, allowed, parts = _OTTLA_BAD, ALLOWED_OF_OTTLA, iter(text.splitlines())
     else:
         bad, allowed, parts = _KAFKA_BAD, ALLOWED_OF_KAFKA, entries(text)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from confluent_kafka import Consumer, ElectionType, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from ottla.compat_tests.clusters import KINDS, MixedCluster
+from ottla.compat_tests.brokers import BrokerProcess
 from ottla.compat_tests.raw.requests import list_offset
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Connection, connect, topic_metadata
-from ottla.compat_tests.zookeeper import ZooKeeperProcess
 
 from .kafka_logs import troubles
 
@@ -26,22 +23,60 @@ _ELECTION_NOT_NEEDED = 84
 PATIENCE_S = 90.0
 """The limit of waits that end with a session, and of a JVM's answer, on a busy machine."""
 
-PROPERTIES = {
-    "zookeeper.session.timeout.ms": "9000",
-    "replica.lag.time.max.ms": "2000",
-    "auto.leader.rebalance.enable": "false",
-    "offsets.topic.num.partitions": "3",
-    "transaction.state.log.num.partitions": "3",
-}
+
+class BrokersOfBothKinds(Protocol):
+    """A cluster of brokers in processes of their own; the first one has the id 1."""
+
+    count: int
+
+    @property
+    def brokers(self) -> Sequence[BrokerProcess]:
+        """In the order of their ids."""
+        ...
+
+    @property
+    def bootstrap(self) -> str:
+        """host:port of every broker, with commas between."""
+        ...
+
+    def broker(self, broker_id: int) -> BrokerProcess:
+        """The broker of an id."""
+        ...
+
+    def kind(self, broker_id: int) -> str:
+        """``ottla`` or ``kafka``."""
+        ...
+
+    def of_kind(self, kind: str) -> list[int]:
+        """The ids of the brokers of one kind."""
+        ...
+
+    def start(self) -> None:
+        """Start what does not run; returns when the brokers know each other."""
+        ...
+
+    def start_broker(self, broker_id: int) -> None:
+        """Start one that was stopped or killed; returns when the brokers that run know it."""
+        ...
+
+    def restart_broker(self, broker_id: int) -> None:
+        """Stop one as SIGTERM does, and start it again."""
+        ...
 
 
 class Mixed:
-    """A started cluster of one kind of ``KINDS``, and clients of it."""
+    """A started cluster, and clients of it, which have ``settings`` of librdkafka to get in."""
 
-    def __init__(self, cluster: MixedCluster) -> None:
+    internal_partitions = range(3)
+    """Those of the topics of groups and of transactions."""
+
+    def __init__(self, cluster: BrokersOfBothKinds, settings: Mapping[str, str] | None = None) -> None:
         self.cluster = cluster
         self.bootstrap = cluster.bootstrap
-        self.admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        self._settings = {"bootstrap.servers": self.bootstrap, "log_level": 0, **(settings or {})}
+        # Else one waits for ever for the broker that it took for the controller, once that is stopped.
+        refresh = {"topic.metadata.refresh.interval.ms": 1_000}
+        self.admin = AdminClient({**self._settings, **refresh})
         self._seen = dict.fromkeys(cluster.brokers, 0)
 
     @property
@@ -51,10 +86,6 @@ class Mixed:
     def one(self, kind: str, *, but: Sequence[int] = ()) -> int:
         """The id of a broker of a kind."""
         return next(broker_id for broker_id in self.cluster.of_kind(kind) if broker_id not in but)
-
-    def led_by(self, kind: str) -> int:
-        """Make a broker of this kind the controller; returns its id."""
-        return self.cluster.have_controller(self.cluster.of_kind(kind))
 
     def replicas_from(self, leader: int) -> list[int]:
         """All brokers as replicas, of which this one is preferred."""
@@ -110,12 +141,6 @@ class Mixed:
         """Return when every running broker reports these in-sync replicas."""
         eventually(lambda: all(self.isr(topic, each, partition) == sorted(isr) for each in self.running()), PATIENCE_S)
 
-    def sessions(self) -> set[str]:
-        """The registered brokers with their sessions at ZooKeeper, as text."""
-        assert isinstance(self.cluster.zookeeper, ZooKeeperProcess)
-        sessions = re.findall(r"^0x\w+:\n(?:\t.*\n)*", self.cluster.zookeeper.ask("dump"), re.MULTILINE)
-        return {each for each in sessions if f"\t{self.cluster.root}/brokers/ids/" in each}
-
     def running(self) -> list[int]:
         return [broker_id for broker_id in self.ids if self.cluster.broker(broker_id).is_running]
 
@@ -152,7 +177,7 @@ class Mixed:
 
     def produce(self, topic: str, values: Sequence[bytes], partition: int = 0, **settings: object) -> None:
         """Write values, by default with acks=all; all must be acknowledged."""
-        producer = Producer({"bootstrap.servers": self.bootstrap, "acks": "all", "log_level": 0, **settings})
+        producer = Producer({**self._settings, "acks": "all", **settings})
         failures: list[object] = []
         for value in values:
             producer.produce(
@@ -166,7 +191,7 @@ class Mixed:
 
     def read(self, topic: str, count: int, partition: int = 0, **settings: object) -> list[bytes]:
         """The first ``count`` values of a partition."""
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "readers", "log_level": 0, **settings})
+        consumer = Consumer({**self._settings, "group.id": "readers", **settings})
         consumer.assign([TopicPartition(topic, partition, 0)])
         values: list[bytes] = []
 
@@ -193,10 +218,13 @@ class Mixed:
         return b"".join(each.read_bytes() for each in sorted((data / f"{topic}-{partition}").glob("*.log")))
 
     def wait_same(self, topic: str, partition: int = 0) -> bytes:
-        """Return when all brokers have the same bytes of a partition; returns them."""
+        """Return when all of its replicas have the same bytes of a partition; returns them."""
+        with self.connect(self.running()[0]) as connection:
+            found = topic_metadata(connection, topic).partitions
+        (replicas,) = [each.replica_nodes for each in found if each.partition_index == partition]
 
         def same() -> bytes | None:
-            logs = {self.segment(each, topic, partition) for each in self.ids}
+            logs = {self.segment(each, topic, partition) for each in replicas}
             return logs.pop() if len(logs) == 1 else None
 
         return eventually(same, PATIENCE_S) or b""
@@ -207,21 +235,7 @@ class Mixed:
         """The errors that the brokers have logged since the last call."""
         found = []
         for broker, seen in self._seen.items():
-            found += [f"{broker.folder.name}: {each}" for each in troubles(broker, seen)]
+            kind = self.cluster.kind(self.cluster.brokers.index(broker) + 1)
+            found += [f"{broker.folder.name}: {each}" for each in troubles(kind, broker, seen)]
             self._seen[broker] = len(broker.log())
         return found
-
-
-@contextlib.contextmanager
-def running(
-    kind: str, folder: Path, zookeeper: ZooKeeperProcess | None = None, root: str = "", **properties: str
-) -> Iterator[Mixed]:
-    """A context with a started cluster of one of the ``KINDS``. ``properties`` have _ for the dots."""
-    own = {name.replace("_", "."): value for name, value in properties.items()}
-    cluster = KINDS[kind](folder, zookeeper=zookeeper, root=root, properties={**PROPERTIES, **own})
-    assert isinstance(cluster, MixedCluster)
-    try:
-        cluster.start()
-        yield Mixed(cluster)
-    finally:
-        cluster.close()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from .mixed import PATIENCE_S, Mixed
+from .on_zookeeper import ZooKeeperMixed
 
 pytestmark = pytest.mark.slow
 PARTITIONS, SIZE = 12, 10_000
@@ -27,8 +28,13 @@ def balanced(mixed: Mixed, *options: str) -> Any:
 
 
 @pytest.mark.parametrize("shared", ["mixed-kafka"], indirect=True)
-def test_a_skewed_topic_is_spread_by_kafkas_controller_too(mixed: Mixed, topic: str) -> None:
+def test_a_skewed_topic_is_spread_by_kafkas_controller_too(mixed: ZooKeeperMixed, topic: str) -> None:
     mixed.led_by("kafka")
+    check_balance(mixed, topic)
+
+
+def check_balance(mixed: Mixed, topic: str) -> None:
+    """The command spreads a topic that has all of its replicas on two brokers."""
     mixed.create(topic, *[[1, 2]] * PARTITIONS)
     for number in range(PARTITIONS):
         mixed.produce(topic, [bytes(SIZE)] * 5, number)

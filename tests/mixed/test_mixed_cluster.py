@@ -19,7 +19,8 @@ from ottla.compat_tests.zookeeper import ZooKeeperProcess
 from ottla.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from ottla.wire.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
 
-from .mixed import BOTH, KAFKA, OTTLA, PATIENCE_S, Mixed, running
+from .mixed import BOTH, KAFKA, OTTLA, PATIENCE_S, Mixed
+from .on_zookeeper import ZooKeeperMixed, running
 
 pytestmark = pytest.mark.slow
 
@@ -34,12 +35,12 @@ ATTEMPTS = 3
 
 
 @pytest.fixture(scope="module")
-def mixed(tmp_path_factory: pytest.TempPathFactory, zookeeper_server: ZooKeeperProcess) -> Iterator[Mixed]:
+def mixed(tmp_path_factory: pytest.TempPathFactory, zookeeper_server: ZooKeeperProcess) -> Iterator[ZooKeeperMixed]:
     with running("mixed", tmp_path_factory.mktemp("mixed"), zookeeper_server, "/mixed-cluster") as mixed:
         yield mixed
 
 
-def test_either_kind_leads_and_either_is_the_controller(mixed: Mixed) -> None:
+def test_either_kind_leads_and_either_is_the_controller(mixed: ZooKeeperMixed) -> None:
     for controller, leader in itertools.product(BOTH, BOTH):
         mixed.led_by(controller)
         topic = f"{leader}-leads-under-{controller}"

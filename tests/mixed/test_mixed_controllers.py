@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -14,6 +14,7 @@ from ottla.bench.failover.outages import is_back
 from ottla.compat_tests.session import eventually
 
 from .mixed import BOTH, KAFKA, OTTLA, PATIENCE_S, Mixed
+from .on_zookeeper import ZooKeeperMixed
 
 pytestmark = pytest.mark.slow
 
@@ -21,39 +22,40 @@ pytestmark = pytest.mark.slow
 class Loads:
     """Producers, plain and transactional, each with a topic of two partitions and a group that reads it."""
 
-    def __init__(self, mixed: Mixed, name: str, leaders: tuple[int, int]) -> None:
+    def __init__(self, mixed: Mixed, name: str, *replicas: Sequence[int]) -> None:
         self._mixed = mixed
-        self._producers: list[ProducerLoad] = []
+        self._replicas = replicas
+        self.producers: list[ProducerLoad] = []
         self._groups: list[GroupLoad] = []
         for kind in (ConfluentProducer, ConfluentTransactions):
             topic = f"{name}-{kind.__name__}"
-            mixed.create(topic, *(mixed.replicas_from(each) for each in leaders), min_insync_replicas="2")
-            self._producers.append(kind(kind.__name__, topic, mixed.bootstrap))
+            mixed.create(topic, *replicas, min_insync_replicas="2")
+            self.producers.append(kind(kind.__name__, topic, mixed.bootstrap))
             self._groups.append(ConfluentGroup("group", topic, mixed.bootstrap))
 
     def start(self) -> None:
-        for load in (*self._producers, *self._groups):
+        for load in (*self.producers, *self._groups):
             load.start()
         self.settle()
 
     def settle(self) -> None:
         """Return when every producer has been acknowledged on each partition from now on, and all replicas are in sync."""
         now = time.time()
-        eventually(lambda: all(is_back(producer, now) for producer in self._producers), PATIENCE_S)
-        for producer in self._producers:
-            for partition in (0, 1):
-                self._mixed.wait_isr(producer.topic, self._mixed.ids, partition)
+        eventually(lambda: all(is_back(producer, now) for producer in self.producers), PATIENCE_S)
+        for producer in self.producers:
+            for partition, replicas in enumerate(self._replicas):
+                self._mixed.wait_isr(producer.topic, replicas, partition)
 
     def end(self) -> None:
-        for load in (*self._producers, *self._groups):
+        for load in (*self.producers, *self._groups):
             load.end()
 
     def check(self) -> None:
         """Nothing acknowledged is lost, nothing is there twice, and the groups have read everything in its order."""
-        for producer in self._producers:
+        for producer in self.producers:
             producer.stop()
         wrong = []
-        for producer, group in zip(self._producers, self._groups, strict=True):
+        for producer, group in zip(self.producers, self._groups, strict=True):
             logs = read_all(self._mixed.bootstrap, producer.topic)
             eventually(lambda group=group, logs=logs: has_read(group, logs), PATIENCE_S)
             group.stop()
@@ -63,9 +65,9 @@ class Loads:
 
 
 @contextlib.contextmanager
-def load(mixed: Mixed, name: str, leaders: tuple[int, int]) -> Iterator[Loads]:
+def load(mixed: Mixed, name: str, *replicas: Sequence[int]) -> Iterator[Loads]:
     """Loads at work for the length of a block, after which what they wrote is checked."""
-    loads = Loads(mixed, name, leaders)
+    loads = Loads(mixed, name, *replicas)
     try:
         loads.start()
         yield loads
@@ -74,15 +76,20 @@ def load(mixed: Mixed, name: str, leaders: tuple[int, int]) -> Iterator[Loads]:
         loads.end()
 
 
-def test_the_controller_moves_from_one_kind_to_the_other_and_back(mixed: Mixed, topic: str) -> None:
-    with load(mixed, topic, (mixed.one(OTTLA), mixed.one(KAFKA))) as loads:
+def led_by_either(mixed: Mixed) -> tuple[list[int], list[int]]:
+    """All brokers as replicas of two partitions, of which each kind leads one."""
+    return mixed.replicas_from(mixed.one(OTTLA)), mixed.replicas_from(mixed.one(KAFKA))
+
+
+def test_the_controller_moves_from_one_kind_to_the_other_and_back(mixed: ZooKeeperMixed, topic: str) -> None:
+    with load(mixed, topic, *led_by_either(mixed)) as loads:
         for controlling in (*BOTH, *BOTH):
             mixed.led_by(controlling)
             loads.settle()
 
 
 def test_each_broker_is_restarted(mixed: Mixed, controller: int, topic: str) -> None:
-    with load(mixed, topic, (mixed.one(OTTLA), mixed.one(KAFKA))) as loads:
+    with load(mixed, topic, *led_by_either(mixed)) as loads:
         for broker_id in mixed.ids:
             mixed.cluster.broker(broker_id).stop()
             leaders = mixed.leaders(f"{topic}-ConfluentProducer", mixed.running()[0])
@@ -92,7 +99,7 @@ def test_each_broker_is_restarted(mixed: Mixed, controller: int, topic: str) -> 
 
 
 def test_a_leader_of_each_kind_is_killed(mixed: Mixed, controller: int, topic: str) -> None:
-    with load(mixed, topic, (mixed.one(OTTLA), mixed.one(KAFKA))) as loads:
+    with load(mixed, topic, *led_by_either(mixed)) as loads:
         for kind in BOTH:
             victim = mixed.one(kind)
             mixed.cluster.broker(victim).kill()

@@ -17,6 +17,7 @@ from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 
 from .mixed import BOTH, PATIENCE_S, Mixed
+from .on_zookeeper import ZooKeeperMixed
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +48,7 @@ def coordinated_by(mixed: Mixed, key_type: int, broker_id: int, name: str) -> st
     topic = INTERNAL[key_type]
 
     def leads() -> bool:
-        mixed.elect_preferred(topic, 0, 1, 2)
+        mixed.elect_preferred(topic, *mixed.internal_partitions)
         return all(broker_id in mixed.leaders(topic, each).values() for each in mixed.ids)
 
     eventually(leads, PATIENCE_S)
@@ -227,7 +228,7 @@ def generation(mixed: Mixed, group: str) -> list[str]:
     return sorted(member.member_id for member in described.members)
 
 
-def test_no_producer_id_is_given_twice(mixed: Mixed) -> None:
+def test_no_producer_id_is_given_twice(mixed: ZooKeeperMixed) -> None:
     given: list[int] = []
     for controlling in BOTH:
         mixed.led_by(controlling)

@@ -43,24 +43,29 @@ def fill(mixed: Mixed, topic: str, partition: int) -> None:
 
 
 def test_kafka_dump_log_says_the_same_of_both(mixed: Mixed, controller: int, topic: str) -> None:
+    check_dumps(mixed, topic, java("kafka.tools.DumpLogSegments"))
+
+
+def check_dumps(mixed: Mixed, topic: str, dump_log: Sequence[str]) -> None:
+    """The tool says the same of every broker's segments."""
     mixed.create(topic, *(mixed.replicas_from(each) for each in mixed.ids))
     for partition in range(len(mixed.ids)):
         fill(mixed, topic, partition)
         mixed.wait_same(topic, partition)
-        dumps = dump(mixed, topic, partition)
+        dumps = dump(mixed, topic, partition, dump_log)
         assert len(dumps) == len(mixed.ids)
         assert dumps.count(dumps[0]) == len(dumps)
         assert dumps[0].count("baseOffset:") >= 2 * len(CODECS) + 4
         assert "isvalid: false" not in dumps[0]
 
 
-def dump(mixed: Mixed, topic: str, partition: int) -> Sequence[str]:
+def dump(mixed: Mixed, topic: str, partition: int, dump_log: Sequence[str]) -> Sequence[str]:
     """What kafka-dump-log says of each broker's segment, without its name."""
     files = []
     for broker in mixed.cluster.brokers:
         (data,) = broker.data_folders
         files.append(str(data / f"{topic}-{partition}" / f"{0:020}.log"))
-    command = java("kafka.tools.DumpLogSegments", "--deep-iteration", "--print-data-log", "--files", ",".join(files))
+    command = (*dump_log, "--deep-iteration", "--print-data-log", "--files", ",".join(files))
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     parts = done.stdout.split("Dumping ")[1:]
     return [part.partition("\n")[2] for part in parts]

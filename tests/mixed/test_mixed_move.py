@@ -23,7 +23,8 @@ from ottla.compat_tests.java.tools import KafkaTools
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
 
-from .mixed import KAFKA, OTTLA, PATIENCE_S, PROPERTIES, Mixed
+from .mixed import KAFKA, OTTLA, PATIENCE_S, Mixed
+from .on_zookeeper import PROPERTIES, ZooKeeperMixed
 
 pytestmark = pytest.mark.slow
 
@@ -117,7 +118,7 @@ def test_a_live_cluster_moves_from_kafka_to_ottla_and_back(
     try:
         for broker_id in OF_KAFKA:
             cluster.start_broker(broker_id)
-        mixed = Mixed(cluster)
+        mixed = ZooKeeperMixed(cluster)
         tools = KafkaTools(cluster.bootstrap, tmp_path)
         for kind in (ConfluentProducer, ConfluentTransactions):
             topic = f"load-{kind.__name__}"

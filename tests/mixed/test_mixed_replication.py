@@ -9,6 +9,7 @@ from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import topic_metadata
 
 from .mixed import BOTH, PATIENCE_S, Mixed
+from .on_zookeeper import ZooKeeperMixed
 
 pytestmark = pytest.mark.slow
 
@@ -58,16 +59,22 @@ def test_a_killed_leader_truncates_what_its_follower_never_had(
 
 @pytest.mark.parametrize("leading", BOTH)
 def test_a_follower_that_stands_still_leaves_the_in_sync_replicas_and_joins_again(
-    mixed: Mixed, controller: int, leading: str, topic: str
+    mixed: ZooKeeperMixed, controller: int, leading: str, topic: str
 ) -> None:
     leader = mixed.one(leading)
-    (follower, *_) = [broker_id for broker_id in mixed.ids if broker_id not in (leader, controller)]
+    follower = follower_of(mixed, leader, controller)
     for attempt in range(ATTEMPTS):
         sessions = mixed.sessions()
         leader_epoch = stand_still(mixed, f"{topic}-{attempt}", leader, follower)
         if mixed.sessions() == sessions:
             break
     assert leader_epoch == 0, "the leader's own changes, not those of a death"
+
+
+def follower_of(mixed: Mixed, leader: int, *but: int) -> int:
+    """Another broker, of the other kind if there is one."""
+    others = [broker_id for broker_id in mixed.ids if broker_id not in (leader, *but)]
+    return min(others, key=lambda broker_id: mixed.cluster.kind(broker_id) == mixed.cluster.kind(leader))
 
 
 def stand_still(mixed: Mixed, topic: str, leader: int, follower: int) -> int:
@@ -93,7 +100,7 @@ def stand_still(mixed: Mixed, topic: str, leader: int, follower: int) -> int:
 @pytest.mark.parametrize("leading", BOTH)
 def test_replicas_catch_up_after_they_were_stopped(mixed: Mixed, controller: int, leading: str, topic: str) -> None:
     leader = mixed.one(leading)
-    (follower, *_) = [broker_id for broker_id in reversed(mixed.ids) if broker_id != leader]
+    follower = follower_of(mixed, leader)
     mixed.create(topic, mixed.replicas_from(leader), min_insync_replicas="2")
     mixed.cluster.broker(follower).stop()
     values = [b"%d" % number * 1_000 for number in range(500)]

@@ -6,7 +6,7 @@ A token that either makes is used, renewed and ended at the other, and stands in
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import kazoo.client
@@ -102,7 +102,20 @@ def stored(zookeeper: ZooKeeperProcess, token_id: str) -> bytes:
 def test_a_token_of_one_kind_is_used_at_the_other(
     cluster: OttlaWithOneKafka, zookeeper_server: ZooKeeperProcess, first: int
 ) -> None:
-    addresses = [cluster.broker(first).address, cluster.broker(3 - first).address]
+
+    def is_as_kafka_writes_it(token: Any) -> None:
+        expected = (
+            f'{{"issueTimestamp":{token.issue_timestamp_ms},"renewers":["User%3Aa%2C%20%2A%7Eb"],'
+            f'"tokenRequester":"User%3Aalice","tokenId":"{token.token_id}","owner":"User%3Aalice",'
+            f'"expiryTimestamp":{token.expiry_timestamp_ms},"maxTimestamp":{token.max_timestamp_ms},"version":3}}'
+        )
+        assert stored(zookeeper_server, token.token_id) == expected.encode()
+
+    check_token([cluster.broker(first).address, cluster.broker(3 - first).address], is_as_kafka_writes_it)
+
+
+def check_token(addresses: Sequence[str], look: Callable[[Any], None]) -> None:
+    """A token that is made at the first broker is used, renewed and ended at the second. ``look`` is given it."""
     here, there = (Connection(address, security=of("alice")) for address in addresses)
     renewer = CreatableRenewers(principal_type="User", principal_name="a, *~b")
     token = here.call(CreateDelegationTokenRequest(renewers=[renewer], max_lifetime_ms=3_600_000), 3)
@@ -110,13 +123,7 @@ def test_a_token_of_one_kind_is_used_at_the_other(
     known_as = bytes(token.hmac), token.expiry_timestamp_ms
     eventually(lambda: known(there) == known(here) == {token.token_id: known_as})
     assert is_let_in(addresses[1], token) and is_let_in(addresses[0], token)
-    expected = (
-        f'{{"issueTimestamp":{token.issue_timestamp_ms},"renewers":["User%3Aa%2C%20%2A%7Eb"],'
-        f'"tokenRequester":"User%3Aalice","tokenId":"{token.token_id}","owner":"User%3Aalice",'
-        f'"expiryTimestamp":{token.expiry_timestamp_ms},"maxTimestamp":{token.max_timestamp_ms},"version":3}}'
-    )
-    assert stored(zookeeper_server, token.token_id) == expected.encode()
-
+    look(token)
     renewed = there.call(RenewDelegationTokenRequest(hmac=token.hmac, renew_period_ms=60_000), 2)
     assert renewed.error_code == 0
     eventually(lambda: known(here) == {token.token_id: (known_as[0], renewed.expiry_timestamp_ms)})

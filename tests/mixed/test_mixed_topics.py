@@ -83,7 +83,7 @@ def test_leaders_are_elected(mixed: Mixed, controller: int, topic: str) -> None:
 
 
 def test_one_out_of_sync_leads_where_that_is_allowed(mixed: Mixed, controller: int, topic: str) -> None:
-    first, second = (each for each in mixed.ids if each != controller)
+    first, *_, second = (each for each in mixed.ids if each != controller)
     mixed.create(topic, [first, second], unclean_leader_election_enable="true")
     mixed.produce(topic, [b"one"])
     mixed.cluster.broker(second).stop()
