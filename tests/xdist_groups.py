@@ -13,6 +13,7 @@ LONG = (
     "cli/test_transcripts",
     "kafka_files",
     "mixed",
+    "quorum_mixed",
     "console",
     "test_readme",
     "testing/test_failover",
@@ -36,7 +37,7 @@ LONG = (
 """Files and folders that take longer than others, the longest first."""
 APART = frozenset({"cli/test_transcripts", "testing/test_failover"})
 """Files whose tests are long and share nothing."""
-TOGETHER = frozenset({"console", "controller", "kafka_files", "mixed"})
+TOGETHER = frozenset({"console", "controller", "kafka_files", "mixed", "quorum_mixed"})
 """Folders whose files share a broker and a browser, Apache Kafka's data folders, a ZooKeeper or a cluster."""
 
 
