@@ -32,6 +32,8 @@ ALLOWED_OF_KAFKA = {
     r"SessionExpiredException: Unable to reconnect": "the same, for longer",
     r"Failed atomic move of \S+/leader-epoch-checkpoint.tmp": "Kafka alone: the folder is renamed meanwhile, to be deleted",
     r"controller event queue overloaded. Timed out heartbeat from broker": "a busy machine",
+    r"Exceptionally slow controller event": "the same",
+    r"Unexpected error handling request .*\n.*NotControllerException: ": "a new controller has just been elected",
     r"ClusterAuthorizationException: Request .* permission": "a user whom a test has denied that",
     r"Expected partition \S+ with topic id \S+ to exist, but it was missing": "of each new replica of a topic that is there",
     r"during (KafkaServer )?startup\..*\norg.*KeeperException\$SessionExpired": "a JVM without a processor; it is started again",
