@@ -21,8 +21,14 @@ class Foundation(ABC):
     """``start`` it first, ``close`` it last. ``on_failure`` is told why the broker cannot go on."""
 
     def __init__(
-        self, around: Surroundings, data_dirs: Sequence[str], disk: Disk, on_failure: Callable[[str], None]
+        self,
+        around: Surroundings,
+        data_dirs: Sequence[str],
+        disk: Disk,
+        on_failure: Callable[[str], None],
+        metadata_dir: str | None = None,
     ) -> None:
+        """``metadata_dir`` is the folder of the metadata log where it is no data folder."""
         self._around = around
         self._disk = disk
         self._on_failure = on_failure
@@ -38,6 +44,7 @@ class Foundation(ABC):
             around.workers,
             around.randomness,
             config.settings(LogCleanerSettings),
+            metadata_dir,
         )
 
     @property
@@ -48,7 +55,7 @@ class Foundation(ABC):
     @property
     @abstractmethod
     def state_folder(self) -> LogFolder | None:
-        """The data folder with the cluster's state, without which the broker cannot go on; None when it is elsewhere."""
+        """The folder with the cluster's state, without which the broker cannot go on; None when it is elsewhere."""
 
     @property
     @abstractmethod

@@ -24,12 +24,16 @@ from ..controller.quorum.loader import MetadataLoader
 from ..controller.quorum.metadata_version import KRAFT_VERSION
 from ..controller.quorum.registrations import ReplayError
 from ..controller.quorum.settings import QuorumSettings
+from ..controller.quorum.snapshot_generator import SnapshotGenerator
+from ..controller.raft.metadata_cleaning import MetadataLogCleaner
 from ..controller.raft.metadata_log import MetadataLog
 from ..controller.raft.observer import Observer
+from ..controller.raft.settings import MetadataLogSettings
 from ..controller.raft.voters import Address, parse_addresses, parse_static_voters
 from ..log.checkpoints import CorruptFileError, read_clean_shutdown
-from ..log.data_folders import LogStartError
-from ..log.disk import Disk
+from ..log.data_folders import LogStartError, metadata_folder_of
+from ..log.disk import Disk, join
+from ..log.files import METADATA_LOG_FOLDER
 from ..log.log_folder import LogFolder
 from ..metadata.delta import ClusterDelta
 from ..replication.broker_client import BrokerClient
@@ -55,10 +59,13 @@ class QuorumFoundation(Foundation):
         nursery: trio.Nursery,
         controllers: PeerListener,
     ) -> None:
-        super().__init__(around, data_dirs, disk, on_failure)
+        self.settings = around.config.settings(QuorumSettings)
+        metadata_dir = metadata_folder_of(self.settings.metadata_log_dir, data_dirs)
+        super().__init__(around, data_dirs, disk, on_failure, None if metadata_dir in data_dirs else metadata_dir)
+        self._metadata_dir = metadata_dir
         self._nursery = nursery
         self._controllers = controllers
-        self.settings = around.config.settings(QuorumSettings)
+        self.log_settings = around.config.settings(MetadataLogSettings)
         self.previous_epoch = -1
         self.broker_epoch: Callable[[], int] = lambda: -1
         self.loader = MetadataLoader(self._publish)
@@ -66,10 +73,11 @@ class QuorumFoundation(Foundation):
         self._first_image = trio.Event()
 
     @property
-    def state_folder(self) -> LogFolder | None:
+    def state_folder(self) -> LogFolder:
         """The folder of the metadata log."""
-        wanted = self.settings.metadata_log_dir
-        return next((each for each in self.logs.folders if each.path == wanted), self.logs.folders[0])
+        if self.logs.metadata_folder is not None:
+            return self.logs.metadata_folder
+        return next(each for each in self.logs.folders if each.path == self._metadata_dir)
 
     @property
     def is_alone(self) -> bool:
@@ -115,8 +123,8 @@ class QuorumFoundation(Foundation):
 
     async def _begin_following(self) -> None:
         settings, folder = self.settings, self.state_folder
-        assert folder is not None
         folder.check_online()
+        self._check_place(folder)
         try:
             voters, bootstrap = parse_static_voters(settings.voters), parse_addresses(settings.bootstrap_servers)
         except ValueError as error:
@@ -127,7 +135,7 @@ class QuorumFoundation(Foundation):
                 "",
                 "a broker of a cluster of KRaft needs the addresses of controllers",
             )
-        log = MetadataLog(folder)
+        log = MetadataLog(folder, self.log_settings)
         try:
             await log.open()
         except CorruptFileError as error:
@@ -142,7 +150,22 @@ class QuorumFoundation(Foundation):
             self._around.randomness,
         )
         follower = QuorumFollower(self.observer, self.loader, self._client("raft"), self._around.workers)
+        around = self._around
+        generator = SnapshotGenerator(log, self.log_settings, around.clock, around.workers)
+        self.loader.on_image = generator.take_image
         self._nursery.start_soon(self._follow, follower)
+        self._nursery.start_soon(generator.run)
+        self._nursery.start_soon(MetadataLogCleaner(log, self.log_settings, around.clock, around.workers).run)
+
+    def _check_place(self, folder: LogFolder) -> None:
+        """Refuse to pass over a metadata log elsewhere: ``metadata.log.dir`` was changed. Raises LogStartError."""
+        for other in self.logs.folders:
+            path = join(other.path, METADATA_LOG_FOLDER)
+            if other is not folder and not other.is_offline and self._disk.is_dir(path):
+                raise LogStartError(
+                    f"Found unexpected metadata location in data directory `{path}` (the configured metadata directory is "
+                    f"{folder.path})."
+                )
 
     async def _follow(self, follower: QuorumFollower) -> None:
         try:

@@ -20,6 +20,7 @@ from ..broker.listeners import configured_listeners
 from ..broker.settings import BrokerSettings
 from ..controller.quorum.settings import CONTROLLER_ROLE, QuorumSettings
 from ..controller.raft.voters import InitialVoter, parse_initial_voters
+from ..log.data_folders import metadata_folder_of
 from ..log.disk import OsDisk
 from ..security.scram_arguments import parse_credential_argument
 from ..wire.messages.access_records import UserScramCredentialRecord
@@ -74,7 +75,7 @@ def _formatting(config: Config, options: Options, randomness: random.Random) -> 
     if not config.is_given("node.id"):
         raise FormatError("the file has no node.id")
     folders = broker.log_dirs or (broker.log_dir,)
-    metadata_folder = quorum.metadata_log_dir or folders[0]
+    metadata_folder = metadata_folder_of(quorum.metadata_log_dir, folders)
     listener = broker.controller_listener_names[0] if broker.controller_listener_names else None
     if listener is None:
         raise FormatError("the file has no controller.listener.names")

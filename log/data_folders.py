@@ -36,15 +36,28 @@ class LogStartError(Exception):
         self.may_pass = may_pass
 
 
+def metadata_folder_of(wanted: str | None, folders: Sequence[str]) -> str:
+    """Where ``metadata.log.dir`` puts the metadata log: in the first data folder, in another one, or beside them."""
+    if wanted is None:
+        return folders[0]
+    return next((each for each in folders if os.path.realpath(each) == os.path.realpath(wanted)), wanted)
+
+
 class DataFolders:
-    """The entries of log.dirs, in that order.
+    """The entries of log.dirs, in that order, and beside them the folder of the metadata log if that is none of them.
+
+    That one is taken, checked and released like the others, and has no logs of partitions.
 
     ``broker_id`` and ``cluster_id`` are None until a folder or ``identify`` tells them; ``zookeeper`` is where the state of
     their cluster was at their last start, None if it was no ZooKeeper.
     """
 
-    def __init__(self, folders: Iterable[LogFolder]) -> None:
+    def __init__(self, folders: Iterable[LogFolder], metadata_folder: LogFolder | None = None) -> None:
         self._parts = [FolderLogs(folder) for folder in folders]
+        self.all_parts = list(self._parts)
+        if metadata_folder is not None:
+            self.all_parts.append(FolderLogs(metadata_folder))
+            metadata_folder.write_checkpoints = None  # they are of partitions
         self.cluster_id: str | None = None
         self.broker_id: int | None = None
         self.zookeeper: str | None = None
@@ -64,12 +77,16 @@ class DataFolders:
         return [part for part in self._parts if not part.folder.is_offline]
 
     @property
+    def _all_online(self) -> list[FolderLogs]:
+        return [part for part in self.all_parts if not part.folder.is_offline]
+
+    @property
     def offline_paths(self) -> list[str]:
         return [folder.path for folder in self.folders if folder.is_offline]
 
     def part(self, folder: LogFolder) -> FolderLogs:
         """The logs of a folder."""
-        return next(part for part in self._parts if part.folder is folder)
+        return next(part for part in self.all_parts if part.folder is folder)
 
     def at(self, path: str) -> LogFolder | None:
         """The folder with this absolute path."""
@@ -82,13 +99,13 @@ class DataFolders:
 
         Kafka's ZooKeeper mode knows ``meta.properties`` of version 0 only, which a KRaft node never wrote.
         """
-        for part in self._parts:
+        for part in self.all_parts:
             self._take(part)
         self._check_identity(broker_id, only_version_0=is_on_zookeeper)
 
     def check_formatted(self) -> None:
         """Check that each folder is one of a node of KRaft. Raises LogStartError, in Kafka's words."""
-        for part in self.online:
+        for part in self._all_online:
             path = join(part.folder.path, META_PROPERTIES)
             if part.meta is None:
                 raise LogStartError(
@@ -102,14 +119,14 @@ class DataFolders:
 
     def complete_directory_ids(self, make: Callable[[], bytes]) -> None:
         """Give each formatted folder without an id one; folders of Kafka before 3.7 have none. Raises LogStartError."""
-        for part in self.online:
+        for part in self._all_online:
             if part.meta is not None and part.meta.directory_id is None:
                 part.meta = dataclasses.replace(part.meta, directory_id=make())
                 try:
                     write_meta_properties(part.folder.disk, part.folder.path, part.meta)
                 except OSError as error:
                     part.folder.fail("cannot write meta.properties", error, is_half_done=True)
-        ids = [part.meta.directory_id for part in self.online if part.meta is not None]
+        ids = [part.meta.directory_id for part in self._all_online if part.meta is not None]
         if len(set(ids)) < len(ids):
             raise LogStartError("two data folders have the same directory.id: one is a copy of the other")
         self._check_online()
@@ -148,7 +165,7 @@ class DataFolders:
     def _check_identity(self, broker_id: int | None, *, only_version_0: bool) -> None:
         """The checks and the words of Kafka's ``MetaPropertiesEnsemble.verify``. Raises LogStartError."""
         self.broker_id = broker_id
-        for part in self._parts:
+        for part in self.all_parts:
             meta = part.meta
             if meta is None:
                 continue

@@ -62,8 +62,9 @@ class LogLoader:
         log_start_offset: int = 0,
         high_watermark: int = 0,
         cleaned_offset: int | None = None,
+        may_be_compacted: bool = True,
     ) -> None:
-        """The offsets are those of the checkpoints."""
+        """The offsets are those of the checkpoints. Of a log that is never compacted, what is behind a gap is no part."""
         self._folder = folder
         self._disk = folder.disk
         self._directory = directory
@@ -74,6 +75,7 @@ class LogLoader:
         self._high_watermark = high_watermark
         self._cleaned_offset = cleaned_offset
         self._was_compacted = cleaned_offset is not None
+        self._may_be_compacted = may_be_compacted
         self._transaction_indexes: set[int] = set()
 
     def load(self) -> LogState:
@@ -110,7 +112,7 @@ class LogLoader:
         """Base offsets of segments and offsets of snapshots; what is left of deletions is removed."""
         disk = self._disk
         names = set(disk.names(self._directory))
-        self._was_compacted |= any(name.endswith(_COMPACTION_SUFFIXES) for name in names)
+        self._was_compacted |= self._may_be_compacted and any(name.endswith(_COMPACTION_SUFFIXES) for name in names)
         for name in [name for name in names if name.endswith(_TEMPORARY_SUFFIXES)]:
             disk.remove(join(self._directory, name))
             names.remove(name)

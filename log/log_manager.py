@@ -58,18 +58,24 @@ class LogManager:
         workers: Workers,
         randomness: random.Random,
         cleaner_settings: LogCleanerSettings | None = None,
+        metadata_directory: str | None = None,
     ) -> None:
-        """``directories`` are those of log.dirs; ``settings`` are the broker's defaults for a topic."""
+        """``directories`` are those of log.dirs; ``settings`` are the broker's defaults for a topic.
+
+        ``metadata_directory`` is that of the metadata log where it is none of them.
+        """
         self.settings = settings
         self.manager_settings = manager_settings
         self._clock = clock
-        self._folders = DataFolders(
-            LogFolder(disk, path, clock, workers, randomness=randomness) for path in directories
-        )
+        folders = [LogFolder(disk, path, clock, workers, randomness=randomness) for path in directories]
+        self.metadata_folder: LogFolder | None = None
+        if metadata_directory is not None:
+            self.metadata_folder = LogFolder(disk, metadata_directory, clock, workers, randomness=randomness)
+        self._folders = DataFolders(folders, self.metadata_folder)
         self._flushes = BackgroundFlushes()
-        for folder in self.folders:
-            folder.wants_flush = self._flushes.want
-            folder.on_offline = self._folder_failed
+        for part in self._folders.all_parts:
+            part.folder.wants_flush = self._flushes.want
+            part.folder.on_offline = self._folder_failed
         self.offline_listeners: list[Callable[[LogFolder], None]] = []
         self.is_loaded = False
         self._logs: dict[TopicPartition, PartitionLog] = {}
@@ -325,8 +331,9 @@ class LogManager:
         start_offset_ms = manager.flush_start_offset_checkpoint_interval_ms
         checkpoint_ms = min(manager.flush_offset_checkpoint_interval_ms, start_offset_ms)
         async with trio.open_nursery() as nursery:
-            for part in self._folders:
+            for part in self._folders.all_parts:
                 nursery.start_soon(part.run_timers)
+            for part in self._folders:
                 nursery.start_soon(part.run_checkpoints, max(checkpoint_ms, 1) / 1000)
                 nursery.start_soon(part.run_high_watermarks, manager.high_watermark_checkpoint_interval_ms / 1000)
             nursery.start_soon(self._flushes.run)
@@ -382,7 +389,7 @@ class LogManager:
             for part in self._folders:
                 await part.mark_clean(broker_epoch)
         finally:
-            for part in self._folders:
+            for part in self._folders.all_parts:
                 part.release()
 
 

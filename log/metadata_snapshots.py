@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..base.errors import KafkaError, ProtocolError
+from ..wire.batch_layout import BATCH_LENGTH_POSITION, LENGTH_PREFIX_SIZE
 from ..wire.control_records import build_quorum_batch, decode_quorum_record
 from ..wire.messages.control_records import (
     KRaftVersionRecord,
@@ -78,12 +79,65 @@ def list_snapshots(disk: Disk, folder: str) -> list[SnapshotId]:
     return sorted(found for name in disk.names(folder) if (found := parse_snapshot_name(name)) is not None)
 
 
+def read_snapshot_head(disk: Disk, path: str) -> SnapshotHead:
+    """What the first batch of a snapshot says; no more of it is read. Raises CorruptFileError, OSError."""
+    file = disk.open(path)
+    try:
+        prefix = file.read(LENGTH_PREFIX_SIZE, 0)
+        size = LENGTH_PREFIX_SIZE + int.from_bytes(prefix[BATCH_LENGTH_POSITION:])
+        data = file.read(min(size, file.size()), 0)
+    finally:
+        file.close()
+    try:
+        return _head([batch for batch in iter_batches(memoryview(data)) if _checked(batch)], path)
+    except (KafkaError, ProtocolError) as error:
+        raise CorruptFileError(f"{path}: {error}") from None
+
+
 def remove_unfinished(disk: Disk, folder: str) -> None:
     """Remove what a crash has left of snapshots that were written, fetched or removed. Raises OSError."""
     endings = (CHECKPOINT_SUFFIX + PART_SUFFIX, CHECKPOINT_SUFFIX + DELETED_SUFFIX)
     for name in disk.names(folder):
         if name.endswith(endings):
             disk.remove(join(folder, name))
+
+
+class SnapshotFile:
+    """A snapshot that is being written or fetched, under its temporary name; ``size`` is what there is of it.
+
+    A worker may use it, one call at a time. Whoever has begun it ends it with ``freeze`` or ``drop``. All raise OSError.
+    """
+
+    def __init__(self, disk: Disk, folder: str, snapshot: SnapshotId) -> None:
+        """Begin it anew."""
+        self.id = snapshot
+        self.size = 0
+        self._disk = disk
+        self._folder = folder
+        self._path = join(folder, snapshot.file_name + PART_SUFFIX)
+        disk.make_dir(folder)
+        disk.remove(self._path)
+        self._file = disk.open(self._path, create=True)
+
+    def append(self, data: Bytes) -> None:
+        self._file.write(data, self.size)
+        self.size += len(data)
+
+    def read(self) -> SnapshotReader:
+        """What was written. Raises CorruptFileError."""
+        return SnapshotReader(self._disk.read_file(self._path), self._path)
+
+    def freeze(self) -> None:
+        """Bring it to stable storage, and give it its name."""
+        self._file.sync()
+        self._file.close()
+        self._disk.rename(self._path, join(self._folder, self.id.file_name))
+        self._disk.sync_dir(self._folder)
+
+    def drop(self) -> None:
+        """Remove what there is of it."""
+        self._file.close()
+        self._disk.remove(self._path)
 
 
 def encode_snapshot(
@@ -125,7 +179,7 @@ class SnapshotReader:
         self._name = name
         try:
             self._batches = [batch for batch in iter_batches(memoryview(data)) if _checked(batch)]
-            self.head = self._read_head()
+            self.head = _head(self._batches, name)
             self._check_footer()
         except (KafkaError, ProtocolError) as error:
             raise self._corrupt(str(error)) from None
@@ -133,24 +187,9 @@ class SnapshotReader:
     def _corrupt(self, why: str) -> CorruptFileError:
         return CorruptFileError(f"{self._name}: {why}")
 
-    def _read_head(self) -> SnapshotHead:
-        controls = self._controls(self._batches[0]) if self._batches else []
-        if not controls or not isinstance(controls[0], SnapshotHeaderRecord):
-            raise self._corrupt("there is no header at its beginning")
-        kraft_version, voters = 0, None
-        for record in controls:
-            if isinstance(record, KRaftVersionRecord):
-                kraft_version = record.k_raft_version
-            elif isinstance(record, VotersRecord):
-                voters = record
-        return SnapshotHead(controls[0].last_contained_log_timestamp, kraft_version, voters)
-
     def _check_footer(self) -> None:
-        if not any(isinstance(record, SnapshotFooterRecord) for record in self._controls(self._batches[-1])):
+        if not any(isinstance(record, SnapshotFooterRecord) for record in _controls(self._batches[-1])):
             raise self._corrupt("there is no footer at its end")
-
-    def _controls(self, batch: RecordBatch) -> list[Message | None]:
-        return [decode_quorum_record(record) for record in batch.records()] if batch.is_control else []
 
     def batches(self) -> Iterator[list[Message]]:
         """The metadata records of each batch."""
@@ -165,3 +204,21 @@ class SnapshotReader:
 def _checked(batch: RecordBatch) -> bool:
     batch.check_crc()
     return True
+
+
+def _head(batches: Sequence[RecordBatch], name: str) -> SnapshotHead:
+    """Raises CorruptFileError."""
+    controls = _controls(batches[0]) if batches else []
+    if not controls or not isinstance(controls[0], SnapshotHeaderRecord):
+        raise CorruptFileError(f"{name}: there is no header at its beginning")
+    kraft_version, voters = 0, None
+    for record in controls:
+        if isinstance(record, KRaftVersionRecord):
+            kraft_version = record.k_raft_version
+        elif isinstance(record, VotersRecord):
+            voters = record
+    return SnapshotHead(controls[0].last_contained_log_timestamp, kraft_version, voters)
+
+
+def _controls(batch: RecordBatch) -> list[Message | None]:
+    return [decode_quorum_record(record) for record in batch.records()] if batch.is_control else []

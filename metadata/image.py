@@ -104,6 +104,13 @@ class ClusterImage:
             changed["topics"], changed["topics_by_id"] = self._with_topics(delta.topics)
         return dataclasses.replace(self, **changed)
 
+    def detached(self) -> ClusterImage:
+        """The same image for another thread, which ``apply`` does not touch: a copy of each dict, not of what is in it."""
+        copies: dict[str, Any] = {
+            name: PersistentDict(dict(getattr(self, name).newest())) for name in ("topics", "topics_by_id", *_BY_KEY)
+        }
+        return dataclasses.replace(self, **copies)
+
     def _with_topics(
         self, changes: Sequence[TopicDelta]
     ) -> tuple[PersistentDict[str, TopicImage], PersistentDict[bytes, TopicImage]]:

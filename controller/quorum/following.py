@@ -15,7 +15,7 @@ import trio
 
 from ...base.errors import KafkaError
 from ...base.seams import Workers
-from ...log.metadata_snapshots import SnapshotReader
+from ...log.metadata_snapshots import SnapshotFile, SnapshotReader
 from ...metadata.types import LogPosition
 from ...replication.broker_client import BrokerClient, NoAnswerError
 from ...wire.messages.fetch import FetchRequest
@@ -55,14 +55,22 @@ class QuorumFollower:
         Raises KafkaError, OSError, CorruptFileError, ReplayError where the log cannot be kept, or not be understood.
         """
         try:
+            await self._store_election()
             await self._load_newest_snapshot()
             await self._load_committed()
             while True:
+                before = self.observer.leadership
                 await self._ask()
+                if self.observer.leadership != before:
+                    await self._store_election()
                 await self._load_committed()
         finally:
             if self._client is not None:
                 self._client.close()
+
+    async def _store_election(self) -> None:
+        """As Kafka does at each start, and at each change of the epoch or its leader."""
+        await self.observer.log.write_election(self.observer.election)
 
     async def _ask(self) -> None:
         """Send one request, and apply what comes back."""
@@ -122,10 +130,11 @@ class QuorumFollower:
         download = self.observer.take_snapshot(asked, response)  # type: ignore[arg-type]
         if download is None:
             return
-        await self._workers.run(download.file.sync)
-        reader = self.observer.finish_snapshot(download)
-        logger.info("Fetched the metadata snapshot %s, %d bytes", download.snapshot.file_name, download.size)
-        await self._load_snapshot(reader, download.snapshot.end_offset, download.snapshot.epoch)
+        reader = await self._workers.run(_freeze, download)
+        self.observer.start_after(download.id, reader.head)
+        await self.observer.log.remove_forgotten()
+        logger.info("Fetched the metadata snapshot %s, %d bytes", download.id.file_name, download.size)
+        await self._load_snapshot(reader, download.id.end_offset, download.id.epoch)
 
     # --- loading ------------------------------------------------------------------------------------------------------
 
@@ -145,11 +154,17 @@ class QuorumFollower:
         log, loader = self.observer.log, self.loader
         while loader.loaded_offset < log.high_watermark:
             await loader.commit(log.committed(loader.loaded_offset), self._known_high_watermark())
-        loader.publish_changes(
-            self._known_high_watermark()
-        )  # a quorum may be silent behind the snapshot that was loaded
+        if not loader.has_caught_up:  # a snapshot may have had all there is before the high watermark was known
+            loader.publish_changes(self._known_high_watermark())
 
     def _known_high_watermark(self) -> float:
         """What has to be loaded before anything is published: without a leader that tells it, nothing suffices."""
         known = self.observer.high_watermark
         return math.inf if known is None else known
+
+
+def _freeze(download: SnapshotFile) -> SnapshotReader:
+    """Give a fetched snapshot its name if it is whole. Raises CorruptFileError, OSError."""
+    reader = download.read()
+    download.freeze()
+    return reader

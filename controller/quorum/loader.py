@@ -12,6 +12,7 @@ Model: Kafka's MetadataLoader and MetadataBatchLoader.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import trio
 
@@ -32,15 +33,25 @@ from .replay import Replay
 _TURN_SECONDS = 0.002
 
 
+class LoaderManifest(NamedTuple):
+    """What has made an image of the one before it."""
+
+    is_snapshot: bool
+    """True of the first image as well, which counts as what the node has begun with."""
+    log_bytes: int
+    """The size of the batches of the log."""
+
+
 class MetadataLoader:
     """Replays what is committed. ``publish`` is called with each delta of the image that was published before.
 
-    ``loaded_offset`` is the offset up to which everything was replayed: what a heartbeat says. While it ``is_held`` it publishes
-    nothing.
+    ``on_image`` is told of each image after that. ``loaded_offset`` is the offset up to which everything was replayed: what a
+    heartbeat says. While it ``is_held`` it publishes nothing.
     """
 
     def __init__(self, publish: Callable[[ClusterDelta], None]) -> None:
         self._publish = publish
+        self.on_image: Callable[[ClusterImage, LoaderManifest], None] = lambda image, manifest: None
         self.image = ClusterImage()
         self.loaded_offset = 0
         self.has_caught_up = False
@@ -50,6 +61,7 @@ class MetadataLoader:
         self._position: LogPosition | None = None
         self._transaction: list[Message] | None = None
         self._has_seen_record = False
+        self._log_bytes = 0
 
     @property
     def is_in_transaction(self) -> bool:
@@ -68,6 +80,7 @@ class MetadataLoader:
                     turn_ends = trio.current_time() + _TURN_SECONDS
             self._position = batch.position
             self.loaded_offset = batch.position.offset + 1
+            self._log_bytes += batch.size
             self._has_seen_record = self._has_seen_record or bool(batch.records)
         self.publish_changes(high_watermark)
 
@@ -110,7 +123,7 @@ class MetadataLoader:
         self.publish_changes(high_watermark)
 
     def publish_changes(self, high_watermark: float) -> None:
-        """Publish what was replayed, if nothing forbids it any more."""
+        """Publish what was loaded, if it is enough by now."""
         if self._position is None or self._position == self.image.position or self.is_in_transaction:
             return
         if self._may_publish(high_watermark) and not self.is_held:
@@ -125,11 +138,15 @@ class MetadataLoader:
     def _publish_now(self) -> None:
         assert self._position is not None
         delta = self._replay.delta(self._position)
-        if self._base is not self.image:
+        replaces = self._base is not self.image
+        if replaces:
             delta = delta_between(self.image, self._base.apply(delta))
+        manifest = LoaderManifest(replaces or self.image.position is None, self._log_bytes)
         self.image = self._base = self.image.apply(delta)
         self._replay = Replay(self._base)
+        self._log_bytes = 0
         self._publish(delta)
+        self.on_image(self.image, manifest)
 
     def release(self) -> None:
         """Publish again, beginning with what has changed since ``is_held`` was set."""

@@ -29,7 +29,9 @@ class QuorumSettings(Settings):
         doc="Addresses of controllers, HOST:PORT with commas between, by which a node finds the quorum.",
     )
     metadata_log_dir: str | None = setting(
-        "metadata.log.dir", default=None, doc="The folder of the metadata log; the first data folder if not given."
+        "metadata.log.dir",
+        default=None,
+        doc="The folder of the metadata log, which may be one beside the data folders; the first of these if not given.",
     )
     heartbeat_interval_ms: int = setting(
         "broker.heartbeat.interval.ms",

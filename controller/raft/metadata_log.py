@@ -4,8 +4,8 @@ A node fetches the log from the quorum's leader as a follower does, in the form 
 what the leader does not keep any more. Invariants: the log begins at 0 or there is a snapshot that reaches to its start; nothing
 below the high watermark is ever truncated; the high watermark never falls.
 
-The log is never compacted, and has no checkpoints: a start reads it from the first segment on, as Kafka's does
-(``KafkaMetadataLog``).
+What is deleted of the log is covered by a snapshot (``metadata_cleaning``). The log is never compacted, and has no checkpoints: a
+start recovers it from the first segment on, as Kafka's does (``KafkaRaftLog``), and may begin lower than before the stop.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ...base.errors import ErrorCode, KafkaError, ProtocolError
 from ...log.checkpoints import CorruptFileError
-from ...log.disk import Bytes, OpenFile, join
+from ...log.disk import Bytes, join
 from ...log.files import DELETED_SUFFIX, METADATA_LOG_FOLDER
 from ...log.follower_append import append_as_follower
 from ...log.log_folder import LogFolder
@@ -24,11 +24,12 @@ from ...log.log_loader import LogLoader
 from ...log.log_state import LogState
 from ...log.metadata_snapshots import (
     BOOTSTRAP_ID,
-    PART_SUFFIX,
+    SnapshotFile,
     SnapshotHead,
     SnapshotId,
     SnapshotReader,
     list_snapshots,
+    read_snapshot_head,
     remove_unfinished,
 )
 from ...log.partition_log import PartitionLog
@@ -39,6 +40,8 @@ from ...wire.messages.control_records import KRaftVersionRecord, VotersRecord
 from ...wire.metadata_records import decode_metadata_record
 from ...wire.records import RecordBatch, iter_batches
 from ...wire.schema import Message
+from .election_file import Election, read_election, write_election
+from .settings import MetadataLogSettings
 
 logger = logging.getLogger(__name__)
 
@@ -47,12 +50,6 @@ TOPIC_ID = bytes(15) + b"\x01"
 MAX_BATCH_BYTES = 8 << 20
 
 _READ_BYTES = 1 << 20
-_SETTINGS = {
-    "log.segment.bytes": str(1 << 30),
-    "message.max.bytes": str(1 << 30),
-    "log.retention.ms": "-1",
-    "log.retention.bytes": "-1",
-}
 
 
 class CommittedBatch(NamedTuple):
@@ -60,6 +57,8 @@ class CommittedBatch(NamedTuple):
 
     position: LogPosition
     records: list[Message]
+    size: int
+    """Bytes of the batch in the log."""
 
 
 class QuorumInLog(NamedTuple):
@@ -69,14 +68,33 @@ class QuorumInLog(NamedTuple):
     voters: VotersRecord | None = None
 
 
+class SnapshotFacts(NamedTuple):
+    """The size of a snapshot's file, and when the newest record was made that the snapshot stands for."""
+
+    size: int
+    last_contained_ms: int
+
+
 class MetadataLog:
     """The log in one folder. ``open`` it first."""
 
-    def __init__(self, folder: LogFolder) -> None:
+    def __init__(self, folder: LogFolder, settings: MetadataLogSettings) -> None:
         self._folder = folder
+        self._settings = LogSettings(
+            {
+                "segment_bytes": settings.segment_bytes,
+                "segment_ms": settings.segment_ms,
+                "max_message_bytes": 1 << 30,
+                "retention_ms": -1,
+                "retention_bytes": -1,
+            }
+        )
         self.directory = join(folder.path, METADATA_LOG_FOLDER)
         self.snapshots: list[SnapshotId] = []
         self.high_watermark = 0
+        self.election: Election | None = None
+        """What ``quorum-state`` says."""
+        self._forgotten: list[str] = []
         self._log: PartitionLog
         self._quorum: list[tuple[int, QuorumInLog]] = []
 
@@ -86,7 +104,7 @@ class MetadataLog:
         """Read what there is. Raises OSError, KafkaError, CorruptFileError."""
         await self._folder.workers.run(self._load)
         newest = self.newest_snapshot
-        if newest is not None and newest.end_offset > self.end_offset:
+        if newest is not None and self._ends_before(newest):
             logger.info(
                 "%s ends at %d, before its newest snapshot %s", self.directory, self.end_offset, newest.file_name
             )
@@ -95,17 +113,29 @@ class MetadataLog:
             raise CorruptFileError(
                 f"{self.directory} begins at offset {self.start_offset}, and there is no snapshot of what was before"
             )
+        self._forget_before(SnapshotId(self.start_offset, 0))
+        await self.remove_forgotten()
         self.high_watermark = max(self.start_offset, 0 if newest is None else newest.end_offset)
+        self._log.high_watermark = self.high_watermark
         await self._folder.workers.run(self._read_quorum)
+
+    def _ends_before(self, snapshot: SnapshotId) -> bool:
+        """Whether a snapshot that was fetched, or the power, has left the log without what the snapshot stands for."""
+        if self.start_offset == self.end_offset == snapshot.end_offset:
+            return False
+        return snapshot.end_offset > self.end_offset or snapshot.epoch > max(self._log.latest_epoch, 0)
 
     def _load(self) -> None:
         disk = self._folder.disk
-        settings = LogSettings.from_properties(_SETTINGS)
+        settings = self._settings
         state: LogState | None = None
         if disk.is_dir(self.directory):
+            self.election = read_election(disk, self.directory)
             remove_unfinished(disk, self.directory)
             self.snapshots = list_snapshots(disk, self.directory)
-            state = LogLoader(self._folder, self.directory, settings.index_interval_bytes, is_clean=False).load()
+            interval = settings.index_interval_bytes
+            loader = LogLoader(self._folder, self.directory, interval, is_clean=False, may_be_compacted=False)
+            state = loader.load()
         self._log = PartitionLog(self._folder, TOPIC, 0, TOPIC_ID, settings, state=state)
 
     def _read_quorum(self) -> None:
@@ -114,7 +144,7 @@ class MetadataLog:
         snapshot = self.newest_snapshot or (BOOTSTRAP_ID if BOOTSTRAP_ID in self.snapshots else None)
         if snapshot is not None:
             self._note_head(snapshot.end_offset, self.read_snapshot(snapshot).head)
-        for batch in self._batches(self.start_offset, self.end_offset):
+        for batch in self._batches(max(self.start_offset, snapshot.end_offset if snapshot else 0), self.end_offset):
             self._note_quorum(batch)
 
     def _note_head(self, offset: int, head: SnapshotHead) -> None:
@@ -133,6 +163,15 @@ class MetadataLog:
     def close(self) -> None:
         self._log.close()
 
+    async def write_election(self, election: Election) -> None:
+        """Bring what is known of elections to stable storage, in the form of the level of ``kraft.version``. Raises OSError."""
+        await self._folder.workers.run(self._write_election, election, min(self.quorum.kraft_version, 1))
+        self.election = election
+
+    def _write_election(self, election: Election, version: int) -> None:
+        self._folder.disk.make_dir(self.directory)
+        write_election(self._folder.disk, self.directory, election, version)
+
     def check_online(self) -> None:
         """Raise KafkaError(KAFKA_STORAGE_ERROR) where the folder has failed."""
         self._folder.check_online()
@@ -146,6 +185,11 @@ class MetadataLog:
     @property
     def end_offset(self) -> int:
         return self._log.log_end_offset
+
+    @property
+    def size(self) -> int:
+        """Bytes of the segments."""
+        return self._log.size
 
     @property
     def last_epoch(self) -> int:
@@ -217,7 +261,7 @@ class MetadataLog:
         end = self.high_watermark
         for batch in self._batches(offset, end, once=True):
             position = LogPosition(batch.last_offset, batch.partition_leader_epoch, batch.max_timestamp)
-            yield CommittedBatch(position, _metadata_records(batch))
+            yield CommittedBatch(position, _metadata_records(batch), batch.size)
 
     def _batches(self, offset: int, end: int, *, once: bool = False) -> Iterator[RecordBatch]:
         while offset < end:
@@ -229,6 +273,11 @@ class MetadataLog:
             finally:
                 piece.release()
             for batch in iter_batches(data):
+                if batch.base_offset > offset:
+                    raise KafkaError(
+                        ErrorCode.CORRUPT_MESSAGE,
+                        f"{self.directory} has no records from offset {offset} to {batch.base_offset}",
+                    )
                 offset = batch.next_offset
                 yield batch
             if once:
@@ -239,60 +288,84 @@ class MetadataLog:
         path = join(self.directory, snapshot.file_name)
         return SnapshotReader(self._folder.disk.read_file(path), path)
 
+    def snapshot_facts(self, snapshot: SnapshotId) -> SnapshotFacts | None:
+        """In a worker: None for one that is damaged or not there. Raises OSError."""
+        disk, path = self._folder.disk, join(self.directory, snapshot.file_name)
+        try:
+            return SnapshotFacts(disk.file_size(path), read_snapshot_head(disk, path).last_contained_ms)
+        except (CorruptFileError, FileNotFoundError) as error:
+            logger.warning("The snapshot %s cannot be read: %s", path, error)
+            return None
+
     # --- snapshots ----------------------------------------------------------------------------------------------------
 
-    def begin_snapshot(self, snapshot: SnapshotId) -> SnapshotDownload:
-        """A file for a snapshot that is fetched in pieces. Raises OSError."""
-        disk = self._folder.disk
-        disk.make_dir(self.directory)
-        path = join(self.directory, snapshot.file_name + PART_SUFFIX)
-        disk.remove(path)
-        return SnapshotDownload(snapshot, path, disk.open(path, create=True))
+    def begin_snapshot(self, snapshot: SnapshotId) -> SnapshotFile:
+        """A file for a snapshot that is fetched: of offsets that this log does not have. Raises OSError."""
+        return SnapshotFile(self._folder.disk, self.directory, snapshot)
 
-    def drop_snapshot(self, download: SnapshotDownload) -> None:
-        """Remove what there is of it. Raises OSError."""
-        download.file.close()
-        self._folder.disk.remove(download.path)
+    def create_snapshot(self, snapshot: SnapshotId) -> SnapshotFile | None:
+        """A file for a snapshot of what this node has loaded; None where there is one, or the log begins later.
 
-    def finish_snapshot(self, download: SnapshotDownload) -> SnapshotReader:
-        """Give a fetched snapshot, which is synced, its name; the log begins at its end then.
-
-        Raises OSError, CorruptFileError, KafkaError.
+        Raises OSError, and KafkaError for one that no log could go on after (Kafka's ``createNewSnapshot``, KAFKA-17713).
         """
-        disk, snapshot = self._folder.disk, download.snapshot
-        download.file.close()
-        reader = SnapshotReader(disk.read_file(download.path), download.path)
-        disk.rename(download.path, join(self.directory, snapshot.file_name))
-        disk.sync_dir(self.directory)
-        self._log.truncate_fully_and_start_at(snapshot.end_offset)
+        offset, epoch = snapshot
+        if snapshot in self.snapshots or offset < self.start_offset:
+            return None
+        if offset > self.high_watermark:
+            raise self._misplaced(snapshot, f"only what is below {self.high_watermark} is committed")
+        if offset > self.start_offset and self._log.epoch_for_offset(offset - 1) != epoch:
+            raise self._misplaced(snapshot, f"the epoch before it is {self._log.epoch_for_offset(offset - 1)}")
+        if offset < self.end_offset and self._log.segments.batch_base_offset(offset) != offset:
+            raise self._misplaced(snapshot, "it ends within a batch")
+        return SnapshotFile(self._folder.disk, self.directory, snapshot)
+
+    def _misplaced(self, snapshot: SnapshotId, why: str) -> KafkaError:
+        what = f"the snapshot {snapshot.file_name} does not fit to {self.directory}: {why}"
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, what)
+
+    def snapshot_head(self, position: LogPosition) -> SnapshotHead:
+        """What a snapshot that ends with ``position`` says of the quorum."""
+        known = (quorum for offset, quorum in reversed(self._quorum) if offset <= position.offset)
+        kraft_version, voters = next(known, QuorumInLog())
+        return SnapshotHead(position.timestamp, kraft_version, voters)
+
+    def add_snapshot(self, snapshot: SnapshotId) -> None:
+        """Count a snapshot of what this node has loaded, which has its name."""
         self.snapshots = sorted({*self.snapshots, snapshot})
+
+    def start_after(self, snapshot: SnapshotId, head: SnapshotHead) -> None:
+        """Begin the log anew after a snapshot that was fetched and has its name. Raises OSError, KafkaError."""
+        self._log.truncate_fully_and_start_at(snapshot.end_offset)
+        self.add_snapshot(snapshot)
         self.high_watermark = self._log.high_watermark = snapshot.end_offset
-        self._note_head(snapshot.end_offset, reader.head)
-        self._remove_older(snapshot)
-        return reader
+        self._note_head(snapshot.end_offset, head)
+        self._forget_before(snapshot)
 
-    def _remove_older(self, snapshot: SnapshotId) -> None:
-        disk = self._folder.disk
-        for older in [each for each in self.snapshots if each < snapshot]:
-            path = join(self.directory, older.file_name)
-            disk.rename(path, path + DELETED_SUFFIX)
-            disk.remove(path + DELETED_SUFFIX)
-            self.snapshots.remove(older)
+    def delete_before(self, snapshot: SnapshotId, now_ms: int) -> bool:
+        """Let the log start at the end of a snapshot that there is, and delete older ones and segments that are below.
 
+        False where there was nothing to delete. Raises OSError, KafkaError.
+        """
+        if snapshot not in self.snapshots or not self.start_offset < snapshot.end_offset <= self.high_watermark:
+            return False
+        self._log.delete_records_before(snapshot.end_offset)
+        segments = self._log.delete_old_segments(now_ms)
+        return self._forget_before(snapshot) or segments > 0
 
-class SnapshotDownload:
-    """A snapshot that is being fetched; ``size`` is what there is of it."""
+    def _forget_before(self, snapshot: SnapshotId) -> bool:
+        """Set older snapshots aside for ``remove_forgotten``; whether there were any. Raises OSError."""
+        older = [each for each in self.snapshots if each < snapshot]
+        for each in older:
+            path = join(self.directory, each.file_name)
+            self._folder.disk.rename(path, path + DELETED_SUFFIX)
+            self._forgotten.append(path + DELETED_SUFFIX)
+            self.snapshots.remove(each)
+        return bool(older)
 
-    def __init__(self, snapshot: SnapshotId, path: str, file: OpenFile) -> None:
-        self.snapshot = snapshot
-        self.path = path
-        self.file = file
-        self.size = 0
-
-    def append(self, data: Bytes) -> None:
-        """Raises OSError."""
-        self.file.write(data, self.size)
-        self.size += len(data)
+    async def remove_forgotten(self) -> None:
+        """Remove the files of snapshots that do not count any more. Raises OSError."""
+        while self._forgotten:
+            await self._folder.workers.run(self._folder.disk.remove, self._forgotten.pop())
 
 
 def _metadata_records(batch: RecordBatch) -> list[Message]:

@@ -4,7 +4,8 @@
 
 - A node that knows no leader of its epoch asks any bootstrap server, with the newest epoch that it knows; a node that is not the
   leader answers with an error and with who is.
-- A higher epoch in an answer, or the leader of the present one, counts before anything else in it. An answer of a lower epoch, or
+- A higher epoch in an answer, or the leader of the present one, counts before anything else in it; it is on stable storage
+  (``election``) before the next request, so that no restart goes back to an earlier one. An answer of a lower epoch, or
   to a request that was made before the log or the epoch changed, is dropped.
 - ``diverging_epoch``: the log is cut back, and the next fetch compares again. ``snapshot_id``: the log begins again at that
   snapshot's end, once all of it was fetched. Otherwise the batches are appended, and the high watermark follows the leader's.
@@ -20,15 +21,16 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...base.errors import ErrorCode, KafkaError, known_code
-from ...log.metadata_snapshots import SnapshotId, SnapshotReader
+from ...log.metadata_snapshots import SnapshotFile, SnapshotHead, SnapshotId
 from ...wire.messages import fetch, fetch_snapshot
 from ...wire.schema import Message
-from .metadata_log import TOPIC, TOPIC_ID, MetadataLog, SnapshotDownload
+from .election_file import NOBODY, Election
+from .metadata_log import TOPIC, TOPIC_ID, MetadataLog
 from .voters import Address
 
 logger = logging.getLogger(__name__)
 
-NO_LEADER = -1
+NO_LEADER = NOBODY
 FETCH_WAIT_MS = 500
 FETCH_BYTES = 1 << 20
 """As ``controller.quorum.fetch.max.bytes`` and ``…fetch.snapshot.max.bytes`` are by default."""
@@ -84,12 +86,24 @@ class Observer:
         self.log = log
         self._bootstrap = list(bootstrap) or list(static_voters.values())
         self._addresses = dict(static_voters)
+        self._static_ids = sorted(static_voters)
         self._randomness = randomness
-        self.leadership = Leadership(log.last_epoch)
+        self._election = _known_election(log, node_id)
+        self.leadership = Leadership(self._election.epoch, self._election.leader_id)
         self.high_watermark: int | None = None
         self._asks_of_others = 0
         """How often others are still asked in place of the leader."""
-        self._download: SnapshotDownload | None = None
+        self._download: SnapshotFile | None = None
+
+    @property
+    def election(self) -> Election:
+        """What a start has to know again. A vote, given while this node was a voter, counts until the epoch ends."""
+        (epoch, leader_id), voters, known = self.leadership, self.log.quorum.voters, self._election
+        ids = self._static_ids if voters is None else sorted(voter.voter_id for voter in voters.voters)
+        election = Election(epoch, leader_id, voters=tuple(ids))
+        if epoch == known.epoch:
+            election = election._replace(voted_id=known.voted_id, voted_directory_id=known.voted_directory_id)
+        return election
 
     # --- what to ask --------------------------------------------------------------------------------------------------
 
@@ -144,8 +158,8 @@ class Observer:
             topics=[fetch.FetchTopic(topic=TOPIC, topic_id=TOPIC_ID, partitions=[partition])],
         )
 
-    def _fetch_snapshot(self, download: SnapshotDownload) -> fetch_snapshot.FetchSnapshotRequest:
-        end_offset, epoch = download.snapshot
+    def _fetch_snapshot(self, download: SnapshotFile) -> fetch_snapshot.FetchSnapshotRequest:
+        end_offset, epoch = download.id
         partition = fetch_snapshot.PartitionSnapshot(
             partition=0,
             current_leader_epoch=self.leadership.epoch,
@@ -197,8 +211,11 @@ class Observer:
             self.log.advance_high_watermark(told)
             self.high_watermark = max(told, self.high_watermark or 0)
 
-    def take_snapshot(self, asked: Asked, response: fetch_snapshot.FetchSnapshotResponse) -> SnapshotDownload | None:
-        """Apply the answer to a FetchSnapshot; the download where that was the last piece. Raises KafkaError, OSError."""
+    def take_snapshot(self, asked: Asked, response: fetch_snapshot.FetchSnapshotResponse) -> SnapshotFile | None:
+        """Apply the answer to a FetchSnapshot; the snapshot, which is the caller's then, where that was the last piece.
+
+        Raises KafkaError, OSError.
+        """
         if response.error_code:
             raise KafkaError(known_code(response.error_code), "the quorum's controller refuses to send a snapshot")
         partition = response.topics[0].partitions[0]
@@ -210,7 +227,7 @@ class Observer:
             return None
         if partition.error_code:
             if known_code(partition.error_code) not in _CHANGES_OF_LEADER:
-                logger.info("The snapshot %s is not there any more", download.snapshot.file_name)
+                logger.info("The snapshot %s is not there any more", download.id.file_name)
                 self._give_up_download()
             return None
         if partition.position != download.size:
@@ -219,12 +236,15 @@ class Observer:
         records = partition.unaligned_records
         assert isinstance(records, bytes | bytearray | memoryview), "what was received is in memory"
         download.append(records)
-        return download if download.size >= partition.size else None
+        if download.size < partition.size:
+            return None
+        self._download = None
+        return download
 
     def _give_up_download(self) -> None:
         """Fetch the log again instead, whose answer names a snapshot that is there. Raises OSError."""
         if self._download is not None:
-            self.log.drop_snapshot(self._download)
+            self._download.drop()
             self._download = None
 
     def close(self) -> None:
@@ -232,12 +252,10 @@ class Observer:
         self._give_up_download()
         self.log.close()
 
-    def finish_snapshot(self, download: SnapshotDownload) -> SnapshotReader:
-        """The whole snapshot, which is synced, takes the place of the log. Raises KafkaError, OSError, CorruptFileError."""
-        self._download = None
-        reader = self.log.finish_snapshot(download)
+    def start_after(self, snapshot: SnapshotId, head: SnapshotHead) -> None:
+        """A snapshot that was fetched takes the place of the log. Raises KafkaError, OSError."""
+        self.log.start_after(snapshot, head)
         self.high_watermark = max(self.log.high_watermark, self.high_watermark or 0)
-        return reader
 
     def _take_error(self, asked: Asked, code: ErrorCode) -> bool:
         """True where the answer has told whom to ask."""
@@ -253,3 +271,15 @@ class Observer:
             self.leadership = Leadership(epoch, leader_id)
             self._asks_of_others = 0
             self._give_up_download()
+
+
+def _known_election(log: MetadataLog, node_id: int) -> Election:
+    """What the last run has left (QuorumState.initialize); the log may have a later epoch."""
+    election = log.election or Election()
+    if election.epoch < log.last_epoch:
+        if log.election is not None:
+            logger.warning(
+                "quorum-state has epoch %d, and the log of %s epoch %d", election.epoch, log.directory, log.last_epoch
+            )
+        return Election(log.last_epoch)
+    return election._replace(leader_id=NO_LEADER) if election.leader_id == node_id else election

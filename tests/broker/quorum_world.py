@@ -35,13 +35,15 @@ class QuorumWorld:
         self.network = MemoryNetwork(1 << 20)
         self.controller = ScriptedController(self.network)
 
-    def format(self, broker_id: int, folders: int = 1) -> list[str]:
-        """Format a broker's data folders, if they are not formatted yet."""
+    def format(self, broker_id: int, folders: int = 1, metadata_dir: str | None = None) -> list[str]:
+        """Format a broker's folders, if they are not formatted yet; those for data are returned."""
         paths = [str(self.folder / f"{broker_id}-{number}") for number in range(folders)]
+        metadata = metadata_dir or paths[0]
+        every = sorted({*paths, metadata})
         wanted = Formatting(
-            broker_id, CLUSTER_ID, paths, paths[0], "CONTROLLER", is_dynamic=False, ignores_formatted=True
+            broker_id, CLUSTER_ID, every, metadata, "CONTROLLER", is_dynamic=False, ignores_formatted=True
         )
-        format_folders(OsDisk(), wanted, random.Random(broker_id), 1, lambda line: None)
+        format_folders(OsDisk(), wanted, random.Random(f"{broker_id} {every}"), 1, lambda line: None)
         return paths
 
     def make_server(self, broker_id: int = 1, folders: int = 1, **properties: str) -> BrokerServer:
@@ -49,7 +51,7 @@ class QuorumWorld:
         given = {
             "process.roles": "broker",
             "node.id": str(broker_id),
-            "log.dirs": ",".join(self.format(broker_id, folders)),
+            "log.dirs": ",".join(self.format(broker_id, folders, properties.get("metadata_log_dir"))),
             "listeners": f"PLAINTEXT://broker{broker_id}:9092",
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.bootstrap.servers": ",".join(f"{HOST}:{node}" for node in self.controller.ids),

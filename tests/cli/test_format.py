@@ -109,6 +109,26 @@ def test_a_broker_joins_with_features_turned_off(tmp_path: Path) -> None:
     assert not node.voters_file.exists()
 
 
+def test_the_metadata_log_in_a_folder_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    node = Node(tmp_path, metadata_log_dir=str(tmp_path / "m"))
+    node.folders.insert(0, tmp_path / "m")
+    assert node.format(is_standalone=True) == 0
+    assert node.voters_file.exists()
+    assert not (tmp_path / "a" / "__cluster_metadata-0").exists()
+    assert [node.meta(slot).broker_id for slot in range(3)] == [3, 3, 3]
+    assert len({node.meta(slot).directory_id for slot in range(3)}) == 3
+    assert f"Formatting dynamic metadata voter directory {tmp_path / 'm'} with" in capsys.readouterr().out
+
+
+def test_the_metadata_log_in_a_data_folder_that_is_named_otherwise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = Node(tmp_path, metadata_log_dir=f"{tmp_path}/./b/")
+    assert node.format(is_standalone=True) == 0
+    assert (node.folders[1] / node.voters_file.relative_to(node.folders[0])).exists()
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
 def test_a_new_cluster_gets_an_id(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     node = Node(tmp_path)
     assert node.format(cluster_id=None, is_standalone=True) == 0

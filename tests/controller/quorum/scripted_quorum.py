@@ -39,6 +39,7 @@ class ScriptedQuorum:
         self._network = network
         self.ids = range(1, size + 1)
         self.epoch = 1
+        self.now_ms = 1_000
         self.leader_id = 1
         self.batches: list[RecordBatch] = []
         self.start_offset = 0
@@ -64,16 +65,23 @@ class ScriptedQuorum:
 
     def append(self, *records: Message, commits: bool = True) -> None:
         """Append a batch with these records, in their newest versions; without any one with a LeaderChange."""
-        if records:
-            builder = RecordsBuilder(base_offset=self.end_offset, leader_epoch=self.epoch)
-            for record in records:
-                builder.append(None, encode_metadata_record(record, type(record).valid_versions.stop - 1), 1_000)
-            data = builder.build()
-        else:
-            change = LeaderChangeMessage(leader_id=self.leader_id)
-            data = build_quorum_batch(
-                [(change, 0)], base_offset=self.end_offset, leader_epoch=self.epoch, timestamp=1_000
-            )
+        if not records:
+            self.append_control(LeaderChangeMessage(leader_id=self.leader_id), commits=commits)
+            return
+        builder = RecordsBuilder(base_offset=self.end_offset, leader_epoch=self.epoch)
+        for record in records:
+            builder.append(None, encode_metadata_record(record, type(record).valid_versions.stop - 1), self.now_ms)
+        self._append(builder.build(), commits)
+
+    def append_control(self, *records: Message, commits: bool = True) -> None:
+        """Append a batch of control records."""
+        versioned = [(record, 0) for record in records]
+        data = build_quorum_batch(
+            versioned, base_offset=self.end_offset, leader_epoch=self.epoch, timestamp=self.now_ms
+        )
+        self._append(data, commits)
+
+    def _append(self, data: bytearray, commits: bool) -> None:
         if not self.epochs or self.epochs[-1][0] != self.epoch:
             self.epochs.append((self.epoch, self.end_offset))
         self.batches.append(RecordBatch(data))
@@ -93,7 +101,7 @@ class ScriptedQuorum:
         """A snapshot of all there is; the log begins after it."""
         snapshot = SnapshotId(self.end_offset, self.epoch)
         versioned = [(record, type(record).valid_versions.stop - 1) for record in records]
-        data = b"".join(encode_snapshot(SnapshotHead(1_000), versioned, epoch=self.epoch, now_ms=1_000))
+        data = b"".join(encode_snapshot(SnapshotHead(self.now_ms), versioned, epoch=self.epoch, now_ms=self.now_ms))
         self.snapshot = snapshot, data
         self.start_offset = self.high_watermark = self.end_offset
         self.batches = []
@@ -180,6 +188,8 @@ class ScriptedQuorum:
             return self.refusal
         if epoch < self.epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
+        if epoch > self.epoch:
+            return ErrorCode.UNKNOWN_LEADER_EPOCH
         return ErrorCode.NONE if node_id == self.leader_id else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def _fill(self, answer: fetch.PartitionData, asked: fetch.FetchPartition) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -12,94 +10,15 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
-from ottla.base.memory_network import MemoryNetwork
-from ottla.base.seams import InlineWorkers, SystemClock
-from ottla.controller.quorum.following import QuorumFollower
-from ottla.controller.quorum.loader import MetadataLoader
 from ottla.controller.quorum.replay import ReplayError
-from ottla.controller.raft.metadata_log import MetadataLog
-from ottla.controller.raft.observer import Observer
-from ottla.controller.raft.voters import Address
+from ottla.controller.raft.settings import MetadataLogSettings
 from ottla.log.checkpoints import CorruptFileError
-from ottla.log.disk import Disk, OsDisk
-from ottla.log.log_folder import LogFolder
 from ottla.log.memory_disk import MemoryDisk
-from ottla.metadata.delta import ClusterDelta
-from ottla.metadata.image import ClusterImage
-from ottla.replication.broker_client import BrokerClient
-from ottla.wire.messages.setting_records import FeatureLevelRecord, ProducerIdsRecord
+from ottla.wire.messages.setting_records import FeatureLevelRecord
 
+from .following_world import FEATURE, ids, running, settle
 from .images import contents
 from .record_walk import RecordWalk
-from .scripted_quorum import HOST, ScriptedQuorum
-
-FEATURE = FeatureLevelRecord(name="metadata.version", feature_level=30)
-
-
-def ids(next_producer_id: int) -> ProducerIdsRecord:
-    return ProducerIdsRecord(next_producer_id=next_producer_id)
-
-
-class World:
-    """A quorum, and one broker's folder, in which it follows."""
-
-    def __init__(self, folder: Path, disk: Disk | None = None) -> None:
-        self.disk = disk or OsDisk()
-        self.network = MemoryNetwork(1 << 20)
-        self.quorum = ScriptedQuorum(self.network)
-        self.folder = folder
-        self.image = ClusterImage()
-        self.published: list[ClusterDelta] = []
-        self._changed = trio.Event()
-        self.log: MetadataLog
-        self.follower: QuorumFollower
-
-    def _publish(self, delta: ClusterDelta) -> None:
-        self.published.append(delta)
-        self.image = self.image.apply(delta)
-        self._changed.set()
-        self._changed = trio.Event()
-
-    async def sees(self, condition: Callable[[], bool]) -> None:
-        with trio.fail_after(60):
-            while not condition():
-                await self._changed.wait()
-
-    async def sees_ids(self, next_producer_id: int) -> None:
-        await self.sees(lambda: self.image.next_producer_id == next_producer_id)
-
-    @asynccontextmanager
-    async def following(self) -> AsyncIterator[None]:
-        """One run of the broker; its image begins anew."""
-        self.image, self.published = ClusterImage(), []
-        disk_folder = LogFolder(self.disk, str(self.folder), SystemClock(), InlineWorkers())
-        self.log = MetadataLog(disk_folder)
-        await self.log.open()
-        bootstrap = [Address(HOST, node_id) for node_id in self.quorum.ids]
-        observer = Observer(7, b"d" * 16, "cluster", self.log, bootstrap, {}, random.Random(1))
-        self.follower = QuorumFollower(observer, MetadataLoader(self._publish), self._connect, InlineWorkers())
-        try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self.follower.run)
-                yield
-                nursery.cancel_scope.cancel()
-        finally:
-            observer.close()
-
-    def _connect(self, address: Address) -> BrokerClient:
-        return BrokerClient(self.network, *address, "raft-client-7", timeout=2.0, max_in_flight=1)
-
-
-@asynccontextmanager
-async def running(folder: Path, disk: Disk | None = None) -> AsyncIterator[World]:
-    """A quorum that serves, with one record of metadata."""
-    world = World(folder, disk)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(world.quorum.run)
-        world.quorum.append()
-        world.quorum.append(FEATURE, ids(1))
-        yield world
-        nursery.cancel_scope.cancel()
 
 
 async def test_what_is_committed_arrives_and_what_is_not_does_not(
@@ -195,7 +114,8 @@ async def test_a_log_that_is_gone_comes_as_a_snapshot(tmp_path: Path, autojump_c
 async def test_a_fetched_snapshot_outlives_a_loss_of_power(seed: int, autojump_clock: trio.testing.MockClock) -> None:
     disk = MemoryDisk()
     disk.make_dir("/data")
-    async with running(Path("/data"), disk) as world:
+    async with running(Path("/data")) as world:
+        world.disk = disk
         world.quorum.append(ids(2))
         world.quorum.take_snapshot([FEATURE, ids(2)])
         async with world.following():
@@ -271,6 +191,20 @@ async def test_a_restart_begins_with_what_it_has_and_publishes_once_it_knows_the
         async with world.following():
             await trio.sleep(10)
             assert world.published == []
+
+
+async def test_a_restart_with_a_snapshot_of_all_there_is_publishes_it(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running(tmp_path) as world:
+        world.settings = MetadataLogSettings({"record_bytes_between_snapshots": 1})
+        async with world.following():
+            await world.sees_ids(1)
+            world.quorum.append(ids(2))
+            await settle(world)
+            assert world.log.snapshots[-1].end_offset == world.quorum.end_offset
+        async with world.following():
+            await world.sees_ids(2)
 
 
 async def test_a_torn_end_is_fetched_again(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:

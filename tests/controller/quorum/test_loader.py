@@ -47,7 +47,7 @@ class Loading:
     def batch(self, *records: Message) -> CommittedBatch:
         """The next one of the log; without records one with a control record."""
         self._end += max(1, len(records))
-        return CommittedBatch(LogPosition(self._end - 1, 1, self._end), list(records))
+        return CommittedBatch(LogPosition(self._end - 1, 1, self._end), list(records), 100)
 
     async def commit(self, *batches: Sequence[Message], high_watermark: float = 0) -> None:
         await self.loader.commit([self.batch(*records) for records in batches], high_watermark)

@@ -11,6 +11,7 @@ from ottla.base.errors import KafkaError
 from ottla.base.seams import InlineWorkers, SimulatedClock
 from ottla.controller.raft.metadata_log import TOPIC, TOPIC_ID, MetadataLog
 from ottla.controller.raft.observer import Asked, Observer
+from ottla.controller.raft.settings import MetadataLogSettings
 from ottla.controller.raft.voters import Address
 from ottla.log.log_folder import LogFolder
 from ottla.log.memory_disk import MemoryDisk
@@ -56,7 +57,7 @@ class Node:
         self.observer: Observer
 
     async def start(self) -> Node:
-        log = MetadataLog(LogFolder(self.disk, FOLDER, SimulatedClock(), InlineWorkers()))
+        log = MetadataLog(LogFolder(self.disk, FOLDER, SimulatedClock(), InlineWorkers()), MetadataLogSettings())
         await log.open()
         self.observer = Observer(7, b"d" * 16, "cluster", log, [], ADDRESSES, random.Random(1))
         return self
@@ -100,8 +101,9 @@ class Node:
         topic = fetch_snapshot.ResponseTopicSnapshot(name=TOPIC, partitions=[partition])
         found = self.observer.take_snapshot(asked, fetch_snapshot.FetchSnapshotResponse(topics=[topic]))
         if found is not None:
-            found.file.sync()
-            self.observer.finish_snapshot(found)
+            reader = found.read()
+            found.freeze()
+            self.observer.start_after(found.id, reader.head)
         return found is not None
 
     def committed(self) -> Sequence[Message]:

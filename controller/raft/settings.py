@@ -1,0 +1,52 @@
+"""Settings of a node's metadata log: when it is summed up in a snapshot, and how much of it is kept."""
+
+from __future__ import annotations
+
+from ...base.settings import Kind, Settings, setting
+
+_WEEK_MS = 7 * 24 * 3_600_000
+
+
+class MetadataLogSettings(Settings):
+    """When a node of a KRaft cluster writes a snapshot of the metadata, and how much of the metadata log it keeps."""
+
+    record_bytes_between_snapshots: int = setting(
+        "metadata.log.max.record.bytes.between.snapshots",
+        default=20 << 20,
+        at_least=1,
+        kind=Kind.LONG,
+        doc="Bytes of the metadata log after which a snapshot is written.",
+    )
+    snapshot_interval_ms: int = setting(
+        "metadata.log.max.snapshot.interval.ms",
+        default=3_600_000,
+        at_least=0,
+        kind=Kind.LONG,
+        doc="Time after which a snapshot is written if the metadata log has grown; 0 is never.",
+    )
+    segment_bytes: int = setting(
+        "metadata.log.segment.bytes",
+        default=1 << 30,
+        at_least=8 << 20,
+        doc="Size at which a segment of the metadata log rolls.",
+    )
+    segment_ms: int = setting(
+        "metadata.log.segment.ms",
+        default=_WEEK_MS,
+        at_least=1,
+        kind=Kind.LONG,
+        doc="Age at which a segment of the metadata log rolls.",
+    )
+    retention_bytes: int = setting(
+        "metadata.max.retention.bytes",
+        default=100 << 20,
+        kind=Kind.LONG,
+        doc="Size of the metadata log with its snapshots above which the oldest snapshot is deleted, and the log that the next "
+        "one stands for. The newest snapshot and what follows it stay; below 0 is no limit.",
+    )
+    retention_ms: int = setting(
+        "metadata.max.retention.ms",
+        default=_WEEK_MS,
+        kind=Kind.LONG,
+        doc="Age of the oldest snapshot's last record above which the same happens; below 0 is no limit.",
+    )
