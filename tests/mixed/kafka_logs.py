@@ -25,16 +25,22 @@ ALLOWED_OF_KAFKA = {
     r"failed to change state for partition test-(one-out-of-sync|a-killed-leader)-\S+ from": "all of its replicas are stopped",
     r"cannot become follower since the new leader -1 is unavailable": "a new controller of Kafka tells first who is gone",
     r"kafka-log-retention.*\nj.*cannot be resumed since it is not paused": "Kafka alone: a log is truncated meanwhile",
-    r"append operation on partition test-a-leader-of-each-kind-is-killed-\S+ .*\n.*\.(NotEnoughReplicas|OutOfOrderSequence)Exc": (
+    r"append operation on partition (?:\S+:)?test-(?:a-leader-of-each|the-active-controller|brokers-serve|each-broker-is)-\S+ "
+    r".*\n.*\.(?:NotEnoughReplicas|OutOfOrderSequence)Exc": (
         "a leader was killed with requests in flight, which their producer sends again"
+    ),
+    r"append operation on partition \S*:test-the-java-client-\S+ .*\n.*\.OutOfOrderSequenceException": (
+        "batches behind one that has come while the transaction before was still being completed; all are sent again"
     ),
     r"SessionTimeoutException: Client session timed out": "the test has paused this broker",
     r"SessionExpiredException: Unable to reconnect": "the same, for longer",
     r"Failed atomic move of \S+/leader-epoch-checkpoint.tmp": "Kafka alone: the folder is renamed meanwhile, to be deleted",
     r"controller event queue overloaded. Timed out heartbeat from broker": "a busy machine",
     r"Exceptionally slow controller event": "the same",
+    r"Unexpected error REQUEST_TIMED_OUT in UPDATE_RAFT_VOTER": "the same, among Apache Kafka's controllers",
     r"Unexpected error handling request .*\n.*NotControllerException: ": "a new controller has just been elected",
     r"ClusterAuthorizationException: Request .* permission": "a user whom a test has denied that",
+    r"Error preprocessing incrementalAlterConfigs request|validation of configProps": "settings that a test has refused",
     r"Expected partition \S+ with topic id \S+ to exist, but it was missing": "of each new replica of a topic that is there",
     r"during (KafkaServer )?startup\..*\norg.*KeeperException\$SessionExpired": "a JVM without a processor; it is started again",
 }

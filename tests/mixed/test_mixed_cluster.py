@@ -74,7 +74,7 @@ def set_quota(connection: Connection, key: str, value: float | None, client_id: 
 
 
 def quotas(connection: Connection) -> dict[str, float]:
-    component = ComponentData(entity_type="client-id", match_type=1)
+    component = ComponentData(entity_type="client-id", match_type=1, match=None)
     entries = connection.call(DescribeClientQuotasRequest(components=[component]), 1).entries
     return {value.key: value.value for entry in entries for value in entry.values}
 

@@ -1,4 +1,4 @@
-"""Nodes of a cluster of KRaft stop, die and freeze under load, controllers among them: nothing is lost, doubled or reordered."""
+"""Nodes of a cluster of KRaft stop, die and freeze under load: nothing is lost, doubled or reordered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Access rules, SCRAM users, delegation tokens and users' quotas of a cluster of KRaft, at a broker of Ottla and a node of Kafka.
+"""Access rules, SCRAM users, delegation tokens and users' quotas of a cluster of KRaft, at brokers of both kinds.
 
 The controller is Apache Kafka's: what Ottla is asked to change it forwards with the client's principal.
 """
@@ -72,7 +72,7 @@ NOT_AUTHORIZED = {
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuorumMixed]:
-    """A node of Apache Kafka and a broker of Ottla; they know each other by SASL/PLAIN, the controller trusts its listener."""
+    """A node of Apache Kafka and a broker of Ottla, which know each other by SASL/PLAIN."""
     folder = tmp_path_factory.mktemp("quorum-secured")
     with running(folder, 1, 1, security=of("admin"), **PROPERTIES) as mixed:
         yield mixed

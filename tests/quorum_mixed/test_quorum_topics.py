@@ -1,6 +1,8 @@
-"""Topics, elections and settings in a cluster of KRaft: made, enlarged, deleted and changed through brokers of either kind."""
+"""Topics, elections and settings in a cluster of KRaft, changed through brokers of either kind."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import pytest
 
@@ -12,6 +14,11 @@ from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsReques
 from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 from ..mixed.mixed import BOTH, PATIENCE_S
@@ -158,6 +165,34 @@ def test_settings_are_described_by_either_kind_with_the_same_names_and_values(mi
     for kind in BOTH:
         own = configs(mixed, mixed.one(kind), BROKER, str(mixed.one(kind)))
         assert (own["node.id"], own["broker.heartbeat.interval.ms"]) == (str(mixed.one(kind)), "1000")
+
+
+WRONG_SETTINGS = (
+    (BROKER, "", {"log.cleaner.threads": "some"}),
+    (BROKER, "", {"log.dirs": "/elsewhere"}),
+    (BROKER, "", {"listeners": "PLAINTEXT://:1"}),
+    (BROKER, "9", {"log.cleaner.threads": "2"}),
+    (BROKER, "one", {"log.cleaner.threads": "2"}),
+    (TOPIC, "no-such-topic", {"retention.ms": "1"}),
+    (99, "", {"retention.ms": "1"}),
+)
+
+
+def test_either_kind_refuses_the_same_settings(mixed: QuorumMixed) -> None:
+    """Of brokers, which a controller does not check, and of topics."""
+    refused = {kind: [refusal(mixed, mixed.one(kind), *each) for each in WRONG_SETTINGS] for kind in BOTH}
+    assert refused["ottla"] == refused["kafka"]
+    assert all(refused["kafka"])
+
+
+def refusal(mixed: QuorumMixed, through: int, kind: int, name: str, changes: Mapping[str, str]) -> int:
+    """The error of a change of settings at a broker."""
+    wanted = [AlterableConfig(name=key, config_operation=0, value=value) for key, value in changes.items()]
+    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=wanted)
+    with mixed.connect(through) as connection:
+        (answer,) = connection.call(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
+    error: int = answer.error_code
+    return error
 
 
 def configs(mixed: QuorumMixed, broker_id: int, kind: int, name: str) -> dict[str, str | None]:
