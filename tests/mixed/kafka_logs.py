@@ -37,6 +37,7 @@ ALLOWED_OF_KAFKA = {
     r"Failed atomic move of \S+/leader-epoch-checkpoint.tmp": "Kafka alone: the folder is renamed meanwhile, to be deleted",
     r"controller event queue overloaded. Timed out heartbeat from broker": "a busy machine",
     r"Exceptionally slow controller event": "the same",
+    r"Failed to load metadata from __\S+ .*is no longer the leader": "leaders moved twice in a moment",
     r"Unexpected error REQUEST_TIMED_OUT in UPDATE_RAFT_VOTER": "the same, among Apache Kafka's controllers",
     r"Unexpected error handling request .*\n.*NotControllerException: ": "a new controller has just been elected",
     r"ClusterAuthorizationException: Request .* permission": "a user whom a test has denied that",
