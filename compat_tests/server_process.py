@@ -104,8 +104,10 @@ class ServerProcess(ABC):
         return self.log_file.read_text(errors="replace")
 
     def pause(self) -> None:
-        """SIGSTOP: it neither reads nor writes, and its connections stay."""
+        """SIGSTOP: it neither reads nor writes when this returns, and its connections stay."""
         self._signal(signal.SIGSTOP)
+        while not all(map(_is_stopped, Path(f"/proc/{self.pid}/task").glob("*"))):
+            time.sleep(0.001)  # a busy machine stops a thread when its turn comes, and nothing else tells of it
 
     def resume(self) -> None:
         """SIGCONT, the end of ``pause``."""
@@ -137,3 +139,12 @@ class ServerProcess(ABC):
         if self.is_running:
             self.kill()
         self._held_port.close()
+
+
+def _is_stopped(task: Path) -> bool:
+    """Whether a thread is stopped, or gone."""
+    try:
+        state = (task / "stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return state in "TZX"
