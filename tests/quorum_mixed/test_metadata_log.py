@@ -6,13 +6,14 @@ The judge of an image is ``kafka-metadata-shell``; that of bytes are Kafka's own
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from confluent_kafka import ConsumerGroupState, Producer  # noqa: F401
+from confluent_kafka import Producer
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -48,6 +49,7 @@ from ottla.wire.messages.metadata_log_records import (
     BeginTransactionRecord,
     EndTransactionRecord,
 )
+from ottla.wire.messages.topic_records import PartitionChangeRecord
 from ottla.wire.metadata_records import decode_metadata_record, encode_metadata_record
 from ottla.wire.records import RecordBatch, RecordsBuilder, iter_batches
 from ottla.wire.schema import Message
@@ -77,7 +79,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuorumCluster]
 def _go_through_everything(cluster: QuorumCluster) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     _wait(admin.create_topics([NewTopic("a", 3, 3, config={"min.insync.replicas": "2"}), NewTopic("b", 2, 2)]))
-    _wait(admin.create_topics([NewTopic("placed", 2, replica_assignment=[[2, 3, 4], [4, 2, 3]])]))
+    _wait(
+        admin.create_topics(
+            [NewTopic("placed", 2, replica_assignment=[[2, 3, 4], [4, 2, 3]], config={"min.insync.replicas": "2"})]
+        )
+    )
     _wait(admin.create_partitions([NewPartitions("b", 4)]))
     for operation, value in (
         (AlterConfigOpType.SET, "2"),
@@ -118,13 +124,20 @@ def _go_through_everything(cluster: QuorumCluster) -> None:
         producer.produce("a", b"%d" % number)
     assert producer.flush(60) == 0
     _wait(admin.delete_topics(["b"]))
+    for wanted in ([1, 2, 4], [2, 3, 4]):
+        _move(cluster, "placed", {0: wanted})
+    for level in ("downgrade", "0"), ("upgrade", "1"):
+        _tool(cluster, "features", level[0], "--feature", f"eligible.leader.replicas.version={level[1]}")
     cluster.node(4).stop()
+    _tool(cluster, "cluster", "--id", "4", before=("unregister",))
     cluster.node(4).start()
     cluster.wait_joined()
-    cluster.node(4).kill()
-    eventually(lambda: 4 not in admin.list_topics(timeout=10).brokers, 60)
-    cluster.node(4).start()
-    cluster.wait_joined()
+    for number in (4, 3):  # with the last of them fewer replicas are in sync than min.insync.replicas
+        cluster.node(number).kill()
+        eventually(lambda number=number: number not in admin.list_topics(timeout=10).brokers, 60)
+    for number in (4, 3):
+        cluster.node(number).launch()
+    cluster.start()
     cluster.node(1).kill()
     eventually(
         lambda: 1 not in AdminClient({"bootstrap.servers": cluster.node(2).address}).list_topics(timeout=20).brokers, 60
@@ -139,10 +152,23 @@ def _wait(futures: dict[object, object]) -> None:
         future.result(60)  # type: ignore[attr-defined]
 
 
-def _tool(cluster: QuorumCluster, tool: str, *words: str) -> None:
-    folder = cluster.node(1).folder
-    command = [*java_command(folder, *SHORT_LIVED), MAIN_CLASSES[tool], "--bootstrap-server", cluster.bootstrap, *words]
-    subprocess.run(command, check=True, capture_output=True, timeout=90)
+def _tool(cluster: QuorumCluster, tool: str, *words: str, before: Sequence[str] = ()) -> str:
+    """Run a tool of Kafka's; ``before`` are the words that go before the address of the brokers."""
+    bootstrap = ("--bootstrap-server", cluster.bootstrap)
+    command = [*java_command(cluster.node(1).folder, *SHORT_LIVED), MAIN_CLASSES[tool], *before, *bootstrap, *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def _move(cluster: QuorumCluster, topic: str, replicas: dict[int, list[int]]) -> None:
+    """Move partitions to these replicas, and wait until they are there."""
+    partitions = [{"topic": topic, "partition": number, "replicas": each} for number, each in replicas.items()]
+    file = cluster.node(1).folder / "moves.json"
+    file.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    words = ("--reassignment-json-file", str(file))
+    _tool(cluster, "reassign-partitions", *words, "--execute")
+    eventually(lambda: "still in progress" not in _tool(cluster, "reassign-partitions", *words, "--verify"), 60)
 
 
 def shell(cluster: QuorumCluster, path: Path) -> dict[str, list[str]]:
@@ -197,6 +223,43 @@ def encoded_again(batch: RecordBatch) -> bytes:
     return bytes(builder.build())
 
 
+WRITTEN = {
+    "AccessControlEntryRecord",
+    "BrokerRegistrationChangeRecord",
+    "ClientQuotaRecord",
+    "ConfigRecord",
+    "FeatureLevelRecord",
+    "NoOpRecord",
+    "PartitionChangeRecord",
+    "PartitionChangeRecord of a move",
+    "PartitionChangeRecord with eligible leaders",
+    "PartitionRecord",
+    "ProducerIdsRecord",
+    "RegisterBrokerRecord",
+    "RegisterControllerRecord",
+    "RemoveAccessControlEntryRecord",
+    "RemoveTopicRecord",
+    "RemoveUserScramCredentialRecord",
+    "TopicRecord",
+    "UnregisterBrokerRecord",
+    "UserScramCredentialRecord",
+}
+"""The records of what the cluster has gone through."""
+
+
+def kinds(batch: RecordBatch) -> Iterator[str]:
+    """The records of a batch, by name."""
+    for record in () if batch.is_control else batch.records():
+        message, _ = decode_metadata_record(record.value or b"")
+        name = type(message).__name__
+        yield name
+        if isinstance(message, PartitionChangeRecord):
+            if message.adding_replicas:
+                yield f"{name} of a move"
+            if message.eligible_leader_replicas:
+                yield f"{name} with eligible leaders"
+
+
 def same_log(cluster: QuorumCluster) -> bool:
     """Whether every node has the same log by now."""
     ends = {(folder_of(cluster, node_id) / "00000000000000000000.log").stat().st_size for node_id in cluster.ids}
@@ -208,9 +271,12 @@ def test_every_batch_of_the_logs_and_snapshots_has_the_same_bytes_again(cluster:
     paths += [path for node_id in cluster.ids for path in folder_of(cluster, node_id).glob("*.checkpoint")]
     paths += [cluster.node(1).data_folders[0] / "bootstrap.checkpoint"]
     assert len(paths) > 8, paths
+    seen: set[str] = set()
     for path in paths:
         for batch in iter_batches(path.read_bytes()):
             assert encoded_again(batch) == bytes(batch.view), f"{path} at {batch.base_offset}"
+            seen |= set(kinds(batch))
+    assert seen >= WRITTEN, WRITTEN - seen
 
 
 def test_an_image_is_what_the_shell_says(cluster: QuorumCluster, tmp_path: Path) -> None:
