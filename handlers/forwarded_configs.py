@@ -1,7 +1,8 @@
 """Changes of configs in a cluster of KRaft: what a broker says to them before the active controller does.
 
 Only a broker knows whether it could run with a setting, so it checks those of itself and of all brokers, and refuses them; log
-levels concern nobody else. The rest goes to the controller, and the client gets one response with all outcomes.
+levels concern nobody else, and a kind of resource that is unknown goes nowhere. The rest goes to the controller, and the client gets
+one response with all outcomes.
 
 Model: Kafka's ConfigAdminManager.preprocess.
 """
@@ -17,14 +18,14 @@ from .config_resources import ResourceType
 
 Handle = Callable[[Any, Any], Awaitable[Any]]
 
-_OF_BROKERS = (ResourceType.BROKER, ResourceType.BROKER_LOGGER)
+_LEFT_TO_THE_CONTROLLER = (ResourceType.TOPIC, ResourceType.CLIENT_METRICS, ResourceType.GROUP)
 
 
 def checked_first(check: Handle, forward: Handle) -> Handle:
     """``check`` handles AlterConfigs or IncrementalAlterConfigs that only validate; ``forward`` has the controller do them."""
 
     async def handle(call: Any, request: Any) -> Any:
-        own = [resource for resource in request.resources if resource.resource_type in _OF_BROKERS]
+        own = [resource for resource in request.resources if resource.resource_type not in _LEFT_TO_THE_CONTROLLER]
         if not own:
             return await forward(call, request)
         response = await check(call, replace(request, resources=own, validate_only=True))

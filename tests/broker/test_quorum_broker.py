@@ -202,7 +202,7 @@ async def test_what_it_could_not_run_with_is_refused_and_the_rest_forwarded(
 ) -> None:
     async with quorum_world(tmp_path) as world, world.running() as broker:
 
-        async def alter(*resources: tuple[ResourceType, str, str, str]) -> list[tuple[str, ErrorCode]]:
+        async def alter(*resources: tuple[int, str, str, str]) -> list[tuple[str, ErrorCode]]:
             request = IncrementalAlterConfigsRequest(
                 resources=[
                     AlterConfigsResource(
@@ -220,12 +220,14 @@ async def test_what_it_could_not_run_with_is_refused_and_the_rest_forwarded(
             (ResourceType.BROKER, "2", "log.cleaner.threads", "1"),
             (ResourceType.BROKER, "", "log.retention.ms", "1000"),
             (ResourceType.BROKER_LOGGER, "1", "kafka", "DEBUG"),
+            (99, "x", "retention.ms", "1"),
         ) == [
             ("t", ErrorCode.NONE),
             ("1", ErrorCode.INVALID_REQUEST),
             ("2", ErrorCode.INVALID_REQUEST),
             ("", ErrorCode.NONE),
             ("1", ErrorCode.INVALID_CONFIG),
+            ("x", ErrorCode.INVALID_REQUEST),
         ]
         (envelope,) = world.controller.envelopes
         assert b"cleaner" not in envelope.request_data

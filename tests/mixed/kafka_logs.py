@@ -29,6 +29,12 @@ ALLOWED_OF_KAFKA = {
     r".*\n.*\.(?:NotEnoughReplicas|OutOfOrderSequence)Exc": (
         "a leader was killed with requests in flight, which their producer sends again"
     ),
+    r"append operation on partition \S*:__transaction_state-.*\n.*\.NotEnoughReplicasException": (
+        "so few brokers are left that a test has stopped the others"
+    ),
+    r"\.TransactionCoordinatorFencedException: Invalid coordinator epoch .* \(zombie\)": (
+        "the end markers of a coordinator in whose place another one has written them"
+    ),
     r"append operation on partition \S*:test-the-java-client-\S+ .*\n.*\.OutOfOrderSequenceException": (
         "batches behind one that has come while the transaction before was still being completed; all are sent again"
     ),

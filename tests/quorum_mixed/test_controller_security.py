@@ -70,6 +70,8 @@ def test_a_wrong_password_is_told_of_and_the_right_one_lets_in(tmp_path: Path) -
     with contextlib.closing(cluster):
         kafka, ottla = cluster.nodes
         assert isinstance(ottla, OttlaNode)
+        for node in cluster.nodes:
+            cluster.prepare(node)
         kafka.start()
         right = ottla.file.read_text()
         ottla.file.write_text(right.replace('password="secret"', 'password="wrong"'))
