@@ -36,6 +36,7 @@ from confluent_kafka.admin import (
 from ottla.compat_tests.java.tools import MAIN_CLASSES, SHORT_LIVED, java_command
 from ottla.compat_tests.quorum_cluster import QuorumCluster
 from ottla.compat_tests.session import eventually
+from ottla.compat_tests.wire_client import cluster_view
 from ottla.controller.quorum.replay import Replay
 from ottla.controller.quorum.snapshot_records import snapshot_records
 from ottla.log.files import METADATA_LOG_FOLDER
@@ -134,17 +135,25 @@ def _go_through_everything(cluster: QuorumCluster) -> None:
     cluster.wait_joined()
     for number in (4, 3):  # with the last of them fewer replicas are in sync than min.insync.replicas
         cluster.node(number).kill()
-        eventually(lambda number=number: number not in admin.list_topics(timeout=10).brokers, 60)
+        _wait_gone(cluster, number, asked=1)
     for number in (4, 3):
         cluster.node(number).launch()
     cluster.start()
     cluster.node(1).kill()
-    eventually(
-        lambda: 1 not in AdminClient({"bootstrap.servers": cluster.node(2).address}).list_topics(timeout=20).brokers, 60
-    )
+    _wait_gone(cluster, 1, asked=2)
     cluster.node(1).start()
     cluster.wait_joined()
     _wait(admin.create_topics([NewTopic("last", 1, 3)]))
+
+
+def _wait_gone(cluster: QuorumCluster, number: int, *, asked: int) -> None:
+    """Wait until a broker tells clients that another one is away."""
+
+    def is_gone() -> bool:
+        view = cluster_view(cluster.node(asked).address)
+        return view is not None and number not in view.brokers
+
+    eventually(is_gone, 60)
 
 
 def _wait(futures: dict[object, object]) -> None:
