@@ -9,6 +9,7 @@ request is a call.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any, Protocol, TypeVar
 
 import trio
@@ -64,39 +65,27 @@ class RequestChannel(Protocol):
         ...
 
 
-class ControllerChannel:
-    """One request at a time; ``purpose`` names the connection."""
+class SearchingChannel(ABC):
+    """A ``RequestChannel`` with one request at a time, for each of which the controller is looked up."""
 
-    def __init__(
-        self, broker_id: int, metadata: MetadataCache, peers: Peers, local: LocalController, purpose: str
-    ) -> None:
-        self._broker_id = broker_id
-        self._metadata = metadata
-        self._peers = peers
-        self._local = local
-        self._purpose = purpose
+    def __init__(self) -> None:
         self._turn = trio.StrictFIFOLock()  # not round state: the next request is sent after this one's answer
 
     async def send(
         self,
-        request: ControllerRequest,
+        request: Any,
         *,
         highest: int | None = None,
         timeout: float | None = None,
         patience: float | None = None,
     ) -> Any:
-        """The controller's answer, which never is NOT_CONTROLLER; ``highest`` bounds the version.
-
-        ``timeout`` limits all of it, ``patience`` the search for a controller; both in seconds. Raises PeerUnavailableError
-        when either is over, and KafkaError (UNSUPPORTED_VERSION) for a controller that is too old.
-        """
         given_up_at = math.inf if patience is None else trio.current_time() + patience
         try:
             with trio.fail_after(math.inf if timeout is None else timeout):
                 async with self._turn:
                     while True:
                         response = await self._ask(request, highest, given_up_at)
-                        if response is not None and response.error_code != ErrorCode.NOT_CONTROLLER:
+                        if response is not None and not _is_elsewhere(response):
                             return response
                         if trio.current_time() >= given_up_at:
                             raise PeerUnavailableError("no controller was found")
@@ -104,11 +93,35 @@ class ControllerChannel:
         except trio.TooSlowError:
             raise PeerUnavailableError(f"no controller has answered within {timeout:g} s") from None
 
-    async def _ask(self, request: ControllerRequest, highest: int | None, given_up_at: float) -> Any:
-        """The answer of the broker that is the controller as far as this one knows; None when there was none.
+    @abstractmethod
+    async def _ask(self, request: Any, highest: int | None, given_up_at: float) -> Any:
+        """The answer of the node that is the controller as far as this one knows; None when there was none.
 
         It is looked for until ``given_up_at``, by trio's clock.
         """
+
+
+def _is_elsewhere(response: Any) -> bool:
+    """Whether a node says that it is not the controller; a response without an error of its own says so of each topic."""
+    if hasattr(response, "error_code"):
+        return bool(response.error_code == ErrorCode.NOT_CONTROLLER)
+    return any(topic.error_code == ErrorCode.NOT_CONTROLLER for topic in response.topics)
+
+
+class ControllerChannel(SearchingChannel):
+    """To a broker that is the controller; ``purpose`` names the connection."""
+
+    def __init__(
+        self, broker_id: int, metadata: MetadataCache, peers: Peers, local: LocalController, purpose: str
+    ) -> None:
+        super().__init__()
+        self._broker_id = broker_id
+        self._metadata = metadata
+        self._peers = peers
+        self._local = local
+        self._purpose = purpose
+
+    async def _ask(self, request: ControllerRequest, highest: int | None, given_up_at: float) -> Any:
         controller_id = self._metadata.controller_id
         if controller_id == self._broker_id:
             return await self._call(request, highest)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import logging
 import math
-from collections.abc import Callable
 
 import trio
 
@@ -17,10 +16,10 @@ from ...base.errors import KafkaError
 from ...base.seams import Workers
 from ...log.metadata_snapshots import SnapshotFile, SnapshotReader
 from ...metadata.types import LogPosition
-from ...replication.broker_client import BrokerClient, NoAnswerError
+from ...replication.broker_client import NoAnswerError
 from ...wire.messages.fetch import FetchRequest
 from ..raft.observer import NO_LEADER, Asked, Observer
-from ..raft.voters import Address
+from .controller_client import Connect, ControllerClient
 from .loader import MetadataLoader
 
 logger = logging.getLogger(__name__)
@@ -32,21 +31,19 @@ _REFUSAL_SECONDS = 1.0
 
 
 class QuorumFollower:
-    """``run`` it in a task of its own. ``connect`` makes the way to a controller; it is closed when another one is asked."""
+    """``run`` it in a task of its own. ``connect`` makes the way to a controller."""
 
     def __init__(
         self,
         observer: Observer,
         loader: MetadataLoader,
-        connect: Callable[[Address], BrokerClient],
+        connect: Connect,
         workers: Workers,
     ) -> None:
         self.observer = observer
         self.loader = loader
-        self._connect = connect
+        self._controller = ControllerClient(connect)
         self._workers = workers
-        self._client: BrokerClient | None = None
-        self._address: Address | None = None
         self._told: set[str] = set()
 
     async def run(self) -> None:
@@ -65,8 +62,7 @@ class QuorumFollower:
                     await self._store_election()
                 await self._load_committed()
         finally:
-            if self._client is not None:
-                self._client.close()
+            self._controller.close()
 
     async def _store_election(self) -> None:
         """As Kafka does at each start, and at each change of the epoch or its leader."""
@@ -75,7 +71,7 @@ class QuorumFollower:
     async def _ask(self) -> None:
         """Send one request, and apply what comes back."""
         asked = self.observer.next_request()
-        client = self._client_of(asked.address)
+        client = self._controller.at(asked.address)
         try:
             version = await client.negotiate(type(asked.request))
             response = await client.send(asked.request, version)
@@ -91,13 +87,6 @@ class QuorumFollower:
             await self._take_fetch(asked, response)
         else:
             await self._take_snapshot(asked, response)
-
-    def _client_of(self, address: Address) -> BrokerClient:
-        if self._client is None or self._address != address:
-            if self._client is not None:
-                self._client.close()
-            self._client, self._address = self._connect(address), address
-        return self._client
 
     async def _take_fetch(self, asked: Asked, response: object) -> None:
         before = self.observer.leadership

@@ -1,0 +1,33 @@
+"""A broker's connection to one controller of the quorum at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...replication.broker_client import BrokerClient
+from ..raft.voters import Address
+
+Connect = Callable[[Address], BrokerClient]
+"""Makes a client of the controller at an address."""
+
+
+class ControllerClient:
+    """``connect`` makes the client of a controller; it is closed when another one is asked for."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+        self._client: BrokerClient | None = None
+        self._address: Address | None = None
+
+    def at(self, address: Address) -> BrokerClient:
+        """The client of the controller at this address."""
+        if self._client is None or self._address != address:
+            self.close()
+            self._client, self._address = self._connect(address), address
+        return self._client
+
+    def close(self) -> None:
+        """End the connection; a request in flight gets no answer."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
