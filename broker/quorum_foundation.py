@@ -37,6 +37,7 @@ from ..log.files import METADATA_LOG_FOLDER
 from ..log.log_folder import LogFolder
 from ..metadata.delta import ClusterDelta
 from ..replication.broker_client import BrokerClient
+from ..wire.schema import ZERO_UUID
 from .format_folders import random_directory_id
 from .foundation import Foundation
 from .identity import configured_broker_id
@@ -210,7 +211,7 @@ class QuorumFoundation(Foundation):
         folders = self.logs.folders
         ids = [self.logs.directory_id(folder) for folder in folders if not folder.is_offline]
         offline = [self.logs.directory_id(folder) for folder in folders if folder.is_offline]
-        return Directories(sorted([*ids, *offline]), [each for each in offline if each != bytes(16)])
+        return Directories(sorted([*ids, *offline]), [each for each in offline if each != ZERO_UUID])
 
     async def close(self) -> None:
         """End the follower, and close the metadata log."""

@@ -14,7 +14,7 @@ from ..controller.quorum.channel import QuorumChannel
 from ..controller.quorum.cluster import QuorumCluster
 from ..controller.quorum.envelope import FORWARDED
 from ..controller.quorum.lifecycle import BrokerLifecycle
-from ..controller.quorum.metadata_version import FEATURE
+from ..controller.quorum.metadata_version import finalized_level
 from ..controller.quorum.placement import DirectoryAssignments
 from ..controller.quorum.supported_features import SUPPORTED
 from ..controller.zookeeper.replica_requests import ReplicaRequests
@@ -73,8 +73,7 @@ class QuorumParts(Parts):
         )
 
     def _metadata_version(self) -> int:
-        features = self._metadata.image.features
-        return 0 if features is None else features.levels.get(FEATURE, 0)
+        return finalized_level(self._metadata.image.features)
 
     def _make_producer_ids(self) -> ProducerIdSource:
         return AllocatedProducerIds(self._controller_channel("producer-ids"), self._broker_id, self._broker_epoch)

@@ -19,6 +19,7 @@ from ..broker.format_folders import FormatError, Formatting, format_folders, ran
 from ..broker.listeners import configured_listeners
 from ..broker.settings import BrokerSettings
 from ..controller.quorum.settings import CONTROLLER_ROLE, QuorumSettings
+from ..controller.quorum.snapshot_records import credential_record
 from ..controller.raft.voters import InitialVoter, parse_initial_voters
 from ..log.data_folders import metadata_folder_of
 from ..log.disk import OsDisk
@@ -134,11 +135,4 @@ def _credential(text: str) -> UserScramCredentialRecord:
         user, mechanism, credential = parse_credential_argument(text)
     except ValueError as error:
         raise FormatError(str(error)) from None
-    return UserScramCredentialRecord(
-        name=user,
-        mechanism=mechanism,
-        salt=credential.salt,
-        stored_key=credential.stored_key,
-        server_key=credential.server_key,
-        iterations=credential.iterations,
-    )
+    return credential_record(user, mechanism, credential)

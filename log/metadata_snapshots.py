@@ -27,7 +27,7 @@ from ..wire.messages.control_records import (
     SnapshotHeaderRecord,
     VotersRecord,
 )
-from ..wire.metadata_records import decode_metadata_record, encode_metadata_record
+from ..wire.metadata_records import encode_metadata_record, metadata_records
 from ..wire.records import RecordBatch, RecordsBuilder, iter_batches
 from ..wire.schema import Message
 from .checkpoints import CorruptFileError
@@ -196,7 +196,7 @@ class SnapshotReader:
         for batch in self._batches:
             if not batch.is_control:
                 try:
-                    yield [decode_metadata_record(record.value or b"")[0] for record in batch.records()]
+                    yield metadata_records(batch)
                 except (KafkaError, ProtocolError) as error:
                     raise self._corrupt(str(error)) from None
 

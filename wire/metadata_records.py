@@ -1,7 +1,7 @@
 """The records of ``__cluster_metadata``: a frame, then a message (KIP-631).
 
 The frame has three unsigned varints: its own version, 1, the type of the record, and the version of the message. What is unknown
-is an error, as in Kafka: whoever passed over a record would have another cluster than the controller.
+is an error, as in Kafka: a node that passed over a record would have another cluster than the controller.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from importlib import import_module
 from ..base.errors import ProtocolError
 from .codec import decode, encode_bytes
 from .primitives import read_uvarint, write_uvarint
+from .records import RecordBatch
 from .schema import Message
 
 FRAME_VERSION = 1
@@ -59,6 +60,11 @@ def encode_metadata_record(record: Message, version: int) -> bytes:
     """The value of a record; its key is null. Raises ValueError where the message has no such version."""
     frame = write_uvarint(FRAME_VERSION) + write_uvarint(record.api_key) + write_uvarint(version)
     return frame + encode_bytes(record, version)
+
+
+def metadata_records(batch: RecordBatch) -> list[Message]:
+    """The records of a batch that is no control batch. Raises ProtocolError, and KafkaError for a batch that is damaged."""
+    return [decode_metadata_record(record.value or b"")[0] for record in batch.records()]
 
 
 def decode_metadata_record(value: bytes | memoryview) -> tuple[Message, int]:

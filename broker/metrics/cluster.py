@@ -20,6 +20,7 @@ from ...replication.counters import ReplicationCounters
 from ...replication.fetcher import Fetcher
 from ...replication.partition import Partition
 from .families import control, quorum, replication
+from .families.family import Family
 from .samples import distributions, simple, single
 
 _FETCHERS = ("Replica",)
@@ -139,19 +140,19 @@ def _store_session(services: Services | None) -> Iterator[Metric]:
 
 
 def _quorum(services: Services | None) -> Iterator[Metric]:
-    values: list[float] | None = None
+    values: dict[Family, float] = {}
     if services is not None and isinstance(services.cluster, QuorumCluster):
         figures = services.cluster.figures()
-        values = [
-            figures.leader_id,
-            figures.epoch,
-            figures.high_watermark,
-            figures.log_end_offset,
-            figures.log_end_epoch,
-            figures.applied.offset,
-            figures.applied.timestamp,
-            services.clock.now_ms() - figures.applied.timestamp,
-            figures.metadata_version,
-        ]
-    for number, family in enumerate(quorum.FAMILIES):
-        yield simple(family, [] if values is None else [((), values[number])])
+        values = {
+            quorum.QUORUM_LEADER: figures.leader_id,
+            quorum.QUORUM_EPOCH: figures.epoch,
+            quorum.QUORUM_HIGH_WATERMARK: figures.high_watermark,
+            quorum.METADATA_LOG_END: figures.log_end_offset,
+            quorum.METADATA_LOG_EPOCH: figures.log_end_epoch,
+            quorum.APPLIED_OFFSET: figures.applied.offset,
+            quorum.APPLIED_TIMESTAMP: figures.applied.timestamp,
+            quorum.APPLIED_LAG: services.clock.now_ms() - figures.applied.timestamp,
+            quorum.METADATA_VERSION: figures.metadata_version,
+        }
+    for family in quorum.FAMILIES:
+        yield simple(family, [((), values[family])] if values else [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -66,14 +67,13 @@ def format_(
     """
     from ..format_folders import Options, run
 
-    flags = {
-        "--standalone": standalone,
-        "--initial-controllers": initial_controllers is not None,
-        "--no-initial-controllers": no_initial_controllers,
-    }
-    given = [name for name, is_given in flags.items() if is_given]
-    if len(given) > 1:
-        raise typer.BadParameter(f"{given[1]} cannot be given with {given[0]}")
+    _check_one(
+        {
+            "--standalone": standalone,
+            "--initial-controllers": initial_controllers is not None,
+            "--no-initial-controllers": no_initial_controllers,
+        }
+    )
     options = Options(
         cluster_id=cluster_id,
         is_standalone=standalone,
@@ -85,3 +85,10 @@ def format_(
         ignores_formatted=ignore_formatted,
     )
     sys.exit(run(config, options))
+
+
+def _check_one(flags: Mapping[str, bool]) -> None:
+    """Raises BadParameter where two of the flags are given."""
+    given = [name for name, is_given in flags.items() if is_given]
+    if len(given) > 1:
+        raise typer.BadParameter(f"{given[1]} cannot be given with {given[0]}")

@@ -37,7 +37,7 @@ from .envelope import enveloped, opened
 from .figures import QuorumFigures
 from .lifecycle import BrokerLifecycle, Standing
 from .loader import MetadataLoader
-from .metadata_version import FEATURE
+from .metadata_version import finalized_level
 from .supported_features import hindrances
 
 logger = logging.getLogger(__name__)
@@ -151,7 +151,6 @@ class QuorumCluster:
     def figures(self) -> QuorumFigures:
         """For metrics."""
         observer, image = self._observer, self._metadata.image
-        features = image.features
         return QuorumFigures(
             observer.leadership.leader_id,
             observer.leadership.epoch,
@@ -159,7 +158,7 @@ class QuorumCluster:
             observer.log.end_offset,
             observer.log.last_epoch,
             image.position or LogPosition(-1, -1, -1),
-            0 if features is None else features.levels.get(FEATURE, 0),
+            finalized_level(image.features),
         )
 
     # --- changes ------------------------------------------------------------------------------------------------------

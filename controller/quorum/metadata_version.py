@@ -5,6 +5,8 @@ Source: Kafka's MetadataVersion. A level says which records, and which of their 
 
 from __future__ import annotations
 
+from ...metadata.types import FinalizedFeatures
+
 FEATURE = "metadata.version"
 KRAFT_VERSION = "kraft.version"
 ELR = "eligible.leader.replicas.version"
@@ -60,6 +62,11 @@ def level_of(release: str) -> int:
         known = ", ".join(_RELEASES.values())
         raise ValueError(f"Unknown metadata.version '{release}'. Supported metadata.version are: {known}")
     return found[-1]
+
+
+def finalized_level(features: FinalizedFeatures | None) -> int:
+    """The level that a cluster has finalized; 0 while none is known."""
+    return 0 if features is None else features.levels.get(FEATURE, 0)
 
 
 def has_scram(level: int) -> bool:

@@ -184,17 +184,7 @@ def _access(image: ClusterImage, level: int) -> Iterator[VersionedRecord]:
     for user, credentials in scram.items():
         for mechanism, credential in credentials.items():
             assert isinstance(credential, ScramCredential), "records have no credential that cannot be read"
-            yield (
-                access_records.UserScramCredentialRecord(
-                    name=user,
-                    mechanism=mechanism,
-                    salt=credential.salt,
-                    stored_key=credential.stored_key,
-                    server_key=credential.server_key,
-                    iterations=credential.iterations,
-                ),
-                0,
-            )
+            yield credential_record(user, mechanism, credential), 0
     for token in tokens.values():
         yield (
             access_records.DelegationTokenRecord(
@@ -208,3 +198,17 @@ def _access(image: ClusterImage, level: int) -> Iterator[VersionedRecord]:
             ),
             0,
         )
+
+
+def credential_record(
+    user: str, mechanism: int, credential: ScramCredential
+) -> access_records.UserScramCredentialRecord:
+    """The record of a user's credential for one mechanism."""
+    return access_records.UserScramCredentialRecord(
+        name=user,
+        mechanism=mechanism,
+        salt=credential.salt,
+        stored_key=credential.stored_key,
+        server_key=credential.server_key,
+        iterations=credential.iterations,
+    )

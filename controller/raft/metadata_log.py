@@ -37,7 +37,7 @@ from ...log.settings import LogSettings
 from ...metadata.types import LogPosition
 from ...wire.control_records import decode_quorum_record
 from ...wire.messages.control_records import KRaftVersionRecord, VotersRecord
-from ...wire.metadata_records import decode_metadata_record
+from ...wire.metadata_records import metadata_records
 from ...wire.records import RecordBatch, iter_batches
 from ...wire.schema import Message
 from .election_file import Election, read_election, write_election
@@ -91,7 +91,6 @@ class MetadataLog:
         )
         self.directory = join(folder.path, METADATA_LOG_FOLDER)
         self.snapshots: list[SnapshotId] = []
-        self.high_watermark = 0
         self.election: Election | None = None
         """What ``quorum-state`` says."""
         self._forgotten: list[str] = []
@@ -115,8 +114,7 @@ class MetadataLog:
             )
         self._forget_before(SnapshotId(self.start_offset, 0))
         await self.remove_forgotten()
-        self.high_watermark = max(self.start_offset, 0 if newest is None else newest.end_offset)
-        self._log.high_watermark = self.high_watermark
+        self._log.high_watermark = max(self.start_offset, 0 if newest is None else newest.end_offset)
         await self._folder.workers.run(self._read_quorum)
 
     def _ends_before(self, snapshot: SnapshotId) -> bool:
@@ -187,6 +185,10 @@ class MetadataLog:
         return self._log.log_end_offset
 
     @property
+    def high_watermark(self) -> int:
+        return self._log.high_watermark
+
+    @property
     def size(self) -> int:
         """Bytes of the segments."""
         return self._log.size
@@ -251,7 +253,7 @@ class MetadataLog:
         offset = min(offset, self.end_offset)
         if offset <= self.high_watermark:
             return False
-        self.high_watermark = self._log.high_watermark = offset
+        self._log.high_watermark = offset
         return True
 
     # --- reading ------------------------------------------------------------------------------------------------------
@@ -337,7 +339,7 @@ class MetadataLog:
         """Begin the log anew after a snapshot that was fetched and has its name. Raises OSError, KafkaError."""
         self._log.truncate_fully_and_start_at(snapshot.end_offset)
         self.add_snapshot(snapshot)
-        self.high_watermark = self._log.high_watermark = snapshot.end_offset
+        self._log.high_watermark = snapshot.end_offset
         self._note_head(snapshot.end_offset, head)
         self._forget_before(snapshot)
 
@@ -373,7 +375,7 @@ def _metadata_records(batch: RecordBatch) -> list[Message]:
     if batch.is_control:
         return []
     try:
-        return [decode_metadata_record(record.value or b"")[0] for record in batch.records()]
+        return metadata_records(batch)
     except ProtocolError as error:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION, f"a record of the metadata log from offset {batch.base_offset} on: {error}"

@@ -46,6 +46,7 @@ _CHANGES_OF_LEADER = (
 
 
 _Endpoint = fetch.NodeEndpoint | fetch_snapshot.NodeEndpoint
+_Leader = fetch.LeaderIdAndEpoch | fetch_snapshot.LeaderIdAndEpoch
 
 
 class Asked(NamedTuple):
@@ -124,10 +125,10 @@ class Observer:
         leader = self.leader
         if leader is not None and not self._asks_of_others:
             request = self._fetch() if self._download is None else self._fetch_snapshot(self._download)
-            return Asked(leader, request, self.leadership.epoch, self._offset)
+            return Asked(leader, request, self.leadership.epoch, self.log.end_offset)
         self._asks_of_others = max(0, self._asks_of_others - 1)
         others = [address for address in self._known_addresses() if address != leader] or self._bootstrap
-        return Asked(self._randomness.choice(others), self._fetch(), self.leadership.epoch, self._offset)
+        return Asked(self._randomness.choice(others), self._fetch(), self.leadership.epoch, self.log.end_offset)
 
     def _known_addresses(self) -> list[Address]:
         """Those of the bootstrap servers; where these are no more than the leader, of all controllers that are known."""
@@ -136,10 +137,6 @@ class Observer:
         voters = self.log.quorum.voters
         ids = [voter.voter_id for voter in voters.voters] if voters is not None else self._addresses
         return [address for node_id in ids if (address := self.address_of(node_id)) is not None]
-
-    @property
-    def _offset(self) -> int:
-        return self.log.end_offset
 
     def _fetch(self) -> fetch.FetchRequest:
         partition = fetch.FetchPartition(
@@ -186,9 +183,7 @@ class Observer:
         if response.error_code:
             raise KafkaError(known_code(response.error_code), "the quorum's controller refuses to be followed")
         partition = response.responses[0].partitions[0]
-        leader = partition.current_leader
-        if leader is not None:
-            self._take_leader(leader.leader_id, leader.leader_epoch, response.node_endpoints)
+        self._take_leader(partition.current_leader, response.node_endpoints)
         if partition.error_code:
             return self._take_error(asked, known_code(partition.error_code))
         if asked.epoch != self.leadership.epoch or asked.offset != self.log.end_offset:
@@ -219,9 +214,7 @@ class Observer:
         if response.error_code:
             raise KafkaError(known_code(response.error_code), "the quorum's controller refuses to send a snapshot")
         partition = response.topics[0].partitions[0]
-        leader = partition.current_leader
-        if leader is not None:
-            self._take_leader(leader.leader_id, leader.leader_epoch, response.node_endpoints)
+        self._take_leader(partition.current_leader, response.node_endpoints)
         download = self._download
         if download is None or asked.epoch != self.leadership.epoch:
             return None
@@ -263,10 +256,12 @@ class Observer:
             return self.leader is not None and self.leader != asked.address and not self._asks_of_others
         raise KafkaError(code, "the quorum's controller refuses a fetch of the metadata log")
 
-    def _take_leader(self, leader_id: int, epoch: int, endpoints: Sequence[_Endpoint]) -> None:
+    def _take_leader(self, told: _Leader | None, endpoints: Sequence[_Endpoint]) -> None:
+        if told is None:
+            return
         for endpoint in endpoints:
             self._addresses[endpoint.node_id] = Address(endpoint.host, endpoint.port)
-        known = self.leadership
+        known, epoch, leader_id = self.leadership, told.leader_epoch, told.leader_id
         if epoch > known.epoch or (epoch == known.epoch and known.leader_id == NO_LEADER != leader_id):
             self.leadership = Leadership(epoch, leader_id)
             self._asks_of_others = 0

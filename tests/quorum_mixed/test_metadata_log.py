@@ -51,7 +51,7 @@ from ottla.wire.messages.metadata_log_records import (
     EndTransactionRecord,
 )
 from ottla.wire.messages.topic_records import PartitionChangeRecord
-from ottla.wire.metadata_records import decode_metadata_record, encode_metadata_record
+from ottla.wire.metadata_records import decode_metadata_record, encode_metadata_record, metadata_records
 from ottla.wire.records import RecordBatch, RecordsBuilder, iter_batches
 from ottla.wire.schema import Message
 
@@ -214,7 +214,7 @@ def replayed(batches: Iterator[RecordBatch]) -> ClusterImage:
     transactions = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
     for batch in batches:
         if not batch.is_control:
-            records = [decode_metadata_record(record.value or b"")[0] for record in batch.records()]
+            records = metadata_records(batch)
             replay.replay_all(record for record in records if not isinstance(record, transactions))
         position = LogPosition(batch.last_offset, batch.partition_leader_epoch, batch.max_timestamp)
     return ClusterImage().apply(replay.delta(position))
