@@ -31,7 +31,7 @@ from ..wire.schema import uuid_to_text
 
 
 class FormatError(Exception):
-    """The folders cannot be formatted so. ``str()`` is one line for people."""
+    """The folders cannot be formatted so. ``str()`` says why in one line."""
 
 
 @dataclass(frozen=True)

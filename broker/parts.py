@@ -1,6 +1,6 @@
 """Makes the parts of one broker, each after those that it uses: its place in the cluster, partitions, coordinators.
 
-They do not run yet, and nobody has told them of the cluster: the ``Assembly`` starts them. What depends on the kind of cluster is
+They do not run yet, and know nothing of the cluster: the ``Assembly`` starts them. What depends on the kind of cluster is
 made by a subclass: ``StoreParts``, ``QuorumParts``.
 """
 

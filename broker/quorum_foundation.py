@@ -29,7 +29,7 @@ from ..controller.raft.metadata_cleaning import MetadataLogCleaner
 from ..controller.raft.metadata_log import MetadataLog
 from ..controller.raft.observer import Observer
 from ..controller.raft.settings import MetadataLogSettings
-from ..controller.raft.voters import Address, parse_addresses, parse_static_voters
+from ..controller.raft.voters import ControllerAddress, parse_addresses, parse_static_voters
 from ..log.checkpoints import CorruptFileError, read_clean_shutdown
 from ..log.data_folders import LogStartError, metadata_folder_of
 from ..log.disk import Disk, join
@@ -189,12 +189,12 @@ class QuorumFoundation(Foundation):
             delta = delta._replace(controller_id=self.broker_id)
         self.metadata.publish(delta)
 
-    def _client(self, purpose: str) -> Callable[[Address], BrokerClient]:
+    def _client(self, purpose: str) -> Callable[[ControllerAddress], BrokerClient]:
         """Makes connections to controllers, of one purpose each."""
         around, timeout = self._around, self.settings.request_timeout_ms / 1000
         name = f"broker-{self.broker_id}-{purpose}"
 
-        def connect(address: Address) -> BrokerClient:
+        def connect(address: ControllerAddress) -> BrokerClient:
             secure = self._controllers.secure
             return BrokerClient(around.network, *address, name, timeout=timeout, max_in_flight=1, secure=secure)
 

@@ -38,7 +38,7 @@ _STATIC_VOTERS = (
 
 
 @dataclass(frozen=True)
-class Options:
+class FormatOptions:
     """The command line."""
 
     cluster_id: str | None
@@ -51,7 +51,7 @@ class Options:
     ignores_formatted: bool
 
 
-def run(path: Path, options: Options) -> int:
+def run(path: Path, options: FormatOptions) -> int:
     """Format the folders of the node with these properties; the exit code."""
     randomness = random.SystemRandom()
     try:
@@ -68,7 +68,7 @@ def run(path: Path, options: Options) -> int:
     return 0
 
 
-def _formatting(config: Config, options: Options, randomness: random.Random) -> Formatting:
+def _formatting(config: Config, options: FormatOptions, randomness: random.Random) -> Formatting:
     """Raises FormatError, SettingError."""
     quorum, broker = config.settings(QuorumSettings), config.settings(BrokerSettings)
     if not quorum.process_roles:
@@ -106,7 +106,7 @@ def _levels(features: Iterable[str]) -> dict[str, int]:
 
 
 def _voters(
-    quorum: QuorumSettings, broker: BrokerSettings, listener: str, options: Options, randomness: random.Random
+    quorum: QuorumSettings, broker: BrokerSettings, listener: str, options: FormatOptions, randomness: random.Random
 ) -> Sequence[InitialVoter]:
     is_controller = CONTROLLER_ROLE in quorum.process_roles
     if quorum.voters and (options.initial_controllers is not None or options.is_standalone):

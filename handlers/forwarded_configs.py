@@ -1,7 +1,7 @@
 """Changes of configs in a cluster of KRaft: what a broker says to them before the active controller does.
 
 Only a broker knows whether it could run with a setting, so it checks those of itself and of all brokers, and refuses them; log
-levels concern nobody else, and a kind of resource that is unknown goes nowhere. The rest goes to the controller, and the client
+levels concern no other node, and an unknown kind of resource is refused here. The rest goes to the controller, and the client
 gets one response with all outcomes.
 
 Model: Kafka's ConfigAdminManager.preprocess.

@@ -105,7 +105,7 @@ def remove_unfinished(disk: Disk, folder: str) -> None:
 class SnapshotFile:
     """A snapshot that is being written or fetched, under its temporary name; ``size`` is what there is of it.
 
-    A worker may use it, one call at a time. Whoever has begun it ends it with ``freeze`` or ``drop``. All raise OSError.
+    A worker may use it, one call at a time. Its maker ends it with ``freeze`` or ``drop``. All raise OSError.
     """
 
     def __init__(self, disk: Disk, folder: str, snapshot: SnapshotId) -> None:

@@ -2,7 +2,7 @@
 
 A move makes a future log in the other folder, fills it in the background, and lets it take the place of the partition's log
 when both are the same. Where the cluster knows in which folder a replica is (KIP-858), it is told before that: if the new folder
-failed first, nobody would elect another leader. A broker that ends meanwhile goes on with it after its start, as soon as the
+failed first, no other leader would be elected. A broker that ends meanwhile goes on with it after its start, as soon as the
 partition is there. While a log is moved it is not compacted.
 """
 

@@ -65,7 +65,7 @@ def format_(
       ottla format -c server.properties -t 3Db5QLSqSZieL3rJBUUegA -N -f group.version=0 -f share.version=0
       ottla format -c server.properties --standalone -S 'SCRAM-SHA-256=[name=alice,password=secret]'
     """
-    from ..format_folders import Options, run
+    from ..format_folders import FormatOptions, run
 
     _check_one(
         {
@@ -74,7 +74,7 @@ def format_(
             "--no-initial-controllers": no_initial_controllers,
         }
     )
-    options = Options(
+    options = FormatOptions(
         cluster_id=cluster_id,
         is_standalone=standalone,
         initial_controllers=initial_controllers,

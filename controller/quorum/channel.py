@@ -13,14 +13,14 @@ from typing import Any
 from ...replication.broker_client import NoAnswerError
 from ...replication.controller_channel import SearchingChannel, fitting
 from ...wire.schema import Message
-from ..raft.voters import Address
+from ..raft.voters import ControllerAddress
 from .controller_client import Connect, ControllerClient
 
 
 class QuorumChannel(SearchingChannel):
     """``leader`` tells where the active controller is, if that is known; ``connect`` makes the way."""
 
-    def __init__(self, leader: Callable[[], Address | None], connect: Connect) -> None:
+    def __init__(self, leader: Callable[[], ControllerAddress | None], connect: Connect) -> None:
         super().__init__()
         self._leader = leader
         self._controller = ControllerClient(connect)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...replication.broker_client import BrokerClient
-from ..raft.voters import Address
+from ..raft.voters import ControllerAddress
 
-Connect = Callable[[Address], BrokerClient]
+Connect = Callable[[ControllerAddress], BrokerClient]
 """Makes a client of the controller at an address."""
 
 
@@ -17,9 +17,9 @@ class ControllerClient:
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
         self._client: BrokerClient | None = None
-        self._address: Address | None = None
+        self._address: ControllerAddress | None = None
 
-    def at(self, address: Address) -> BrokerClient:
+    def at(self, address: ControllerAddress) -> BrokerClient:
         """The client of the controller at this address."""
         if self._client is None or self._address != address:
             self.close()

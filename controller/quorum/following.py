@@ -18,7 +18,7 @@ from ...log.metadata_snapshots import SnapshotFile, SnapshotReader
 from ...metadata.types import LogPosition
 from ...replication.broker_client import NoAnswerError
 from ...wire.messages.fetch import FetchRequest
-from ..raft.observer import NO_LEADER, Asked, Observer
+from ..raft.observer import NO_LEADER, Observer, OutboundRequest
 from .controller_client import Connect, ControllerClient
 from .loader import MetadataLoader
 
@@ -88,7 +88,7 @@ class QuorumFollower:
         else:
             await self._take_snapshot(asked, response)
 
-    async def _take_fetch(self, asked: Asked, response: object) -> None:
+    async def _take_fetch(self, asked: OutboundRequest, response: object) -> None:
         before = self.observer.leadership
         try:
             knows_whom_to_ask = self.observer.take_fetch(asked, response)  # type: ignore[arg-type]
@@ -103,7 +103,7 @@ class QuorumFollower:
         if not knows_whom_to_ask:
             await trio.sleep(_RETRY_SECONDS)
 
-    async def _refused(self, asked: Asked, error: KafkaError) -> None:
+    async def _refused(self, asked: OutboundRequest, error: KafkaError) -> None:
         """Try again later."""
         self._tell(logging.ERROR, f"{asked.address.host}:{asked.address.port}: {error.code.name}: {error.message}")
         self.observer.take_failure(asked)
@@ -115,7 +115,7 @@ class QuorumFollower:
             self._told.add(reason)
             logger.log(level, "No metadata from the controller at %s", reason)
 
-    async def _take_snapshot(self, asked: Asked, response: object) -> None:
+    async def _take_snapshot(self, asked: OutboundRequest, response: object) -> None:
         download = self.observer.take_snapshot(asked, response)  # type: ignore[arg-type]
         if download is None:
             return

@@ -1,6 +1,6 @@
 """A broker's registration at the quorum and its heartbeats (KIP-631): from the start to the controlled shutdown.
 
-The broker registers under an incarnation id of its own, and is fenced: nobody is told of it. It sends a heartbeat at once and
+The broker registers under an incarnation id of its own, and is fenced: no client is told of it. It sends a heartbeat at once and
 each 10 ms, until the controller says that it has caught up, which is when it has applied its own registration. Once it is ready
 it wants to be unfenced. From then on a heartbeat goes out every ``broker.heartbeat.interval.ms``, one at a time. A broker that
 wants to stop says so; the controller moves its leaderships, and then tells it to go.

@@ -1,6 +1,6 @@
 """The committed part of the metadata log as deltas for this broker's publishers.
 
-Batches and snapshots go into a ``Replay``; at the end of what was committed together its delta is published, once. Within a
+Batches and snapshots go into a ``RecordReplay``; at the end of what was committed together its delta is published, once. Within a
 metadata transaction (KIP-868) nothing is: its records wait until it ends, and an aborted one leaves nothing.
 
 Nothing is published before the loader has caught up with the high watermark that the quorum told it of at the start, and has seen
@@ -28,7 +28,7 @@ from ...wire.messages.metadata_log_records import (
 from ...wire.schema import Message
 from ..raft.metadata_log import CommittedBatch
 from .registrations import ReplayError
-from .replay import Replay
+from .replay import RecordReplay
 
 _TURN_SECONDS = 0.002
 
@@ -57,7 +57,7 @@ class MetadataLoader:
         self.has_caught_up = False
         self.is_held = False
         self._base = self.image
-        self._replay = Replay(self._base)
+        self._replay = RecordReplay(self._base)
         self._position: LogPosition | None = None
         self._transaction: list[Message] | None = None
         self._has_seen_record = False
@@ -109,7 +109,7 @@ class MetadataLoader:
         self, batches: Iterable[Sequence[Message]], position: LogPosition, high_watermark: float
     ) -> None:
         """Replace everything by a snapshot that ends with ``position``. Raises ReplayError, CorruptFileError."""
-        replay = Replay(ClusterImage())
+        replay = RecordReplay(ClusterImage())
         for records in batches:
             replay.replay_all(records)
             self._has_seen_record = True
@@ -119,7 +119,7 @@ class MetadataLoader:
         self._position = position
         self.loaded_offset = position.offset + 1
         self._base = loaded
-        self._replay = Replay(loaded)
+        self._replay = RecordReplay(loaded)
         self.publish_changes(high_watermark)
 
     def publish_changes(self, high_watermark: float) -> None:
@@ -143,7 +143,7 @@ class MetadataLoader:
             delta = delta_between(self.image, self._base.apply(delta))
         manifest = LoaderManifest(replaces or self.image.position is None, self._log_bytes)
         self.image = self._base = self.image.apply(delta)
-        self._replay = Replay(self._base)
+        self._replay = RecordReplay(self._base)
         self._log_bytes = 0
         self._publish(delta)
         self.on_image(self.image, manifest)

@@ -2,7 +2,7 @@
 
 A replay begins with an image and takes records in their order; every field of the delta has then what the records have changed.
 A record that does not fit (a change of a partition that does not exist, an unknown type) raises ReplayError, and the image that
-was published stays as it is: whoever passed over the record would have another cluster than the controller.
+was published stays as it is: a broker that passed over the record would have another cluster than the controller.
 
 A snapshot is replayed on an empty image, and ``metadata.difference`` tells what is new in it. Model: Kafka's ``MetadataDelta``.
 """
@@ -56,7 +56,7 @@ class _TopicChange:
         return self.partitions.get(number) or self.before.get(number)
 
 
-class Replay:
+class RecordReplay:
     """What records change of an image."""
 
     def __init__(self, image: ClusterImage) -> None:
@@ -315,22 +315,22 @@ def _mechanism(number: int) -> ScramMechanism:
         raise ReplayError(f"there is no SCRAM mechanism with the number {number}") from None
 
 
-_REPLAYS: dict[type[Message], Callable[[Replay, Any], None]] = {
-    topic_records.TopicRecord: Replay._add_topic,
-    topic_records.RemoveTopicRecord: Replay._remove_topic,
-    topic_records.PartitionRecord: Replay._add_partition,
-    topic_records.PartitionChangeRecord: Replay._change_partition,
-    topic_records.ClearElrRecord: Replay._clear_elr,
-    setting_records.ConfigRecord: Replay._change_config,
-    setting_records.ClientQuotaRecord: Replay._change_quota,
-    setting_records.FeatureLevelRecord: Replay._set_feature,
-    setting_records.ProducerIdsRecord: Replay._allocate,
-    access_records.UserScramCredentialRecord: Replay._set_credential,
-    access_records.RemoveUserScramCredentialRecord: Replay._remove_credential,
-    access_records.DelegationTokenRecord: Replay._set_token,
-    access_records.RemoveDelegationTokenRecord: Replay._remove_token,
-    access_records.AccessControlEntryRecord: Replay._add_acl,
-    access_records.RemoveAccessControlEntryRecord: Replay._remove_acl,
-    metadata_log_records.NoOpRecord: Replay._pass,
-    metadata_log_records.ZkMigrationStateRecord: Replay._pass,
+_REPLAYS: dict[type[Message], Callable[[RecordReplay, Any], None]] = {
+    topic_records.TopicRecord: RecordReplay._add_topic,
+    topic_records.RemoveTopicRecord: RecordReplay._remove_topic,
+    topic_records.PartitionRecord: RecordReplay._add_partition,
+    topic_records.PartitionChangeRecord: RecordReplay._change_partition,
+    topic_records.ClearElrRecord: RecordReplay._clear_elr,
+    setting_records.ConfigRecord: RecordReplay._change_config,
+    setting_records.ClientQuotaRecord: RecordReplay._change_quota,
+    setting_records.FeatureLevelRecord: RecordReplay._set_feature,
+    setting_records.ProducerIdsRecord: RecordReplay._allocate,
+    access_records.UserScramCredentialRecord: RecordReplay._set_credential,
+    access_records.RemoveUserScramCredentialRecord: RecordReplay._remove_credential,
+    access_records.DelegationTokenRecord: RecordReplay._set_token,
+    access_records.RemoveDelegationTokenRecord: RecordReplay._remove_token,
+    access_records.AccessControlEntryRecord: RecordReplay._add_acl,
+    access_records.RemoveAccessControlEntryRecord: RecordReplay._remove_acl,
+    metadata_log_records.NoOpRecord: RecordReplay._pass,
+    metadata_log_records.ZkMigrationStateRecord: RecordReplay._pass,
 }

@@ -20,7 +20,7 @@ FILE_NAME = "quorum-state"
 NOBODY = -1
 
 
-class Election(NamedTuple):
+class ElectionState(NamedTuple):
     """The newest epoch that a node has heard of, who leads in it, and for whom the node voted."""
 
     epoch: int = 0
@@ -32,12 +32,12 @@ class Election(NamedTuple):
     """Those of version 0 only."""
 
 
-def write_election(disk: Disk, folder: str, election: Election, version: int) -> None:
+def write_election(disk: Disk, folder: str, election: ElectionState, version: int) -> None:
     """Replace the file; it is on stable storage on return. Raises OSError."""
     disk.write_file(join(folder, FILE_NAME), encode_election(election, version))
 
 
-def read_election(disk: Disk, folder: str) -> Election | None:
+def read_election(disk: Disk, folder: str) -> ElectionState | None:
     """None where there is no such file. Raises CorruptFileError, OSError."""
     path = join(folder, FILE_NAME)
     try:
@@ -50,7 +50,7 @@ def read_election(disk: Disk, folder: str) -> Election | None:
         raise CorruptFileError(f"{path}: {error!r}") from None
 
 
-def encode_election(election: Election, version: int) -> bytes:
+def encode_election(election: ElectionState, version: int) -> bytes:
     fields: dict[str, Any] = {
         "leaderId": election.leader_id,
         "leaderEpoch": election.epoch,
@@ -64,13 +64,13 @@ def encode_election(election: Election, version: int) -> bytes:
     return json.dumps({**fields, "data_version": version}, separators=(",", ":")).encode()
 
 
-def decode_election(data: bytes) -> Election:
+def decode_election(data: bytes) -> ElectionState:
     """Raises ValueError, KeyError, TypeError."""
     fields = json.loads(data)
     version = fields["data_version"]
     if version not in (0, 1):
         raise ValueError(f"data_version ({version}) is not within the min (0) and max (1) supported version")
-    return Election(
+    return ElectionState(
         epoch=int(fields["leaderEpoch"]),
         leader_id=int(fields["leaderId"]),
         voted_id=int(fields["votedId"]),

@@ -40,7 +40,7 @@ from ...wire.messages.control_records import KRaftVersionRecord, VotersRecord
 from ...wire.metadata_records import metadata_records
 from ...wire.records import RecordBatch, iter_batches
 from ...wire.schema import Message
-from .election_file import Election, read_election, write_election
+from .election_file import ElectionState, read_election, write_election
 from .settings import MetadataLogSettings
 
 logger = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ class MetadataLog:
         )
         self.directory = join(folder.path, METADATA_LOG_FOLDER)
         self.snapshots: list[SnapshotId] = []
-        self.election: Election | None = None
+        self.election: ElectionState | None = None
         """What ``quorum-state`` says."""
         self._forgotten: list[str] = []
         self._log: PartitionLog
@@ -161,12 +161,12 @@ class MetadataLog:
     def close(self) -> None:
         self._log.close()
 
-    async def write_election(self, election: Election) -> None:
+    async def write_election(self, election: ElectionState) -> None:
         """Bring what is known of elections to stable storage, in the form of the level of ``kraft.version``. Raises OSError."""
         await self._folder.workers.run(self._write_election, election, min(self.quorum.kraft_version, 1))
         self.election = election
 
-    def _write_election(self, election: Election, version: int) -> None:
+    def _write_election(self, election: ElectionState, version: int) -> None:
         self._folder.disk.make_dir(self.directory)
         write_election(self._folder.disk, self.directory, election, version)
 
@@ -371,7 +371,7 @@ class MetadataLog:
 
 
 def _metadata_records(batch: RecordBatch) -> list[Message]:
-    """Raises KafkaError for what is unknown: whoever passed over it would have another cluster than the controller."""
+    """Raises KafkaError for what is unknown: a node that passed over it would have another cluster than the controller."""
     if batch.is_control:
         return []
     try:

@@ -24,9 +24,9 @@ from ...base.errors import ErrorCode, KafkaError, known_code
 from ...log.metadata_snapshots import SnapshotFile, SnapshotHead, SnapshotId
 from ...wire.messages import fetch, fetch_snapshot
 from ...wire.schema import Message
-from .election_file import NOBODY, Election
+from .election_file import NOBODY, ElectionState
 from .metadata_log import TOPIC, TOPIC_ID, MetadataLog
-from .voters import Address
+from .voters import ControllerAddress
 
 logger = logging.getLogger(__name__)
 
@@ -49,10 +49,10 @@ _Endpoint = fetch.NodeEndpoint | fetch_snapshot.NodeEndpoint
 _Leader = fetch.LeaderIdAndEpoch | fetch_snapshot.LeaderIdAndEpoch
 
 
-class Asked(NamedTuple):
+class OutboundRequest(NamedTuple):
     """A request, to whom it goes, and what it was made of: an answer counts only while that is still so."""
 
-    address: Address
+    address: ControllerAddress
     request: Message
     epoch: int
     offset: int
@@ -77,8 +77,8 @@ class Observer:
         directory_id: bytes,
         cluster_id: str,
         log: MetadataLog,
-        bootstrap: Sequence[Address],
-        static_voters: Mapping[int, Address],
+        bootstrap: Sequence[ControllerAddress],
+        static_voters: Mapping[int, ControllerAddress],
         randomness: random.Random,
     ) -> None:
         self._node_id = node_id
@@ -97,40 +97,42 @@ class Observer:
         self._download: SnapshotFile | None = None
 
     @property
-    def election(self) -> Election:
+    def election(self) -> ElectionState:
         """What a start has to know again. A vote, given while this node was a voter, counts until the epoch ends."""
         (epoch, leader_id), voters, known = self.leadership, self.log.quorum.voters, self._election
         ids = self._static_ids if voters is None else sorted(voter.voter_id for voter in voters.voters)
-        election = Election(epoch, leader_id, voters=tuple(ids))
+        election = ElectionState(epoch, leader_id, voters=tuple(ids))
         if epoch == known.epoch:
             election = election._replace(voted_id=known.voted_id, voted_directory_id=known.voted_directory_id)
         return election
 
     # --- what to ask --------------------------------------------------------------------------------------------------
 
-    def address_of(self, node_id: int) -> Address | None:
+    def address_of(self, node_id: int) -> ControllerAddress | None:
         """Where a controller is reached: by the voters in the log, the property, or what another controller has said."""
         voters = self.log.quorum.voters
         for voter in () if voters is None else voters.voters:
             if voter.voter_id == node_id and voter.endpoints:
-                return Address(voter.endpoints[0].host, voter.endpoints[0].port)
+                return ControllerAddress(voter.endpoints[0].host, voter.endpoints[0].port)
         return self._addresses.get(node_id)
 
     @property
-    def leader(self) -> Address | None:
+    def leader(self) -> ControllerAddress | None:
         return self.address_of(self.leadership.leader_id)
 
-    def next_request(self) -> Asked:
+    def next_request(self) -> OutboundRequest:
         """What to send next, and to whom. Raises OSError where a snapshot cannot be begun."""
         leader = self.leader
         if leader is not None and not self._asks_of_others:
             request = self._fetch() if self._download is None else self._fetch_snapshot(self._download)
-            return Asked(leader, request, self.leadership.epoch, self.log.end_offset)
+            return OutboundRequest(leader, request, self.leadership.epoch, self.log.end_offset)
         self._asks_of_others = max(0, self._asks_of_others - 1)
         others = [address for address in self._known_addresses() if address != leader] or self._bootstrap
-        return Asked(self._randomness.choice(others), self._fetch(), self.leadership.epoch, self.log.end_offset)
+        return OutboundRequest(
+            self._randomness.choice(others), self._fetch(), self.leadership.epoch, self.log.end_offset
+        )
 
-    def _known_addresses(self) -> list[Address]:
+    def _known_addresses(self) -> list[ControllerAddress]:
         """Those of the bootstrap servers; where these are no more than the leader, of all controllers that are known."""
         if any(address != self.leader for address in self._bootstrap):
             return self._bootstrap
@@ -173,12 +175,12 @@ class Observer:
 
     # --- what an answer means -----------------------------------------------------------------------------------------
 
-    def take_failure(self, asked: Asked) -> None:
+    def take_failure(self, asked: OutboundRequest) -> None:
         """No answer came."""
         if asked.address == self.leader:
             self._asks_of_others = _ASKS_OF_OTHERS
 
-    def take_fetch(self, asked: Asked, response: fetch.FetchResponse) -> bool:
+    def take_fetch(self, asked: OutboundRequest, response: fetch.FetchResponse) -> bool:
         """Apply the answer to a Fetch; False where it is to be asked again in a moment. Raises KafkaError, OSError."""
         if response.error_code:
             raise KafkaError(known_code(response.error_code), "the quorum's controller refuses to be followed")
@@ -206,7 +208,9 @@ class Observer:
             self.log.advance_high_watermark(told)
             self.high_watermark = max(told, self.high_watermark or 0)
 
-    def take_snapshot(self, asked: Asked, response: fetch_snapshot.FetchSnapshotResponse) -> SnapshotFile | None:
+    def take_snapshot(
+        self, asked: OutboundRequest, response: fetch_snapshot.FetchSnapshotResponse
+    ) -> SnapshotFile | None:
         """Apply the answer to a FetchSnapshot; the snapshot, which is the caller's then, where that was the last piece.
 
         Raises KafkaError, OSError.
@@ -250,7 +254,7 @@ class Observer:
         self.log.start_after(snapshot, head)
         self.high_watermark = max(self.log.high_watermark, self.high_watermark or 0)
 
-    def _take_error(self, asked: Asked, code: ErrorCode) -> bool:
+    def _take_error(self, asked: OutboundRequest, code: ErrorCode) -> bool:
         """True where the answer has told whom to ask."""
         if code in _CHANGES_OF_LEADER:
             return self.leader is not None and self.leader != asked.address and not self._asks_of_others
@@ -260,7 +264,7 @@ class Observer:
         if told is None:
             return
         for endpoint in endpoints:
-            self._addresses[endpoint.node_id] = Address(endpoint.host, endpoint.port)
+            self._addresses[endpoint.node_id] = ControllerAddress(endpoint.host, endpoint.port)
         known, epoch, leader_id = self.leadership, told.leader_epoch, told.leader_id
         if epoch > known.epoch or (epoch == known.epoch and known.leader_id == NO_LEADER != leader_id):
             self.leadership = Leadership(epoch, leader_id)
@@ -268,13 +272,13 @@ class Observer:
             self._give_up_download()
 
 
-def _known_election(log: MetadataLog, node_id: int) -> Election:
+def _known_election(log: MetadataLog, node_id: int) -> ElectionState:
     """What the last run has left (QuorumState.initialize); the log may have a later epoch."""
-    election = log.election or Election()
+    election = log.election or ElectionState()
     if election.epoch < log.last_epoch:
         if log.election is not None:
             logger.warning(
                 "quorum-state has epoch %d, and the log of %s epoch %d", election.epoch, log.directory, log.last_epoch
             )
-        return Election(log.last_epoch)
+        return ElectionState(log.last_epoch)
     return election._replace(leader_id=NO_LEADER) if election.leader_id == node_id else election

@@ -14,7 +14,7 @@ KRAFT_VERSIONS = (0, 1)
 """The lowest and the highest level of ``kraft.version`` that a node supports."""
 
 
-class Address(NamedTuple):
+class ControllerAddress(NamedTuple):
     """Where a controller is reached."""
 
     host: str
@@ -76,17 +76,17 @@ def voters_record(voters: Iterable[InitialVoter], listener: str) -> VotersRecord
     )
 
 
-def parse_addresses(servers: Iterable[str]) -> list[Address]:
+def parse_addresses(servers: Iterable[str]) -> list[ControllerAddress]:
     """Those of ``controller.quorum.bootstrap.servers``. Raises ValueError."""
-    return [Address(*split_host_port(server)) for server in servers]
+    return [ControllerAddress(*split_host_port(server)) for server in servers]
 
 
-def parse_static_voters(voters: Iterable[str]) -> dict[int, Address]:
+def parse_static_voters(voters: Iterable[str]) -> dict[int, ControllerAddress]:
     """Those of ``controller.quorum.voters``, ID@HOST:PORT each, by their ids. Raises ValueError."""
     found = {}
     for text in voters:
         node, at, address = text.partition("@")
         if not at or not node.isdecimal():
             raise ValueError(f"{text!r} is not ID@HOST:PORT")
-        found[int(node)] = Address(*split_host_port(address))
+        found[int(node)] = ControllerAddress(*split_host_port(address))
     return found

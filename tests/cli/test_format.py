@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.format_folders import Options, run
+from ottla.cli.format_folders import FormatOptions, run
 from ottla.controller.quorum.bootstrap import read_bootstrap
 from ottla.log.checkpoints import MetaProperties, read_meta_properties
 from ottla.log.disk import OsDisk
@@ -48,7 +48,7 @@ class Node:
             "ignores_formatted": False,
             **options,
         }
-        return run(self.path / "server.properties", Options(**given))  # type: ignore[arg-type]
+        return run(self.path / "server.properties", FormatOptions(**given))  # type: ignore[arg-type]
 
     def meta(self, slot: int) -> MetaProperties:
         found = read_meta_properties(OsDisk(), str(self.folders[slot]))

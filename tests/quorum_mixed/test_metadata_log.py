@@ -37,7 +37,7 @@ from ottla.compat_tests.java.tools import MAIN_CLASSES, SHORT_LIVED, java_comman
 from ottla.compat_tests.quorum_cluster import QuorumCluster
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import cluster_view
-from ottla.controller.quorum.replay import Replay
+from ottla.controller.quorum.replay import RecordReplay
 from ottla.controller.quorum.snapshot_records import snapshot_records
 from ottla.log.files import METADATA_LOG_FOLDER
 from ottla.log.metadata_snapshots import SnapshotHead, SnapshotReader, encode_snapshot
@@ -210,7 +210,7 @@ def folder_of(cluster: QuorumCluster, node_id: int) -> Path:
 
 def replayed(batches: Iterator[RecordBatch]) -> ClusterImage:
     """The image of a whole log; the transaction at its beginning is committed."""
-    replay, position = Replay(ClusterImage()), LogPosition(0, 0, 0)
+    replay, position = RecordReplay(ClusterImage()), LogPosition(0, 0, 0)
     transactions = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
     for batch in batches:
         if not batch.is_control:
@@ -307,7 +307,7 @@ def test_an_image_is_what_the_shell_says(cluster: QuorumCluster, tmp_path: Path)
     snapshot = tmp_path / newest.name
     snapshot.write_bytes(newest.read_bytes())
     reader = SnapshotReader(snapshot.read_bytes(), newest.name)
-    replay = Replay(ClusterImage())
+    replay = RecordReplay(ClusterImage())
     for batch in reader.batches():
         replay.replay_all(batch)
     of_snapshot = ClusterImage().apply(replay.delta(LogPosition(1, 1, 1)))

@@ -19,7 +19,7 @@ from ottla.controller.raft.metadata_cleaning import MetadataLogCleaner
 from ottla.controller.raft.metadata_log import MetadataLog
 from ottla.controller.raft.observer import Observer
 from ottla.controller.raft.settings import MetadataLogSettings
-from ottla.controller.raft.voters import Address
+from ottla.controller.raft.voters import ControllerAddress
 from ottla.log.disk import Disk, OsDisk
 from ottla.log.log_folder import LogFolder
 from ottla.log.metadata_snapshots import SnapshotId
@@ -86,7 +86,7 @@ class World:
         disk_folder = LogFolder(self.disk, str(self.folder), clock, self.workers)
         self.log = MetadataLog(disk_folder, self.settings)
         await self.log.open()
-        bootstrap = [Address(HOST, node_id) for node_id in self.quorum.ids]
+        bootstrap = [ControllerAddress(HOST, node_id) for node_id in self.quorum.ids]
         observer = Observer(7, b"d" * 16, "cluster", self.log, bootstrap, {}, random.Random(1))
         loader = MetadataLoader(self._publish)
         generator = SnapshotGenerator(self.log, self.settings, clock, self.workers)
@@ -102,7 +102,7 @@ class World:
         finally:
             observer.close()
 
-    def _connect(self, address: Address) -> BrokerClient:
+    def _connect(self, address: ControllerAddress) -> BrokerClient:
         return BrokerClient(self.network, *address, "raft-client-7", timeout=2.0, max_in_flight=1)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import trio
 import trio.testing
 
-from ottla.controller.raft.election_file import Election, read_election, write_election
+from ottla.controller.raft.election_file import ElectionState, read_election, write_election
 from ottla.log.disk import OsDisk
 from ottla.wire.messages.control_records import Endpoint, KRaftVersionRecord, Voter, VotersRecord
 
@@ -107,7 +107,7 @@ async def test_a_vote_stays_until_its_epoch_ends(tmp_path: Path, autojump_clock:
     """A node that was a voter, and is one again: it must not vote for another in that epoch."""
     async with running(tmp_path) as world:
         file_of(world).parent.mkdir()
-        vote = Election(1, -1, 3, b"v" * 16)
+        vote = ElectionState(1, -1, 3, b"v" * 16)
         write_election(OsDisk(), str(file_of(world).parent), vote, 1)
         world.quorum.append_control(KRaftVersionRecord(k_raft_version=1), voters(world))
         async with world.following():
@@ -116,7 +116,7 @@ async def test_a_vote_stays_until_its_epoch_ends(tmp_path: Path, autojump_clock:
             assert (found["leaderEpoch"], found["leaderId"], found["votedId"]) == (1, 1, 3)
             world.quorum.elect(2)
             await settle(world)
-            assert read_election(OsDisk(), str(file_of(world).parent)) == Election(2, 2)
+            assert read_election(OsDisk(), str(file_of(world).parent)) == ElectionState(2, 2)
 
 
 async def test_a_file_that_is_older_than_the_log_or_names_this_node_is_replaced(
@@ -127,7 +127,11 @@ async def test_a_file_that_is_older_than_the_log_or_names_this_node_is_replaced(
             world.quorum.elect(2)
             await settle(world)
         world.quorum.is_silent = True
-        for left, found in ((Election(1, 1, 3), (2, -1)), (Election(5, 7), (5, -1)), (Election(5, 2), (5, 2))):
+        for left, found in (
+            (ElectionState(1, 1, 3), (2, -1)),
+            (ElectionState(5, 7), (5, -1)),
+            (ElectionState(5, 2), (5, 2)),
+        ):
             write_election(OsDisk(), str(file_of(world).parent), left, 1)
             async with world.following():
                 await trio.testing.wait_all_tasks_blocked()

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ottla.controller.quorum.replay import Replay, ReplayError
+from ottla.controller.quorum.replay import RecordReplay, ReplayError
 from ottla.controller.quorum.snapshot_records import UnwritableImageError, snapshot_records
 from ottla.log.metadata_snapshots import SnapshotHead, SnapshotReader, encode_snapshot
 from ottla.metadata.difference import delta_between
@@ -34,7 +34,7 @@ END = LogPosition(99, 3, 1_000)
 
 def replayed(*records: Message, on: ClusterImage | None = None) -> ClusterImage:
     image = on or ClusterImage()
-    replay = Replay(image)
+    replay = RecordReplay(image)
     replay.replay_all(records)
     return image.apply(replay.delta(END))
 
@@ -86,7 +86,7 @@ def test_the_difference_of_two_images_makes_one_the_other(seed: int) -> None:
 
 def test_a_topic_made_again_under_its_name_is_another_one() -> None:
     image = replayed(*topic())
-    replay = Replay(image)
+    replay = RecordReplay(image)
     replay.replay(ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value="1"))
     replay.replay_all([RemoveTopicRecord(topic_id=TOPIC), *topic(OTHER)])
     delta = replay.delta(END)
@@ -101,7 +101,7 @@ def test_a_topic_made_again_under_its_name_is_another_one() -> None:
 
 
 def test_what_was_made_and_removed_leaves_nothing() -> None:
-    replay = Replay(ClusterImage())
+    replay = RecordReplay(ClusterImage())
     replay.replay_all([*topic(), RemoveTopicRecord(topic_id=TOPIC)])
     assert replay.delta(END).topics == []
 
@@ -172,7 +172,7 @@ def test_only_brokers_that_are_not_fenced_are_alive() -> None:
 def test_what_does_not_fit_is_an_error(record: Message, why: str) -> None:
     image = replayed(*topic(), RegisterBrokerRecord(broker_id=1, broker_epoch=5))
     with pytest.raises(ReplayError, match=why):
-        Replay(image).replay(record)
+        RecordReplay(image).replay(record)
 
 
 @pytest.mark.parametrize(

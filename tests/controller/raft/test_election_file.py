@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ottla.controller.raft.election_file import (
-    Election,
+    ElectionState,
     decode_election,
     encode_election,
     read_election,
@@ -29,14 +29,16 @@ KAFKAS = {
 def test_kafkas_lines(version: int) -> None:
     election = decode_election(KAFKAS[version].encode())
     assert encode_election(election, version).decode() == KAFKAS[version]
-    assert election == (Election(1, 2, 2, uuid_from_text(DIRECTORY)) if version else Election(3, -1, 1, voters=(1, 2)))
+    assert election == (
+        ElectionState(1, 2, 2, uuid_from_text(DIRECTORY)) if version else ElectionState(3, -1, 1, voters=(1, 2))
+    )
 
 
 def test_a_file_that_is_not_there_or_cannot_be_read(tmp_path: Path) -> None:
     disk = OsDisk()
     assert read_election(disk, str(tmp_path)) is None
-    write_election(disk, str(tmp_path), Election(4, 1), 1)
-    assert read_election(disk, str(tmp_path)) == Election(4, 1)
+    write_election(disk, str(tmp_path), ElectionState(4, 1), 1)
+    assert read_election(disk, str(tmp_path)) == ElectionState(4, 1)
     for content in ("", "{}", "[]", KAFKAS[1].replace('"data_version":1', '"data_version":2')):
         (tmp_path / "quorum-state").write_text(content)
         with pytest.raises(CorruptFileError, match="quorum-state"):

@@ -10,9 +10,9 @@ import pytest
 from ottla.base.errors import KafkaError
 from ottla.base.seams import InlineWorkers, SimulatedClock
 from ottla.controller.raft.metadata_log import TOPIC, TOPIC_ID, MetadataLog
-from ottla.controller.raft.observer import Asked, Observer
+from ottla.controller.raft.observer import Observer, OutboundRequest
 from ottla.controller.raft.settings import MetadataLogSettings
-from ottla.controller.raft.voters import Address
+from ottla.controller.raft.voters import ControllerAddress
 from ottla.log.log_folder import LogFolder
 from ottla.log.memory_disk import MemoryDisk
 from ottla.log.metadata_snapshots import SnapshotHead, SnapshotId, encode_snapshot
@@ -25,7 +25,7 @@ from ottla.wire.records import RecordsBuilder
 from ottla.wire.schema import Message
 
 FOLDER = "/data"
-ADDRESSES = {1: Address("one", 9093), 2: Address("two", 9093)}
+ADDRESSES = {1: ControllerAddress("one", 9093), 2: ControllerAddress("two", 9093)}
 
 
 def records(base_offset: int, epoch: int, *producer_ids: int) -> bytes:
@@ -66,7 +66,7 @@ class Node:
     def log(self) -> MetadataLog:
         return self.observer.log
 
-    def take(self, asked: Asked, *, leader: int = 1, epoch: int = 1, **fields: object) -> bool:
+    def take(self, asked: OutboundRequest, *, leader: int = 1, epoch: int = 1, **fields: object) -> bool:
         """Give the observer an answer to a Fetch."""
         known = fetch.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
         given = {"high_watermark": 0, "records": b"", **fields}
@@ -91,7 +91,7 @@ class Node:
         self.take(self.observer.next_request(), snapshot_id=wanted)
 
     def take_piece(
-        self, asked: Asked, data: bytes, position: int, size: int, *, leader: int = 1, epoch: int = 1
+        self, asked: OutboundRequest, data: bytes, position: int, size: int, *, leader: int = 1, epoch: int = 1
     ) -> bool:
         """Give it a piece of a snapshot; whether that was the last one."""
         known = fetch_snapshot.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
