@@ -17,6 +17,9 @@ from .schema import Message
 
 FRAME_VERSION = 1
 
+VersionedRecord = tuple[Message, int]
+"""A record and the version to write it in."""
+
 _RECORDS = {
     0: ("broker_records", "RegisterBrokerRecord"),
     1: ("broker_records", "UnregisterBrokerRecord"),

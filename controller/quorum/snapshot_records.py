@@ -24,13 +24,10 @@ from ...security.entities import DEFAULT
 from ...security.quota_entities import named_entity
 from ...security.scram import ScramCredential
 from ...wire.messages import access_records, broker_records, setting_records, topic_records
-from ...wire.schema import Message
+from ...wire.metadata_records import VersionedRecord
 from . import metadata_version
 from .metadata_version import ELR, FEATURE
 from .replay import ANY_BROKER, CONFIG_KINDS
-
-VersionedRecord = tuple[Message, int]
-"""A record and the version to write it in."""
 
 _CONFIG_TYPES = {kind: number for number, kind in CONFIG_KINDS.items()}
 
