@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+from collections.abc import Collection
 
 from ..base.errors import KafkaError
 from .checkpoints import (
@@ -45,7 +46,7 @@ from .transaction_index import decode_transaction_index
 logger = logging.getLogger(__name__)
 
 _TEMPORARY_SUFFIXES = (DELETED_SUFFIX, ".tmp")
-_COMPACTION_SUFFIXES = (CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)
+_COMPACTION_SUFFIXES = (CLEANED_SUFFIX, SWAP_SUFFIX)
 
 
 class LogLoader:
@@ -112,7 +113,7 @@ class LogLoader:
         """Base offsets of segments and offsets of snapshots; what is left of deletions is removed."""
         disk = self._disk
         names = set(disk.names(self._directory))
-        self._was_compacted |= self._may_be_compacted and any(name.endswith(_COMPACTION_SUFFIXES) for name in names)
+        self._was_compacted |= self._may_be_compacted and _has_compacted_files(names)
         for name in [name for name in names if name.endswith(_TEMPORARY_SUFFIXES)]:
             disk.remove(join(self._directory, name))
             names.remove(name)
@@ -226,3 +227,17 @@ class LogLoader:
         state.segments = [segment]
         state.leader_epochs.clear()
         state.producer_state.truncate_fully(start_offset)
+
+
+def _has_compacted_files(names: Collection[str]) -> bool:
+    """Whether a compaction was going on, or has ended a moment ago: then offsets may be missing between segments.
+
+    A compacted segment begins where the first of those that it replaces began, so the deleted ones are not below the log's first
+    segment. Those that retention deletes are; they say nothing of gaps.
+    """
+    offsets = [found[0] for name in names if (found := parse_file_name(name)) is not None and found[1] == LOG_SUFFIX]
+    first = min(offsets, default=0)
+    deleted = (parse_file_name(name.removesuffix(DELETED_SUFFIX)) for name in names if name.endswith(DELETED_SUFFIX))
+    return any(name.endswith(_COMPACTION_SUFFIXES) for name in names) or any(
+        found is not None and found[0] >= first for found in deleted
+    )

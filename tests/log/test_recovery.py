@@ -218,6 +218,23 @@ async def test_clean_mark_that_lies(world, read_values):
     assert read_values(log) == records[:-2]
 
 
+async def test_segment_that_lost_its_last_batch_ends_the_log_though_retention_has_just_deleted(world, read_values):
+    """Only compaction leaves gaps between segments, and what retention deletes is no sign of it."""
+    log = await written(world, flush_at=2)
+    first, second, third = [segment.base_offset for segment in log.segments[:3]]
+    log.high_watermark = log.log_end_offset
+    log.delete_records_before(second)
+    log.delete_old_segments(world.clock.now)
+    assert any(name.endswith(".log.deleted") for name in world.files())
+    world.kill()
+    name = f"{second:020d}.log"
+    whole = read(world, name)
+    write(world, name, whole[: len(whole) * 2 // 3])
+    log = await world.log(**SETTINGS)
+    assert first < second < log.log_end_offset < third
+    assert [segment.base_offset for segment in log.segments] == [second]
+
+
 async def test_stray_files_are_cleared_away(world):
     log = await written(world)
     await world.managers[-1].stop()
