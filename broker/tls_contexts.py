@@ -21,6 +21,7 @@ from ..security.tls_ciphers import CipherSuites
 from ..security.tls_context import allowed_suites, client_context, reason, server_context, shake_hands
 from ..security.tls_material import TlsMaterial, check_compatible, read_material
 from ..security.tls_settings import TlsSettings
+from .identity import is_of_quorum
 from .listener_config import ListenerConfig
 
 logger = logging.getLogger(__name__)
@@ -89,9 +90,13 @@ class ListenerTls:
         return self._current
 
     def _may_come_later(self) -> bool:
-        """Whether the store may have passwords set at run time, which a start reads only after it has bound the listeners."""
+        """Whether the cluster may have stores and passwords set at run time, which a start learns after the listeners are bound.
+
+        A quorum's metadata log can always have some, the nodes of a ZooKeeper only where passwords can be encrypted.
+        """
         config = self._config.config
-        return config.settings(PasswordEncoderSettings).secret is not None and not config.dynamic_broker
+        can_be_stored = is_of_quorum(config) or config.settings(PasswordEncoderSettings).secret is not None
+        return can_be_stored and not config.dynamic_broker
 
     def _made(self) -> TlsContexts:
         """The first contexts. Raises SettingError."""

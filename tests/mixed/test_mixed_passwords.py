@@ -58,12 +58,12 @@ def shows_certificate(port: int) -> bool:
         return False
 
 
-def set_password(address: str, file: Path, password: str) -> None:
+def set_password(address: str, file: Path, password: str, broker_id: int = 1) -> None:
     configs = [
         AlterableConfig(name=f"{PREFIX}.{name}", config_operation=0, value=value)
         for name, value in (("location", str(file)), ("password", password))
     ]
-    resource = AlterConfigsResource(resource_type=BROKER_RESOURCE, resource_name="1", configs=configs)
+    resource = AlterConfigsResource(resource_type=BROKER_RESOURCE, resource_name=str(broker_id), configs=configs)
     with connect(address) as connection:
         (answer,) = connection.call(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
     assert (answer.error_code, answer.error_message) == (0, None)
