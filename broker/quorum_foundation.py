@@ -148,6 +148,7 @@ class QuorumFoundation(Foundation):
             log,
             bootstrap,
             voters,
+            self._controllers.name,
             self._around.randomness,
         )
         follower = QuorumFollower(self.observer, self.loader, self._client("raft"), self._around.workers)

@@ -68,7 +68,8 @@ class Leadership(NamedTuple):
 class Observer:
     """One node's view of the quorum. ``log`` is changed only here.
 
-    ``static_voters`` are those of ``controller.quorum.voters``, by id. ``high_watermark`` is None until a leader has told one.
+    ``static_voters`` are those of ``controller.quorum.voters``, by id; ``listener`` is the one at which this node reaches
+    controllers. ``high_watermark`` is None until a leader has told one.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Observer:
         log: MetadataLog,
         bootstrap: Sequence[ControllerAddress],
         static_voters: Mapping[int, ControllerAddress],
+        listener: str,
         randomness: random.Random,
     ) -> None:
         self._node_id = node_id
@@ -88,6 +90,7 @@ class Observer:
         self._bootstrap = list(bootstrap) or list(static_voters.values())
         self._addresses = dict(static_voters)
         self._static_ids = sorted(static_voters)
+        self._listener = listener
         self._randomness = randomness
         self._election = _known_election(log, node_id)
         self.leadership = Leadership(self._election.epoch, self._election.leader_id)
@@ -112,8 +115,9 @@ class Observer:
         """Where a controller is reached: by the voters in the log, the property, or what another controller has said."""
         voters = self.log.quorum.voters
         for voter in () if voters is None else voters.voters:
-            if voter.voter_id == node_id and voter.endpoints:
-                return ControllerAddress(voter.endpoints[0].host, voter.endpoints[0].port)
+            for endpoint in voter.endpoints if voter.voter_id == node_id else ():
+                if endpoint.name.upper() == self._listener:
+                    return ControllerAddress(endpoint.host, endpoint.port)
         return self._addresses.get(node_id)
 
     @property

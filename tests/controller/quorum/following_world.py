@@ -87,7 +87,7 @@ class World:
         self.log = MetadataLog(disk_folder, self.settings)
         await self.log.open()
         bootstrap = [ControllerAddress(HOST, node_id) for node_id in self.quorum.ids]
-        observer = Observer(7, b"d" * 16, "cluster", self.log, bootstrap, {}, random.Random(1))
+        observer = Observer(7, b"d" * 16, "cluster", self.log, bootstrap, {}, "CONTROLLER", random.Random(1))
         loader = MetadataLoader(self._publish)
         generator = SnapshotGenerator(self.log, self.settings, clock, self.workers)
         loader.on_image = generator.take_image

@@ -17,7 +17,7 @@ from ottla.log.log_folder import LogFolder
 from ottla.log.memory_disk import MemoryDisk
 from ottla.log.metadata_snapshots import SnapshotHead, SnapshotId, encode_snapshot
 from ottla.wire.control_records import build_quorum_batch
-from ottla.wire.messages import fetch, fetch_snapshot
+from ottla.wire.messages import control_records, fetch, fetch_snapshot
 from ottla.wire.messages.control_records import KRaftVersionRecord, VotersRecord
 from ottla.wire.messages.setting_records import ProducerIdsRecord
 from ottla.wire.metadata_records import encode_metadata_record
@@ -59,7 +59,7 @@ class Node:
     async def start(self) -> Node:
         log = MetadataLog(LogFolder(self.disk, FOLDER, SimulatedClock(), InlineWorkers()), MetadataLogSettings())
         await log.open()
-        self.observer = Observer(7, b"d" * 16, "cluster", log, [], ADDRESSES, random.Random(1))
+        self.observer = Observer(7, b"d" * 16, "cluster", log, [], ADDRESSES, "CONTROLLER", random.Random(1))
         return self
 
     @property
@@ -174,6 +174,24 @@ async def test_voters_that_are_cut_off_are_not_the_voters() -> None:
     node.elected(2, 2)
     node.diverging(2, 1)
     assert (node.log.quorum.kraft_version, node.log.quorum.voters) == (0, None)
+
+
+async def test_a_voter_is_reached_at_the_listener_of_the_property_whichever_it_names_first() -> None:
+    node = await following()
+    endpoints = [
+        control_records.Endpoint(name="OTHER", host="elsewhere", port=1),
+        control_records.Endpoint(name="CONTROLLER", host="three", port=9093),
+    ]
+    voters = [
+        control_records.Voter(voter_id=3, endpoints=endpoints),
+        control_records.Voter(voter_id=2, endpoints=endpoints[:1]),
+    ]
+    node.fetched(controls(2, 1, KRaftVersionRecord(k_raft_version=1), VotersRecord(version=0, voters=voters)), 1)
+    node.elected(3, 2)
+    assert node.observer.next_request().address == node.observer.leader == ControllerAddress("three", 9093)
+    assert node.observer.address_of(2) == ADDRESSES[2], (
+        "what was told before counts where the voter has no such listener"
+    )
 
 
 async def test_pieces_of_a_snapshot_count_only_where_they_are_due() -> None:
