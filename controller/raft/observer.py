@@ -11,6 +11,8 @@
   snapshot's end, once all of it was fetched. Otherwise the batches are appended, and the high watermark follows the leader's.
 - A leader that cannot be reached, or does not answer a fetch in time, is left alone for a while: the other servers are asked
   until one names another leader. Before there is another, they name the one that is gone.
+- A server that gave no answer is asked again only when no other is left: while no leader is known, each such request costs its
+  whole time-out, during which the broker may lose its session.
 """
 
 from __future__ import annotations
@@ -97,6 +99,8 @@ class Observer:
         self.high_watermark: int | None = None
         self._asks_of_others = 0
         """How often others are still asked in place of the leader."""
+        self._silent: set[ControllerAddress] = set()
+        """Who gave no answer, or refused, when it was asked last."""
         self._download: SnapshotFile | None = None
 
     @property
@@ -132,9 +136,10 @@ class Observer:
             return OutboundRequest(leader, request, self.leadership.epoch, self.log.end_offset)
         self._asks_of_others = max(0, self._asks_of_others - 1)
         others = [address for address in self._known_addresses() if address != leader] or self._bootstrap
-        return OutboundRequest(
-            self._randomness.choice(others), self._fetch(), self.leadership.epoch, self.log.end_offset
-        )
+        if self._silent.issuperset(others):
+            self._silent.difference_update(others)  # the leader, which is none of them, stays out if it leads no more
+        asked = self._randomness.choice([address for address in others if address not in self._silent])
+        return OutboundRequest(asked, self._fetch(), self.leadership.epoch, self.log.end_offset)
 
     def _known_addresses(self) -> list[ControllerAddress]:
         """Those of the bootstrap servers; where these are no more than the leader, of all controllers that are known."""
@@ -181,11 +186,13 @@ class Observer:
 
     def take_failure(self, asked: OutboundRequest) -> None:
         """No answer came."""
+        self._silent.add(asked.address)
         if asked.address == self.leader:
             self._asks_of_others = _ASKS_OF_OTHERS
 
     def take_fetch(self, asked: OutboundRequest, response: fetch.FetchResponse) -> bool:
         """Apply the answer to a Fetch; False where it is to be asked again in a moment. Raises KafkaError, OSError."""
+        self._silent.discard(asked.address)
         if response.error_code:
             raise KafkaError(known_code(response.error_code), "the quorum's controller refuses to be followed")
         partition = response.responses[0].partitions[0]

@@ -10,7 +10,7 @@ import pytest
 from ottla.base.errors import KafkaError
 from ottla.base.seams import InlineWorkers, SimulatedClock
 from ottla.controller.raft.metadata_log import TOPIC, TOPIC_ID, MetadataLog
-from ottla.controller.raft.observer import Observer, OutboundRequest
+from ottla.controller.raft.observer import NO_LEADER, Observer, OutboundRequest
 from ottla.controller.raft.settings import MetadataLogSettings
 from ottla.controller.raft.voters import ControllerAddress
 from ottla.log.log_folder import LogFolder
@@ -192,6 +192,35 @@ async def test_a_voter_is_reached_at_the_listener_of_the_property_whichever_it_n
     assert node.observer.address_of(2) == ADDRESSES[2], (
         "what was told before counts where the voter has no such listener"
     )
+
+
+async def test_who_gave_no_answer_is_asked_again_when_nobody_else_is_left() -> None:
+    node = await following()
+    node.elected(NO_LEADER, 2)
+
+    def asked() -> set[ControllerAddress]:
+        return {node.observer.next_request().address for _ in range(30)}
+
+    def fails(number: int) -> None:
+        node.observer.take_failure(node.observer.next_request()._replace(address=ADDRESSES[number]))
+
+    assert asked() == {*ADDRESSES.values()}
+    fails(1)
+    assert asked() == {ADDRESSES[2]}
+    fails(2)
+    assert asked() == {*ADDRESSES.values()}
+    fails(1)
+    node.take(node.observer.next_request()._replace(address=ADDRESSES[1]), leader=NO_LEADER, epoch=2)
+    assert asked() == {*ADDRESSES.values()}
+
+
+async def test_a_leader_that_gave_no_answer_is_not_asked_when_it_leads_no_more() -> None:
+    """Even if all others gave none either, long ago."""
+    node = await following()
+    node.observer.take_failure(node.observer.next_request()._replace(address=ADDRESSES[2]))
+    node.observer.take_failure(node.observer.next_request())
+    node.elected(NO_LEADER, 2)
+    assert {node.observer.next_request().address for _ in range(30)} == {ADDRESSES[2]}
 
 
 async def test_pieces_of_a_snapshot_count_only_where_they_are_due() -> None:
