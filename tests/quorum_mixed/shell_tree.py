@@ -21,7 +21,7 @@ _KINDS: Mapping[EntityKind, str] = {
 
 
 def sections(image: ClusterImage) -> dict[str, list[str]]:
-    """The lines below each of the tree's first nodes. Of credentials and rules they have the names."""
+    """The lines below each of the tree's first nodes. Of credentials, rules and tokens they have the names."""
     return {
         "cluster": list(_cluster(image)),
         "configs": list(_configs(image)),
@@ -31,6 +31,7 @@ def sections(image: ClusterImage) -> dict[str, list[str]]:
         "scram": list(_scram(image)),
         "acls": list(_acls(image)),
         "clientQuotas": list(_quotas(image)),
+        "delegationToken": [f"{each}:" for each in sorted(image.tokens)],
     }
 
 
@@ -44,9 +45,9 @@ def sections_of(printed: str) -> dict[str, list[str]]:
         elif line.endswith(":"):
             name = line[:-1]
             found[name] = []
-    for each in ("scram", "acls"):
-        found[each] = [line for line in found[each] if not line.startswith("    ")]
-    return {each: found[each] for each in found if each not in ("delegationToken", "provenance")}
+    for each, depth in (("scram", 4), ("acls", 4), ("delegationToken", 2)):
+        found[each] = [line for line in found[each] if not line.startswith(" " * depth)]
+    return {each: found[each] for each in found if each != "provenance"}
 
 
 def _block(depth: int, name: str, lines: Iterable[str]) -> Iterator[str]:
@@ -78,7 +79,7 @@ def _cluster(image: ClusterImage) -> Iterator[str]:
 def _endpoints(endpoints: Iterable[BrokerEndpoint]) -> str:
     texts = [
         f"Endpoint(listenerName='{e.listener}', securityProtocol={e.security_protocol}, host='{e.host}', port={e.port})"
-        for e in endpoints
+        for e in sorted(endpoints, key=lambda endpoint: endpoint.listener)
     ]
     return f"[{', '.join(texts)}]"
 

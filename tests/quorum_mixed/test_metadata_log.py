@@ -6,37 +6,22 @@ The judge of an image is ``kafka-metadata-shell``; that of bytes are Kafka's own
 from __future__ import annotations
 
 import contextlib
-import json
+import datetime
+import re
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewPartitions,
-    NewTopic,
-    ResourcePatternType,
-    ResourceType,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialDeletion,
-    UserScramCredentialUpsertion,
-)
+from confluent_kafka.admin import NewTopic
 
+from ottla.bench.failover.checks import read_all, wrong_in_log
+from ottla.bench.failover.loads import ConfluentProducer
+from ottla.bench.failover.outages import is_back
 from ottla.compat_tests.java.tools import MAIN_CLASSES, SHORT_LIVED, java_command
 from ottla.compat_tests.quorum_cluster import QuorumCluster
 from ottla.compat_tests.session import eventually
-from ottla.compat_tests.wire_client import cluster_view
 from ottla.controller.quorum.replay import RecordReplay
 from ottla.controller.quorum.snapshot_records import snapshot_records
 from ottla.log.files import METADATA_LOG_FOLDER
@@ -53,131 +38,18 @@ from ottla.wire.messages.metadata_log_records import (
 from ottla.wire.messages.topic_records import PartitionChangeRecord
 from ottla.wire.metadata_records import decode_metadata_record, encode_metadata_record, metadata_records
 from ottla.wire.records import RecordBatch, RecordsBuilder, iter_batches
-from ottla.wire.schema import Message
+from ottla.wire.schema import Message, uuid_from_text
 
 from .shell_tree import sections, sections_of
+from .walked_cluster import admin_of, move_to, place, wait, walked_cluster
 
 pytestmark = pytest.mark.slow
-
-_PROPERTIES = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
-    "metadata.log.max.record.bytes.between.snapshots": "4000",
-    "broker.session.timeout.ms": "3000",
-    "broker.heartbeat.interval.ms": "500",
-}
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuorumCluster]:
-    made = QuorumCluster(tmp_path_factory.mktemp("quorum"), kafkas=3, ottlas=1, properties=_PROPERTIES)
-    with contextlib.closing(made):
-        made.start()
-        _go_through_everything(made)
-        yield made
-
-
-def _go_through_everything(cluster: QuorumCluster) -> None:
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
-    _wait(admin.create_topics([NewTopic("a", 3, 3, config={"min.insync.replicas": "2"}), NewTopic("b", 2, 2)]))
-    _wait(
-        admin.create_topics(
-            [NewTopic("placed", 2, replica_assignment=[[2, 3, 4], [4, 2, 3]], config={"min.insync.replicas": "2"})]
-        )
-    )
-    _wait(admin.create_partitions([NewPartitions("b", 4)]))
-    for operation, value in (
-        (AlterConfigOpType.SET, "2"),
-        (AlterConfigOpType.SET, "1"),
-        (AlterConfigOpType.DELETE, ""),
-    ):
-        entry = ConfigEntry("retention.ms", value, incremental_operation=operation)
-        _wait(
-            admin.incremental_alter_configs(
-                [ConfigResource(ConfigResource.Type.TOPIC, "a", incremental_configs=[entry])]
-            )
-        )
-    for which in (("--entity-name", "1"), ("--entity-default",)):
-        brokers = ("--alter", "--entity-type", "brokers", *which)
-        _tool(cluster, "configs", *brokers, "--add-config", "log.cleaner.threads=2,message.max.bytes=2000000")
-        _tool(cluster, "configs", *brokers, "--delete-config", "log.cleaner.threads")
-    rules = [
-        AclBinding(ResourceType.TOPIC, name, ResourcePatternType.LITERAL, "User:alice", "*", AclOperation.READ, allow)
-        for name in "xyz"
-        for allow in (AclPermissionType.ALLOW,)
-    ]
-    _wait(admin.create_acls(rules))
-    every = (ResourcePatternType.LITERAL, None, None, AclOperation.ANY, AclPermissionType.ANY)
-    _wait(admin.delete_acls([AclBindingFilter(ResourceType.TOPIC, "x", *every)]))
-    users = [
-        UserScramCredentialUpsertion("alice", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096), b"secret"),
-        UserScramCredentialUpsertion("bob", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192), b"secret"),
-    ]
-    _wait(admin.alter_user_scram_credentials(users))
-    _wait(admin.alter_user_scram_credentials([UserScramCredentialDeletion("alice", ScramMechanism.SCRAM_SHA_256)]))
-    user = ("--entity-type", "users", "--entity-name", "u")
-    _tool(cluster, "configs", "--alter", "--add-config", "producer_byte_rate=1000", *user)
-    words = (*user, "--entity-type", "clients", "--entity-name", "c")
-    _tool(cluster, "configs", "--alter", "--add-config", "consumer_byte_rate=2000,request_percentage=50", *words)
-    _tool(cluster, "configs", "--alter", "--delete-config", "request_percentage", *words)
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, "log_level": 0})
-    for number in range(100):
-        producer.produce("a", b"%d" % number)
-    assert producer.flush(60) == 0
-    _wait(admin.delete_topics(["b"]))
-    for wanted in ([1, 2, 4], [2, 3, 4]):
-        _move(cluster, "placed", {0: wanted})
-    for level in ("downgrade", "0"), ("upgrade", "1"):
-        _tool(cluster, "features", level[0], "--feature", f"eligible.leader.replicas.version={level[1]}")
-    cluster.node(4).stop()
-    _tool(cluster, "cluster", "--id", "4", before=("unregister",))
-    cluster.node(4).start()
-    cluster.wait_joined()
-    for number in (4, 3):  # with the last of them fewer replicas are in sync than min.insync.replicas
-        cluster.node(number).kill()
-        _wait_gone(cluster, number, asked=1)
-    for number in (4, 3):
-        cluster.node(number).launch()
-    cluster.start()
-    cluster.node(1).kill()
-    _wait_gone(cluster, 1, asked=2)
-    cluster.node(1).start()
-    cluster.wait_joined()
-    _wait(admin.create_topics([NewTopic("last", 1, 3)]))
-
-
-def _wait_gone(cluster: QuorumCluster, number: int, *, asked: int) -> None:
-    """Wait until a broker tells clients that another one is away."""
-
-    def is_gone() -> bool:
-        view = cluster_view(cluster.node(asked).address)
-        return view is not None and number not in view.brokers
-
-    eventually(is_gone, 60)
-
-
-def _wait(futures: dict[object, object]) -> None:
-    for future in futures.values():
-        future.result(60)  # type: ignore[attr-defined]
-
-
-def _tool(cluster: QuorumCluster, tool: str, *words: str, before: Sequence[str] = ()) -> str:
-    """Run a tool of Kafka's; ``before`` are the words that go before the address of the brokers."""
-    bootstrap = ("--bootstrap-server", cluster.bootstrap)
-    command = [*java_command(cluster.node(1).folder, *SHORT_LIVED), MAIN_CLASSES[tool], *before, *bootstrap, *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=90)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def _move(cluster: QuorumCluster, topic: str, replicas: dict[int, list[int]]) -> None:
-    """Move partitions to these replicas, and wait until they are there."""
-    partitions = [{"topic": topic, "partition": number, "replicas": each} for number, each in replicas.items()]
-    file = cluster.node(1).folder / "moves.json"
-    file.write_text(json.dumps({"version": 1, "partitions": partitions}))
-    words = ("--reassignment-json-file", str(file))
-    _tool(cluster, "reassign-partitions", *words, "--execute")
-    eventually(lambda: "still in progress" not in _tool(cluster, "reassign-partitions", *words, "--verify"), 60)
+    with walked_cluster(tmp_path_factory.mktemp("quorum")) as cluster:
+        yield cluster
 
 
 def shell(cluster: QuorumCluster, path: Path) -> dict[str, list[str]]:
@@ -199,9 +71,15 @@ def shell(cluster: QuorumCluster, path: Path) -> dict[str, list[str]]:
 def check_shell_says(cluster: QuorumCluster, image: ClusterImage, path: Path) -> None:
     """The shell reads a file in the background, and on a busy machine it prints before it has read all: it is asked again."""
     expected = sections(image)
+    said: list[dict[str, list[str]]] = []
+
+    def is_said() -> bool:
+        said[:] = [shell(cluster, path)]
+        return said == [expected]
+
     with contextlib.suppress(AssertionError):
-        eventually(lambda: shell(cluster, path) == expected, 60)
-    assert expected == shell(cluster, path)
+        eventually(is_said, 60)
+    assert said == [expected]
 
 
 def folder_of(cluster: QuorumCluster, node_id: int) -> Path:
@@ -245,16 +123,19 @@ WRITTEN = {
     "BrokerRegistrationChangeRecord",
     "ClientQuotaRecord",
     "ConfigRecord",
+    "DelegationTokenRecord",
     "FeatureLevelRecord",
     "NoOpRecord",
     "PartitionChangeRecord",
     "PartitionChangeRecord of a move",
+    "PartitionChangeRecord of directories",
     "PartitionChangeRecord with eligible leaders",
     "PartitionRecord",
     "ProducerIdsRecord",
     "RegisterBrokerRecord",
     "RegisterControllerRecord",
     "RemoveAccessControlEntryRecord",
+    "RemoveDelegationTokenRecord",
     "RemoveTopicRecord",
     "RemoveUserScramCredentialRecord",
     "TopicRecord",
@@ -273,6 +154,8 @@ def kinds(batch: RecordBatch) -> Iterator[str]:
         if isinstance(message, PartitionChangeRecord):
             if message.adding_replicas:
                 yield f"{name} of a move"
+            if message.directories and message.replicas is None:
+                yield f"{name} of directories"
             if message.eligible_leader_replicas:
                 yield f"{name} with eligible leaders"
 
@@ -281,6 +164,66 @@ def same_log(cluster: QuorumCluster) -> bool:
     """Whether every node has the same log by now."""
     ends = {(folder_of(cluster, node_id) / "00000000000000000000.log").stat().st_size for node_id in cluster.ids}
     return len(ends) == 1
+
+
+OTTLA = 4
+"""The broker of Ottla."""
+PATIENCE_S = 60.0
+
+
+def metadata_log(cluster: QuorumCluster, node_id: int) -> bytes:
+    return (folder_of(cluster, node_id) / "00000000000000000000.log").read_bytes()
+
+
+def directory_id(folder: Path) -> bytes:
+    """The id of a log directory."""
+    (text,) = re.findall(r"^directory.id=(.+)$", (folder / "meta.properties").read_text(), re.MULTILINE)
+    return uuid_from_text(text)
+
+
+def announced_ms(cluster: QuorumCluster, topic_id: bytes, number: int, directory: bytes) -> int:
+    """When the controller wrote that a partition has a replica in this directory."""
+    return next(
+        record.timestamp
+        for batch in iter_batches(metadata_log(cluster, 1))
+        if not batch.is_control
+        for record in batch.records()
+        if isinstance(message := decode_metadata_record(record.value or b"")[0], PartitionChangeRecord)
+        and (message.topic_id, message.partition_id) == (topic_id, number)
+        and directory in (message.directories or ())
+    )
+
+
+def swapped_ms(cluster: QuorumCluster, partition: str) -> float:
+    """When the broker of Ottla says that a partition's log has moved."""
+    lines = [line for line in cluster.node(OTTLA).log().splitlines() if f": {partition} is in " in line]
+    return datetime.datetime.strptime(lines[-1][:23], "%Y-%m-%d %H:%M:%S,%f").timestamp() * 1000
+
+
+def test_logs_that_are_written_move_to_another_directory_once_the_controllers_know(cluster: QuorumCluster) -> None:
+    """Both partitions of a topic that a broker of Ottla leads, each to its other directory."""
+    admin = admin_of(cluster)
+    wait(admin.create_topics([NewTopic("live", 2, replica_assignment=[[OTTLA, 3]] * 2)]))
+    producer = ConfluentProducer("producer", "live", cluster.bootstrap)
+    producer.start()
+    eventually(lambda: is_back(producer, 0.0), PATIENCE_S)
+    folders = cluster.node(OTTLA).data_folders
+    aims = {}
+    for number in range(2):
+        (begun,) = place(cluster, OTTLA, "live", number)
+        aims[number] = 1 - begun
+        move_to(cluster, OTTLA, "live", number, aims[number])
+    for number, aim in aims.items():
+        eventually(lambda number=number, aim=aim: place(cluster, OTTLA, "live", number) == (aim,), PATIENCE_S)
+    moved = time.time()
+    eventually(lambda: is_back(producer, moved), PATIENCE_S)
+    producer.stop()
+    assert [*wrong_in_log(producer, read_all(cluster.bootstrap, "live")), *producer.errors] == []
+    topic = replayed(iter_batches(metadata_log(cluster, 1))).topics["live"]
+    for number, aim in aims.items():
+        directory, partition = directory_id(folders[aim]), topic.partitions[number]
+        assert dict(zip(partition.replicas, partition.directories, strict=True))[OTTLA] == directory
+        assert announced_ms(cluster, topic.topic_id, number, directory) <= swapped_ms(cluster, f"live-{number}")
 
 
 def test_every_batch_of_the_logs_and_snapshots_has_the_same_bytes_again(cluster: QuorumCluster) -> None:
