@@ -68,6 +68,7 @@ FOLDERS_OF: Mapping[str, tuple[str, ...]] = {
     "kafka-files": ("tests/kafka_files", "tests/java", "tests/log", "tests/wire", "tests/handlers"),
     "mixed": ("tests/mixed",),
     "mixed-quorum": ("tests/quorum_mixed",),
+    "quorum-clients": ("tests/quorum_mixed/test_quorum_clients.py",),
     "embedding": ("tests/testing",),
     "command-line": ("tests/cli",),
 }
@@ -229,6 +230,12 @@ LANES = (
         "brokers of Ottla in a KRaft cluster of Apache Kafka 4.3.1",
         slow_tests("mixed-quorum"),
         ("kafka",),
+    ),
+    Part(
+        "quorum-clients",
+        "stock clients at brokers of Ottla in a KRaft cluster of Apache Kafka 4.3.1",
+        slow_tests("quorum-clients"),
+        ("kafka", "go"),
     ),
     Part("pages", "what README and docs say, done; packaging", slow_tests("pages"), ("kafka", "kcat")),
     Part("browser", "the console in Chromium", slow_tests("browser"), ("browser",)),
