@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ottla.compat_tests.html_page import html_page
-from ottla.compat_tests.markdown_page import TOO_OLD, page
+from ottla.compat_tests.markdown_page import IN_KRAFT, NOT_SERVED, TOO_OLD, page
 from ottla.compat_tests.record import Report, Result, together
 from ottla.compat_tests.spark import versions_page
 
@@ -49,9 +49,10 @@ class Reader(HTMLParser):
         self.text += data
 
 
-def test_the_clients_that_are_too_old_are_on_the_page(report: Report) -> None:
-    assert TOO_OLD in page([report])
-    assert TOO_OLD in (Path(__file__).parents[2] / "docs/compatibility.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("section", [NOT_SERVED, IN_KRAFT, TOO_OLD], ids=["not served", "in KRaft", "too old"])
+def test_what_no_run_says_is_on_the_page(report: Report, section: str) -> None:
+    assert section in page([report])
+    assert section in (Path(__file__).parents[2] / "docs/compatibility.md").read_text(encoding="utf-8")
 
 
 def test_html_is_escaped(report: Report) -> None:
