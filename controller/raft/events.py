@@ -1,0 +1,110 @@
+"""Events of a Raft node: all that can happen to it, the input of ``RaftNode.step``.
+
+A node learns of the world only by these. Times are not in them: the caller gives the time of a step on its monotonic clock.
+Requests and responses are the messages of the wire. ``request_id`` is the caller's for requests that arrive, and the node's
+own, taken from ``effects.SendRequest``, for responses to its requests.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...base.errors import ErrorCode
+from ...log.disk import Bytes
+from ...log.metadata_snapshots import SnapshotId
+from ...wire.schema import Message
+
+
+class Tick(NamedTuple):
+    """Time has passed: the node's ``deadline_ms`` is reached. An early or a late one does no harm."""
+
+
+class RequestReceived(NamedTuple):
+    """A request of another node or of a client.
+
+    It is Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch, FetchSnapshot, AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter or
+    DescribeQuorum. It is answered by one ``effects.Respond`` with the same id, in this step or in a later one.
+    """
+
+    request_id: int
+    request: Message
+    listener: str
+    """Name of the listener that it came by: addresses in the response are those of this listener."""
+
+
+class ResponseReceived(NamedTuple):
+    """The response to a request of the node's own. One that the node waits for no more is dropped."""
+
+    request_id: int
+    response: Message
+
+
+class RequestFailed(NamedTuple):
+    """A request of the node's own got no response."""
+
+    request_id: int
+    error: ErrorCode = ErrorCode.BROKER_NOT_AVAILABLE
+    """UNSUPPORTED_VERSION where the receiver does not know the request in a version that has all of it."""
+
+
+class FlushFinished(NamedTuple):
+    """The flush in flight has ended: what the log had when it began is on stable storage."""
+
+
+class PreparedBatch(NamedTuple):
+    """A record batch of the active controller. Base offset and leader epoch are set in it where it is appended."""
+
+    records: Bytes
+    record_count: int
+
+
+class AppendRequested(NamedTuple):
+    """The active controller appends, in the epoch that it leads. The first record gets the node's ``log.end_offset``.
+
+    ``effects.AppendRefused`` says that the node does not lead in ``epoch`` any more.
+    """
+
+    epoch: int
+    batches: tuple[PreparedBatch, ...]
+
+
+class SnapshotWritten(NamedTuple):
+    """A snapshot of what this node has applied is on stable storage under its name; ``size`` in bytes."""
+
+    snapshot: SnapshotId
+    size: int
+
+
+class CleanRequested(NamedTuple):
+    """The log may begin at the end of this snapshot, and older snapshots may go."""
+
+    snapshot: SnapshotId
+
+
+class ResignRequested(NamedTuple):
+    """The active controller gives up the leadership that it has in ``epoch``. Any other epoch is ignored."""
+
+    epoch: int
+
+
+class ShutdownRequested(NamedTuple):
+    """The node stops: a leader resigns first, and stays until another leads, at most for ``timeout_ms``.
+
+    ``effects.ShutdownFinished`` says when it may go.
+    """
+
+    timeout_ms: int
+
+
+RaftEvent = (
+    Tick
+    | RequestReceived
+    | ResponseReceived
+    | RequestFailed
+    | FlushFinished
+    | AppendRequested
+    | SnapshotWritten
+    | CleanRequested
+    | ResignRequested
+    | ShutdownRequested
+)
