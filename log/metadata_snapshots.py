@@ -28,7 +28,7 @@ from ..wire.messages.control_records import (
     VotersRecord,
 )
 from ..wire.metadata_records import encode_metadata_record, metadata_records
-from ..wire.records import RecordBatch, RecordsBuilder, iter_batches
+from ..wire.records import RecordBatch, RecordsBuilder, iter_batches, iter_complete_batches
 from ..wire.schema import Message
 from .checkpoints import CorruptFileError
 from .disk import Bytes, Disk, join
@@ -92,6 +92,18 @@ def read_snapshot_head(disk: Disk, path: str) -> SnapshotHead:
         return _head([batch for batch in iter_batches(memoryview(data)) if _checked(batch)], path)
     except (KafkaError, ProtocolError) as error:
         raise CorruptFileError(f"{path}: {error}") from None
+
+
+def parse_snapshot_head(data: Bytes) -> SnapshotHead | None:
+    """What the first batch of a snapshot says, of which ``data`` is the beginning; None while that is not whole.
+
+    Raises CorruptFileError.
+    """
+    try:
+        first = next(iter_complete_batches(memoryview(bytes(data))), None)
+        return None if first is None or not _checked(first) else _head([first], "a snapshot")
+    except (KafkaError, ProtocolError) as error:
+        raise CorruptFileError(f"a snapshot: {error}") from None
 
 
 def remove_unfinished(disk: Disk, folder: str) -> None:

@@ -9,8 +9,8 @@ Who performs them keeps these rules:
 - ``Persist`` and ``FinishSnapshot`` have ended when all of it is on stable storage, names included.
 - No step waits for effects. The node counts as done what it has asked for, except for a flush. One that fails ends the node.
 
-So a ``Respond`` or ``SendRequest`` behind a ``Persist`` waits for it, and one that depends on a flush is returned by the step that
-hears of its end.
+So a ``Respond`` or ``SendRequest`` behind a ``Persist`` waits for it, and one that depends on a flush is returned by the step
+that hears of its end.
 """
 
 from __future__ import annotations

@@ -30,6 +30,8 @@ class RequestReceived(NamedTuple):
     request: Message
     listener: str
     """Name of the listener that it came by: addresses in the response are those of this listener."""
+    wall_ms: int = 0
+    """When it came by the wall clock, from which the times in a DescribeQuorum response are told."""
 
 
 class ResponseReceived(NamedTuple):

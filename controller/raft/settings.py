@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ...base.settings import Kind, Settings, setting
 
 _WEEK_MS = 7 * 24 * 3_600_000
@@ -50,3 +52,33 @@ class MetadataLogSettings(Settings):
         kind=Kind.LONG,
         doc="Age of the oldest snapshot's last record above which the same happens; below 0 is no limit.",
     )
+
+
+class RaftTimes(NamedTuple):
+    """Times and sizes of a node of the quorum. Defaults are Apache Kafka's; times in ms, of a monotonic clock."""
+
+    election_timeout_ms: int = 1000
+    """An election is waited for this long, and a random part of it again."""
+    fetch_timeout_ms: int = 2000
+    """Without a successful fetch for this long, a voter asks for votes. A leader without fetches of a majority for 1.5 times
+    as long resigns."""
+    election_backoff_max_ms: int = 1000
+    request_timeout_ms: int = 2000
+    retry_backoff_ms: int = 20
+    fetch_max_bytes: int = 1 << 20
+    fetch_snapshot_max_bytes: int = 1 << 20
+    auto_join: bool = False
+    """Whether a controller that is no voter adds itself."""
+
+    @property
+    def max_wait_ms(self) -> int:
+        """How long a fetch may wait at the leader. Kafka has 500 ms whatever the timeout, so short ones expire by themselves."""
+        return min(500, self.fetch_timeout_ms // 3)
+
+    @property
+    def check_quorum_timeout_ms(self) -> float:
+        return 1.5 * self.fetch_timeout_ms
+
+    @property
+    def begin_quorum_interval_ms(self) -> float:
+        return self.fetch_timeout_ms / 2

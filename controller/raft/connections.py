@@ -1,0 +1,97 @@
+"""Own requests of a Raft node: one in flight to each peer, none to a peer that has just failed (Kafka's ``RequestManager``)."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import NamedTuple
+
+from ...wire.schema import Message
+from .effects import RaftPeer
+from .settings import RaftTimes
+
+
+class OwnRequest(NamedTuple):
+    """A request in flight, and what it was made of: the response counts only while that is still so."""
+
+    request_id: int
+    peer: RaftPeer
+    request: Message
+    deadline_ms: float
+    offset: int
+    """The log end offset at that time."""
+
+
+class Connections:
+    """See the module. ``bootstrap`` are the servers that are asked while no leader is known."""
+
+    def __init__(self, bootstrap: list[RaftPeer], times: RaftTimes, randomness: random.Random) -> None:
+        self._bootstrap = bootstrap
+        self._times = times
+        self._randomness = randomness
+        self._in_flight: dict[int, OwnRequest] = {}
+        self._back_off_until: dict[int, float] = {}
+        self._last_id = 0
+
+    def begin(self, peer: RaftPeer, request: Message, offset: int, now_ms: float) -> OwnRequest | None:
+        """A request to send, or None where the peer has one, or has just failed."""
+        if self.ready_in_ms(peer, now_ms) > 0:
+            return None
+        self._last_id += 1
+        deadline = now_ms + self._times.request_timeout_ms
+        own = OwnRequest(self._last_id, peer, request, deadline, offset)
+        self._in_flight[peer.node_id] = own
+        self._back_off_until.pop(peer.node_id, None)
+        return own
+
+    def take(self, request_id: int) -> OwnRequest | None:
+        """The request that a response belongs to; None where it is waited for no more."""
+        for own in self._in_flight.values():
+            if own.request_id == request_id:
+                return own
+        return None
+
+    def end(self, own: OwnRequest, succeeded: bool, now_ms: float) -> None:
+        """A request has been answered. Another to the same peer waits a moment where that did not help."""
+        if self._in_flight.get(own.peer.node_id) is own:
+            del self._in_flight[own.peer.node_id]
+            if not succeeded:
+                self._back_off_until[own.peer.node_id] = now_ms + self._times.retry_backoff_ms
+
+    def reset(self) -> None:
+        """Forget all requests: in another epoch or state their responses mean nothing."""
+        self._in_flight.clear()
+        self._back_off_until.clear()
+
+    def forget(self, peer: RaftPeer) -> None:
+        self._in_flight.pop(peer.node_id, None)
+
+    # --- when ---------------------------------------------------------------------------------------------------------
+
+    def has_timed_out(self, peer: RaftPeer, now_ms: float) -> bool:
+        own = self._in_flight.get(peer.node_id)
+        return own is not None and own.deadline_ms <= now_ms
+
+    def is_backing_off(self, peer: RaftPeer, now_ms: float) -> bool:
+        return self._back_off_until.get(peer.node_id, -math.inf) > now_ms
+
+    def ready_in_ms(self, peer: RaftPeer, now_ms: float) -> float:
+        """How long until a request can be sent to this peer."""
+        own = self._in_flight.get(peer.node_id)
+        if own is not None:
+            return max(0, own.deadline_ms - now_ms)
+        return max(0, self._back_off_until.get(peer.node_id, now_ms) - now_ms)
+
+    def busy_for_ms(self, now_ms: float) -> float:
+        """How long a request may be in flight to any peer; 0 where none is. One fetch at a time: a second could append twice."""
+        return max(
+            (own.deadline_ms - now_ms for own in self._in_flight.values() if own.deadline_ms > now_ms), default=0
+        )
+
+    def ready_bootstrap(self, now_ms: float) -> RaftPeer | None:
+        """One of those that can be asked now, by chance."""
+        ready = [peer for peer in self._bootstrap if self.ready_in_ms(peer, now_ms) <= 0]
+        return self._randomness.choice(ready) if ready else None
+
+    def bootstrap_ready_in_ms(self, now_ms: float) -> float:
+        return min((self.ready_in_ms(peer, now_ms) for peer in self._bootstrap), default=math.inf)

@@ -1,0 +1,80 @@
+"""DescribeQuorum: what the leader tells of the quorum's replicas (KIP-595, KIP-836)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ...base.errors import ErrorCode
+from ...wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    Listener,
+    Node,
+    ReplicaState,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
+from .leader import Leading, ReplicaProgress
+from .metadata_log import TOPIC
+
+if TYPE_CHECKING:
+    from .node import RaftNode
+
+
+def describe_quorum(
+    node: RaftNode, request: DescribeQuorumRequest, now_ms: float, wall_ms: int
+) -> DescribeQuorumResponse:
+    """Only the leader answers. ``wall_ms`` is ``now_ms`` by the wall clock, by which the response's times are."""
+    state = node.state
+    if [(topic.topic_name, each.partition_index) for topic in request.topics for each in topic.partitions] != [
+        (TOPIC, 0)
+    ]:
+        topics = [
+            ResponseTopicData(
+                topic_name=topic.topic_name,
+                partitions=[
+                    ResponsePartitionData(
+                        partition_index=each.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+        return DescribeQuorumResponse(topics=topics)
+    if not isinstance(state, Leading):
+        refused = ResponsePartitionData(partition_index=0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return DescribeQuorumResponse(topics=[ResponseTopicData(topic_name=TOPIC, partitions=[refused])])
+    state.forget_observers(now_ms)
+
+    def told(progress: ReplicaProgress) -> ReplicaState:
+        is_own = progress.key.node_id == state.own.node_id
+        return ReplicaState(
+            replica_id=progress.key.node_id,
+            replica_directory_id=progress.key.directory_id,
+            log_end_offset=-1 if progress.end_offset is None else progress.end_offset,
+            last_fetch_timestamp=_wall(now_ms if is_own else progress.last_fetch_ms, now_ms, wall_ms),
+            last_caught_up_timestamp=_wall(now_ms if is_own else progress.last_caught_up_ms, now_ms, wall_ms),
+        )
+
+    partition = ResponsePartitionData(
+        partition_index=0,
+        leader_id=state.leader_id,
+        leader_epoch=state.epoch,
+        high_watermark=-1 if state.high_watermark is None else state.high_watermark,
+        current_voters=[told(progress) for progress in state.voters.values()],
+        observers=[told(progress) for progress in state.observers.values()],
+    )
+    nodes = [
+        Node(
+            node_id=voter.key.node_id,
+            listeners=[Listener(name=name, host=host, port=port) for name, host, port in voter.endpoints],
+        )
+        for voter in node.voters.voters.values()
+    ]
+    return DescribeQuorumResponse(topics=[ResponseTopicData(topic_name=TOPIC, partitions=[partition])], nodes=nodes)
+
+
+def _wall(time_ms: float, now_ms: float, wall_ms: int) -> int:
+    return -1 if time_ms == -math.inf else int(wall_ms - (now_ms - time_ms))

@@ -1,0 +1,331 @@
+"""Requests that arrive at a Raft node, and their responses (Kafka's ``KafkaRaftClient.handle…Request``).
+
+The checks of each come in this order: the cluster, the partition, what the request says, its epoch, then a change of state, then
+the voter for whom it is meant. Only a leader of the same epoch answers what is for the leader.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...base.errors import ErrorCode, KafkaError
+from ...log.metadata_snapshots import BOOTSTRAP_ID, SnapshotId
+from ...wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from ...wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from ...wire.messages.describe_quorum import DescribeQuorumRequest
+from ...wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from ...wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse
+from ...wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from ...wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from ...wire.messages.update_raft_voter import UpdateRaftVoterRequest
+from ...wire.messages.vote import VoteRequest, VoteResponse
+from ...wire.schema import ZERO_UUID, Message
+from . import messages, voter_changes
+from .description import describe_quorum
+from .effects import LogRead, Respond, SnapshotRead
+from .election import Prospective, Unattached, successor_backoff_ms
+from .election_file import NOBODY
+from .events import RequestReceived
+from .follower import Following
+from .leader import Leading, PendingFetch
+from .log_outline import Divergence
+from .metadata_log import TOPIC, TOPIC_ID
+from .transitions import follow_told
+from .voter_set import Endpoints, ListenerEndpoint, ReplicaKey
+
+if TYPE_CHECKING:
+    from .node import RaftNode
+
+
+def take_request(node: RaftNode, event: RequestReceived, now_ms: float) -> None:
+    request = event.request
+    response: Message | None
+    if isinstance(request, FetchRequest):
+        _take_fetch(node, event, request, now_ms)
+        return
+    if isinstance(request, FetchSnapshotRequest):
+        _take_fetch_snapshot(node, event, request, now_ms)
+        return
+    if isinstance(request, VoteRequest):
+        response = _vote(node, event, request, now_ms)
+    elif isinstance(request, BeginQuorumEpochRequest):
+        response = _begin_quorum_epoch(node, event, request, now_ms)
+    elif isinstance(request, EndQuorumEpochRequest):
+        response = _end_quorum_epoch(node, event, request, now_ms)
+    elif isinstance(request, DescribeQuorumRequest):
+        response = describe_quorum(node, request, now_ms, event.wall_ms)
+    else:
+        response = _change_voters(node, event, request, now_ms)
+    if response is not None:
+        node.emit(Respond(event.request_id, response))
+
+
+def _topic_error(node: RaftNode, cluster_id: str | None, topics: list[Any]) -> ErrorCode:
+    """Of a request whose topics have a name, and partitions with an index."""
+    if cluster_id is not None and cluster_id != node.identity.cluster_id:
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    names = [(topic.topic_name, partition.partition_index) for topic in topics for partition in topic.partitions]
+    return ErrorCode.NONE if names == [(TOPIC, 0)] else ErrorCode.INVALID_REQUEST
+
+
+def _voter_error(node: RaftNode, replica_id: int, epoch: int) -> ErrorCode:
+    if epoch < node.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    return ErrorCode.INVALID_REQUEST if replica_id < 0 else ErrorCode.NONE
+
+
+def _leader_error(node: RaftNode, epoch: int) -> ErrorCode:
+    if epoch < node.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if epoch > node.epoch:
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    if not isinstance(node.state, Leading):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return ErrorCode.NONE if node.shutdown_deadline_ms is None else ErrorCode.BROKER_NOT_AVAILABLE
+
+
+def _is_for_this(node: RaftNode, voter_id: int, directory_id: bytes) -> bool:
+    """Whether a request is meant for this voter: before version 1 it does not say for whom."""
+    if voter_id < 0:
+        return True
+    return voter_id == node.key.node_id and directory_id in (ZERO_UUID, node.key.directory_id)
+
+
+# --- elections --------------------------------------------------------------------------------------------------------
+
+
+def _vote(node: RaftNode, event: RequestReceived, request: VoteRequest, now_ms: float) -> VoteResponse:
+    error = _topic_error(node, request.cluster_id, request.topics)
+    if error:
+        return VoteResponse(error_code=error)
+    asked = request.topics[0].partitions[0]
+    epoch, is_pre_vote = asked.replica_epoch, asked.pre_vote
+    is_illegal = asked.last_offset_epoch > epoch if is_pre_vote else asked.last_offset_epoch >= epoch
+    if asked.last_offset < 0 or asked.last_offset_epoch < 0 or is_illegal:
+        error = ErrorCode.INVALID_REQUEST
+    else:
+        error = _voter_error(node, asked.replica_id, epoch)
+    is_granted = False
+    if not error:
+        if epoch > node.epoch:
+            node.become_unattached(epoch, NOBODY, now_ms)
+        if _is_for_this(node, request.voter_id, asked.voter_directory_id):
+            candidate = ReplicaKey(asked.replica_id, asked.replica_directory_id)
+            is_up_to_date = (asked.last_offset_epoch, asked.last_offset) >= node.log.end
+            is_granted = node.state.may_grant(candidate, is_up_to_date, is_pre_vote)
+            if is_granted and not is_pre_vote:
+                _note_vote(node, candidate, now_ms)
+        else:
+            error = ErrorCode.INVALID_VOTER_KEY
+    return messages.vote_response(node.known_leader(event.listener), error, is_granted)
+
+
+def _note_vote(node: RaftNode, candidate: ReplicaKey, now_ms: float) -> None:
+    state = node.state
+    if isinstance(state, Unattached | Prospective) and state.voted is None:
+        state.voted = candidate
+        if node.is_voter:
+            state.deadline_ms = node.election_deadline(now_ms)
+        node.persist()
+
+
+def _begin_quorum_epoch(
+    node: RaftNode, event: RequestReceived, request: BeginQuorumEpochRequest, now_ms: float
+) -> BeginQuorumEpochResponse:
+    error = _topic_error(node, request.cluster_id, request.topics)
+    if error:
+        return BeginQuorumEpochResponse(error_code=error)
+    told = request.topics[0].partitions[0]
+    error = _voter_error(node, told.leader_id, told.leader_epoch)
+    if not error:
+        follow_told(node, told.leader_id, told.leader_epoch, _told_endpoints(node, request, told.leader_id), now_ms)
+        if not _is_for_this(node, request.voter_id, told.voter_directory_id):
+            error = ErrorCode.INVALID_VOTER_KEY
+    return messages.begin_quorum_epoch_response(node.known_leader(event.listener), error)
+
+
+def _end_quorum_epoch(
+    node: RaftNode, event: RequestReceived, request: EndQuorumEpochRequest, now_ms: float
+) -> EndQuorumEpochResponse:
+    error = _topic_error(node, request.cluster_id, request.topics)
+    if error:
+        return EndQuorumEpochResponse(error_code=error)
+    told = request.topics[0].partitions[0]
+    error = _voter_error(node, told.leader_id, told.leader_epoch)
+    if not error:
+        follow_told(node, told.leader_id, told.leader_epoch, _told_endpoints(node, request, told.leader_id), now_ms)
+        state = node.state
+        if isinstance(state, Following) and state.leader_id == told.leader_id:
+            successors = [
+                ReplicaKey(each.candidate_id, each.candidate_directory_id) for each in told.preferred_candidates
+            ] or [ReplicaKey(node_id) for node_id in told.preferred_successors]
+            backoff = successor_backoff_ms(successors, node.key, node.times.election_backoff_max_ms)
+            state.deadline_ms = now_ms + backoff
+    return messages.end_quorum_epoch_response(node.known_leader(event.listener), error)
+
+
+def _told_endpoints(
+    node: RaftNode, request: BeginQuorumEpochRequest | EndQuorumEpochRequest, leader_id: int
+) -> Endpoints:
+    told = tuple(ListenerEndpoint(each.name, each.host, each.port) for each in request.leader_endpoints)
+    return told or node.voters.endpoints(leader_id)
+
+
+# --- fetches ----------------------------------------------------------------------------------------------------------
+
+
+def _take_fetch(node: RaftNode, event: RequestReceived, request: FetchRequest, now_ms: float) -> None:
+    names = [(topic.topic_id, each.partition) for topic in request.topics for each in topic.partitions]
+    error = ErrorCode.NONE
+    if request.cluster_id is not None and request.cluster_id != node.identity.cluster_id:
+        error = ErrorCode.INCONSISTENT_CLUSTER_ID
+    elif names not in ([(TOPIC_ID, 0)], [(ZERO_UUID, 0)]):
+        error = ErrorCode.INVALID_REQUEST
+    if error:
+        node.emit(Respond(event.request_id, FetchResponse(error_code=error)))
+        return
+    asked = request.topics[0].partitions[0]
+    if (
+        request.max_wait_ms < 0
+        or asked.fetch_offset < 0
+        or asked.last_fetched_epoch < 0
+        or asked.last_fetched_epoch > asked.current_leader_epoch
+    ):
+        error = ErrorCode.INVALID_REQUEST
+    else:
+        error = _leader_error(node, asked.current_leader_epoch)
+    state = node.state
+    if error or not isinstance(state, Leading):
+        node.emit(Respond(event.request_id, _fetch_error(node, error, event.listener)))
+        return
+    replica_id = request.replica_id if request.replica_state is None else request.replica_state.replica_id
+    if node.log.check_fetch(asked.fetch_offset, asked.last_fetched_epoch) is None:
+        _note_fetch(node, state, ReplicaKey(replica_id, asked.replica_directory_id), asked.fetch_offset, now_ms)
+    waiting = PendingFetch(event.request_id, request, event.listener, asked.fetch_offset, now_ms + request.max_wait_ms)
+    respond = _fetch_respond(node, state, waiting)
+    partition = respond.response.responses[0].partitions[0]  # type: ignore[attr-defined]
+    is_news = partition.diverging_epoch or partition.snapshot_id or partition.high_watermark > asked.high_watermark
+    if respond.read is not None or is_news or request.max_wait_ms == 0:
+        node.emit(respond)
+    else:
+        state.waiting.append(waiting)
+
+
+def _note_fetch(node: RaftNode, leading: Leading, key: ReplicaKey, offset: int, now_ms: float) -> None:
+    """A replica has all below ``offset``, a voter on stable storage."""
+    if key.node_id < 0:
+        return
+    assert key != leading.own, "a leader does not fetch"
+    leading.replica(key).note_fetch(offset, node.log.end_offset, now_ms)
+    leading.note_following(key, now_ms)
+    if leading.is_voter(key):
+        node.advance_leader(now_ms)
+
+
+def _fetch_respond(node: RaftNode, leading: Leading, fetch: PendingFetch) -> Respond:
+    assert isinstance(fetch.request, FetchRequest)
+    asked: FetchPartition = fetch.request.topics[0].partitions[0]
+    found = node.log.check_fetch(asked.fetch_offset, asked.last_fetched_epoch)
+    response = messages.fetch_response(
+        node.known_leader(fetch.listener),
+        ErrorCode.NONE,
+        log_start_offset=node.log.start_offset,
+        high_watermark=-1 if leading.high_watermark is None else leading.high_watermark,
+        diverging=found if isinstance(found, Divergence) else None,
+        snapshot=found if isinstance(found, SnapshotId) else None,
+    )
+    if found is not None or asked.fetch_offset >= node.log.end_offset:
+        return Respond(fetch.request_id, response)
+    return Respond(
+        fetch.request_id, response, LogRead(asked.fetch_offset, node.log.end_offset, fetch.request.max_bytes)
+    )
+
+
+def _fetch_error(node: RaftNode, error: ErrorCode, listener: str) -> FetchResponse:
+    leader = node.known_leader(listener)
+    return messages.fetch_response(leader, error, log_start_offset=node.log.start_offset, high_watermark=-1)
+
+
+def answer_appended(node: RaftNode, now_ms: float) -> None:
+    """Answer the fetches that wait at an offset which there is now."""
+    state = node.state
+    if isinstance(state, Leading):
+        _answer_waiting(node, state, [each for each in state.waiting if each.offset < node.log.end_offset])
+
+
+def answer_committed(node: RaftNode, now_ms: float) -> None:
+    """Answer all fetches that wait: the high watermark has moved."""
+    state = node.state
+    if isinstance(state, Leading):
+        _answer_waiting(node, state, list(state.waiting))
+
+
+def answer_expired(node: RaftNode, leading: Leading, now_ms: float) -> None:
+    _answer_waiting(node, leading, [each for each in leading.waiting if each.deadline_ms <= now_ms])
+
+
+def _answer_waiting(node: RaftNode, leading: Leading, fetches: list[PendingFetch]) -> None:
+    for fetch in fetches:
+        leading.waiting.remove(fetch)
+        node.emit(_fetch_respond(node, leading, fetch))
+
+
+def refuse_waiting(node: RaftNode, left: Leading) -> None:
+    """The leader leads no more."""
+    for fetch in left.waiting:
+        response = _fetch_error(node, ErrorCode.NOT_LEADER_OR_FOLLOWER, fetch.listener)
+        node.emit(Respond(fetch.request_id, response))
+    left.waiting.clear()
+
+
+def _take_fetch_snapshot(node: RaftNode, event: RequestReceived, request: FetchSnapshotRequest, now_ms: float) -> None:
+    if request.cluster_id is not None and request.cluster_id != node.identity.cluster_id:
+        response = FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
+        node.emit(Respond(event.request_id, response))
+        return
+    if [(topic.name, each.partition) for topic in request.topics for each in topic.partitions] != [(TOPIC, 0)]:
+        node.emit(Respond(event.request_id, FetchSnapshotResponse(error_code=ErrorCode.INVALID_REQUEST)))
+        return
+    asked = request.topics[0].partitions[0]
+    snapshot = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
+    leader, state = node.known_leader(event.listener), node.state
+    size = node.log.snapshots.get(snapshot, -1)
+    error = _leader_error(node, asked.current_leader_epoch)
+    if not error and (size < 0 or snapshot == BOOTSTRAP_ID):
+        error = ErrorCode.SNAPSHOT_NOT_FOUND
+    elif not error and not 0 <= asked.position < size:
+        error = ErrorCode.POSITION_OUT_OF_RANGE
+    if error or not isinstance(state, Leading):
+        node.emit(Respond(event.request_id, messages.fetch_snapshot_response(leader, error)))
+        return
+    state.note_following(ReplicaKey(request.replica_id, asked.replica_directory_id), now_ms)
+    response = messages.fetch_snapshot_response(leader, ErrorCode.NONE, snapshot, size=size, position=asked.position)
+    node.emit(Respond(event.request_id, response, SnapshotRead(snapshot, asked.position, request.max_bytes)))
+
+
+# --- voters -----------------------------------------------------------------------------------------------------------
+
+
+def _change_voters(node: RaftNode, event: RequestReceived, request: Any, now_ms: float) -> Message | None:
+    """None where the response comes later."""
+    state = node.state
+    try:
+        if request.cluster_id is not None and request.cluster_id != node.identity.cluster_id:
+            raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, f"The cluster id is not {request.cluster_id!r}")
+        error = _leader_error(node, getattr(request, "current_leader_epoch", node.epoch))
+        if error or not isinstance(state, Leading):
+            raise KafkaError(error, None)
+        if isinstance(request, AddRaftVoterRequest):
+            return voter_changes.add_voter(node, state, event.request_id, request, now_ms)
+        if isinstance(request, RemoveRaftVoterRequest):
+            voter_changes.remove_voter(node, state, event.request_id, request, now_ms)
+            return None
+        assert isinstance(request, UpdateRaftVoterRequest), f"{type(request).__name__} is no request of the quorum"
+        voter_changes.update_voter(node, state, request, now_ms)
+        return messages.update_voter_response(node.known_leader(event.listener), ErrorCode.NONE)
+    except KafkaError as refusal:
+        if isinstance(request, AddRaftVoterRequest):
+            return AddRaftVoterResponse(error_code=refusal.code, error_message=refusal.message)
+        if isinstance(request, RemoveRaftVoterRequest):
+            return RemoveRaftVoterResponse(error_code=refusal.code, error_message=refusal.message)
+        return messages.update_voter_response(node.known_leader(event.listener), refusal.code)

@@ -1,0 +1,276 @@
+"""Responses to a Raft node's own requests (Kafka's ``KafkaRaftClient.handle…Response``).
+
+A higher epoch, or a leader that is not known yet, counts before anything else in a response. A lower epoch makes it void.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...base.errors import ErrorCode, KafkaError, known_code
+from ...log.checkpoints import CorruptFileError
+from ...log.metadata_snapshots import SnapshotId
+from ...wire.control_records import decode_quorum_record
+from ...wire.messages.add_raft_voter import AddRaftVoterResponse
+from ...wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ...wire.messages.begin_quorum_epoch import BeginQuorumEpochResponse
+from ...wire.messages.end_quorum_epoch import EndQuorumEpochResponse
+from ...wire.messages.fetch import FetchResponse, PartitionData
+from ...wire.messages.fetch_snapshot import FetchSnapshotResponse, ResponsePartitionSnapshot
+from ...wire.messages.remove_raft_voter import RemoveRaftVoterResponse
+from ...wire.messages.update_raft_voter import UpdateRaftVoterResponse
+from ...wire.messages.vote import VoteRequest, VoteResponse
+from ...wire.schema import Message
+from . import voter_changes
+from .connections import OwnRequest
+from .effects import AppendFetched, AppendToSnapshot, BeginSnapshot, DropSnapshot, FinishSnapshot, Truncate
+from .election import Prospective, RaftCandidate, Resigned
+from .election_file import NOBODY
+from .follower import Following, SnapshotDownload, appendable
+from .leader import Leading
+from .log_outline import Divergence
+from .polling import end_prospective
+from .transitions import follow_told
+from .voter_set import Endpoints, ListenerEndpoint, VoterSet
+
+if TYPE_CHECKING:
+    from .node import RaftNode
+
+
+def take_response(node: RaftNode, request_id: int, response: Message, now_ms: float) -> None:
+    own = node.connections.take(request_id)
+    if own is not None:
+        succeeded = _handle(node, own, response, now_ms)
+        node.connections.end(own, succeeded, now_ms)
+
+
+def take_failure(node: RaftNode, request_id: int, error: ErrorCode, now_ms: float) -> None:
+    """No response came."""
+    own = node.connections.take(request_id)
+    if own is None:
+        return
+    if error is ErrorCode.UNSUPPORTED_VERSION and isinstance(own.request, VoteRequest):
+        if isinstance(node.state, Prospective):  # a voter that knows no pre-vote (KIP-996)
+            node.become_candidate(now_ms)
+    elif isinstance(own.request, ApiVersionsRequest) and isinstance(node.state, Leading):
+        failed = ApiVersionsResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE)
+        voter_changes.take_api_versions(node, node.state, own.peer, failed, now_ms)
+    node.connections.end(own, False, now_ms)
+
+
+def _handle(node: RaftNode, own: OwnRequest, response: Any, now_ms: float) -> bool:
+    """Whether the response has helped: after another the peer is left alone for a moment."""
+    state = node.state
+    if isinstance(response, ApiVersionsResponse):
+        if isinstance(state, Leading):
+            voter_changes.take_api_versions(node, state, own.peer, response, now_ms)
+        return not response.error_code
+    if isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse):
+        return _take_own_change(node, response, now_ms)
+    if isinstance(response, UpdateRaftVoterResponse):
+        return _take_updated(node, response, now_ms)
+    if response.error_code:
+        if isinstance(response, VoteResponse) and response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            take_failure(node, own.request_id, ErrorCode.UNSUPPORTED_VERSION, now_ms)
+        assert response.error_code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "the quorum refuses this node"
+        return False
+    if isinstance(response, FetchResponse):
+        partition: Any = response.responses[0].partitions[0]
+        told = partition.current_leader
+    elif isinstance(response, FetchSnapshotResponse):
+        partition = response.topics[0].partitions[0]
+        told = partition.current_leader
+    else:
+        partition = told = response.topics[0].partitions[0]
+    if told is None:
+        return False
+    error, leader_id = known_code(partition.error_code), told.leader_id
+    endpoints = _endpoints(node, response, leader_id)
+    handled = _take_leader(node, error, leader_id, told.leader_epoch, endpoints, now_ms)
+    if handled is not None:
+        return handled
+    if isinstance(response, FetchResponse):
+        return _take_fetch(node, own, error, partition, now_ms)
+    if isinstance(response, FetchSnapshotResponse):
+        return _take_snapshot(node, error, partition, now_ms)
+    if error:
+        return False
+    if isinstance(response, VoteResponse):
+        _take_vote(node, own.peer.node_id, partition.vote_granted, now_ms)
+    elif isinstance(response, EndQuorumEpochResponse) and isinstance(node.state, Resigned):
+        node.state.unacknowledged.discard(own.peer.node_id)
+    else:
+        assert isinstance(response, BeginQuorumEpochResponse | EndQuorumEpochResponse)
+    return True
+
+
+def _endpoints(node: RaftNode, response: Any, leader_id: int) -> Endpoints:
+    told = tuple(
+        ListenerEndpoint(node.listener, each.host, each.port)
+        for each in response.node_endpoints
+        if each.node_id == leader_id
+    )
+    return told or node.voters.endpoints(leader_id)
+
+
+def _take_leader(
+    node: RaftNode, error: ErrorCode, leader_id: int, epoch: int, endpoints: Endpoints, now_ms: float
+) -> bool | None:
+    """None where the response is to be read on (``maybeHandleCommonResponse``)."""
+    if epoch < node.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
+        return True
+    if epoch > node.epoch or error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
+        follow_told(node, leader_id, epoch, endpoints, now_ms)
+        return True
+    if leader_id != NOBODY and node.leader_id == NOBODY and node.can_reach(endpoints):
+        follow_told(node, leader_id, epoch, endpoints, now_ms)
+        return None if error is ErrorCode.NONE else True
+    if error is ErrorCode.BROKER_NOT_AVAILABLE:
+        return False
+    if error is ErrorCode.INVALID_VOTER_KEY:
+        return True
+    assert error is not ErrorCode.INVALID_REQUEST, "another node finds a request of this one malformed"
+    return None
+
+
+def _take_vote(node: RaftNode, voter_id: int, is_granted: bool, now_ms: float) -> None:
+    state = node.state
+    if not isinstance(state, Prospective | RaftCandidate):
+        return
+    state.votes.record(voter_id, is_granted)
+    if state.votes.is_won:
+        if isinstance(state, Prospective):
+            node.become_candidate(now_ms)
+        else:
+            node.become_leader(now_ms)
+    elif state.votes.is_lost and isinstance(state, Prospective):
+        end_prospective(node, state, now_ms)
+
+
+# --- fetches ----------------------------------------------------------------------------------------------------------
+
+
+def _take_fetch(node: RaftNode, own: OwnRequest, error: ErrorCode, partition: PartitionData, now_ms: float) -> bool:
+    state = node.state
+    if error or not isinstance(state, Following) or own.offset != node.log.end_offset:
+        return not error
+    diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
+    if diverging is not None and diverging.epoch >= 0:
+        truncate(node, Divergence(diverging.epoch, diverging.end_offset))
+    elif snapshot is not None and (snapshot.epoch >= 0 or snapshot.end_offset >= 0):
+        if snapshot.epoch < 0 or snapshot.end_offset < 0:
+            return False
+        state.download = SnapshotDownload(SnapshotId(snapshot.end_offset, snapshot.epoch))
+        node.emit(BeginSnapshot(state.download.snapshot))
+    else:
+        _append(node, partition.records)
+        if partition.high_watermark >= 0:
+            node.commit(min(partition.high_watermark, node.log.end_offset))
+    _followed(node, state, now_ms)
+    return True
+
+
+def _followed(node: RaftNode, state: Following, now_ms: float) -> None:
+    state.has_fetched = True
+    state.deadline_ms = node.fetch_deadline(now_ms)
+
+
+def truncate(node: RaftNode, leader: Divergence) -> None:
+    """Cut off what the leader does not have. What is committed is never taken back: the leader would have it."""
+    offset = min(leader.end_offset, node.log.end_offset)
+    if leader.epoch:
+        own = node.log.end_offset_for_epoch(leader.epoch)
+        offset = min(own.end_offset, leader.end_offset) if own.epoch == leader.epoch else own.end_offset
+    if offset < node.log.end_offset:
+        node.log.truncate(offset)
+        node.emit(Truncate(offset))
+
+
+def _append(node: RaftNode, records: Any) -> None:
+    if not records:
+        return
+    log, size = node.log, 0
+    for batch, position in appendable(records, log.end_offset, node.epoch):
+        if batch.partition_leader_epoch < log.last_epoch:
+            break
+        offset = log.append(batch.partition_leader_epoch, batch.last_offset_delta + 1)
+        size = position
+        if batch.is_control:
+            log.note_control(offset, [decode_quorum_record(record) for record in batch.records()])
+    if size:
+        node.emit(AppendFetched(memoryview(records)[:size], log.end_offset))
+        node.flush()
+
+
+def _take_snapshot(node: RaftNode, error: ErrorCode, partition: ResponsePartitionSnapshot, now_ms: float) -> bool:
+    state = node.state
+    if not isinstance(state, Following) or state.download is None:
+        return True
+    download, told = state.download, partition.snapshot_id
+    if error is ErrorCode.SNAPSHOT_NOT_FOUND or told.end_offset < 0 or told.epoch < 0:
+        _drop(node, state)
+        _followed(node, state, now_ms)
+        return True
+    if error:
+        return False
+    assert SnapshotId(told.end_offset, told.epoch) == download.snapshot, "another snapshot than the one asked for"
+    assert partition.position == download.size, f"a piece from {partition.position} on follows {download.size} bytes"
+    records = partition.unaligned_records
+    assert isinstance(records, bytes | bytearray | memoryview), "what was received is in memory"
+    node.emit(AppendToSnapshot(download.snapshot, download.size, records))
+    try:
+        download.append(records)
+        if download.size >= partition.size:
+            _finish(node, state, download)
+    except (CorruptFileError, KafkaError):
+        _drop(node, state)
+        return False
+    _followed(node, state, now_ms)
+    return True
+
+
+def _drop(node: RaftNode, state: Following) -> None:
+    assert state.download is not None
+    node.emit(DropSnapshot(state.download.snapshot))
+    state.download = None
+
+
+def _finish(node: RaftNode, state: Following, download: SnapshotDownload) -> None:
+    """The snapshot takes the place of the log."""
+    head, snapshot = download.head(), download.snapshot
+    assert snapshot.end_offset >= node.log.committed_offset, f"{snapshot} takes back what is committed"
+    state.download = None
+    voters = None if head.voters is None else VoterSet.of_record(head.voters)
+    node.log.start_after(snapshot, download.size, head.kraft_version, voters)
+    node.emit(FinishSnapshot(snapshot))
+    node.commit(snapshot.end_offset)
+
+
+# --- voters -----------------------------------------------------------------------------------------------------------
+
+
+def _take_own_change(node: RaftNode, response: AddRaftVoterResponse | RemoveRaftVoterResponse, now_ms: float) -> bool:
+    """What became of joining the voters."""
+    helped = (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_NOT_FOUND)
+    if known_code(response.error_code) not in helped:
+        return False
+    if isinstance(node.state, Following):
+        node.state.update_deadline_ms = now_ms + node.times.fetch_timeout_ms
+    return True
+
+
+def _take_updated(node: RaftNode, response: UpdateRaftVoterResponse, now_ms: float) -> bool:
+    error, told = known_code(response.error_code), response.current_leader
+    if told is None:
+        return False
+    endpoints: Endpoints = (ListenerEndpoint(node.listener, told.host, told.port),) if told.host else ()
+    endpoints = endpoints or node.voters.endpoints(told.leader_id)
+    handled = _take_leader(node, error, told.leader_id, told.leader_epoch, endpoints, now_ms)
+    if handled is not None:
+        return handled
+    state = node.state
+    if error in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION) and isinstance(state, Following):
+        state.has_updated_leader = True
+        _followed(node, state, now_ms)
+        return True
+    return False

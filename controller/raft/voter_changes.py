@@ -1,0 +1,232 @@
+"""Changes of the voter set, as the leader carries them out: a voter is added, removed, or has other addresses (KIP-853).
+
+One change at a time, which keeps a majority of the old set and one of the new from being apart: none begins before the leader has
+committed a record of its epoch, and the last change. The new set counts from the moment at which it is appended. Kafka's
+``AddVoterHandler``, ``RemoveVoterHandler`` and ``UpdateVoterHandler``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from ...base.errors import ErrorCode, KafkaError, known_code
+from ...wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from ...wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ...wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from ...wire.messages.update_raft_voter import UpdateRaftVoterRequest
+from ...wire.schema import ZERO_UUID
+from .effects import RaftPeer, Respond
+from .voter_set import Endpoints, ListenerEndpoint, QuorumVoter, ReplicaKey, VoterSet, address_of
+
+if TYPE_CHECKING:
+    from .leader import Leading
+    from .node import RaftNode
+
+KRAFT_VERSION_FEATURE = "kraft.version"
+
+
+@dataclasses.dataclass(eq=False)
+class PendingAdd:
+    """A voter that is added: asked for its versions first, then in the log. ``offset`` is where the new set is."""
+
+    request_id: int
+    key: ReplicaKey
+    endpoints: Endpoints
+    acks_when_committed: bool
+    deadline_ms: float
+    offset: int | None = None
+    is_answered: bool = False
+
+
+@dataclasses.dataclass(eq=False)
+class PendingRemove:
+    """A removal that is in the log at ``offset``."""
+
+    request_id: int
+    offset: int
+    deadline_ms: float
+
+
+def committed_voters(node: RaftNode, leading: Leading, now_ms: float) -> VoterSet:
+    """The voters that a change starts from. Raises KafkaError where none may begin."""
+    expire(node, leading, now_ms)
+    if leading.adding is not None or leading.removing is not None:
+        raise _not_yet("an earlier change of the voters has not ended")
+    if leading.high_watermark is None:
+        raise _not_yet("the leader has not committed a record of its epoch, so earlier changes are not fenced")
+    entry = node.log.quorum
+    if not entry.kraft_version:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The voters do not change while kraft.version is 0")
+    if entry.voters is None or not is_committed(node, leading):
+        raise _not_yet("the latest change of the voters has not been committed")
+    return entry.voters
+
+
+def is_committed(node: RaftNode, leading: Leading) -> bool:
+    """Whether the newest voter set is."""
+    return leading.high_watermark is not None and node.log.quorum.offset < leading.high_watermark
+
+
+def _not_yet(why: str) -> KafkaError:
+    return KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"Request timed out: {why}")
+
+
+# --- adding -----------------------------------------------------------------------------------------------------------
+
+
+def add_voter(
+    node: RaftNode, leading: Leading, request_id: int, request: AddRaftVoterRequest, now_ms: float
+) -> AddRaftVoterResponse | None:
+    """None where the response comes later. Raises KafkaError."""
+    key = ReplicaKey(request.voter_id, request.voter_directory_id)
+    endpoints = tuple(ListenerEndpoint(each.name, each.host, each.port) for each in request.listeners)
+    address = address_of(endpoints, node.listener)
+    if key.node_id < 0 or key.directory_id == ZERO_UUID:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Add voter request didn't include a valid voter")
+    if address is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Add voter request didn't include the listener {node.listener}")
+    voters = committed_voters(node, leading, now_ms)
+    if key.node_id in voters.voters:
+        raise KafkaError(ErrorCode.DUPLICATE_VOTER, f"The voter id {key.node_id} is already one of {voters.ids}")
+    if not node.send(RaftPeer(key.node_id, address), ApiVersionsRequest(), now_ms):
+        raise _not_yet("the new voter cannot be asked for its versions now")
+    deadline = now_ms + node.times.request_timeout_ms
+    leading.adding = PendingAdd(request_id, key, endpoints, request.ack_when_committed, deadline)
+    return None
+
+
+def take_api_versions(
+    node: RaftNode, leading: Leading, peer: RaftPeer, response: ApiVersionsResponse, now_ms: float
+) -> None:
+    """The new voter has told its versions, or failed to."""
+    adding = leading.adding
+    if adding is None or adding.offset is not None or adding.key.node_id != peer.node_id:
+        return
+    try:
+        _append_added(node, leading, adding, response, now_ms)
+    except KafkaError as error:
+        leading.adding = None
+        node.emit(Respond(adding.request_id, AddRaftVoterResponse(error_code=error.code, error_message=error.message)))
+
+
+def _append_added(
+    node: RaftNode, leading: Leading, adding: PendingAdd, response: ApiVersionsResponse, now_ms: float
+) -> None:
+    if response.error_code:
+        raise _not_yet(f"the new voter answers {known_code(response.error_code).name}")
+    level = node.log.quorum.kraft_version
+    ranges = [
+        (each.min_version, each.max_version)
+        for each in response.supported_features
+        if each.name == KRAFT_VERSION_FEATURE
+    ]
+    if not ranges or not ranges[0][0] <= level <= ranges[0][1]:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"The new voter does not support the finalized kraft.version {level}"
+        )
+    if not leading.has_caught_up(adding.key, now_ms):
+        raise _not_yet("the new voter is lagging behind")
+    voter = QuorumVoter(adding.key, adding.endpoints, *ranges[0])
+    adding.offset = node.append_voters(node.voters.with_voter(voter), now_ms)
+    if not adding.acks_when_committed:
+        adding.is_answered = True
+        node.emit(Respond(adding.request_id, AddRaftVoterResponse()))
+
+
+# --- removing and updating --------------------------------------------------------------------------------------------
+
+
+def remove_voter(
+    node: RaftNode, leading: Leading, request_id: int, request: RemoveRaftVoterRequest, now_ms: float
+) -> None:
+    """The response comes with the commit. Raises KafkaError."""
+    key = ReplicaKey(request.voter_id, request.voter_directory_id)
+    if key.node_id < 0 or key.directory_id == ZERO_UUID:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Remove voter request didn't include a valid voter")
+    voters = committed_voters(node, leading, now_ms).without(key)
+    if voters is None:
+        raise KafkaError(ErrorCode.VOTER_NOT_FOUND, f"Cannot remove voter {key.node_id} from {node.voters.ids}")
+    offset = node.append_voters(voters, now_ms)
+    leading.removing = PendingRemove(request_id, offset, now_ms + node.times.request_timeout_ms)
+
+
+def update_voter(node: RaftNode, leading: Leading, request: UpdateRaftVoterRequest, now_ms: float) -> None:
+    """Raises KafkaError. With ``kraft.version`` 0 the leader keeps it in memory."""
+    versions = request.kraft_version_feature
+    voter = QuorumVoter(
+        ReplicaKey(request.voter_id, request.voter_directory_id),
+        tuple(ListenerEndpoint(each.name, each.host, each.port) for each in request.listeners),
+        versions.min_supported_version,
+        versions.max_supported_version,
+    )
+    level = node.log.quorum.kraft_version
+    if (
+        voter.key.node_id < 0
+        or voter.key.directory_id == ZERO_UUID
+        or address_of(voter.endpoints, node.listener) is None
+        or not 0 <= voter.min_version <= level <= voter.max_version
+    ):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Update voter request didn't include a valid voter")
+    if level:
+        voters = committed_voters(node, leading, now_ms)
+        if not voters.is_voter(voter.key):
+            raise KafkaError(ErrorCode.VOTER_NOT_FOUND, f"Cannot update voter {voter.key.node_id} of {voters.ids}")
+        node.append_voters(voters.with_voter(voter), now_ms)
+    else:
+        expire(node, leading, now_ms)
+        if leading.high_watermark is None:
+            raise _not_yet("the leader has not committed a record of its epoch")
+        if voter.key.node_id not in leading.volatile_voters.voters:
+            raise KafkaError(ErrorCode.VOTER_NOT_FOUND, f"Cannot update voter {voter.key.node_id}")
+        leading.volatile_voters = leading.volatile_voters.with_voter(voter)
+    leading.note_following(voter.key, now_ms)
+
+
+# --- ends -------------------------------------------------------------------------------------------------------------
+
+
+def note_high_watermark(node: RaftNode, leading: Leading) -> None:
+    """Answer what is committed. A leader that is no voter any more resigns then."""
+    high_watermark = leading.high_watermark
+    assert high_watermark is not None, "it has just moved"
+    adding, removing = leading.adding, leading.removing
+    if adding is not None and adding.offset is not None and adding.offset < high_watermark:
+        leading.adding = None
+        _answer_add(node, adding, ErrorCode.NONE)
+    if removing is not None and removing.offset < high_watermark:
+        leading.removing = None
+        node.emit(Respond(removing.request_id, RemoveRaftVoterResponse()))
+    if not node.is_voter and is_committed(node, leading):
+        leading.is_resign_requested = True
+
+
+def expire(node: RaftNode, leading: Leading, now_ms: float) -> None:
+    """Give up on changes that take too long; what is in the log may be committed all the same."""
+    if leading.adding is not None and leading.adding.deadline_ms <= now_ms:
+        _fail_add(node, leading, ErrorCode.REQUEST_TIMED_OUT)
+    if leading.removing is not None and leading.removing.deadline_ms <= now_ms:
+        _fail_remove(node, leading, ErrorCode.REQUEST_TIMED_OUT)
+
+
+def fail_all(node: RaftNode, leading: Leading) -> None:
+    """The leader leads no more."""
+    _fail_add(node, leading, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    _fail_remove(node, leading, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
+def _fail_add(node: RaftNode, leading: Leading, error: ErrorCode) -> None:
+    adding, leading.adding = leading.adding, None
+    if adding is not None:
+        _answer_add(node, adding, error)
+
+
+def _answer_add(node: RaftNode, adding: PendingAdd, error: ErrorCode) -> None:
+    if not adding.is_answered:
+        node.emit(Respond(adding.request_id, AddRaftVoterResponse(error_code=error)))
+
+
+def _fail_remove(node: RaftNode, leading: Leading, error: ErrorCode) -> None:
+    removing, leading.removing = leading.removing, None
+    if removing is not None:
+        node.emit(Respond(removing.request_id, RemoveRaftVoterResponse(error_code=error)))
