@@ -124,7 +124,7 @@ def _note_vote(node: RaftNode, candidate: ReplicaKey, now_ms: float) -> None:
     state = node.state
     if isinstance(state, Unattached | Prospective) and state.voted is None:
         state.voted = candidate
-        if node.is_voter:
+        if node.may_stand:
             state.deadline_ms = node.election_deadline(now_ms)
         node.persist()
 

@@ -22,7 +22,6 @@ from .metadata_log import TOPIC, TOPIC_ID
 from .voter_set import Endpoints, QuorumVoter, ReplicaKey
 from .voters import ControllerAddress
 
-
 _NO_SNAPSHOT = SnapshotId(-1, -1)
 
 

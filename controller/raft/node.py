@@ -13,6 +13,7 @@ What holds, and why (Kafka's ``KafkaRaftClient`` and ``QuorumState``):
 - The log is cut only where the leader's differs, and never below what is known to be committed.
 - Followers wait up to a fifth longer than the fetch timeout, by chance. In Kafka they do not: both followers of a dead leader
   time out together, and split the vote.
+- A voter that is removed stands for election until it knows that this is committed.
 - A node that is the only voter has no timers.
 """
 
@@ -135,13 +136,13 @@ class RaftNode:
         return self._end_step(now_ms)
 
     def _begin(self, now_ms: float, known: ElectionState, voted: ReplicaKey | None) -> None:
-        deadline = self.election_deadline(now_ms) if self.is_voter else math.inf
+        deadline = self.election_deadline(now_ms) if self.may_stand else math.inf
         endpoints = self.voters.endpoints(known.leader_id)
         if known.epoch < self.log.last_epoch:
             self.state = Unattached(self.log.last_epoch, NOBODY, None, deadline)
         elif known.leader_id == self.key.node_id:
             self.state = self._resigned(known.epoch, [], now_ms)
-        elif voted == self.key and self.is_voter:
+        elif voted == self.key and self.may_stand:
             votes = EpochElection(self.voters, self.key.node_id)
             self.state = RaftCandidate(known.epoch, votes, deadline)
         elif known.leader_id != NOBODY and self.can_reach(endpoints):
@@ -213,6 +214,21 @@ class RaftNode:
     @property
     def is_voter(self) -> bool:
         return self.voters.is_voter(self.key)
+
+    @property
+    def may_stand(self) -> bool:
+        """Whether it may ask for votes: it is a voter, or was one before a change that may not be committed.
+
+        Kafka has voters only. There a leader of two that removes itself, and dies before the other has heard, leaves nobody who
+        can be elected: its own log is longer, and it does not stand (section 4.2.2 of Ongaro's dissertation).
+        """
+        if self.is_voter:
+            return True
+        entry = self.log.quorum
+        if entry.voters is None or entry.offset < self.log.committed_offset:
+            return False
+        before = self.log.quorum_at(entry.offset - 1).voters
+        return before is not None and before.is_voter(self.key)
 
     @property
     def is_only_voter(self) -> bool:
@@ -287,7 +303,7 @@ class RaftNode:
         """Know an epoch, and follow nobody. What is left of an election timeout goes on, unless the election was lost."""
         state = self.state
         assert epoch > state.epoch or isinstance(state, Prospective), f"epoch {epoch} in {state}"
-        if not self.is_voter:
+        if not self.may_stand:
             deadline = math.inf
         elif isinstance(state, RaftCandidate | Unattached | Resigned) or (
             isinstance(state, Prospective) and not state.votes.is_lost
@@ -295,14 +311,14 @@ class RaftNode:
             deadline = state.deadline_ms
         else:
             deadline = self.election_deadline(now_ms)
-        if deadline == math.inf and self.is_voter:
+        if deadline == math.inf and self.may_stand:
             deadline = self.election_deadline(now_ms)
         voted = state.voted if isinstance(state, Prospective) and epoch == state.epoch else None
         self._enter(Unattached(epoch, leader_id, voted, deadline))
 
     def become_prospective(self, now_ms: float) -> None:
         state = self.state
-        assert self.is_voter and not isinstance(state, Leading | Prospective), f"{state} asks for pre-votes"
+        assert self.may_stand and not isinstance(state, Leading | Prospective), f"{state} asks for pre-votes"
         if isinstance(state, RaftCandidate):
             voted: ReplicaKey | None = self.key
         else:
@@ -314,7 +330,7 @@ class RaftNode:
             self.become_candidate(now_ms)
 
     def become_candidate(self, now_ms: float) -> None:
-        assert self.is_voter and isinstance(self.state, Prospective), f"{self.state} asks for votes"
+        assert self.may_stand and isinstance(self.state, Prospective), f"{self.state} asks for votes"
         votes = EpochElection(self.voters, self.key.node_id)
         self._enter(RaftCandidate(self.epoch + 1, votes, self.election_deadline(now_ms)))
         if votes.is_won:

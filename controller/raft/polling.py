@@ -123,18 +123,18 @@ def _poll_resigned(node: RaftNode, state: Resigned, now_ms: float) -> float:
 def _poll_unattached(node: RaftNode, state: Unattached, now_ms: float) -> float:
     if node.shutdown_deadline_ms is not None:
         return math.inf
-    if node.is_voter and state.deadline_ms <= now_ms:
+    if node.may_stand and state.deadline_ms <= now_ms:
         node.become_prospective(now_ms)
         return now_ms
-    return min(_fetch_from_any(node, now_ms), state.deadline_ms if node.is_voter else math.inf)
+    return min(_fetch_from_any(node, now_ms), state.deadline_ms if node.may_stand else math.inf)
 
 
 def _poll_follower(node: RaftNode, state: Following, now_ms: float) -> float:
-    is_voter = node.is_voter
-    if is_voter and state.deadline_ms <= now_ms:
+    is_voter, may_stand = node.is_voter, node.may_stand
+    if may_stand and state.deadline_ms <= now_ms:
         node.become_prospective(now_ms)
         return now_ms
-    deadline = state.deadline_ms if is_voter else math.inf
+    deadline = state.deadline_ms if may_stand else math.inf
     if state.update_deadline_ms <= now_ms and _introduce(node, state, is_voter, now_ms):
         state.update_deadline_ms = now_ms + node.times.fetch_timeout_ms
     if is_voter or node.times.auto_join:

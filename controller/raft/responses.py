@@ -116,12 +116,13 @@ def _endpoints(node: RaftNode, response: Any, leader_id: int) -> Endpoints:
 def _take_leader(
     node: RaftNode, error: ErrorCode, leader_id: int, epoch: int, endpoints: Endpoints, now_ms: float
 ) -> bool | None:
-    """None where the response is to be read on (``maybeHandleCommonResponse``)."""
+    """None where the response is to be read on (``maybeHandleCommonResponse``); False where it has told nothing new."""
     if epoch < node.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
         return True
     if epoch > node.epoch or error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
+        before = node.state
         follow_told(node, leader_id, epoch, endpoints, now_ms)
-        return True
+        return node.state is not before  # Kafka asks again at once, as fast as the network is
     if leader_id != NOBODY and node.leader_id == NOBODY and node.can_reach(endpoints):
         follow_told(node, leader_id, epoch, endpoints, now_ms)
         return None if error is ErrorCode.NONE else True
