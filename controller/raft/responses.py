@@ -24,7 +24,7 @@ from ...wire.schema import Message
 from . import voter_changes
 from .connections import OwnRequest
 from .effects import AppendFetched, AppendToSnapshot, BeginSnapshot, DropSnapshot, FinishSnapshot, Truncate
-from .election import Prospective, RaftCandidate, Resigned
+from .election import Prospective, RaftCandidate, Resigned, Unattached
 from .election_file import NOBODY
 from .follower import Following, SnapshotDownload, appendable
 from .leader import Leading
@@ -123,7 +123,8 @@ def _take_leader(
         before = node.state
         follow_told(node, leader_id, epoch, endpoints, now_ms)
         return node.state is not before  # Kafka asks again at once, as fast as the network is
-    if leader_id != NOBODY and node.leader_id == NOBODY and node.can_reach(endpoints):
+    is_unknown = node.leader_id == NOBODY or isinstance(node.state, Unattached)
+    if leader_id != NOBODY and is_unknown and node.can_reach(endpoints):
         follow_told(node, leader_id, epoch, endpoints, now_ms)
         return None if error is ErrorCode.NONE else True
     if error is ErrorCode.BROKER_NOT_AVAILABLE:
