@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Collection
 from typing import NamedTuple
 
 from ...wire.schema import Message
 from .effects import RaftPeer
 from .settings import RaftTimes
+from .voters import ControllerAddress
 
 
 class OwnRequest(NamedTuple):
@@ -88,10 +90,14 @@ class Connections:
             (own.deadline_ms - now_ms for own in self._in_flight.values() if own.deadline_ms > now_ms), default=0
         )
 
-    def ready_bootstrap(self, now_ms: float) -> RaftPeer | None:
+    def ready_bootstrap(self, useless: Collection[ControllerAddress], now_ms: float) -> RaftPeer | None:
         """One of those that can be asked now, by chance."""
-        ready = [peer for peer in self._bootstrap if self.ready_in_ms(peer, now_ms) <= 0]
+        ready = [peer for peer in self._useful(useless) if self.ready_in_ms(peer, now_ms) <= 0]
         return self._randomness.choice(ready) if ready else None
 
-    def bootstrap_ready_in_ms(self, now_ms: float) -> float:
-        return min((self.ready_in_ms(peer, now_ms) for peer in self._bootstrap), default=math.inf)
+    def bootstrap_ready_in_ms(self, useless: Collection[ControllerAddress], now_ms: float) -> float:
+        return min((self.ready_in_ms(peer, now_ms) for peer in self._useful(useless)), default=math.inf)
+
+    def _useful(self, useless: Collection[ControllerAddress]) -> list[RaftPeer]:
+        """All but some, unless these are all. Kafka asks the node itself, and the leader that does not answer, as well."""
+        return [peer for peer in self._bootstrap if peer.address not in useless] or self._bootstrap

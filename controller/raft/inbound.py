@@ -111,13 +111,18 @@ def _vote(node: RaftNode, event: RequestReceived, request: VoteRequest, now_ms: 
             node.become_unattached(epoch, NOBODY, now_ms)
         if _is_for_this(node, request.voter_id, asked.voter_directory_id):
             candidate = ReplicaKey(asked.replica_id, asked.replica_directory_id)
-            is_up_to_date = (asked.last_offset_epoch, asked.last_offset) >= node.log.end
-            is_granted = node.state.may_grant(candidate, is_up_to_date, is_pre_vote)
+            log_end = (asked.last_offset_epoch, asked.last_offset)
+            is_granted = node.state.may_grant(candidate, is_up_to_date(node, log_end), is_pre_vote)
             if is_granted and not is_pre_vote:
                 _note_vote(node, candidate, now_ms)
         else:
             error = ErrorCode.INVALID_VOTER_KEY
     return messages.vote_response(node.known_leader(event.listener), error, is_granted)
+
+
+def is_up_to_date(node: RaftNode, end: tuple[int, int]) -> bool:
+    """Whether a candidate's log ends where the own one does, or later; ``end`` is (epoch, offset)."""
+    return end >= node.log.end
 
 
 def _note_vote(node: RaftNode, candidate: ReplicaKey, now_ms: float) -> None:

@@ -199,9 +199,11 @@ def _fetch_from_any(node: RaftNode, now_ms: float) -> float:
         return now_ms + busy_ms
     if not may_fetch(node):
         return math.inf
-    peer = node.connections.ready_bootstrap(now_ms)
+    known = (node.identity.endpoints, node.leader_endpoints)
+    useless = [address for endpoints in known if (address := address_of(endpoints, node.listener)) is not None]
+    peer = node.connections.ready_bootstrap(useless, now_ms)
     if peer is None:
-        return now_ms + node.connections.bootstrap_ready_in_ms(now_ms)
+        return now_ms + node.connections.bootstrap_ready_in_ms(useless, now_ms)
     node.send(peer, _fetch(node), now_ms)
     return now_ms + node.connections.busy_for_ms(now_ms)
 

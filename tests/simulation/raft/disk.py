@@ -176,7 +176,8 @@ class ModelDisk:
         newest = real[-1] if real else None
         log = self.log
         if newest is not None and not log.base_offset == log.end_offset == newest.end_offset:
-            if newest.end_offset > log.end_offset or newest.epoch > max(log.last_epoch, 0):
+            ends_before = newest.end_offset > log.end_offset or newest.epoch > max(log.last_epoch, 0)
+            if ends_before:
                 self.write(_Change(offset=newest.end_offset, starts=True))
         start = log.base_offset
         assert not start or (newest is not None and newest.end_offset >= start), (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import random
 import traceback
+from collections.abc import Iterable
 
 from ottla.controller.raft import events
 from ottla.tests.simulation.raft.machine import CLUSTER_ID, RaftMachine, endpoint_of, key_of
@@ -238,7 +239,7 @@ class Faults:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def _recover(self) -> None:
-        """Without faults there is a leader soon, which commits, and which all follow."""
+        """Without faults there is a leader soon, which commits, and which all follow; the same with one node cut off."""
         world = self._world
         self._is_over = True
         world.log("world", "heals")
@@ -255,25 +256,63 @@ class Faults:
             world.start(machine.node_id)
         if not world.run(world.now_ms + LEADER_WITHIN_MS, lambda: world.leader is not None):
             raise Violation("no leader within ten election timeouts")
-        world.run(world.now_ms + 3000)
-        world.run(world.now_ms + LEADER_WITHIN_MS, lambda: world.leader is not None)
-        leader = world.leader
-        if leader is None:  # the first one may have been removed from the voters
-            raise Violation("a leader does not stay")
+        world.run(world.now_ms + 3000)  # the first one resigns, if its removal from the voters is committed now
+        leader = self._leader_of(world.machines)
+        self._commit(leader, list(world.machines))
+        assert leader.node is not None
+        if not leader.node.is_voter:
+            raise Violation(f"{leader.name} leads, and is no voter")
+        if len(leader.node.voters) > 2:
+            self._cut_one_off(leader)
+
+    def _leader_of(self, side: Iterable[int]) -> RaftMachine:
+        """The leader of these nodes, which is there soon."""
+        world = self._world
+
+        def found() -> RaftMachine | None:
+            leading = [world.machines[each] for each in side if world.machines[each].leads is not None]
+            return max(leading, key=lambda machine: machine.leads or 0, default=None)
+
+        world.run(world.now_ms + LEADER_WITHIN_MS, lambda: found() is not None)
+        leader = found()
+        if leader is None:
+            raise Violation(f"no leader of {sorted(side)} within ten election timeouts")
+        return leader
+
+    def _commit(self, leader: RaftMachine, side: list[int]) -> None:
+        """A record of the leader is committed, and these nodes come to know it."""
+        world = self._world
         leader.append_record(b"the end")
         assert leader.node is not None
         end = leader.node.log.end_offset
 
         def all_have_it() -> bool:
-            return all(
-                machine.node is not None
-                and machine.node.high_watermark is not None
-                and machine.node.high_watermark >= end
-                for machine in world.machines.values()
-            )
+            nodes = [world.machines[each].node for each in side]
+            return all(node is not None and (node.high_watermark or 0) >= end for node in nodes)
 
         if not world.run(world.now_ms + 10_000, all_have_it):
-            raise Violation(f"not all nodes come to have all below {end}")
+            raise Violation(f"not all of {side} come to have all below {end}")
+
+    def _cut_one_off(self, leader: RaftMachine) -> None:
+        """One voter is alone for a while. The others go on, and still do when it is back; it does not lead meanwhile."""
+        world = self._world
+        assert leader.node is not None
+        alone = leader.node_id if self._random.random() < 0.5 else self._random.choice(leader.node.voters.ids)
+        others = [each for each in world.machines if each != alone]
+        world.log("world", f"node {alone} is cut off")
+        world.cut = {way for other in others for way in ((alone, other), (other, alone))}
+        leads = self._leader_of(others)
+        self._commit(leads, others)
+        world.run(world.now_ms + 4 * TIMES.fetch_timeout_ms)
+        if world.machines[alone].leads is not None:
+            raise Violation(f"node {alone} leads alone")
+        before = leads.leads
+        world.log("world", f"node {alone} is back")
+        world.cut.clear()
+        self._commit(leads, list(world.machines))
+        world.run(world.now_ms + 2 * TIMES.fetch_timeout_ms)
+        if leads.leads != before:
+            raise Violation(f"{leads.name} is deposed by node {alone}, which was cut off")
 
 
 def _add(node_id: int) -> AddRaftVoterRequest:
