@@ -13,7 +13,7 @@ ARGS :=
 
 # make simulate SEEDS=1000 runs the seeds 0 to 999, SEEDS=5000-5999 those, SEEDS=123-123 one, with all that happened in it;
 # with CLUSTER=1 they are seeds of a cluster, in which more goes wrong with HARSH=1; with BREAK=no_epoch_truncation, or any other
-# of tests/simulation/cluster/breakages.py, they run until one finds that rule broken.
+# of tests/simulation/cluster/breakages.py, they run until one finds that rule broken. With RAFT=1 they are seeds of a quorum.
 SEEDS := 300
 
 # make jepsen: minutes of faults, what decides which, and on what: ottla, kafka, mixed, mixed-kafka, quorum.
@@ -65,7 +65,7 @@ stress: ## a selection of tests many times beside processor load: ARGS="-k moves
 
 simulate: ## SEEDS=1000 or SEEDS=5000-5999: a broker, with CLUSTER=1 several, in simulated time with crashes and cut connections
 	@tools/setup.sh check
-	$(PYTHON_IN_VENV) -m ottla.tests.simulation $(if $(CLUSTER),--cluster) $(if $(HARSH),--harsh) $(if $(BREAK),--break $(BREAK)) $(SEEDS)
+	$(PYTHON_IN_VENV) -m ottla.tests.simulation $(if $(RAFT),--raft) $(if $(CLUSTER),--cluster) $(if $(HARSH),--harsh) $(if $(BREAK),--break $(BREAK)) $(SEEDS)
 
 jepsen: ## MINUTES=5 SEED=1 SYSTEM=ottla: faults of every kind on a cluster of processes under load, its history checked; ends in build/jepsen
 	@tools/setup.sh cluster

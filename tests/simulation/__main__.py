@@ -3,7 +3,7 @@
 With one seed (``SEEDS=123-123``) all its events are printed. With ``CLUSTER=1`` they are seeds of a cluster of several
 machines, otherwise of one machine; with ``HARSH=1`` it has more faults. With ``BREAK=no_epoch_truncation`` the brokers of such
 clusters have a rule broken on purpose (``cluster/breakages``): seeds run one after the other, up to the first that
-detects it.
+detects it. With ``RAFT=1`` they are seeds of a quorum of Raft nodes, whose rules are in ``raft/breakages``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import pytest
 from ottla.tests.simulation.cluster.breakages import BREAKAGES
 from ottla.tests.simulation.cluster.simulation import simulate_cluster
 from ottla.tests.simulation.outcome import Result
+from ottla.tests.simulation.raft.breakages import BREAKAGES as RAFT_BREAKAGES
+from ottla.tests.simulation.raft.seeds import hunt_seeds, run_seeds
 from ottla.tests.simulation.simulation import simulate
 
 
@@ -94,12 +96,17 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("seeds", nargs="?", default="300")
     parser.add_argument("--cluster", action="store_true")
     parser.add_argument("--harsh", action="store_true")
-    parser.add_argument("--break", dest="breakage", choices=sorted(BREAKAGES))
+    parser.add_argument("--raft", action="store_true")
+    parser.add_argument("--break", dest="breakage", choices=sorted({*BREAKAGES, *RAFT_BREAKAGES}))
     return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
     options = _parse(sys.argv[1:])
+    if options.raft and options.breakage:
+        sys.exit(hunt_seeds(parse_seeds(options.seeds), options.breakage))
+    if options.raft:
+        sys.exit(run_seeds(parse_seeds(options.seeds)))
     if options.breakage:
         sys.exit(hunt(options.seeds, options.breakage))
     sys.exit(main(options.seeds, is_cluster=options.cluster, is_harsh=options.harsh))

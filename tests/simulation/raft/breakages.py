@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from ottla.controller.raft import effects, election, inbound, polling, voter_changes
-from ottla.controller.raft.election_file import NOBODY
 from ottla.controller.raft.follower import Following
 from ottla.controller.raft.leader import Leading
 from ottla.controller.raft.log_outline import Divergence, LogOutline
@@ -151,16 +150,6 @@ def no_pre_vote(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RaftNode, "become_prospective", become_prospective)
 
 
-def stands_again_with_a_leader(patch: pytest.MonkeyPatch) -> None:
-    """A node that voted for itself, and then followed another in the same epoch, starts as a candidate, as Kafka's does."""
-    begin = RaftNode._begin
-
-    def stand(self: RaftNode, now_ms: float, known: Any, voted: Any) -> None:
-        begin(self, now_ms, known._replace(leader_id=NOBODY) if voted == self.key else known, voted)
-
-    patch.setattr(RaftNode, "_begin", stand)
-
-
 BREAKAGES: dict[str, RaftBreakage] = {
     breakage.__name__: breakage
     for breakage in (
@@ -179,6 +168,5 @@ BREAKAGES: dict[str, RaftBreakage] = {
         removed_voters_never_stand,
         no_check_quorum,
         no_pre_vote,
-        stands_again_with_a_leader,
     )
 }

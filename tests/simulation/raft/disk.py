@@ -158,12 +158,12 @@ class ModelDisk:
         self.persisting = self.download = None
         self._forgotten.clear()
 
-    def lose_power(self) -> None:
-        """What was not synced is there up to some point."""
+    def lose_power(self, keeps: int | None = None) -> None:
+        """What was not synced is there up to some point; ``keeps`` says up to which change of the log."""
         if self._randomness.random() < 0.5:
             self.snapshots.update(self._forgotten)
         self.kill()
-        self.end_flush(self._randomness.randint(0, len(self._changes)))
+        self.end_flush(self._randomness.randint(0, len(self._changes)) if keeps is None else keeps)
         self._changes.clear()
         self.log = LogFiles()
         self.log.base_offset, self.log.batches = self.synced.base_offset, list(self.synced.batches)

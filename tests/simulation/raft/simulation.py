@@ -154,9 +154,9 @@ class Faults:
         others = [each.node_id for each in world.machines.values() if each.identity.may_vote]
         joining = [node_id for node_id in others if node_id not in voters]
         if joining and self._random.random() < 0.6:
-            world.ask(leader.node_id, _add(self._random.choice(joining)))
+            world.ask(leader.node_id, add_voter(self._random.choice(joining)))
         elif len(voters) > 1:
-            world.ask(leader.node_id, _remove(self._random.choice(voters)))
+            world.ask(leader.node_id, remove_voter(self._random.choice(voters)))
 
     # --- faults -------------------------------------------------------------------------------------------------------
 
@@ -315,7 +315,7 @@ class Faults:
             raise Violation(f"{leads.name} is deposed by node {alone}, which was cut off")
 
 
-def _add(node_id: int) -> AddRaftVoterRequest:
+def add_voter(node_id: int) -> AddRaftVoterRequest:
     name, host, port = endpoint_of(node_id)
     return AddRaftVoterRequest(
         cluster_id=CLUSTER_ID,
@@ -326,7 +326,7 @@ def _add(node_id: int) -> AddRaftVoterRequest:
     )
 
 
-def _remove(node_id: int) -> RemoveRaftVoterRequest:
+def remove_voter(node_id: int) -> RemoveRaftVoterRequest:
     return RemoveRaftVoterRequest(
         cluster_id=CLUSTER_ID, voter_id=node_id, voter_directory_id=key_of(node_id).directory_id
     )
