@@ -17,7 +17,7 @@ from ottla.controller.raft.leader import Leading
 from ottla.controller.raft.log_outline import Divergence, LogOutline
 from ottla.controller.raft.node import RaftNode
 from ottla.controller.raft.voter_set import VoterSet
-from ottla.tests.simulation.raft.world import World
+from ottla.tests.simulation.raft.world import QuorumWorld
 
 RaftBreakage = Callable[[pytest.MonkeyPatch], None]
 
@@ -25,11 +25,11 @@ RaftBreakage = Callable[[pytest.MonkeyPatch], None]
 def vote_before_sync(patch: pytest.MonkeyPatch) -> None:
     """A vote is told before it is on stable storage."""
 
-    def reordered(self: World, new: list[effects.RaftEffect]) -> list[effects.RaftEffect]:
+    def reordered(self: QuorumWorld, new: list[effects.RaftEffect]) -> list[effects.RaftEffect]:
         later = [effect for effect in new if isinstance(effect, effects.Persist)]
         return [effect for effect in new if not isinstance(effect, effects.Persist)] + later
 
-    patch.setattr(World, "reordered", reordered)
+    patch.setattr(QuorumWorld, "reordered", reordered)
 
 
 def fetch_before_flush(patch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ottla.tests.simulation.raft.machine import RaftMachine
 
 
-class Inspector:
+class QuorumInspector:
     """See the module. Raises Violation."""
 
     def __init__(self) -> None:

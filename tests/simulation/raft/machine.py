@@ -28,7 +28,7 @@ from ottla.wire.records import RecordBatch, build_batch
 from ottla.wire.schema import Message
 
 if TYPE_CHECKING:
-    from ottla.tests.simulation.raft.world import World
+    from ottla.tests.simulation.raft.world import QuorumWorld
 
 CLUSTER_ID = "quorum"
 LISTENER = "CONTROLLER"
@@ -45,7 +45,7 @@ def key_of(node_id: int) -> ReplicaKey:
 class RaftMachine:
     """See the module. ``node`` is None while it is down."""
 
-    def __init__(self, world: World, node_id: int, may_vote: bool) -> None:
+    def __init__(self, world: QuorumWorld, node_id: int, may_vote: bool) -> None:
         self.world = world
         self.node_id = node_id
         self.name = f"node {node_id}"

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from ottla.controller.raft import events
 from ottla.tests.simulation.raft.machine import CLUSTER_ID, RaftMachine, endpoint_of, key_of
-from ottla.tests.simulation.raft.world import TIMES, World
+from ottla.tests.simulation.raft.world import TIMES, QuorumWorld
 from ottla.tests.simulation.run import Violation
 from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, Listener
 from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
@@ -39,7 +39,7 @@ def simulate_raft(seed: int, *, is_verbose: bool = False) -> RaftResult:
     world = _make_world(seed, is_verbose)
     violation = ""
     try:
-        Faults(world).run()
+        QuorumFaults(world).run()
     except Violation as error:
         violation = str(error)
     except AssertionError as error:
@@ -51,14 +51,14 @@ def simulate_raft(seed: int, *, is_verbose: bool = False) -> RaftResult:
     )
 
 
-def _make_world(seed: int, is_verbose: bool) -> World:
+def _make_world(seed: int, is_verbose: bool) -> QuorumWorld:
     chance = random.Random(f"{seed} make")
     voters = chance.choice([1, 2, 3, 3, 3, 3, 4, 5, 5])
     is_static = chance.random() < 0.15
     controllers = 0 if is_static else chance.choice([0, 0, 1, 1, 2])
     brokers = chance.choice([0, 0, 1])
     ids = list(range(1, voters + controllers + brokers + 1))
-    return World(
+    return QuorumWorld(
         seed,
         ids[:voters],
         ids[voters : voters + controllers],
@@ -68,10 +68,10 @@ def _make_world(seed: int, is_verbose: bool) -> World:
     )
 
 
-class Faults:
+class QuorumFaults:
     """Everything that goes wrong in a seed, and the clients that go on meanwhile."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: QuorumWorld) -> None:
         self._world = world
         self._random = random.Random(f"{world.seed} faults")
         chance = self._random

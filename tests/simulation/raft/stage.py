@@ -9,7 +9,7 @@ from ottla.controller.raft.leader import Leading
 from ottla.controller.raft.messages import vote_request
 from ottla.tests.simulation.raft.machine import CLUSTER_ID, RaftMachine, key_of
 from ottla.tests.simulation.raft.simulation import LEADER_WITHIN_MS, add_voter, remove_voter
-from ottla.tests.simulation.raft.world import World
+from ottla.tests.simulation.raft.world import QuorumWorld
 from ottla.tests.simulation.run import Violation
 
 RaftScript = Callable[["QuorumStage"], None]
@@ -22,7 +22,7 @@ class QuorumStage:
 
     def __init__(self, voters: int, controllers: int = 0) -> None:
         ids = list(range(1, voters + 1))
-        self.world = World(1, ids, range(voters + 1, voters + controllers + 1), is_verbose=True)
+        self.world = QuorumWorld(1, ids, range(voters + 1, voters + controllers + 1), is_verbose=True)
         for machine in self.machines.values():
             machine.sync_ms = 0.5
 

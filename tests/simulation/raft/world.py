@@ -17,7 +17,7 @@ from ottla.controller.raft.settings import RaftTimes
 from ottla.controller.raft.voter_set import QuorumVoter, VoterSet
 from ottla.controller.raft.voters import ControllerAddress
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID
-from ottla.tests.simulation.raft.inspector import Inspector
+from ottla.tests.simulation.raft.inspector import QuorumInspector
 from ottla.tests.simulation.raft.machine import RaftMachine, encode_model_snapshot, endpoint_of, key_of
 from ottla.wire.messages.vote import VoteRequest
 from ottla.wire.schema import ZERO_UUID, Message
@@ -25,7 +25,7 @@ from ottla.wire.schema import ZERO_UUID, Message
 TIMES = RaftTimes(fetch_max_bytes=400, fetch_snapshot_max_bytes=150)
 
 
-class World:
+class QuorumWorld:
     """See the module. ``voters`` are the ids of the first voters, ``controllers`` of those that may become some.
 
     With ``is_static`` the voters are those of ``controller.quorum.voters``, and never change.
@@ -47,7 +47,7 @@ class World:
         self.now_ms = 0.0
         self.is_verbose = is_verbose
         self.events: list[str] = []
-        self.inspector = Inspector()
+        self.inspector = QuorumInspector()
         self.steps = self.elections = self.crashes = 0
         self.times = times
         self.is_static = is_static
