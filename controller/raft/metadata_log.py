@@ -11,7 +11,7 @@ start recovers it from the first segment on, as Kafka's does (``KafkaRaftLog``),
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ...base.errors import ErrorCode, KafkaError, ProtocolError
@@ -35,13 +35,15 @@ from ...log.metadata_snapshots import (
 from ...log.partition_log import PartitionLog
 from ...log.settings import LogSettings
 from ...metadata.types import LogPosition
-from ...wire.control_records import decode_quorum_record
+from ...wire.control_records import build_quorum_batch, decode_quorum_record
 from ...wire.messages.control_records import KRaftVersionRecord, VotersRecord
 from ...wire.metadata_records import metadata_records
 from ...wire.records import RecordBatch, iter_batches
 from ...wire.schema import Message
 from .election_file import ElectionState, read_election, write_election
+from .log_outline import LogOutline, QuorumEntry
 from .settings import MetadataLogSettings
+from .voter_set import VoterSet
 
 logger = logging.getLogger(__name__)
 
@@ -102,6 +104,19 @@ class MetadataLog:
     async def open(self) -> None:
         """Read what there is. Raises OSError, KafkaError, CorruptFileError."""
         await self._folder.workers.run(self._load)
+        self._begin()
+        await self.remove_forgotten()
+        await self._folder.workers.run(self._read_quorum)
+
+    def open_at_once(self) -> None:
+        """``open`` without waiting, which holds up the loop."""
+        self._load()
+        self._begin()
+        self.remove_forgotten_at_once()
+        self._read_quorum()
+
+    def _begin(self) -> None:
+        """Bring the log and the snapshots that were found together."""
         newest = self.newest_snapshot
         if newest is not None and self._ends_before(newest):
             logger.info(
@@ -113,9 +128,7 @@ class MetadataLog:
                 f"{self.directory} begins at offset {self.start_offset}, and there is no snapshot of what was before"
             )
         self._forget_before(SnapshotId(self.start_offset, 0))
-        await self.remove_forgotten()
         self._log.high_watermark = max(self.start_offset, 0 if newest is None else newest.end_offset)
-        await self._folder.workers.run(self._read_quorum)
 
     def _ends_before(self, snapshot: SnapshotId) -> bool:
         """Whether a snapshot that was fetched, or the power, has left the log without what the snapshot stands for."""
@@ -164,6 +177,11 @@ class MetadataLog:
     async def write_election(self, election: ElectionState) -> None:
         """Bring what is known of elections to stable storage, in the form of the level of ``kraft.version``. Raises OSError."""
         await self._folder.workers.run(self._write_election, election, min(self.quorum.kraft_version, 1))
+        self.election = election
+
+    def write_election_at_once(self, election: ElectionState, kraft_version: int) -> None:
+        """``write_election`` without waiting, which holds up the loop. Raises OSError."""
+        self._write_election(election, min(kraft_version, 1))
         self.election = election
 
     def _write_election(self, election: ElectionState, version: int) -> None:
@@ -230,6 +248,35 @@ class MetadataLog:
             if before <= batch.base_offset < self.end_offset:
                 self._note_quorum(batch)
 
+    def append_batch(self, records: Bytes, base_offset: int, epoch: int) -> None:
+        """Append a batch as the leader of ``epoch``, which is set in it with the offset. Raises KafkaError."""
+        assert base_offset == self.end_offset, f"offset {base_offset} comes where {self.end_offset} is the next one"
+        batch = RecordBatch(memoryview(bytearray(records)))
+        batch.stamp(base_offset, epoch)
+        self._log.write_stamped(batch, epoch, self._folder.clock.now_ms())
+        self._note_quorum(batch)
+
+    def append_control(self, messages: Iterable[tuple[Message, int]], base_offset: int, epoch: int) -> None:
+        """Append a control batch as the leader of ``epoch``. Raises KafkaError."""
+        now_ms = self._folder.clock.now_ms()
+        batch = build_quorum_batch(messages, base_offset=base_offset, leader_epoch=epoch, timestamp=now_ms)
+        self.append_batch(batch, base_offset, epoch)
+
+    def truncate(self, offset: int) -> None:
+        """Cut off what is from ``offset`` on, where a batch begins. Raises KafkaError."""
+        assert offset >= self.high_watermark, f"{self.high_watermark} is committed, not {offset}"
+        self._log.truncate_to(offset)
+        self._quorum = [each for each in self._quorum if each[0] < offset]
+
+    async def flush(self) -> None:
+        """Bring what there is to stable storage. Raises KafkaError."""
+        await self._log.flush()
+
+    def flush_at_once(self) -> None:
+        """``flush`` without waiting, which holds up the loop. Raises KafkaError."""
+        if self._log.segments.active is not None:
+            self._log.flush_at_once()
+
     def truncate_to(self, leader: SnapshotId) -> None:
         """Cut off what the leader does not have, of which the given epoch ends there. Raises KafkaError.
 
@@ -245,8 +292,7 @@ class MetadataLog:
                 f"the leader's metadata log differs at offset {offset}, and {self.high_watermark} is committed",
             )
         if offset < self.end_offset:
-            self._log.truncate_to(offset)
-            self._quorum = [each for each in self._quorum if each[0] < offset]
+            self.truncate(offset)
 
     def advance_high_watermark(self, offset: int) -> bool:
         """Follow the leader's high watermark as far as the log reaches; whether it has moved."""
@@ -264,6 +310,16 @@ class MetadataLog:
         for batch in self._batches(offset, end, once=True):
             position = LogPosition(batch.last_offset, batch.partition_leader_epoch, batch.max_timestamp)
             yield CommittedBatch(position, _metadata_records(batch), batch.size)
+
+    def read_records(self, offset: int, end: int, max_bytes: int) -> bytes:
+        """Whole batches from ``offset`` on and below ``end``, at least one. Raises KafkaError."""
+        piece = self._log.read(offset, max_bytes, up_to=end, at_least_one=True)
+        if piece is None:
+            return b""
+        try:
+            return bytes(piece.read())
+        finally:
+            piece.release()
 
     def _batches(self, offset: int, end: int, *, once: bool = False) -> Iterator[RecordBatch]:
         while offset < end:
@@ -363,6 +419,29 @@ class MetadataLog:
             self._forgotten.append(path + DELETED_SUFFIX)
             self.snapshots.remove(each)
         return bool(older)
+
+    def read_snapshot_piece(self, snapshot: SnapshotId, position: int, max_bytes: int) -> bytes:
+        """In a worker. Raises OSError."""
+        file = self._folder.disk.open(join(self.directory, snapshot.file_name))
+        try:
+            return file.read(min(max_bytes, file.size() - position), position)
+        finally:
+            file.close()
+
+    def outline(self) -> LogOutline:
+        """What a node of the quorum has to know of the log when it starts. Nothing counts as flushed. Raises OSError."""
+        sizes = {each: self._folder.disk.file_size(join(self.directory, each.file_name)) for each in self.snapshots}
+        quorum = [
+            QuorumEntry(offset, each.kraft_version, None if each.voters is None else VoterSet.of_record(each.voters))
+            for offset, each in self._quorum
+        ]
+        epochs = self._log.leader_epochs.entries()
+        return LogOutline(self.start_offset, self.end_offset, self.start_offset, epochs, sizes, quorum)
+
+    def remove_forgotten_at_once(self) -> None:
+        """``remove_forgotten`` without waiting. Raises OSError."""
+        while self._forgotten:
+            self._folder.disk.remove(self._forgotten.pop())
 
     async def remove_forgotten(self) -> None:
         """Remove the files of snapshots that do not count any more. Raises OSError."""

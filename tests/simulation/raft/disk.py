@@ -8,14 +8,16 @@ power in their order, up to some point, unless they were flushed; removals that 
 from __future__ import annotations
 
 import random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ottla.controller.raft import effects
 from ottla.controller.raft.election_file import ElectionState
 from ottla.controller.raft.log_outline import LogOutline, QuorumEntry
+from ottla.controller.raft.storage import LogEffect
 from ottla.controller.raft.voter_set import VoterSet
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotId, parse_snapshot_head
-from ottla.wire.control_records import decode_quorum_record
-from ottla.wire.records import RecordBatch
+from ottla.wire.control_records import build_quorum_batch, decode_quorum_record
+from ottla.wire.records import RecordBatch, iter_batches
 
 SEGMENT_BATCHES = 4
 
@@ -47,8 +49,6 @@ class LogFiles:
     def __init__(self) -> None:
         self.base_offset = 0
         self.batches: list[StoredBatch] = []
-        self.dropped = 0
-        """How many batches are in segments that were deleted."""
 
     @property
     def end_offset(self) -> int:
@@ -57,6 +57,11 @@ class LogFiles:
     @property
     def last_epoch(self) -> int:
         return self.batches[-1].epoch if self.batches else -1
+
+    def copy(self) -> LogFiles:
+        copied = LogFiles()
+        copied.base_offset, copied.batches = self.base_offset, list(self.batches)
+        return copied
 
     def apply(self, change: _Change) -> None:
         batch = change.batch
@@ -71,11 +76,30 @@ class LogFiles:
                 assert self.batches[-1].base_offset >= change.offset, "a cut within a batch"
                 self.batches.pop()
 
+    def ends_before(self, snapshot: SnapshotId) -> bool:
+        """Whether the log lacks what the snapshot stands for, so that it begins anew behind it."""
+        if self.base_offset == self.end_offset == snapshot.end_offset:
+            return False
+        return snapshot.end_offset > self.end_offset or snapshot.epoch > max(self.last_epoch, 0)
+
     def delete_segments(self, offset: int) -> None:
         """Those that end at or below; the newest stays."""
         while len(self.batches) > SEGMENT_BATCHES and self.batches[SEGMENT_BATCHES - 1].next_offset <= offset:
             del self.batches[:SEGMENT_BATCHES]
             self.base_offset = self.batches[0].base_offset
+
+    def read(self, offset: int, end_offset: int, max_bytes: int) -> bytes:
+        """Batches from ``offset`` on, at least one."""
+        pieces: list[bytes] = []
+        size = 0
+        while offset < end_offset and (batch := self.find(offset)) is not None:
+            if pieces and size + len(batch.data) > max_bytes:
+                break
+            pieces.append(batch.data)
+            size += len(batch.data)
+            offset = batch.next_offset
+        assert pieces, f"no records at {offset}"
+        return b"".join(pieces)
 
     def find(self, offset: int) -> StoredBatch | None:
         """The batch that holds an offset."""
@@ -121,6 +145,51 @@ class ModelDisk:
     def truncate(self, offset: int) -> None:
         self.write(_Change(offset=offset))
 
+    def perform(self, effect: LogEffect) -> None:
+        """Raises DiskFullError."""
+        if self.is_full and not isinstance(effect, effects.Truncate | effects.DropSnapshot | effects.DeleteBefore):
+            raise DiskFullError
+        match effect:
+            case effects.Persist(election, _):
+                self.election, self.persisting = election, None
+            case effects.Append(base_offset, epoch, records, _):
+                data = bytearray(records)
+                RecordBatch(memoryview(data)).stamp(base_offset, epoch)
+                self.append(bytes(data))
+            case effects.AppendControl(base_offset, epoch, messages):
+                batch = build_quorum_batch(messages, base_offset=base_offset, leader_epoch=epoch, timestamp=0)
+                self.append(bytes(batch))
+            case effects.AppendFetched(records, end_offset):
+                for fetched in iter_batches(memoryview(records)):
+                    self.append(bytes(fetched.view))
+                assert self.log.end_offset == end_offset
+            case effects.Truncate(end_offset):
+                self.truncate(end_offset)
+            case effects.DeleteBefore(snapshot):
+                self.log.delete_segments(snapshot.end_offset)
+                self._forget_before(snapshot)
+            case effects.BeginSnapshot() | effects.DropSnapshot():
+                self.download = bytearray()
+            case effects.AppendToSnapshot(_, position, data):
+                assert self.download is not None and len(self.download) == position
+                self.download += data
+            case effects.FinishSnapshot(snapshot):
+                self.start_after(snapshot)
+
+    def complete(self, effect: effects.Respond) -> None:
+        """Put into a response what it takes from the log or a snapshot."""
+        read: Any = effect.read
+        response: Any = effect.response
+        if isinstance(read, effects.SnapshotRead):
+            data = self.snapshots[read.snapshot]
+            piece = data[read.position : read.position + read.max_bytes]
+            response.topics[0].partitions[0].unaligned_records = piece
+        elif read is not None:
+            response.responses[0].partitions[0].records = self.log.read(read.offset, read.end_offset, read.max_bytes)
+
+    def advance(self, high_watermark: int) -> None:
+        """The log's high watermark has moved."""
+
     def begin_flush(self) -> int:
         return len(self._changes)
 
@@ -139,10 +208,6 @@ class ModelDisk:
         self.add_snapshot(snapshot, bytes(self.download))
         self.download = None
         self.write(_Change(offset=snapshot.end_offset, starts=True))
-        self._forget_before(snapshot)
-
-    def delete_before(self, snapshot: SnapshotId) -> None:
-        self.log.delete_segments(snapshot.end_offset)
         self._forget_before(snapshot)
 
     def _forget_before(self, snapshot: SnapshotId) -> None:
@@ -168,6 +233,23 @@ class ModelDisk:
         self.log = LogFiles()
         self.log.base_offset, self.log.batches = self.synced.base_offset, list(self.synced.batches)
 
+    def changed_logs(self) -> list[LogFiles]:
+        """What was synced, then the same with one change more each."""
+        logs = [self.synced.copy()]
+        for change in self._changes:
+            logs.append(logs[-1].copy())
+            logs[-1].apply(change)
+        return logs
+
+    def restart_from(self, found: LogFiles, *, is_synced: bool) -> None:
+        """Go on with a log that was found; what it lacks of what was synced is in a snapshot."""
+        self.log = found
+        if is_synced:
+            self.synced = found.copy()
+            self._changes.clear()
+        elif self.changed_logs()[-1].batches[-1:] != found.batches[-1:]:
+            self._changes.append(_Change(offset=found.end_offset, starts=True))
+
     # --- start --------------------------------------------------------------------------------------------------------
 
     def open(self) -> LogOutline:
@@ -175,10 +257,8 @@ class ModelDisk:
         real = sorted(each for each in self.snapshots if each != BOOTSTRAP_ID)
         newest = real[-1] if real else None
         log = self.log
-        if newest is not None and not log.base_offset == log.end_offset == newest.end_offset:
-            ends_before = newest.end_offset > log.end_offset or newest.epoch > max(log.last_epoch, 0)
-            if ends_before:
-                self.write(_Change(offset=newest.end_offset, starts=True))
+        if newest is not None and log.ends_before(newest):
+            self.write(_Change(offset=newest.end_offset, starts=True))
         start = log.base_offset
         assert not start or (newest is not None and newest.end_offset >= start), (
             f"no snapshot of what is before {start}"

@@ -14,17 +14,18 @@ from ottla.controller.raft.leader import Leading
 from ottla.controller.raft.log_outline import QuorumEntry
 from ottla.controller.raft.node import RaftIdentity, RaftNode
 from ottla.controller.raft.settings import RaftTimes
+from ottla.controller.raft.storage import LogEffect
 from ottla.controller.raft.voter_set import ListenerEndpoint, ReplicaKey, VoterSet
 from ottla.controller.raft.voters import KRAFT_VERSIONS, ControllerAddress
 from ottla.log.metadata_snapshots import SnapshotId
 from ottla.tests.simulation.raft.disk import DiskFullError, ModelDisk
-from ottla.tests.simulation.run import Violation
+from ottla.tests.simulation.raft.real_disk import RealDisk
 from ottla.wire.control_records import build_quorum_batch
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse, SupportedFeatureKey
 from ottla.wire.messages.control_records import KRaftVersionRecord, SnapshotFooterRecord, SnapshotHeaderRecord
 from ottla.wire.messages.vote import VoteRequest, VoteResponse
 from ottla.wire.record_codec import Record
-from ottla.wire.records import RecordBatch, build_batch
+from ottla.wire.records import build_batch
 from ottla.wire.schema import Message
 
 if TYPE_CHECKING:
@@ -45,13 +46,13 @@ def key_of(node_id: int) -> ReplicaKey:
 class RaftMachine:
     """See the module. ``node`` is None while it is down."""
 
-    def __init__(self, world: QuorumWorld, node_id: int, may_vote: bool) -> None:
+    def __init__(self, world: QuorumWorld, node_id: int, may_vote: bool, is_real: bool) -> None:
         self.world = world
         self.node_id = node_id
         self.name = f"node {node_id}"
         self.identity = RaftIdentity(CLUSTER_ID, key_of(node_id), (endpoint_of(node_id),), LISTENER, may_vote)
         self.randomness = random.Random(f"{world.seed} machine {node_id}")
-        self.disk = ModelDisk(self.randomness)
+        self.disk: ModelDisk = RealDisk(self.randomness) if is_real else ModelDisk(self.randomness)
         self.node: RaftNode | None = None
         self.life = 0
         self.rate = 1.0
@@ -203,43 +204,29 @@ class RaftMachine:
     # --- the disk -----------------------------------------------------------------------------------------------------
 
     def _persist(self, effect: effects.Persist) -> None:
-        if self.disk.is_full:
-            raise DiskFullError
-        self._is_blocked = True
         self.disk.persisting = effect.election
-        self._later(self._persisted, effect)
+        self._slowly(effect)
 
-    def _persisted(self, effect: effects.Persist) -> None:
-        self.disk.election, self.disk.persisting = effect.election, None
-        self._unblock()
+    def _slowly(self, effect: LogEffect) -> None:
+        """What has to be on stable storage before the next effect."""
+        self._is_blocked = True
+        self._later(self._done, effect)
 
-    def _unblock(self) -> None:
+    def _done(self, effect: LogEffect) -> None:
+        try:
+            self.disk.perform(effect)
+        except DiskFullError:
+            self.die(loses_power=False)
+            return
         self._is_blocked = False
         self._run()
 
-    def _append(self, effect: effects.Append) -> None:
-        data = bytearray(effect.records)
-        RecordBatch(memoryview(data)).stamp(effect.base_offset, effect.epoch)
-        self.disk.append(bytes(data))
-
-    def _append_control(self, effect: effects.AppendControl) -> None:
-        now = int(self.now_ms)
-        batch = build_quorum_batch(
-            effect.messages, base_offset=effect.base_offset, leader_epoch=effect.epoch, timestamp=now
-        )
-        self.disk.append(bytes(batch))
-
-    def _append_fetched(self, effect: effects.AppendFetched) -> None:
-        view, position = memoryview(effect.records), 0
-        while position < len(view):
-            size = RecordBatch(view[position:]).size
-            self.disk.append(bytes(view[position : position + size]))
-            position += size
-        assert self.disk.log.end_offset == effect.end_offset
+    def _at_once(self, effect: LogEffect) -> None:
+        self.disk.perform(effect)
 
     def _truncate(self, effect: effects.Truncate) -> None:
         self.world.inspector.truncated(self, effect.end_offset)
-        self.disk.truncate(effect.end_offset)
+        self.disk.perform(effect)
         self.checked_offset = min(self.checked_offset, effect.end_offset)
 
     def _flush(self, effect: effects.Flush) -> None:
@@ -248,29 +235,6 @@ class RaftMachine:
     def _flushed(self, count: int) -> None:
         self.disk.end_flush(count)
         self.step(events.FlushFinished())
-
-    def _delete_before(self, effect: effects.DeleteBefore) -> None:
-        self.disk.delete_before(effect.snapshot)
-
-    def _begin_snapshot(self, effect: effects.BeginSnapshot) -> None:
-        self.disk.download = bytearray()
-
-    def _append_to_snapshot(self, effect: effects.AppendToSnapshot) -> None:
-        assert self.disk.download is not None and len(self.disk.download) == effect.position
-        if self.disk.is_full:
-            raise DiskFullError
-        self.disk.download += effect.data
-
-    def _finish_snapshot(self, effect: effects.FinishSnapshot) -> None:
-        self._is_blocked = True
-        self._later(self._finished_snapshot, effect.snapshot)
-
-    def _finished_snapshot(self, snapshot: SnapshotId) -> None:
-        self.disk.start_after(snapshot)
-        self._unblock()
-
-    def _drop_snapshot(self, effect: effects.DropSnapshot) -> None:
-        self.disk.download = None
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
@@ -317,33 +281,14 @@ class RaftMachine:
                 vote = asked[0].partitions[0]
                 if not vote.pre_vote:
                     self.world.inspector.voted(node.key, vote.replica_epoch, vote.replica_id)
-        if isinstance(effect.read, effects.LogRead):
-            self._read_log(effect.read, response)
-        elif effect.read is not None:
-            data = self.disk.snapshots.get(effect.read.snapshot)
-            if data is None:
-                raise Violation(f"{self.name} promises a snapshot that it lacks")
-            position = effect.read.position
-            piece = data[position : position + effect.read.max_bytes]
-            response.topics[0].partitions[0].unaligned_records = piece  # type: ignore[attr-defined]
+        if effect.read is not None:
+            self.disk.complete(effect)
         self.world.answer(self, sender, response)
-
-    def _read_log(self, read: effects.LogRead, response: Any) -> None:
-        pieces: list[bytes] = []
-        size, offset = 0, read.offset
-        while offset < read.end_offset and (batch := self.disk.log.find(offset)) is not None:
-            if pieces and size + len(batch.data) > read.max_bytes:
-                break
-            pieces.append(batch.data)
-            size += len(batch.data)
-            offset = batch.next_offset
-        if not pieces:
-            raise Violation(f"{self.name} promises records at {read.offset} that it lacks")
-        response.responses[0].partitions[0].records = b"".join(pieces)
 
     # --- the controller -----------------------------------------------------------------------------------------------
 
     def _advanced(self, effect: effects.HighWatermarkAdvanced) -> None:
+        self.disk.advance(effect.high_watermark)
         self.world.inspector.advanced(self, effect.high_watermark)
 
     def _leader_changed(self, effect: effects.LeaderChanged) -> None:
@@ -415,16 +360,16 @@ def _short(what: object) -> str:
 
 _PERFORMERS: dict[type, Any] = {
     effects.Persist: RaftMachine._persist,
-    effects.Append: RaftMachine._append,
-    effects.AppendControl: RaftMachine._append_control,
-    effects.AppendFetched: RaftMachine._append_fetched,
+    effects.Append: RaftMachine._at_once,
+    effects.AppendControl: RaftMachine._at_once,
+    effects.AppendFetched: RaftMachine._at_once,
     effects.Truncate: RaftMachine._truncate,
     effects.Flush: RaftMachine._flush,
-    effects.DeleteBefore: RaftMachine._delete_before,
-    effects.BeginSnapshot: RaftMachine._begin_snapshot,
-    effects.AppendToSnapshot: RaftMachine._append_to_snapshot,
-    effects.FinishSnapshot: RaftMachine._finish_snapshot,
-    effects.DropSnapshot: RaftMachine._drop_snapshot,
+    effects.DeleteBefore: RaftMachine._at_once,
+    effects.BeginSnapshot: RaftMachine._at_once,
+    effects.AppendToSnapshot: RaftMachine._at_once,
+    effects.FinishSnapshot: RaftMachine._slowly,
+    effects.DropSnapshot: RaftMachine._at_once,
     effects.SendRequest: RaftMachine._send,
     effects.Respond: RaftMachine._respond,
     effects.HighWatermarkAdvanced: RaftMachine._advanced,

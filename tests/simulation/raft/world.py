@@ -28,7 +28,8 @@ TIMES = RaftTimes(fetch_max_bytes=400, fetch_snapshot_max_bytes=150)
 class QuorumWorld:
     """See the module. ``voters`` are the ids of the first voters, ``controllers`` of those that may become some.
 
-    With ``is_static`` the voters are those of ``controller.quorum.voters``, and never change.
+    With ``is_static`` the voters are those of ``controller.quorum.voters``, and never change. With ``is_real`` the product's
+    own log is on their disks, instead of a model of it.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class QuorumWorld:
         brokers: Iterable[int] = (),
         *,
         is_static: bool = False,
+        is_real: bool = False,
         is_verbose: bool = False,
         times: RaftTimes = TIMES,
     ) -> None:
@@ -61,8 +63,8 @@ class QuorumWorld:
         self._queue: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._count = 0
         first = [*voters]
-        self.machines = {node_id: RaftMachine(self, node_id, True) for node_id in (*first, *controllers)}
-        self.machines.update({node_id: RaftMachine(self, node_id, False) for node_id in brokers})
+        self.machines = {node_id: RaftMachine(self, node_id, True, is_real) for node_id in (*first, *controllers)}
+        self.machines.update({node_id: RaftMachine(self, node_id, False, is_real) for node_id in brokers})
         self.bootstrap = [ControllerAddress(*endpoint_of(node_id)[1:]) for node_id in (*first, *controllers)]
         members = [QuorumVoter(key_of(node_id), (endpoint_of(node_id),), 0, 1) for node_id in first]
         self.static_voters = VoterSet()

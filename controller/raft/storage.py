@@ -1,0 +1,105 @@
+"""The effects of a Raft node on its disk, performed on its ``MetadataLog``: plain functions, some of which hold up the caller.
+
+``perform`` carries out one effect in full. Those for which ``holds_up`` is True write to stable storage, and nothing else of the
+log is touched meanwhile, so a worker thread may do them. ``Flush`` is not among them: the caller flushes the log itself, and
+tells the node when that has ended.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...log.disk import Bytes
+from ...log.metadata_snapshots import SnapshotFile, SnapshotId
+from . import effects
+from .metadata_log import MetadataLog
+
+LogEffect = (
+    effects.Persist
+    | effects.Append
+    | effects.AppendControl
+    | effects.AppendFetched
+    | effects.Truncate
+    | effects.DeleteBefore
+    | effects.BeginSnapshot
+    | effects.AppendToSnapshot
+    | effects.FinishSnapshot
+    | effects.DropSnapshot
+)
+
+
+def holds_up(effect: LogEffect) -> bool:
+    return isinstance(effect, effects.Persist | effects.FinishSnapshot)
+
+
+class RaftStorage:
+    """See the module. ``log`` is open. All methods raise KafkaError, OSError, CorruptFileError: the node ends then."""
+
+    def __init__(self, log: MetadataLog) -> None:
+        self.log = log
+        self._download: SnapshotFile | None = None
+
+    def perform(self, effect: LogEffect, now_ms: int) -> None:
+        """``now_ms`` by the wall clock."""
+        log = self.log
+        match effect:
+            case effects.Persist(election, kraft_version):
+                log.write_election_at_once(election, kraft_version)
+            case effects.Append(base_offset, epoch, records, _):
+                log.append_batch(records, base_offset, epoch)
+            case effects.AppendControl(base_offset, epoch, messages):
+                log.append_control(messages, base_offset, epoch)
+            case effects.AppendFetched(records, end_offset):
+                log.append(records, _ANY_EPOCH)
+                assert log.end_offset == end_offset, f"the log ends at {log.end_offset}, not at {end_offset}"
+            case effects.Truncate(end_offset):
+                log.truncate(end_offset)
+            case effects.DeleteBefore(snapshot):
+                log.delete_before(snapshot, now_ms)
+                log.remove_forgotten_at_once()
+            case effects.BeginSnapshot(snapshot):
+                self._drop()
+                self._download = log.begin_snapshot(snapshot)
+            case effects.AppendToSnapshot(snapshot, position, data):
+                self._append_to_snapshot(snapshot, position, data)
+            case effects.FinishSnapshot(snapshot):
+                self._finish_snapshot(snapshot)
+            case effects.DropSnapshot():
+                self._drop()
+
+    def complete(self, effect: effects.Respond) -> None:
+        """Put into a response what it takes from the log or a snapshot."""
+        read, response = effect.read, _any(effect.response)
+        if isinstance(read, effects.LogRead):
+            records = self.log.read_records(read.offset, read.end_offset, read.max_bytes)
+            assert records, f"no records from {read.offset} to {read.end_offset}"
+            response.responses[0].partitions[0].records = records
+        elif read is not None:
+            piece = self.log.read_snapshot_piece(read.snapshot, read.position, read.max_bytes)
+            response.topics[0].partitions[0].unaligned_records = piece
+
+    def _append_to_snapshot(self, snapshot: SnapshotId, position: int, data: Bytes) -> None:
+        download = self._download
+        assert download is not None and (download.id, download.size) == (snapshot, position), "another piece is due"
+        download.append(data)
+
+    def _finish_snapshot(self, snapshot: SnapshotId) -> None:
+        download, self._download = self._download, None
+        assert download is not None and download.id == snapshot, "another snapshot is fetched"
+        head = download.read().head
+        download.freeze()
+        self.log.start_after(snapshot, head)
+        self.log.remove_forgotten_at_once()
+
+    def _drop(self) -> None:
+        if self._download is not None:
+            self._download.drop()
+            self._download = None
+
+
+_ANY_EPOCH = 0x7FFFFFFF
+"""The node has looked at the epochs of what it appends."""
+
+
+def _any(response: Any) -> Any:
+    return response
