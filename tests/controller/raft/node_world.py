@@ -137,7 +137,8 @@ class NodeWorld:
     """See the module.
 
     ``voters`` are those of the 0-0 checkpoint, or, with ``kraft_version`` 0, those of ``controller.quorum.voters``. ``log`` has
-    (epoch, number of records) for each batch, or (epoch, control message …). ``epoch``, ``leader`` and ``voted`` are what
+    (epoch, number of records) for each batch, or (epoch, control message …). ``bootstrap`` are nodes; without static voters they
+    are 2 and 3 unless given. ``epoch``, ``leader`` and ``voted`` are what
     ``quorum-state`` says; without any of them there is no such file. ``snapshots`` have their ends in the log; it is deleted
     before ``log_start``.
     """
@@ -154,7 +155,7 @@ class NodeWorld:
         log: Sequence[tuple[Any, ...]] = (),
         snapshots: Sequence[SnapshotId] = (),
         log_start: SnapshotId | None = None,
-        bootstrap: Sequence[int] = (),
+        bootstrap: Sequence[int] | None = None,
         may_vote: bool = True,
         endpoints: Endpoints | None = None,
         times: RaftTimes = RaftTimes(),  # noqa: B008
@@ -172,7 +173,8 @@ class NodeWorld:
         self._requests: dict[int, Message] = {}
         self._responses: dict[int, Message] = {}
         self._next_id = 0
-        self._bootstrap = [address_of_node(each) for each in bootstrap]
+        servers = ((2, 3) if kraft_version else ()) if bootstrap is None else bootstrap
+        self._bootstrap = [address_of_node(each) for each in servers]
         ids = tuple(voters.ids) if isinstance(voters, VoterSet) else tuple(voters)
         self.static_voters = VoterSet(())
         if kraft_version and ids:
@@ -318,6 +320,12 @@ class NodeWorld:
     def high_watermark(self) -> int | None:
         return self.node.high_watermark
 
+    @property
+    def shutdown(self) -> bool | None:
+        """Whether the node has shut down in time; None while it has not."""
+        finished = self.news(effects.ShutdownFinished)
+        return finished[-1].in_time if finished else None
+
     def news(self, kind: type) -> list[Any]:
         """What of this kind the node has told its controller or done to its log, since ``forget``."""
         return [each for each in self.told if isinstance(each, kind)]
@@ -378,6 +386,10 @@ class NodeWorld:
         leader: int = NOBODY,
     ) -> None:
         self.answer(sent, messages.vote_response(self.leader_of(leader, epoch), error, granted))
+
+    def answer_end(self, sent: effects.SendRequest) -> None:
+        """Of a voter that has heard that the leader resigns."""
+        self.answer(sent, messages.end_quorum_epoch_response(self.leader_of(self.node.leader_id), ErrorCode.NONE))
 
     def answer_fetch(
         self,
@@ -583,7 +595,8 @@ class NodeWorld:
 
     def become_prospective(self) -> list[effects.SendRequest]:
         """Let timeouts pass until the node asks for pre-votes; returns these."""
-        self.forget()
+        if self.seen.state != "Prospective":
+            self.forget()
         for _ in range(4):
             if self.seen.state == "Prospective":
                 break
