@@ -125,11 +125,14 @@ def may_grant_unled(
 
 
 def successor_backoff_ms(successors: list[ReplicaKey], own: ReplicaKey, backoff_max_ms: int) -> int:
-    """How long a voter waits after its leader has resigned: the preferred one not at all, those behind it ever longer."""
+    """How long a voter waits after its leader has resigned: the preferred one not at all, those behind it ever longer.
+
+    Nobody waits for a leader that names nobody, as one that was restarted.
+    """
     total = len(successors)
     unknown = ReplicaKey(own.node_id)
     position = next((place for place, key in enumerate(successors) if key in (own, unknown)), total)
-    if position == 0 and total:
+    if position == 0:
         return 0
     if position >= total:
         return backoff_max_ms

@@ -578,13 +578,17 @@ def test_the_controller_hears_that_it_leads_no_more(how: str) -> None:
         ((3, 1, 4, 5), 125),
         ((3,), 1000),
         ((3, 4), 1000),
+        ((), 0),
     ],
 )
 @pytest.mark.parametrize("state", ["follower", "unattached"])
 def test_how_soon_a_voter_stands_when_its_leader_resigns(
     state: str, successors: tuple[int, ...], after_ms: int
 ) -> None:
-    """The preferred one at once, those behind it ever later, those not named last."""
+    """The preferred one at once, those behind it ever later, those not named last.
+
+    A leader that was restarted names nobody, since it knows of no voter's log: all stand at once.
+    """
     world = NodeWorld(epoch=5, leader=2 if state == "follower" else NOBODY, voters=(1, 2, 3, 4, 5))
     told = world.end(2, 5, [key_of(each) for each in successors])
     assert told == Told(ErrorCode.NONE, 5, 2)
