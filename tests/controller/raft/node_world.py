@@ -168,6 +168,8 @@ class NodeWorld:
         """News for the node's own controller, and what was done to the log, since ``forget``."""
         self.holds_flushes = False
         """Whether a flush ends only with ``finish_flush``; else it ends at once."""
+        self.reads: list[effects.LogRead | effects.SnapshotRead] = []
+        """What responses were completed by."""
         self._flushing: list[int] = []
         self._sent: list[effects.SendRequest] = []
         self._requests: dict[int, Message] = {}
@@ -430,11 +432,11 @@ class NodeWorld:
 
     # --- requests of others -------------------------------------------------------------------------------------------
 
-    def ask(self, request: Message) -> int:
+    def ask(self, request: Message, listener: str = LISTENER) -> int:
         """Give the node a request; returns its id, by which ``response`` finds the response."""
         self._next_id += 1
         self._requests[self._next_id] = request
-        self.step(events.RequestReceived(self._next_id, request, LISTENER, int(self.now)))
+        self.step(events.RequestReceived(self._next_id, request, listener, int(self.now)))
         return self._next_id
 
     def response(self, request_id: int) -> Any:
@@ -563,6 +565,8 @@ class NodeWorld:
         if isinstance(request, VoteRequest) and response.topics and response.topics[0].partitions[0].vote_granted:
             asked = request.topics[0].partitions[0]
             assert asked.pre_vote or self.stored.voted_id == asked.replica_id, "a vote that is not written is granted"
+        if effect.read is not None:
+            self.reads.append(effect.read)
         if isinstance(effect.read, effects.LogRead):
             response.responses[0].partitions[0].records = self._read_log(effect.read)
         elif effect.read is not None:
@@ -639,7 +643,7 @@ class NodeWorld:
         """The active controller gives up."""
         self.step(events.ResignRequested(self._epoch(epoch)))
 
-    def append(self, *counts: int) -> None:
+    def append(self, *counts: int, epoch: int | None = None) -> None:
         """The active controller appends a batch of so many records for each."""
         batches = tuple(events.PreparedBatch(batch_of(0, 0, count), count) for count in counts)
-        self.step(events.AppendRequested(self.node.epoch, batches))
+        self.step(events.AppendRequested(self._epoch(epoch), batches))
