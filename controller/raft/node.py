@@ -142,7 +142,7 @@ class RaftNode:
             self.state = Unattached(self.log.last_epoch, NOBODY, None, deadline)
         elif known.leader_id == self.key.node_id:
             self.state = self._resigned(known.epoch, [], now_ms)
-        elif voted == self.key and known.leader_id == NOBODY and self.may_stand:
+        elif voted in (self.key, ReplicaKey(self.key.node_id)) and known.leader_id == NOBODY and self.may_stand:
             # With a leader the election is over. Kafka stands again, which others find malformed once it has written.
             votes = EpochElection(self.voters, self.key.node_id)
             self.state = RaftCandidate(known.epoch, votes, deadline)

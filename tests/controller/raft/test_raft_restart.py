@@ -48,6 +48,7 @@ STARTS: dict[str, tuple[dict[str, Any], Seen]] = {
     ),
     "its own leadership": ({"epoch": 5, "leader": OWN}, Seen("Resigned", 5, OWN)),
     "its own candidacy": ({"epoch": 5, "voted": key_of(OWN)}, Seen("RaftCandidate", 5)),
+    "its own candidacy without a directory": ({"epoch": 5, "voted": ReplicaKey(OWN)}, Seen("RaftCandidate", 5)),
     "less than the log": ({"epoch": 5, "log": [(7, 1)]}, Seen("Unattached", 7)),
     "less than the log, and a vote": ({"epoch": 5, "voted": key_of(2), "log": [(7, 1)]}, Seen("Unattached", 7)),
     "less than the log, and its leadership": ({"epoch": 5, "leader": OWN, "log": [(7, 1)]}, Seen("Unattached", 7)),
@@ -68,7 +69,7 @@ STARTS: dict[str, tuple[dict[str, Any], Seen]] = {
 def test_how_a_node_begins(start: str, kraft_version: int) -> None:
     """What it begins with is written down, and a second start changes nothing."""
     options, expected = STARTS[start]
-    world = NodeWorld(kraft_version=1 if expected.state == "RaftCandidate" else kraft_version, **options)
+    world = NodeWorld(kraft_version=kraft_version, **options)
     assert world.seen == expected
     assert (world.stored.epoch, world.stored.leader_id) == (expected.epoch, expected.leader_id)
     voted_id = OWN if expected.state == "RaftCandidate" else expected.voted_id
@@ -246,7 +247,7 @@ def test_nothing_counts_as_flushed_after_a_start() -> None:
     assert world.receivers(FetchRequest) == [2]
 
 
-@pytest.mark.parametrize("kraft_version", [1])
+@pytest.mark.parametrize("kraft_version", [0, 1])
 def test_a_restart_after_each_step_of_an_election(kraft_version: int) -> None:
     """What was promised is kept, and what was only asked is forgotten."""
     world = NodeWorld(epoch=5, kraft_version=kraft_version)
