@@ -288,8 +288,9 @@ def _take_fetch_snapshot(node: RaftNode, event: RequestReceived, request: FetchS
         response = FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
         node.emit(Respond(event.request_id, response))
         return
-    if [(topic.name, each.partition) for topic in request.topics for each in topic.partitions] != [(TOPIC, 0)]:
-        node.emit(Respond(event.request_id, FetchSnapshotResponse(error_code=ErrorCode.INVALID_REQUEST)))
+    names = [(topic.name, each.partition) for topic in request.topics for each in topic.partitions]
+    if names != [(TOPIC, 0)]:
+        node.emit(Respond(event.request_id, messages.unknown_snapshot_response(names)))
         return
     asked = request.topics[0].partitions[0]
     snapshot = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)

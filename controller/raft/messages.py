@@ -134,6 +134,21 @@ def fetch_snapshot_response(
     )
 
 
+def unknown_snapshot_response(partitions: Sequence[tuple[str, int]]) -> fetch_snapshot.FetchSnapshotResponse:
+    """To a request for a partition that is not the quorum's; for none or several it is malformed."""
+    if len(partitions) != 1:
+        return fetch_snapshot.FetchSnapshotResponse(error_code=ErrorCode.INVALID_REQUEST)
+    name, index = partitions[0]
+    partition = fetch_snapshot.ResponsePartitionSnapshot(
+        index=index,
+        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        snapshot_id=fetch_snapshot.SnapshotId(end_offset=-1, epoch=-1),
+        unaligned_records=b"",
+    )
+    topic = fetch_snapshot.ResponseTopicSnapshot(name=name, partitions=[partition])
+    return fetch_snapshot.FetchSnapshotResponse(topics=[topic])
+
+
 def update_voter_response(leader: KnownLeader, error: ErrorCode) -> update_raft_voter.UpdateRaftVoterResponse:
     host, port = leader.address or ("", 0)
     current = update_raft_voter.CurrentLeader(

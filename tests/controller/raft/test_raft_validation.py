@@ -194,6 +194,8 @@ def test_the_partition(kind: str, wrong: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "error"),
     [
+        ("another topic", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("another partition", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         ("no topic", INVALID),
         ("no partition", INVALID),
     ],
