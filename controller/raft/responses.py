@@ -162,8 +162,10 @@ def _take_fetch(node: RaftNode, own: OwnRequest, error: ErrorCode, partition: Pa
     elif snapshot is not None and (snapshot.epoch >= 0 or snapshot.end_offset >= 0):
         if snapshot.epoch < 0 or snapshot.end_offset < 0:
             return False
-        state.download = SnapshotDownload(SnapshotId(snapshot.end_offset, snapshot.epoch))
-        node.emit(BeginSnapshot(state.download.snapshot))
+        told = SnapshotId(snapshot.end_offset, snapshot.epoch)
+        if told not in node.log.snapshots:
+            state.download = SnapshotDownload(told)
+            node.emit(BeginSnapshot(told))
     else:
         _append(node, partition.records)
         if partition.high_watermark >= 0:

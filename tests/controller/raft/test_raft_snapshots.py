@@ -448,6 +448,15 @@ def test_a_snapshot_id_that_is_none(snapshot: SnapshotId) -> None:
     assert world.seen.state == "Prospective"
 
 
+@pytest.mark.parametrize("snapshot", [NEWEST, BOOTSTRAP_ID], ids=["of its own", "of formatting"])
+def test_a_snapshot_that_is_there_is_not_fetched(snapshot: SnapshotId) -> None:
+    """As Kafka's ``createNewSnapshotUnchecked``; the follower goes on with a fetch."""
+    world = follower(log=[(2, 9)], snapshots=(NEWEST,), log_start=None)
+    world.answer_fetch(world.fetch_sent, snapshot=snapshot)
+    assert not world.news(BeginSnapshot)
+    assert world.receivers(FetchRequest) == [2]
+
+
 # --- its own ones -----------------------------------------------------------------------------------------------------
 
 
