@@ -42,6 +42,8 @@ _RELEASES = {
 }
 _MIGRATION = 8
 _SCRAM = 11
+_SAME_EPOCH_ON_SHRINK = 12
+_TRANSACTIONS = 13
 _TOKENS = 14
 _CONTROLLER_REGISTRATION = 15
 _DIRECTORIES = 17
@@ -67,6 +69,16 @@ def level_of(release: str) -> int:
 def finalized_level(features: FinalizedFeatures | None) -> int:
     """The level that a cluster has finalized; 0 while none is known."""
     return 0 if features is None else features.levels.get(FEATURE, 0)
+
+
+def bumps_leader_epoch_on_shrink(level: int) -> bool:
+    """Whether a leader begins another epoch when the ISR shrinks (KAFKA-15021)."""
+    return level < _SAME_EPOCH_ON_SHRINK
+
+
+def has_transactions(level: int) -> bool:
+    """Whether records can be one transaction of the metadata log (KIP-868)."""
+    return level >= _TRANSACTIONS
 
 
 def has_scram(level: int) -> bool:
