@@ -107,14 +107,15 @@ def _features(struct: Any, features: Mapping[str, VersionRange]) -> list[Any]:
 
 def _topic(topic: TopicImage, level: int, *, has_elr: bool) -> Iterator[VersionedRecord]:
     yield topic_records.TopicRecord(name=topic.name, topic_id=topic.topic_id), 0
-    version = metadata_version.partition_record_version(level)
     for number, partition in topic.partitions.items():
-        yield _partition(topic.topic_id, number, partition, version, has_elr=has_elr), version
+        yield partition_record(topic.topic_id, number, partition, level, has_elr=has_elr)
 
 
-def _partition(
-    topic_id: bytes, number: int, partition: PartitionRegistration, version: int, *, has_elr: bool
-) -> topic_records.PartitionRecord:
+def partition_record(
+    topic_id: bytes, number: int, partition: PartitionRegistration, level: int, *, has_elr: bool
+) -> VersionedRecord:
+    """The record that makes a partition. Raises UnwritableImageError."""
+    version = metadata_version.partition_record_version(level)
     record = topic_records.PartitionRecord(
         partition_id=number,
         topic_id=topic_id,
@@ -134,7 +135,7 @@ def _partition(
     if has_elr:
         record.eligible_leader_replicas = list(partition.elr) or None
         record.last_known_elr = list(partition.last_known_elr) or None
-    return record
+    return record, version
 
 
 def _settings(image: ClusterImage) -> Iterator[VersionedRecord]:

@@ -22,9 +22,9 @@ from ...metadata.types import LeaderState, ReplicaAssignment, TopicAssignment
 from ...wire.coordinator_records import decode_transaction_key, decode_transaction_value
 from ...wire.messages.transaction_state import TransactionLogValue
 from ...wire.schema import ZERO_UUID
+from ..random_uuids import random_uuid
 from ..zookeeper import znodes
 from .producer_id_blocks import BLOCK_SIZE
-from .registration import random_uuid
 from .store.cluster_store import ClusterStore, Create, Operation
 
 logger = logging.getLogger(__name__)

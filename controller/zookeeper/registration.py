@@ -12,7 +12,8 @@ from ...base.addresses import join_host_port
 from ...base.errors import ErrorCode, KafkaError
 from ...base.seams import Clock
 from ...metadata.types import BrokerRegistration
-from ...wire.schema import ZERO_UUID, uuid_to_text
+from ...wire.schema import uuid_to_text
+from ..random_uuids import random_uuid
 from . import znodes
 from .loading import load_brokers
 from .store.cluster_store import (
@@ -30,18 +31,6 @@ from .store.session import StoreSession
 logger = logging.getLogger(__name__)
 
 _MARGIN_SECONDS = 1.0
-_METADATA_TOPIC_ID = bytes(15) + b"\x01"
-
-
-def random_uuid(randomness: random.Random) -> bytes:
-    """A version 4 UUID that Kafka would hand out: not a reserved one, and its text does not begin with a dash."""
-    while True:
-        value = bytearray(randomness.randbytes(16))
-        value[6] = value[6] & 0x0F | 0x40
-        value[8] = value[8] & 0x3F | 0x80
-        uuid = bytes(value)
-        if uuid not in (ZERO_UUID, _METADATA_TOPIC_ID) and not uuid_to_text(uuid).startswith("-"):
-            return uuid
 
 
 async def ensure_cluster(store: ClusterStore, randomness: random.Random, known_id: str | None = None) -> str:

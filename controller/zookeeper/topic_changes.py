@@ -12,13 +12,13 @@ from collections.abc import Iterable
 
 from ...base.partitions import TopicPartition
 from ...wire.schema import ZERO_UUID
+from ..random_uuids import random_uuid
 from . import znodes
 from .config_store import ConfigStore
 from .context import ControllerContext, TopicState
 from .leaders import Leaders
 from .loading import load_assignments, load_states, load_topics
 from .partition_states import fenced_multi
-from .registration import random_uuid
 from .store.cluster_store import BadVersionError, ClusterStore, NoNodeError, Set, Stat, Watch
 
 logger = logging.getLogger(__name__)

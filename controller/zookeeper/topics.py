@@ -21,6 +21,7 @@ from ...metadata.rules.assignment import assign_replicas, check_assignment
 from ...metadata.rules.topic_names import check_collision, check_name
 from ...metadata.types import ReplicaAssignment, TopicAssignment
 from ..new_topics import Charge, CreatedTopic, NewTopic
+from ..random_uuids import random_uuid
 from ..settings import ControllerSettings
 from ..topic_configs import check_overrides
 from . import znodes
@@ -29,7 +30,6 @@ from .context import ControllerContext, PartitionState, TopicState
 from .leadership import elected_state
 from .loading import is_stored, load_topics
 from .partition_states import create_partition_operations, fenced_multi, refusal, transactions
-from .registration import random_uuid
 from .sender import Senders
 from .state_messages import leader_and_isr_requests, update_metadata_requests
 from .store.cluster_store import (

@@ -10,6 +10,7 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SystemClock
+from ottla.controller.random_uuids import random_uuid
 from ottla.controller.zookeeper import znodes
 from ottla.controller.zookeeper.producer_id_blocks import BLOCK_SIZE
 from ottla.controller.zookeeper.producer_ids import ProducerIds
@@ -17,7 +18,6 @@ from ottla.controller.zookeeper.registration import (
     ensure_cluster,
     find_cluster,
     generate_broker_id,
-    random_uuid,
     register_broker,
     register_when_free,
     report_failed_folder,
