@@ -24,6 +24,7 @@ from ottla.wire.messages.alter_partition import (
     TopicData,
 )
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from ottla.wire.messages.broker_records import BrokerRegistrationChangeRecord
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from ottla.wire.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -116,6 +117,24 @@ class World:
 
     def do(self, operation: Callable[[OperationContext], ControllerResult[T]]) -> T:
         return self.called(lambda respond: self.controller.run(operation, respond))
+
+    def write(self, *records: VersionedRecord) -> None:
+        """What no request would have written."""
+        self.do(lambda context: ControllerResult(records, None))
+
+    def set_topic_config(self, topic: str, name: str, value: str) -> None:
+        self.write((ConfigRecord(resource_type=2, resource_name=topic, name=name, value=value), 0))
+
+    def set_broker_config(self, broker: str, name: str, value: str) -> None:
+        self.write((ConfigRecord(resource_type=4, resource_name=broker, name=name, value=value), 0))
+
+    def shut_down(self, *broker_ids: int) -> None:
+        """Brokers are in controlled shutdown, whether they lead anything or not."""
+        for broker_id in broker_ids:
+            change = BrokerRegistrationChangeRecord(
+                broker_id=broker_id, broker_epoch=self.broker(broker_id).epoch, in_controlled_shutdown=1
+            )
+            self.write((change, 1))
 
     def called(self, call: Callable[[Callable[[T | KafkaError], None]], None]) -> T:
         """What a call responds with, after everything is committed; a KafkaError is raised."""
