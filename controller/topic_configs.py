@@ -54,15 +54,21 @@ def check_overrides(settings: LogSettings, overrides: Mapping[str, str | None]) 
             f"max.compaction.lag.ms ({effective.max_compaction_lag_ms})",
         )
     if effective.remote_storage_enable:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, "Tiered Storage functionality is disabled in the broker.")
+        why = "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
+        raise KafkaError(ErrorCode.INVALID_CONFIG, why)
     return checked
+
+
+def not_of_type_list(name: str, change: Change) -> str:
+    """The message about an APPEND or SUBTRACT to a setting that is no list."""
+    return f"Can't {change.name} to key {name} because its type is not LIST."
 
 
 def apply_changes(
     known: Mapping[str, Setting],
     overrides: Mapping[str, str],
     changes: Iterable[ConfigChange],
-    not_a_list: Callable[[str, Change], str],
+    not_a_list: Callable[[str, Change], str] = not_of_type_list,
 ) -> dict[str, str | None]:
     """``overrides`` after ``changes``, each of another setting; not checked yet.
 

@@ -18,7 +18,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.kafka_property_names import KAFKA_PROPERTY_NAMES
 from ..base.settings import Setting
 from ..controller.broker_configs import declared_settings
-from ..controller.topic_configs import Change, ConfigChange, apply_changes
+from ..controller.topic_configs import Change, ConfigChange, apply_changes, not_of_type_list
 from ..controller.unused_configs import UNUSED
 from ..log.settings import LogSettings
 from ..wire.messages.incremental_alter_configs import (
@@ -64,10 +64,7 @@ def _rules(call: Call, resource: AlterConfigsResource) -> _Rules:
             return f"Config value {change.name.lower()} is not allowed for config key: {name}"
 
         return _Rules(known, not_a_list)
-    return _Rules(
-        LogSettings.topic_settings(),
-        lambda name, change: f"Can't {change.name} to key {name} because its type is not LIST.",
-    )
+    return _Rules(LogSettings.topic_settings(), not_of_type_list)
 
 
 def _operation(code: int) -> Change:

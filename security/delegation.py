@@ -13,7 +13,6 @@ import base64
 import dataclasses
 import hmac
 import json
-import secrets
 import urllib.parse
 from collections.abc import Iterable
 
@@ -53,6 +52,7 @@ class Lifetimes:
 
 
 def new_token(
+    token_id: str,
     owner: Principal,
     requester: Principal,
     renewers: Iterable[Principal],
@@ -60,11 +60,11 @@ def new_token(
     lifetimes: Lifetimes,
     now_ms: int,
 ) -> DelegationToken:
-    """A token with a new id. ``wanted_lifetime_ms``: 0 or less for the longest possible."""
+    """A token with an id that is new. ``wanted_lifetime_ms``: 0 or less for the longest possible."""
     longest = lifetimes.max_ms
     lifetime = min(wanted_lifetime_ms, longest) if wanted_lifetime_ms > 0 else longest
     return DelegationToken(
-        secrets.token_urlsafe(16),
+        token_id,
         owner,
         requester,
         tuple(renewers),

@@ -16,6 +16,10 @@ SHARE_VERSION = "share.version"
 STREAMS_VERSION = "streams.version"
 
 
+class FeatureError(ValueError):
+    """Levels that no cluster can have. ``str()`` is one line for people."""
+
+
 class Feature(NamedTuple):
     """``starts`` has for each level, from 0 on, the level of ``metadata.version`` whose clusters begin with it.
 
@@ -34,6 +38,13 @@ class Feature(NamedTuple):
         """The level of a new cluster."""
         return max(level for level, start in enumerate(self.starts) if start <= metadata_version)
 
+    def check_dependency(self, level: int, metadata_version: int) -> None:
+        """Raises FeatureError for a level that ``metadata.version`` is too low for."""
+        if level and metadata_version < self.needs:
+            raise FeatureError(
+                f"{self.name} could not be set to {level} because it depends on {FEATURE} level {self.needs}"
+            )
+
 
 FEATURES = (
     Feature(KRAFT_VERSION, (7, 21)),
@@ -43,10 +54,6 @@ FEATURES = (
     Feature(SHARE_VERSION, (7, 28)),
     Feature(STREAMS_VERSION, (7, 29)),
 )
-
-
-class FeatureError(ValueError):
-    """Levels that no cluster can have. ``str()`` is one line for people."""
 
 
 def initial_levels(metadata_version: int, wanted: Mapping[str, int], *, is_dynamic: bool) -> dict[str, int]:
@@ -66,10 +73,7 @@ def initial_levels(metadata_version: int, wanted: Mapping[str, int], *, is_dynam
             levels[name] = wanted.get(name, feature.default_level(metadata_version))
         if not 0 <= levels[name] <= feature.highest:
             raise FeatureError(f"No feature:{name} with feature level {levels[name]}")
-        if levels[name] and metadata_version < feature.needs:
-            raise FeatureError(
-                f"{name} could not be set to {levels[name]} because it depends on {FEATURE} level {feature.needs}"
-            )
+        feature.check_dependency(levels[name], metadata_version)
     return levels
 
 

@@ -40,6 +40,8 @@ _RELEASES = {
     29: "4.2-IV1",
     30: "4.3-IV0",
 }
+_WITH_OTHER_RECORDS = (7, 8, 11, 13, 14, 15, 17, 23, 30)
+"""The levels that brought a new record, or a new field of one (``didMetadataChange``)."""
 _MIGRATION = 8
 _SCRAM = 11
 _SAME_EPOCH_ON_SHRINK = 12
@@ -64,6 +66,11 @@ def level_of(release: str) -> int:
         known = ", ".join(_RELEASES.values())
         raise ValueError(f"Unknown metadata.version '{release}'. Supported metadata.version are: {known}")
     return found[-1]
+
+
+def changes_records(lower: int, higher: int) -> bool:
+    """Whether records at a level may have something that a lower one does not know."""
+    return any(lower < level <= higher for level in _WITH_OTHER_RECORDS)
 
 
 def finalized_level(features: FinalizedFeatures | None) -> int:

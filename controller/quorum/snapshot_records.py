@@ -20,7 +20,9 @@ from ...metadata.types import (
     QuorumController,
     VersionRange,
 )
-from ...security.entities import DEFAULT
+from ...security.acl import AclBinding
+from ...security.delegation import DelegationToken
+from ...security.entities import DEFAULT, Entity
 from ...security.quota_entities import named_entity
 from ...security.scram import ScramCredential
 from ...wire.messages import access_records, broker_records, setting_records, topic_records
@@ -149,31 +151,15 @@ def _settings(image: ClusterImage) -> Iterator[VersionedRecord]:
                 0,
             )
     for entity, quotas in image.quotas.newest().items():
-        named = [
-            setting_records.EntityData(entity_type=each, entity_name=name)
-            for each, name in named_entity(entity).items()
-        ]
         for key, limit in quotas.items():
-            yield setting_records.ClientQuotaRecord(entity=list(named), key=key, value=limit, remove=False), 0
+            yield quota_record(entity, key, limit), 0
     if image.next_producer_id >= 0:
         yield setting_records.ProducerIdsRecord(broker_id=-1, next_producer_id=image.next_producer_id), 0
 
 
 def _access(image: ClusterImage, level: int) -> Iterator[VersionedRecord]:
-    for acl_id, (pattern, entry) in image.acl_ids.newest().items():
-        yield (
-            access_records.AccessControlEntryRecord(
-                id=acl_id,
-                resource_type=pattern.resource_type,
-                resource_name=pattern.name,
-                pattern_type=pattern.pattern_type,
-                principal=entry.principal,
-                host=entry.host,
-                operation=entry.operation,
-                permission_type=entry.permission,
-            ),
-            0,
-        )
+    for acl_id, binding in image.acl_ids.newest().items():
+        yield acl_record(acl_id, binding), 0
     scram, tokens = image.scram.newest(), image.tokens.newest()
     if scram and not metadata_version.has_scram(level):
         raise UnwritableImageError("SCRAM credentials")
@@ -184,18 +170,43 @@ def _access(image: ClusterImage, level: int) -> Iterator[VersionedRecord]:
             assert isinstance(credential, ScramCredential), "records have no credential that cannot be read"
             yield credential_record(user, mechanism, credential), 0
     for token in tokens.values():
-        yield (
-            access_records.DelegationTokenRecord(
-                owner=str(token.owner),
-                requester=str(token.requester),
-                renewers=list(map(str, token.renewers)),
-                issue_timestamp=token.issued_ms,
-                max_timestamp=token.max_ms,
-                expiration_timestamp=token.expiry_ms,
-                token_id=token.token_id,
-            ),
-            0,
-        )
+        yield token_record(token), 0
+
+
+def acl_record(acl_id: bytes, binding: AclBinding) -> access_records.AccessControlEntryRecord:
+    """The record of one access rule."""
+    pattern, entry = binding
+    return access_records.AccessControlEntryRecord(
+        id=acl_id,
+        resource_type=pattern.resource_type,
+        resource_name=pattern.name,
+        pattern_type=pattern.pattern_type,
+        principal=entry.principal,
+        host=entry.host,
+        operation=entry.operation,
+        permission_type=entry.permission,
+    )
+
+
+def token_record(token: DelegationToken) -> access_records.DelegationTokenRecord:
+    """The record of a delegation token, which stands for all of it each time it changes."""
+    return access_records.DelegationTokenRecord(
+        owner=str(token.owner),
+        requester=str(token.requester),
+        renewers=list(map(str, token.renewers)),
+        issue_timestamp=token.issued_ms,
+        max_timestamp=token.max_ms,
+        expiration_timestamp=token.expiry_ms,
+        token_id=token.token_id,
+    )
+
+
+def quota_record(entity: Entity, key: str, limit: float | None) -> setting_records.ClientQuotaRecord:
+    """The record of one quota of an entity, without ``limit`` that of its removal."""
+    named = [
+        setting_records.EntityData(entity_type=each, entity_name=name) for each, name in named_entity(entity).items()
+    ]
+    return setting_records.ClientQuotaRecord(entity=named, key=key, value=limit or 0.0, remove=limit is None)
 
 
 def credential_record(

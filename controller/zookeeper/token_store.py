@@ -11,6 +11,7 @@ again: a renewal that comes at the same time does not bring it back.
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Callable, Iterable, Mapping
 
 import trio
@@ -67,7 +68,10 @@ class TokenStore:
     ) -> DelegationToken:
         """Raises KafkaError KAFKA_STORAGE_ERROR when the store is gone."""
         now = self._clock.now_ms()
-        token = delegation.new_token(owner, requester, renewers, wanted_lifetime_ms, self._settings.lifetimes, now)
+        token_id = secrets.token_urlsafe(16)
+        token = delegation.new_token(
+            token_id, owner, requester, renewers, wanted_lifetime_ms, self._settings.lifetimes, now
+        )
         try:
             await self._write_new(token)
         except StoreError as error:

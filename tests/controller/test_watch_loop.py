@@ -55,7 +55,7 @@ def of_tokens(session: EmbeddedSession) -> Followed:
     alice, day = Principal("User", "alice"), 24 * 3_600_000
     metadata = MetadataCache()
     tokens = TokenStore(session, SimulatedClock(), DelegationTokenSettings(), metadata)
-    token = new_token(alice, alice, [], -1, Lifetimes(day, day), SimulatedClock().now_ms())
+    token = new_token("token", alice, alice, [], -1, Lifetimes(day, day), SimulatedClock().now_ms())
     node = Create(f"{token_znodes.TOKENS}/{token.token_id}", encode_token(token))
     return Followed(
         tokens.start, tokens.run, token_znodes.CHANGES, node, lambda: metadata.image.tokens == {token.token_id: token}

@@ -30,7 +30,7 @@ ALICE, BOB, CAROL = (Principal("User", name) for name in ("alice", "bob", "carol
 
 
 def token(wanted_ms: int = -1) -> DelegationToken:
-    return new_token(ALICE, BOB, [CAROL], wanted_ms, LIFETIMES, NOW)
+    return new_token("token", ALICE, BOB, [CAROL], wanted_ms, LIFETIMES, NOW)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,6 @@ def token(wanted_ms: int = -1) -> DelegationToken:
 def test_a_token_lives_as_long_as_was_asked_for_within_the_limits(wanted_ms: int, max_ms: int, expiry_ms: int) -> None:
     made = token(wanted_ms)
     assert (made.issued_ms, made.max_ms, made.expiry_ms) == (NOW, NOW + max_ms, NOW + expiry_ms)
-    assert len(made.token_id) == 22 and made.token_id != token().token_id
 
 
 @pytest.mark.parametrize("who", [ALICE, CAROL])

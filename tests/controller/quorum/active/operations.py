@@ -28,8 +28,8 @@ TOKEN_SECRET = "the secret of the delegation tokens"
 RESERVED = {"migrating": 0, "unassigned": 1, "lost": 2}
 """Directory ids that mean something."""
 RECORDS = {metadata_record_class(number).__name__: metadata_record_class(number) for number in RECORD_TYPES}
-STEP_MS = 1_000_000
-"""How far apart the steps of a replay are. No token of a file that is not to expire lives so shortly."""
+STEP_MS = 10_001
+"""How far apart the steps of a replay are: no whole number of seconds, so that it is told from how long tokens live."""
 _BASE_MS = 1_700_000_000_000
 _TIMES = (
     "issue_timestamp",
@@ -79,6 +79,10 @@ class Names:
     def new_uuid(self) -> bytes:
         """What the next uuid that is chosen is to be, in a replay."""
         return self._uuid(f"uuid {self._made + 1}")
+
+    def next_token_id(self) -> str:
+        """That of the next token, in a replay; it stays the next one if no token is made."""
+        return written(uuid_of(f"uuid {self._made + 1}"))
 
     def name_of(self, uuid: bytes) -> str:
         if uuid not in self._names:
