@@ -13,10 +13,11 @@ from collections.abc import Mapping
 
 from ..base.errors import ErrorCode, KafkaError
 from ..security.scram import (
-    MAX_ITERATIONS,
-    MIN_ITERATIONS,
     ScramCredential,
     ScramMechanism,
+    altered_twice,
+    check_iterations,
+    checked_mechanism,
     credential_from_salted_password,
 )
 from ..wire.messages.alter_user_scram_credentials import (
@@ -29,8 +30,6 @@ from ..wire.messages.alter_user_scram_credentials import (
 from .call import Call
 from .controller_requests import check_is_controller
 
-_MECHANISMS = {int(mechanism): mechanism for mechanism in ScramMechanism}
-
 
 async def handle(call: Call, request: AlterUserScramCredentialsRequest) -> AlterUserScramCredentialsResponse:
     check_is_controller(call)
@@ -39,7 +38,7 @@ async def handle(call: Call, request: AlterUserScramCredentialsRequest) -> Alter
     for name, (deletions, upsertions) in _by_user(request).items():
         try:
             _check(name, deletions, upsertions)
-            removed = [_MECHANISMS[deletion.mechanism] for deletion in deletions]
+            removed = [ScramMechanism(deletion.mechanism) for deletion in deletions]
             await call.broker.commands.change_credentials(name, removed, dict(map(_credential, upsertions)))
             outcome[name] = None
         except KafkaError as error:
@@ -61,25 +60,19 @@ def _by_user(request: AlterUserScramCredentialsRequest) -> dict[str, _Changes]:
 
 def _check(name: str, deletions: list[ScramCredentialDeletion], upsertions: list[ScramCredentialUpsertion]) -> None:
     """Raises KafkaError."""
-    if not name:
-        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
-    named = Counter([*(change.mechanism for change in deletions), *(change.mechanism for change in upsertions)])
-    if named.keys() - _MECHANISMS.keys():
-        raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+    named: Counter[ScramMechanism] = Counter()
+    for number in (*(each.mechanism for each in deletions), *(each.mechanism for each in upsertions)):
+        named[checked_mechanism(name, number)] += 1
     for upsertion in upsertions:
-        if upsertion.iterations < MIN_ITERATIONS:
-            raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
-        if upsertion.iterations > MAX_ITERATIONS:
-            raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+        check_iterations(upsertion.iterations)
         if not upsertion.salted_password or not upsertion.salt:
             raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Empty salt or salted password")
     if max(named.values()) > 1:
-        why = "A user credential cannot be altered twice in the same request"
-        raise KafkaError(ErrorCode.DUPLICATE_RESOURCE, why)
+        raise altered_twice()
 
 
 def _credential(upsertion: ScramCredentialUpsertion) -> tuple[ScramMechanism, ScramCredential]:
-    mechanism = _MECHANISMS[upsertion.mechanism]
+    mechanism = ScramMechanism(upsertion.mechanism)
     salt, salted_password = bytes(upsertion.salt), bytes(upsertion.salted_password)
     return mechanism, credential_from_salted_password(mechanism, salt, salted_password, upsertion.iterations)
 

@@ -23,6 +23,8 @@ import secrets
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
 
+from ..base.errors import ErrorCode, KafkaError
+
 MIN_ITERATIONS = 4096
 MAX_ITERATIONS = 16384
 """The bounds for clients that set credentials (KIP-554); one written into the cluster's store by other means may have more."""
@@ -73,6 +75,29 @@ class SaltedPassword:
 
 
 SCRAM_MECHANISMS = {mechanism.sasl_name: mechanism for mechanism in ScramMechanism}
+
+
+def checked_mechanism(user: str, number: int) -> ScramMechanism:
+    """The mechanism of a credential that a client sets or removes. Raises KafkaError."""
+    if not user:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+    try:
+        return ScramMechanism(number)
+    except ValueError:
+        raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism") from None
+
+
+def check_iterations(iterations: int) -> None:
+    """Raises KafkaError UNACCEPTABLE_CREDENTIAL for what a client must not set."""
+    if iterations < MIN_ITERATIONS:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+    if iterations > MAX_ITERATIONS:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+
+
+def altered_twice() -> KafkaError:
+    """The error of a user of whom a request changes the same twice."""
+    return KafkaError(ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

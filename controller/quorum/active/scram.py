@@ -8,9 +8,10 @@ from __future__ import annotations
 from ....base.errors import ErrorCode, KafkaError
 from ....metadata.image import ClusterImage
 from ....security.scram import (
-    MAX_ITERATIONS,
-    MIN_ITERATIONS,
     ScramMechanism,
+    altered_twice,
+    check_iterations,
+    checked_mechanism,
     credential_from_salted_password,
 )
 from ....wire.messages.access_records import RemoveUserScramCredentialRecord
@@ -25,8 +26,6 @@ from ....wire.metadata_records import VersionedRecord
 from .. import metadata_version
 from ..snapshot_records import credential_record
 from .result import ControllerResult, bounded
-
-_MECHANISMS = {int(mechanism): mechanism for mechanism in ScramMechanism}
 
 _Change = ScramCredentialDeletion | ScramCredentialUpsertion
 
@@ -44,8 +43,7 @@ def alter_scram_credentials(
             continue
         try:
             if changes.pop(change.name, None) is not None:
-                why = "A user credential cannot be altered twice in the same request"
-                raise KafkaError(ErrorCode.DUPLICATE_RESOURCE, why)
+                raise altered_twice()
             if not has_scram:
                 why = "The current metadata.version does not support SCRAM"
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, why)
@@ -65,24 +63,17 @@ def alter_scram_credentials(
 
 def _check(image: ClusterImage, change: _Change) -> None:
     """Raises KafkaError."""
-    if not change.name:
-        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
-    mechanism = _MECHANISMS.get(change.mechanism)
-    if mechanism is None:
-        raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
-    if isinstance(change, ScramCredentialDeletion):
-        if mechanism not in image.scram.get(change.name, {}):
-            raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
-    elif change.iterations < MIN_ITERATIONS:
-        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
-    elif change.iterations > MAX_ITERATIONS:
-        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+    mechanism = checked_mechanism(change.name, change.mechanism)
+    if isinstance(change, ScramCredentialUpsertion):
+        check_iterations(change.iterations)
+    elif mechanism not in image.scram.get(change.name, {}):
+        raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
 
 
 def _record(change: _Change) -> VersionedRecord:
     if isinstance(change, ScramCredentialDeletion):
         return RemoveUserScramCredentialRecord(name=change.name, mechanism=change.mechanism), 0
-    mechanism = _MECHANISMS[change.mechanism]
+    mechanism = ScramMechanism(change.mechanism)
     credential = credential_from_salted_password(
         mechanism, bytes(change.salt), bytes(change.salted_password), change.iterations
     )
