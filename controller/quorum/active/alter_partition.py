@@ -39,6 +39,8 @@ def alter_partition(
     context: OperationContext, request: AlterPartitionRequest, version: int
 ) -> ControllerResult[AlterPartitionResponse]:
     """``version``, 2 or 3, is the request's. Raises KafkaError STALE_BROKER_EPOCH."""
+    if not request.topics:
+        return ControllerResult([], AlterPartitionResponse())  # whoever asks, as in Kafka
     check_broker_epoch(context, request.broker_id, request.broker_epoch)
     records: list[VersionedRecord] = []
     response = AlterPartitionResponse()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ....wire.messages.broker_records import BrokerRegistrationChangeRecord, UnregisterBrokerRecord
 from ....wire.metadata_records import VersionedRecord
-from .context import OperationContext, directory_of
+from .context import OperationContext
 from .image_index import PartitionKey
 from .partition_changes import ElectionGoal, PartitionTarget
 
@@ -74,13 +74,8 @@ def lose_directories(context: OperationContext, broker_id: int, offline: Sequenc
     failed = [directory for directory in broker.directories if directory in offline]
     if not failed:
         return []
-    in_isr = context.index.with_broker_in_isr(broker_id)
     records = [
-        record
-        for directory in failed
-        for record in _without(
-            context, broker_id, [key for key in in_isr if _directory(context, key, broker_id) == directory]
-        )
+        record for directory in failed for record in _without(context, broker_id, context.index.in_directory(directory))
     ]
     online = [directory for directory in broker.directories if directory not in offline]
     return [*records, registration_change(context, broker_id, log_dirs=online)]
@@ -130,13 +125,6 @@ def registration_change(
         ),
         version,
     )
-
-
-def _directory(context: OperationContext, key: PartitionKey, broker_id: int) -> bytes:
-    topic_id, number = key
-    topic = context.topic(topic_id)
-    assert topic is not None
-    return directory_of(topic.partitions[number], broker_id)
 
 
 def _without(

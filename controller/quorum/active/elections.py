@@ -55,7 +55,7 @@ def elect_leaders(context: OperationContext, request: ElectLeadersRequest) -> Co
 def _results(topic: str, numbers: Iterable[int], elect: _Elect) -> list[PartitionResult]:
     results = []
     for number in numbers:
-        result = PartitionResult(partition_id=number)
+        result = PartitionResult(partition_id=number, error_message=None)
         try:
             elect(topic, number)
         except KafkaError as error:

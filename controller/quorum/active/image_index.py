@@ -10,12 +10,13 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from ....base.partitions import NO_LEADER
 from ....metadata.delta import ClusterDelta
 from ....metadata.image import ClusterImage
 from ....metadata.persistent_dict import PersistentDict
-from ....metadata.types import PartitionRegistration
+from ....metadata.types import LAST_RESERVED_DIRECTORY, PartitionRegistration
 
 PartitionKey = tuple[bytes, int]
 """A topic's id and the number of a partition."""
@@ -24,7 +25,9 @@ KeySet = PersistentDict[PartitionKey, bool]
 
 _EMPTY: KeySet = PersistentDict()
 _NONE: Mapping[int, KeySet] = {}
-_Changes = dict[int, dict[PartitionKey, "bool | None"]]
+_EMPTY_DIRECTORIES: Mapping[bytes, KeySet] = {}
+T = TypeVar("T")
+_Changes = dict[T, dict[PartitionKey, "bool | None"]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +40,8 @@ class ImageIndex:
     """By broker, the partitions that it leads; under NO_LEADER those that nobody leads."""
     elr_members: Mapping[int, KeySet] = dataclasses.field(default_factory=lambda: _NONE)
     """By broker, the partitions of which it is an eligible leader replica (KIP-966)."""
+    directories: Mapping[bytes, KeySet] = dataclasses.field(default_factory=lambda: _EMPTY_DIRECTORIES)
+    """By log directory, the partitions with a replica in it (KIP-858); without ids that stand for no directory."""
     not_preferred: KeySet = dataclasses.field(default_factory=PersistentDict)
     """The partitions that are not led by their first replica."""
     moving: KeySet = dataclasses.field(default_factory=PersistentDict)
@@ -77,6 +82,9 @@ class ImageIndex:
     def with_broker_in_elr(self, broker_id: int) -> Iterable[PartitionKey]:
         return list(self.elr_members.get(broker_id, _EMPTY).newest())
 
+    def in_directory(self, directory: bytes) -> Iterable[PartitionKey]:
+        return list(self.directories.get(directory, _EMPTY).newest())
+
     def without_leader(self) -> Iterable[PartitionKey]:
         return list(self.leaders.get(NO_LEADER, _EMPTY).newest())
 
@@ -89,9 +97,10 @@ class _IndexChange:
 
     def __init__(self, index: ImageIndex) -> None:
         self._index = index
-        self._isr: _Changes = defaultdict(dict)
-        self._leaders: _Changes = defaultdict(dict)
-        self._elr: _Changes = defaultdict(dict)
+        self._isr: _Changes[int] = defaultdict(dict)
+        self._leaders: _Changes[int] = defaultdict(dict)
+        self._elr: _Changes[int] = defaultdict(dict)
+        self._directories: _Changes[bytes] = defaultdict(dict)
         self._not_preferred: dict[PartitionKey, bool | None] = {}
         self._moving: dict[PartitionKey, bool | None] = {}
         self._names: dict[str, tuple[str, ...] | None] = {}
@@ -102,6 +111,7 @@ class _IndexChange:
         _note_members(self._isr, key, before and before.isr, after and after.isr)
         _note_members(self._elr, key, before and before.elr, after and after.elr)
         _note_members(self._leaders, key, before and (before.leader,), after and (after.leader,))
+        _note_members(self._directories, key, _known_directories(before), _known_directories(after))
         self._not_preferred[key] = (after is not None and after.leader != after.replicas[0]) or None
         self._moving[key] = (after is not None and bool(after.adding or after.removing)) or None
 
@@ -124,6 +134,7 @@ class _IndexChange:
             _with_changes(index.isr_members, self._isr),
             _with_changes(index.leaders, self._leaders),
             _with_changes(index.elr_members, self._elr),
+            _with_changes(index.directories, self._directories),
             _changed(index.not_preferred, self._not_preferred),
             _changed(index.moving, self._moving),
             index.similar_names.changed({name: names or None for name, names in self._names.items()})
@@ -137,8 +148,14 @@ def unified_name(name: str) -> str | None:
     return name.replace(".", "_") if "." in name or "_" in name else None
 
 
+def _known_directories(partition: PartitionRegistration | None) -> tuple[bytes, ...]:
+    if partition is None:
+        return ()
+    return tuple(each for each in partition.directories if each > LAST_RESERVED_DIRECTORY)
+
+
 def _note_members(
-    changes: _Changes, key: PartitionKey, before: tuple[int, ...] | None, after: tuple[int, ...] | None
+    changes: _Changes[T], key: PartitionKey, before: tuple[T, ...] | None, after: tuple[T, ...] | None
 ) -> None:
     before, after = before or (), after or ()
     if before == after:
@@ -151,7 +168,7 @@ def _note_members(
             changes[broker_id][key] = True
 
 
-def _with_changes(known: Mapping[int, KeySet], changes: _Changes) -> Mapping[int, KeySet]:
+def _with_changes(known: Mapping[T, KeySet], changes: _Changes[T]) -> Mapping[T, KeySet]:
     if not changes:
         return known
     changed = {broker_id: known.get(broker_id, PersistentDict()).changed(keys) for broker_id, keys in changes.items()}

@@ -28,9 +28,9 @@ from ....wire.messages.list_partition_reassignments import (
 )
 from ....wire.metadata_records import VersionedRecord
 from .context import OperationContext
+from .new_partitions import check_replicas
 from .partition_changes import ElectionGoal, PartitionTarget, Replicas
 from .result import ControllerResult, bounded
-from .topics import check_replicas
 
 
 class Move(NamedTuple):
@@ -74,13 +74,17 @@ def alter_reassignments(
     context: OperationContext, request: AlterPartitionReassignmentsRequest
 ) -> ControllerResult[AlterPartitionReassignmentsResponse]:
     """The failure of one partition does not touch the others. Raises KafkaError POLICY_VIOLATION for too many."""
+    if not request.topics:
+        return ControllerResult([], AlterPartitionReassignmentsResponse())
     may_change_factor = request.allow_replication_factor_change
-    response = AlterPartitionReassignmentsResponse(allow_replication_factor_change=may_change_factor)
+    response = AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=may_change_factor, error_message=None
+    )
     records: list[VersionedRecord] = []
     for topic in request.topics:
         outcomes = []
         for wanted in topic.partitions:
-            outcome = ReassignablePartitionResponse(partition_index=wanted.partition_index)
+            outcome = ReassignablePartitionResponse(partition_index=wanted.partition_index, error_message=None)
             try:
                 record = _altered(context, topic.name, wanted, may_change_factor=may_change_factor)
             except KafkaError as error:
@@ -148,7 +152,7 @@ def list_reassignments(
     context: OperationContext, request: ListPartitionReassignmentsRequest
 ) -> ControllerResult[ListPartitionReassignmentsResponse]:
     """The moves under way of the partitions named, or of all. Nothing is written."""
-    response = ListPartitionReassignmentsResponse()
+    response = ListPartitionReassignmentsResponse(error_message=None)
     wanted: dict[str, list[int]] = {}
     if request.topics is None:
         for topic_id, number in context.index.moving.newest():

@@ -125,7 +125,8 @@ def test_a_member_that_has_restarted_is_no_member(world: World) -> None:
 
 @pytest.mark.parametrize("epoch", [-1, 500])
 def test_the_sender_must_be_the_present_process(world: World, epoch: int) -> None:
-    request = AlterPartitionRequest(broker_id=0, broker_epoch=epoch)
+    topic = TopicData(topic_id=world.image.topics["t"].topic_id, partitions=[])
+    request = AlterPartitionRequest(broker_id=0, broker_epoch=epoch, topics=[topic])
     with pytest.raises(KafkaError) as refused:
         world.do(lambda context: alter_partition(context, request, 3))
     assert refused.value.code is ErrorCode.STALE_BROKER_EPOCH

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.controller.quorum.active.context import OperationContext
-from ottla.controller.quorum.active.topics import check_replicas, create_partitions, delete_topics
+from ottla.controller.quorum.active.new_partitions import check_replicas
+from ottla.controller.quorum.active.topic_deletions import DeletionRights
 from ottla.metadata.types import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from ottla.security.entities import TOPICS, Entity
 from ottla.wire.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsTopic
 from ottla.wire.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from ottla.wire.schema import ZERO_UUID
 
 from .world import World, assigned_topic, counted_topic, directory
 
@@ -249,24 +251,30 @@ def test_too_many_partitions(world: World, topics: list[CreatableTopic]) -> None
     assert world.taken() == []
 
 
+def by_id(*topic_ids: bytes) -> DeleteTopicsRequest:
+    return DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=topic_id) for topic_id in topic_ids])
+
+
+def by_name(*names: str) -> DeleteTopicsRequest:
+    return DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names])
+
+
 def test_topics_are_deleted(world: World) -> None:
     known = world.topic("t", (0,), (1,))
-    outcomes = world.do(lambda context: delete_topics(context, [known, b"u" * 16], world.charged.append))
-    assert outcomes[known] is None
-    unknown = outcomes[b"u" * 16]
-    assert unknown is not None and (unknown.code, unknown.message) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
+    unknown, deleted = world.delete(by_id(known, b"u" * 16))
+    assert (unknown.name, ErrorCode(unknown.error_code)) == (None, ErrorCode.UNKNOWN_TOPIC_ID)
+    assert (deleted.name, deleted.topic_id, deleted.error_code) == ("t", known, 0)
     assert world.taken()[-1] == [{"is": "RemoveTopic", "v": 0}]
     assert "t" not in world.image.topics and known not in world.image.topics_by_id
     assert world.charged[-1] == 2
     index = world.controller.state.index
-    assert not [
-        key for keys in (*index.isr_members.values(), *index.leaders.values()) for key in keys if key[0] == known
-    ]
+    lookups = (index.isr_members, index.leaders, index.directories)
+    assert not [key for lookup in lookups for keys in lookup.values() for key in keys if key[0] == known]
 
 
 def test_a_deleted_topic_can_be_made_again_under_a_name_like_it(world: World) -> None:
     topic_id = world.image.topics["a.b_c"].topic_id
-    world.do(lambda context: delete_topics(context, [topic_id], world.charged.append))
+    world.delete(by_name("a.b_c"))
     assert world.topic("a_b_c", (0,)) != topic_id
 
 
@@ -274,10 +282,43 @@ def test_a_quota_can_refuse_a_deletion(world: World) -> None:
     def charge(partitions: int) -> None:
         raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "too much")
 
+    (refused,) = world.delete(by_name("taken"), charge=charge)
+    assert ErrorCode(refused.error_code) is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert world.taken() == []
+
+
+@pytest.mark.parametrize(("version", "code"), [(2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED)])
+def test_deletion_may_be_turned_off(world: World, version: int, code: ErrorCode) -> None:
+    with pytest.raises(KafkaError) as refused:
+        world.delete(by_name("taken"), version, is_enabled=False)
+    assert refused.value.code is code
+
+
+@pytest.mark.parametrize(
+    ("is_described", "by_its_name", "name"), [(False, False, None), (True, False, "taken"), (False, True, "taken")]
+)
+def test_who_may_not_see_a_topic_learns_nothing_of_its_id(
+    world: World, is_described: bool, by_its_name: bool, name: str | None
+) -> None:
     topic_id = world.image.topics["taken"].topic_id
-    outcomes = world.do(lambda context: delete_topics(context, [topic_id], charge))
-    refused = outcomes[topic_id]
-    assert refused is not None and refused.code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    rights = DeletionRights(lambda topic: is_described, lambda topic: False)
+    (refused,) = world.delete(by_name("taken") if by_its_name else by_id(topic_id), rights=rights)
+    assert ErrorCode(refused.error_code) is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert (refused.name, refused.topic_id) == (name, ZERO_UUID if by_its_name else topic_id)
+    assert "taken" in world.image.topics
+
+
+def test_who_may_not_make_or_alter_a_topic(world: World) -> None:
+    def may_not(name: str) -> bool:
+        return False
+
+    result = world.create(CreateTopicsRequest(topics=[counted_topic("t", 1, 1)]), may_create=may_not)["t"]
+    assert (ErrorCode(result.error_code), result.error_message) == (
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        "Authorization failed.",
+    )
+    (refused,) = world.add_partitions(more("taken", 2), may_alter=may_not)
+    assert ErrorCode(refused.error_code) is ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert world.taken() == []
 
 
@@ -300,6 +341,7 @@ def old_and_new() -> World:
     world.start(3)
     world.register(2)
     world.topic("t", (1, 3), (3, 1))
+    world.topic("taken", (1, 3))
     world.taken()
     return world
 
@@ -338,46 +380,39 @@ def test_partitions_that_are_not_added(
     old_and_new: World, wanted: CreatePartitionsTopic, code: ErrorCode, message: str | None
 ) -> None:
     world = old_and_new
-    (result,) = add(world, wanted)
+    (result,) = world.add_partitions(wanted)
     assert (ErrorCode(result.error_code), result.error_message) == (code, message)
     assert world.taken() == []
 
 
-def add(world: World, *wanted: CreatePartitionsTopic, validate_only: bool = False) -> list[Any]:
-    charge: Callable[[int], None] = world.charged.append
-    return world.do(
-        lambda context: create_partitions(context, wanted, charge, random.Random(3), validate_only=validate_only)
-    )
-
-
 def test_partitions_are_added(old_and_new: World) -> None:
     world = old_and_new
-    assert [result.error_code for result in add(world, more("t", 4), more("u", 1))] == [0, 3]
+    assert [result.error_code for result in world.add_partitions(more("t", 4), more("u", 1))] == [0, 3]
     assert world.charged[-1] == 2
     assert list(world.image.topics["t"].partitions) == [0, 1, 2, 3]
-    add(world, more("t", 5, [1, 3]))
+    world.add_partitions(more("t", 5, [1, 3]))
     assert world.partition("t", 4).directories == (UNASSIGNED_DIRECTORY, directory(3))
-    add(world, more("t", 6, [2, 3]))
+    world.add_partitions(more("t", 6, [2, 3]))
     assert (world.partition("t", 5).isr, world.partition("t", 5).leader) == ((3,), 3), "2 is fenced"
     world.taken()
-    assert [result.error_code for result in add(world, more("t", 7), validate_only=True)] == [0]
+    assert [result.error_code for result in world.add_partitions(more("t", 7), validate_only=True)] == [0]
     assert world.taken() == []
 
 
 def test_no_partition_is_added_where_nobody_could_lead_it(old_and_new: World) -> None:
     world = old_and_new
     world.kill(1, 3)
-    (result,) = add(world, more("t", 3, [1, 3]))
+    (result,) = world.add_partitions(more("t", 3, [1, 3]))
     assert result.error_message == (
         "All brokers specified in the manual partition assignment for partition 2 are fenced or in controlled shutdown."
     )
-    (result,) = add(world, more("t", 3))
+    (result,) = world.add_partitions(more("t", 3))
     assert (ErrorCode(result.error_code), result.error_message) == (ErrorCode.INVALID_REPLICATION_FACTOR, ALL_FENCED)
 
 
 def test_too_many_partitions_are_not_added_in_part(old_and_new: World) -> None:
     with pytest.raises(KafkaError) as refused:
-        add(old_and_new, more("t", 6_000), more("t", 6_001))
+        old_and_new.add_partitions(more("t", 6_000), more("taken", 6_001))
     assert refused.value.code is ErrorCode.POLICY_VIOLATION
     assert old_and_new.taken() == []
 

@@ -16,7 +16,7 @@ from ottla.controller.quorum.active.elections import balance_leaders, elect_lead
 from ottla.controller.quorum.active.image_index import ImageIndex
 from ottla.controller.quorum.active.reassignments import alter_reassignments
 from ottla.controller.quorum.active.state import ControllerState
-from ottla.controller.quorum.active.topics import create_partitions, create_topics, delete_topics
+from ottla.controller.quorum.active.topics import create_topics
 from ottla.metadata.image import ClusterImage
 from ottla.metadata.types import LogPosition, PartitionRegistration
 from ottla.wire.messages.alter_partition_reassignments import (
@@ -32,6 +32,7 @@ from ottla.wire.messages.assign_replicas_to_dirs import (
 )
 from ottla.wire.messages.create_partitions import CreatePartitionsTopic
 from ottla.wire.messages.create_topics import CreateTopicsRequest
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest
 from ottla.wire.messages.topic_records import PartitionChangeRecord
 
@@ -126,16 +127,14 @@ class Walk:
 
     def _do_delete(self) -> None:
         if self.world.image.topics and self.random.random() < 0.15:
-            topic_id = self.random.choice(list(self.world.image.topics_by_id))
-            self.world.do(lambda context: delete_topics(context, [topic_id], self.world.charged.append))
+            name = self.random.choice(list(self.world.image.topics))
+            self.world.delete(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)]))
 
     def _do_add_partitions(self) -> None:
         if self.world.image.topics and self.random.random() < 0.2:
             name = self.random.choice(list(self.world.image.topics))
-            wanted = CreatePartitionsTopic(
-                name=name, count=len(self.world.image.topics[name].partitions) + 1, assignments=None
-            )
-            self.world.do(lambda context: create_partitions(context, [wanted], self.world.charged.append, self.random))
+            count = len(self.world.image.topics[name].partitions) + 1
+            self.world.add_partitions(CreatePartitionsTopic(name=name, count=count, assignments=None))
 
     def _do_propose(self) -> None:
         chosen = self._partition()
@@ -246,7 +245,7 @@ def plain(image: ClusterImage) -> dict[str, Any]:
 def index_of(index: ImageIndex) -> dict[str, Any]:
     by_broker = {
         name: {broker: set(keys) for broker, keys in getattr(index, name).items() if keys}
-        for name in ("isr_members", "leaders", "elr_members")
+        for name in ("isr_members", "leaders", "elr_members", "directories")
     }
     sets = {name: set(getattr(index, name)) for name in ("not_preferred", "moving")}
     return {**by_broker, **sets, "names": {key: set(names) for key, names in index.similar_names.items()}}

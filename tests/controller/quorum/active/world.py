@@ -11,9 +11,12 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.controller.quorum.active.alter_partition import alter_partition
 from ottla.controller.quorum.active.context import ActiveSettings, OperationContext
 from ottla.controller.quorum.active.controller import ActiveController
+from ottla.controller.quorum.active.partition_additions import create_partitions
 from ottla.controller.quorum.active.result import ControllerResult
+from ottla.controller.quorum.active.topic_deletions import DeletionRights, delete_topics
 from ottla.controller.quorum.active.topics import TopicCreation, create_topics
 from ottla.controller.quorum.metadata_version import ELR, FEATURE, level_of
+from ottla.controller.random_uuids import random_uuid
 from ottla.metadata.image import ClusterImage
 from ottla.metadata.types import LogPosition, PartitionRegistration, QuorumBroker
 from ottla.wire.messages.alter_partition import (
@@ -26,6 +29,11 @@ from ottla.wire.messages.alter_partition import (
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from ottla.wire.messages.broker_records import BrokerRegistrationChangeRecord
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
+from ottla.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
 from ottla.wire.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -34,6 +42,7 @@ from ottla.wire.messages.create_topics import (
     CreatableTopicResult,
     CreateTopicsRequest,
 )
+from ottla.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest
 from ottla.wire.messages.setting_records import ConfigRecord, FeatureLevelRecord
 from ottla.wire.metadata_records import VersionedRecord, decode_metadata_record
 from ottla.wire.schema import Message
@@ -80,6 +89,11 @@ def fields(record: Message) -> dict[str, Any]:
     plain = type(record)()
     found = {name: getattr(record, name) for name in record.__slots__ if name != "unknown_tagged_fields"}
     return {name: value for name, value in found.items() if value != getattr(plain, name) and name != "topic_id"}
+
+
+def anything(name: str) -> bool:
+    """What a client may that has all rights."""
+    return True
 
 
 def plain_config_records(image: ClusterImage, topic: str, configs: Mapping[str, str]) -> list[VersionedRecord]:
@@ -235,8 +249,15 @@ class World:
         return self.controller.state.image
 
     def creation(self, **others: Any) -> TopicCreation:
+        randomness = self.controller.randomness
         creation = TopicCreation(
-            plain_config_records, plain_descriptions, lambda name: True, self.charged.append, self.controller.randomness
+            plain_config_records,
+            plain_descriptions,
+            may_create=anything,
+            may_describe=anything,
+            charge=self.charged.append,
+            new_uuid=lambda: random_uuid(randomness),
+            randomness=randomness,
         )
         return creation._replace(**others)
 
@@ -249,6 +270,18 @@ class World:
         created = self.create(CreateTopicsRequest(topics=[assigned_topic(name, *replicas, **configs)]))[name]
         assert not created.error_code, created
         return created.topic_id
+
+    def delete(self, request: DeleteTopicsRequest, version: int = 6, **others: Any) -> list[DeletableTopicResult]:
+        rights = others.pop("rights", DeletionRights(anything, anything))
+        charge = others.pop("charge", self.charged.append)
+        return self.do(lambda context: delete_topics(context, request, version, rights, charge, **others)).responses
+
+    def add_partitions(
+        self, *topics: CreatePartitionsTopic, may_alter: Callable[[str], bool] = anything, validate_only: bool = False
+    ) -> list[CreatePartitionsTopicResult]:
+        request = CreatePartitionsRequest(topics=list(topics), validate_only=validate_only)
+        charge, randomness = self.charged.append, self.controller.randomness
+        return self.do(lambda context: create_partitions(context, request, may_alter, charge, randomness)).results
 
     def partition(self, topic: str, number: int = 0) -> PartitionRegistration:
         return self.image.topics[topic].partitions[number]
