@@ -135,9 +135,11 @@ class SnapshotFile:
         self._file.write(data, self.size)
         self.size += len(data)
 
-    def read(self) -> SnapshotReader:
-        """What was written. Raises CorruptFileError."""
-        return SnapshotReader(self._disk.read_file(self._path), self._path)
+    def finish(self) -> SnapshotReader:
+        """``freeze`` one that was fetched, if it is whole; its content. Raises CorruptFileError."""
+        reader = SnapshotReader(self._disk.read_file(self._path), self._path)
+        self.freeze()
+        return reader
 
     def freeze(self) -> None:
         """Bring it to stable storage, and give it its name."""

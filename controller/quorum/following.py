@@ -14,7 +14,7 @@ import trio
 
 from ...base.errors import KafkaError
 from ...base.seams import Workers
-from ...log.metadata_snapshots import SnapshotFile, SnapshotReader
+from ...log.metadata_snapshots import SnapshotReader
 from ...metadata.types import LogPosition
 from ...replication.broker_client import NoAnswerError
 from ...wire.messages.fetch import FetchRequest
@@ -119,7 +119,7 @@ class QuorumFollower:
         download = self.observer.take_snapshot(asked, response)  # type: ignore[arg-type]
         if download is None:
             return
-        reader = await self._workers.run(_freeze, download)
+        reader = await self._workers.run(download.finish)
         self.observer.start_after(download.id, reader.head)
         await self.observer.log.remove_forgotten()
         logger.info("Fetched the metadata snapshot %s, %d bytes", download.id.file_name, download.size)
@@ -150,10 +150,3 @@ class QuorumFollower:
         """What has to be loaded before anything is published: without a leader that tells it, nothing suffices."""
         known = self.observer.high_watermark
         return math.inf if known is None else known
-
-
-def _freeze(download: SnapshotFile) -> SnapshotReader:
-    """Give a fetched snapshot its name if it is whole. Raises CorruptFileError, OSError."""
-    reader = download.read()
-    download.freeze()
-    return reader

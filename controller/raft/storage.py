@@ -1,8 +1,8 @@
 """The effects of a Raft node on its disk, performed on its ``MetadataLog``: plain functions, some of which hold up the caller.
 
-``perform`` carries out one effect in full. Those for which ``holds_up`` is True write to stable storage, and nothing else of the
-log is touched meanwhile, so a worker thread may do them. ``Flush`` is not among them: the caller flushes the log itself, and
-tells the node when that has ended.
+``perform`` carries out one effect in full. A caller that must not be held up has a worker do the parts that wait for a disk:
+``persist``, ``freeze_snapshot``. ``Flush`` is not performed here: the caller flushes the log itself, and tells the node when that
+has ended.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...log.disk import Bytes
-from ...log.metadata_snapshots import SnapshotFile, SnapshotId
+from ...log.metadata_snapshots import SnapshotFile, SnapshotHead, SnapshotId
 from . import effects
 from .metadata_log import MetadataLog
 
@@ -28,10 +28,6 @@ LogEffect = (
 )
 
 
-def holds_up(effect: LogEffect) -> bool:
-    return isinstance(effect, effects.Persist | effects.FinishSnapshot)
-
-
 class RaftStorage:
     """See the module. ``log`` is open. All methods raise KafkaError, OSError, CorruptFileError: the node ends then."""
 
@@ -43,8 +39,8 @@ class RaftStorage:
         """``now_ms`` by the wall clock."""
         log = self.log
         match effect:
-            case effects.Persist(election, kraft_version):
-                log.write_election_at_once(election, kraft_version)
+            case effects.Persist():
+                self.persist(effect)
             case effects.Append(base_offset, epoch, records, _):
                 log.append_batch(records, base_offset, epoch)
             case effects.AppendControl(base_offset, epoch, messages):
@@ -63,7 +59,8 @@ class RaftStorage:
             case effects.AppendToSnapshot(snapshot, position, data):
                 self._append_to_snapshot(snapshot, position, data)
             case effects.FinishSnapshot(snapshot):
-                self._finish_snapshot(snapshot)
+                self.start_after(snapshot, self.freeze_snapshot(snapshot))
+                log.remove_forgotten_at_once()
             case effects.DropSnapshot():
                 self._drop()
 
@@ -83,13 +80,24 @@ class RaftStorage:
         assert download is not None and (download.id, download.size) == (snapshot, position), "another piece is due"
         download.append(data)
 
-    def _finish_snapshot(self, snapshot: SnapshotId) -> None:
-        download, self._download = self._download, None
+    def persist(self, effect: effects.Persist) -> None:
+        self.log.write_election_at_once(effect.election, effect.kraft_version)
+
+    def freeze_snapshot(self, snapshot: SnapshotId) -> SnapshotHead:
+        """Bring the snapshot that was fetched to stable storage, if it is whole."""
+        download = self._download
         assert download is not None and download.id == snapshot, "another snapshot is fetched"
-        head = download.read().head
-        download.freeze()
+        return download.finish().head
+
+    def start_after(self, snapshot: SnapshotId, head: SnapshotHead) -> None:
+        """Let the log begin after a snapshot that is frozen. What is older is set aside."""
+        self._download = None
         self.log.start_after(snapshot, head)
-        self.log.remove_forgotten_at_once()
+
+    def close(self) -> None:
+        """Close the log, and give up what is being fetched."""
+        self._drop()
+        self.log.close()
 
     def _drop(self) -> None:
         if self._download is not None:

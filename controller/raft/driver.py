@@ -1,0 +1,276 @@
+"""The driver of a Raft node: it gives the node its events, and performs its effects in their order.
+
+An effect that waits for a disk (``Persist``, ``FinishSnapshot``) holds up those behind it, while further events are taken. A
+flush runs beside them. Requests to other nodes are sent by tasks of their own, one connection to each address. The first error
+of the disk ends the driver: what the node believes would no longer be true.
+
+``news`` tells the node's own controller who leads and what is committed, in the order in which the node found it out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import trio
+
+from ...base.errors import ErrorCode, KafkaError
+from ...base.seams import Clock, Workers
+from ...log.checkpoints import CorruptFileError
+from ...replication.broker_client import BrokerClient, NoAnswerError
+from ...wire.schema import Message
+from . import effects, events
+from .node import RaftNode
+from .storage import RaftStorage
+from .voters import ControllerAddress
+
+_ROUNDING_SECONDS = 1e-6
+"""A timer ends by so much later: rounded down, it would find that its time has not come, and turn without rest."""
+
+RaftNews = effects.HighWatermarkAdvanced | effects.LeaderChanged
+
+
+class _Answer:
+    """The response that a request of another node waits for."""
+
+    def __init__(self) -> None:
+        self.response: Message | None = None
+        self.is_there = trio.Event()
+
+
+class RaftDriver:
+    """See the module. ``run`` it in a task; ``connect`` makes a client of the node at an address."""
+
+    def __init__(
+        self,
+        node: RaftNode,
+        storage: RaftStorage,
+        connect: Callable[[ControllerAddress], BrokerClient],
+        clock: Clock,
+        workers: Workers,
+    ) -> None:
+        self.node = node
+        self.storage = storage
+        self._connect = connect
+        self._clock = clock
+        self._workers = workers
+        self._clients: dict[ControllerAddress, BrokerClient] = {}
+        self._effects: deque[effects.RaftEffect] = deque()
+        self._is_performing = False
+        self._is_held_up = False
+        self._work = trio.Event()
+        self._earlier = trio.Event()
+        self._timer_at = -math.inf
+        self._answers: dict[int, _Answer] = {}
+        self._last_request_id = 0
+        self._failure: Exception | None = None
+        self._failed = trio.Event()
+        self._may_go = trio.Event()
+        self._tell, self.news = trio.open_memory_channel[RaftNews](math.inf)
+        self._nursery: trio.Nursery
+        self._others: dict[type[Any], Callable[[Any], None]] = {
+            effects.DeleteBefore: self._delete_before,
+            effects.Flush: self._begin_flush,
+            effects.SendRequest: self._begin_sending,
+            effects.Respond: self._respond,
+            effects.HighWatermarkAdvanced: self._advance,
+            effects.LeaderChanged: self._tell.send_nowait,
+            effects.AppendRefused: lambda effect: None,
+            effects.ShutdownFinished: lambda effect: self._may_go.set(),
+        }
+        """Effects beside those that the storage performs."""
+
+    # --- life ---------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Take part in the quorum until cancelled. Raises OSError, KafkaError, CorruptFileError where the log cannot be kept."""
+        try:
+            async with trio.open_nursery() as self._nursery:
+                self._take(self.node.start(_now_ms(), self.storage.log.election))
+                self._nursery.start_soon(self._keep_time)
+                self._nursery.start_soon(self._work_on_disk)
+                await self._failed.wait()
+                self._nursery.cancel_scope.cancel()
+            assert self._failure is not None
+            raise self._failure
+        finally:
+            self._failed.set()
+            self._may_go.set()
+            for answer in self._answers.values():
+                answer.is_there.set()
+            for client in self._clients.values():
+                client.close()
+            self.storage.close()
+
+    async def leave(self, timeout_ms: int) -> None:
+        """Resign where this node leads, and return once another does, or the time is up."""
+        self.step(events.ShutdownRequested(timeout_ms))
+        if not self._failed.is_set():
+            await self._may_go.wait()
+
+    # --- events -------------------------------------------------------------------------------------------------------
+
+    def step(self, event: events.RaftEvent) -> None:
+        """Give the node an event. What it asks for is performed at once, as far as nothing has to be waited for."""
+        if not self._failed.is_set():
+            self._take(self.node.step(_now_ms(), event))
+
+    async def ask(self, request: Message, listener: str) -> Any:
+        """The response to a request of another node. Raises KafkaError BROKER_NOT_AVAILABLE where the driver has ended."""
+        self._last_request_id += 1
+        request_id = self._last_request_id
+        answer = self._answers[request_id] = _Answer()
+        try:
+            self.step(events.RequestReceived(request_id, request, listener, self._clock.now_ms()))
+            if not self._failed.is_set():
+                await answer.is_there.wait()
+        finally:
+            del self._answers[request_id]
+        if answer.response is None:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "This controller shuts down.")
+        return answer.response
+
+    def append(self, epoch: int, batches: Sequence[events.PreparedBatch]) -> int:
+        """Append as the leader of ``epoch``; returns the offset of the last record.
+
+        Raises KafkaError NOT_CONTROLLER where this node does not lead in that epoch.
+        """
+        wanted = self.node.log.end_offset + sum(batch.record_count for batch in batches)
+        self.step(events.AppendRequested(epoch, tuple(batches)))
+        if self.node.log.end_offset != wanted:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, f"This controller does not lead in epoch {epoch}.")
+        return wanted - 1
+
+    async def _keep_time(self) -> None:
+        """Wake the node when its deadline has come."""
+        while True:
+            self._timer_at = self.node.deadline_ms
+            self._earlier = trio.Event()
+            with trio.move_on_at(self._timer_at / 1000 + _ROUNDING_SECONDS):
+                await self._earlier.wait()
+            if self.node.deadline_ms <= _now_ms():
+                self.step(events.Tick())
+
+    # --- effects ------------------------------------------------------------------------------------------------------
+
+    def _take(self, asked: list[effects.RaftEffect]) -> None:
+        if self.node.deadline_ms < self._timer_at:
+            self._earlier.set()
+        self._effects.extend(asked)
+        self._perform()
+
+    def _perform(self) -> None:
+        """Perform what waits, up to an effect that has to wait for the disk."""
+        if self._is_performing or self._is_held_up:
+            return
+        self._is_performing = True
+        try:
+            while self._effects and not self._failed.is_set():
+                if isinstance(self._effects[0], effects.Persist | effects.FinishSnapshot):
+                    self._is_held_up = True
+                    self._work.set()
+                    return
+                effect: Any = self._effects.popleft()
+                perform = self._others.get(type(effect))
+                if perform is None:
+                    self.storage.perform(effect, self._clock.now_ms())
+                else:
+                    perform(effect)
+        except (OSError, KafkaError, CorruptFileError) as error:
+            self._fail(error)
+        finally:
+            self._is_performing = False
+
+    async def _work_on_disk(self) -> None:
+        """Perform each effect that holds up the others."""
+        while True:
+            await self._work.wait()
+            self._work = trio.Event()
+            effect = self._effects.popleft()
+            try:
+                if isinstance(effect, effects.Persist):
+                    await self._workers.run(self.storage.persist, effect)
+                else:
+                    assert isinstance(effect, effects.FinishSnapshot)
+                    head = await self._workers.run(self.storage.freeze_snapshot, effect.snapshot)
+                    self.storage.start_after(effect.snapshot, head)
+                    await self.storage.log.remove_forgotten()
+            except (OSError, KafkaError, CorruptFileError) as error:
+                self._fail(error)
+                return
+            self._is_held_up = False
+            self._perform()
+
+    def _fail(self, error: Exception) -> None:
+        self._failure = self._failure or error
+        self._effects.clear()
+        self._failed.set()
+        self._may_go.set()
+
+    def _begin_flush(self, effect: effects.Flush) -> None:
+        self._nursery.start_soon(self._flush)
+
+    async def _flush(self) -> None:
+        try:
+            await self.storage.log.flush()
+        except (OSError, KafkaError) as error:
+            self._fail(error)
+        else:
+            self.step(events.FlushFinished())
+
+    def _delete_before(self, effect: effects.DeleteBefore) -> None:
+        self.storage.log.delete_before(effect.snapshot, self._clock.now_ms())
+        self._nursery.start_soon(self._remove_forgotten)
+
+    async def _remove_forgotten(self) -> None:
+        try:
+            await self.storage.log.remove_forgotten()
+        except OSError as error:
+            self._fail(error)
+
+    def _advance(self, effect: effects.HighWatermarkAdvanced) -> None:
+        self.storage.log.advance_high_watermark(effect.high_watermark)
+        self._tell.send_nowait(effect)
+
+    # --- messages -----------------------------------------------------------------------------------------------------
+
+    def _respond(self, effect: effects.Respond) -> None:
+        answer = self._answers.get(effect.request_id)
+        if answer is None:
+            return  # who has asked is gone
+        self.storage.complete(effect)
+        answer.response = effect.response
+        answer.is_there.set()
+
+    def _begin_sending(self, effect: effects.SendRequest) -> None:
+        self._nursery.start_soon(self._send, effect)
+
+    async def _send(self, effect: effects.SendRequest) -> None:
+        address, outcome = effect.peer.address, ErrorCode.BROKER_NOT_AVAILABLE
+        client = self._clients.get(address)
+        if client is None:
+            client = self._clients[address] = self._connect(address)
+        with trio.move_on_after(effect.timeout_ms / 1000) as waiting:
+            try:
+                version = await client.negotiate(type(effect.request))
+                response = await client.send(effect.request, version)
+            except NoAnswerError:
+                pass
+            except KafkaError as error:
+                outcome = error.code
+            except ValueError:
+                outcome = ErrorCode.UNSUPPORTED_VERSION  # the version lacks a field that the request needs
+            else:
+                self.step(events.ResponseReceived(effect.request_id, response))
+                return
+        if waiting.cancelled_caught and self._clients.get(address) is client:
+            # What came later would wait for the same response.
+            del self._clients[address]
+            client.close()
+        self.step(events.RequestFailed(effect.request_id, outcome))
+
+
+def _now_ms() -> float:
+    return trio.current_time() * 1000
