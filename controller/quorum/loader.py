@@ -27,6 +27,7 @@ from ...wire.messages.metadata_log_records import (
 )
 from ...wire.schema import Message
 from ..raft.metadata_log import CommittedBatch
+from .metadata_version import finalized_level
 from .registrations import ReplayError
 from .replay import RecordReplay
 
@@ -109,12 +110,8 @@ class MetadataLoader:
         self, batches: Iterable[Sequence[Message]], position: LogPosition, high_watermark: float
     ) -> None:
         """Replace everything by a snapshot that ends with ``position``. Raises ReplayError, CorruptFileError."""
-        replay = RecordReplay(ClusterImage())
-        for records in batches:
-            replay.replay_all(records)
-            self._has_seen_record = True
-            await trio.lowlevel.checkpoint()
-        loaded = ClusterImage().apply(replay.delta(position))
+        loaded = await snapshot_image(batches, position)
+        self._has_seen_record = self._has_seen_record or finalized_level(loaded.features) > 0
         self._transaction = None
         self._position = position
         self.loaded_offset = position.offset + 1
@@ -152,3 +149,12 @@ class MetadataLoader:
         """Publish again, beginning with what has changed since ``is_held`` was set."""
         self.is_held = False
         self.publish_changes(0)
+
+
+async def snapshot_image(batches: Iterable[Sequence[Message]], position: LogPosition) -> ClusterImage:
+    """The image that a snapshot holds, which ends with ``position``. Raises ReplayError, CorruptFileError."""
+    replay = RecordReplay(ClusterImage())
+    for records in batches:
+        replay.replay_all(records)
+        await trio.lowlevel.checkpoint()
+    return ClusterImage().apply(replay.delta(position))

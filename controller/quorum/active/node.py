@@ -1,0 +1,218 @@
+"""A controller of a quorum as a node: Raft below it, the controller's state, and the requests that others send.
+
+Each node follows what is committed, so that the one which becomes leader has the state at hand. It claims the leadership when
+Raft says so, and gives it up when another is named. The tasks of the active controller are done when their time has come. With no
+task due and nobody who asks, the node writes nothing.
+
+Requests of Raft go to the driver. The others are operations of the active controller, and a standby refuses them with
+NOT_CONTROLLER.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+import trio
+
+from ....base.errors import KafkaError
+from ....base.seams import Clock, Workers
+from ....metadata.types import LogPosition
+from ....wire.messages.add_raft_voter import AddRaftVoterRequest
+from ....wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from ....wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from ....wire.messages.broker_registration import BrokerRegistrationRequest
+from ....wire.messages.describe_quorum import DescribeQuorumRequest
+from ....wire.messages.end_quorum_epoch import EndQuorumEpochRequest
+from ....wire.messages.fetch import FetchRequest
+from ....wire.messages.fetch_snapshot import FetchSnapshotRequest
+from ....wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from ....wire.messages.update_raft_voter import UpdateRaftVoterRequest
+from ....wire.messages.vote import VoteRequest
+from ....wire.records import RecordsBuilder
+from ....wire.schema import Message
+from ...raft.driver import RaftDriver
+from ...raft.effects import LeaderChanged
+from ...raft.events import PreparedBatch, ResignRequested
+from ..loader import snapshot_image
+from .controller import ActiveController
+from .requests import ControllerRequests, RequestSource
+
+OF_RAFT = (
+    VoteRequest,
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchSnapshotRequest,
+    DescribeQuorumRequest,
+    AddRaftVoterRequest,
+    RemoveRaftVoterRequest,
+    UpdateRaftVoterRequest,
+)
+"""Requests that the Raft node answers."""
+
+T = TypeVar("T")
+
+
+class RaftWriter:
+    """The log of the quorum as its leader's controller writes it (``MetadataLogWriter``)."""
+
+    def __init__(self, driver: RaftDriver, clock: Clock) -> None:
+        self._driver = driver
+        self._clock = clock
+        self.epoch = -1
+        """In which this node leads."""
+
+    @property
+    def next_offset(self) -> int:
+        return self._driver.node.log.end_offset
+
+    def append(self, values: Sequence[bytes]) -> int:
+        builder, now_ms = RecordsBuilder(), self._clock.now_ms()
+        for value in values:
+            builder.append(None, value, now_ms)
+        return self._driver.append(self.epoch, [PreparedBatch(builder.build(), len(values))])
+
+
+class _Outcome(Generic[T]):
+    """What an operation responds, once it does."""
+
+    def __init__(self) -> None:
+        self._value: T | KafkaError | None = None
+        self._is_there = trio.Event()
+
+    def take(self, value: T | KafkaError) -> None:
+        self._value = value
+        self._is_there.set()
+
+    async def wait(self) -> T:
+        """Raises KafkaError."""
+        await self._is_there.wait()
+        if isinstance(self._value, KafkaError):
+            raise self._value
+        assert self._value is not None
+        return self._value
+
+
+class ControllerNode:
+    """See the module. ``run`` it in a task."""
+
+    def __init__(
+        self,
+        node_id: int,
+        driver: RaftDriver,
+        writer: RaftWriter,
+        controller: ActiveController,
+        requests: ControllerRequests,
+        clock: Clock,
+        workers: Workers,
+    ) -> None:
+        self.node_id = node_id
+        self.driver = driver
+        self.controller = controller
+        self._writer = writer
+        self._requests = requests
+        self._clock = clock
+        self._workers = workers
+        self._applied_offset = 0
+        self._sooner = trio.Event()
+
+    async def run(self) -> None:
+        """Take part in the quorum until cancelled.
+
+        Raises OSError, KafkaError and CorruptFileError where the log cannot be kept, ReplayError where it cannot be understood.
+        """
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._follow)
+            nursery.start_soon(self._keep_time)
+            await self.driver.run()
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    async def ask(self, request: Message, source: RequestSource, listener: str) -> Any:
+        """The response to a request that came by a listener. Raises KafkaError where all of the request is refused."""
+        if isinstance(request, OF_RAFT):
+            return await self.driver.ask(request, listener)
+        outcome: _Outcome[Any] = _Outcome()
+        try:
+            self._begin(request, source, outcome)
+        except KafkaError:
+            raise
+        except Exception:
+            self._resign()
+            raise
+        return await outcome.wait()
+
+    def _begin(self, request: Message, source: RequestSource, outcome: _Outcome[Any]) -> None:
+        if isinstance(request, BrokerRegistrationRequest):
+            kraft_version = self.driver.node.log.quorum.kraft_version
+            self.controller.register(request, source.version, kraft_version, _now_ms(), outcome.take)
+            self._sooner.set()
+        elif isinstance(request, BrokerHeartbeatRequest):
+            self.controller.heartbeat(request, _now_ms(), outcome.take)
+        else:
+            operation = self._requests.operation(request, source, self._clock.now_ms())
+            self.controller.run(operation, outcome.take)
+
+    def _resign(self) -> None:
+        """An operation has failed as none should: another node may fare better."""
+        self.driver.step(ResignRequested(self._writer.epoch))
+
+    # --- the log ------------------------------------------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        """Apply what is committed, and follow who leads, in the order in which Raft has found it out."""
+        await self._load_newest_snapshot()
+        async for news in self.driver.news:
+            if isinstance(news, LeaderChanged):
+                self._take_leader(news)
+            else:
+                await self._apply(news.high_watermark)
+
+    def _take_leader(self, news: LeaderChanged) -> None:
+        controller = self.controller
+        controller.leader_id = None if news.leader_id < 0 else news.leader_id
+        if controller.is_active:
+            controller.renounce()
+        if news.leader_id == self.node_id:
+            self._writer.epoch = news.epoch
+            controller.claim(news.epoch, _now_ms())
+            self._sooner.set()
+
+    async def _apply(self, high_watermark: int) -> None:
+        if self.controller.is_active:
+            self.controller.committed(high_watermark - 1)
+            self._applied_offset = high_watermark
+            return
+        log = self.driver.storage.log
+        if self._applied_offset < log.start_offset:
+            await self._load_newest_snapshot()
+        while self._applied_offset < min(high_watermark, log.high_watermark):
+            for batch in log.committed(self._applied_offset):
+                self.controller.apply_committed(batch.records, batch.position)
+                self._applied_offset = batch.position.offset + 1
+            await trio.lowlevel.checkpoint()
+
+    async def _load_newest_snapshot(self) -> None:
+        log = self.driver.storage.log
+        newest = log.newest_snapshot
+        if newest is not None and newest.end_offset > self._applied_offset:
+            reader = await self._workers.run(log.read_snapshot, newest)
+            position = LogPosition(newest.end_offset - 1, newest.epoch, reader.head.last_contained_ms)
+            self.controller.load(await snapshot_image(reader.batches(), position))
+            self._applied_offset = newest.end_offset
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    async def _keep_time(self) -> None:
+        """Have the active controller do what is due."""
+        while True:
+            self._sooner = trio.Event()
+            due_ms = self.controller.tick(_now_ms())
+            with trio.move_on_at(trio.current_time() + 3600 if due_ms is None else due_ms / 1000):
+                await self._sooner.wait()
+
+
+def _now_ms() -> int:
+    """By the clock of the loop, which is monotonic."""
+    return int(trio.current_time() * 1000)

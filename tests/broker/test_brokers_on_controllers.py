@@ -1,0 +1,152 @@
+"""Brokers on a quorum of Ottla's own controllers: their life, topics, and what happens when a controller is gone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import trio
+from trio.testing import MockClock
+
+from ottla.base.memory_network import MemoryNetwork
+from ottla.base.seams import SimulatedClock
+from ottla.log.memory_disk import MemoryDisk
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.wire.record_codec import Record
+from ottla.wire.records import RecordBatch, build_batch
+
+from ..controller.quorum.active.controller_server import ControllerQuorum, until
+from .quorum_world import CLUSTER_ID, HOST, Broker, QuorumWorld
+
+
+class _Ids:
+    """What a ``QuorumWorld`` has to know of controllers."""
+
+    def __init__(self, ids: list[int]) -> None:
+        self.ids = ids
+
+
+class World(QuorumWorld):
+    """Three controllers, which run, and brokers as they are started."""
+
+    def __init__(self, folder: Path, nursery: trio.Nursery) -> None:
+        self.folder = folder
+        self.network = MemoryNetwork(1 << 20)
+        self.quorum = ControllerQuorum(CLUSTER_ID, settings={"session_timeout_ms": 3000})
+        for node_id in (1, 2, 3):
+            self.quorum.add(node_id, HOST, node_id, self.network, MemoryDisk(), "data", SimulatedClock())
+        self.quorum.format()
+        self.controller = _Ids([1, 2, 3])  # type: ignore[assignment]
+        self._nursery = nursery
+
+    async def start(self, *ids: int) -> None:
+        for node_id in ids:
+            await self._nursery.start(self.quorum.servers[node_id].live)
+
+
+@asynccontextmanager
+async def world_of(folder: Path) -> AsyncIterator[World]:
+    async with trio.open_nursery() as nursery:
+        world = World(folder, nursery)
+        await world.start(1, 2, 3)
+        yield world
+        nursery.cancel_scope.cancel()
+
+
+async def create(broker: Broker, name: str, partitions: int = 1, replicas: int = 1) -> None:
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replicas)
+    response = await broker.ask(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7)
+    (result,) = response.topics
+    assert (result.error_code, result.error_message) == (0, None)
+
+
+async def produce(broker: Broker, topic: str, value: bytes, partition: int = 0) -> int:
+    """The error, with acks=all."""
+    batch = build_batch([Record(0, 1, None, value, ())])
+    data = PartitionProduceData(index=partition, records=batch)
+    request = ProduceRequest(
+        acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+    )
+    response = await broker.ask(request, 9)
+    error: int = response.responses[0].partition_responses[0].error_code
+    return error
+
+
+async def read(broker: Broker, topic: str, partition: int = 0) -> list[bytes]:
+    asked = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1 << 20)
+    request = FetchRequest(
+        max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, topics=[FetchTopic(topic=topic, partitions=[asked])]
+    )
+    response = await broker.ask(request, 11)
+    data = memoryview(response.responses[0].partitions[0].records or b"")
+    found = []
+    while data:
+        batch = RecordBatch(data)
+        found += [record.value or b"" for record in batch.records()]
+        data = data[batch.size :]
+    return found
+
+
+async def leader_of(broker: Broker, topic: str) -> int:
+    response = await broker.ask(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 8)
+    leader: int = response.topics[0].partitions[0].leader_id
+    return leader
+
+
+async def test_a_broker_registers_and_serves_a_topic(tmp_path: Path, autojump_clock: MockClock) -> None:
+    async with world_of(tmp_path) as world, world.running(11) as broker:
+        await create(broker, "t")
+        await broker.sees("t")
+        assert await produce(broker, "t", b"a") == 0
+        assert await read(broker, "t") == [b"a"]
+
+
+async def test_a_broker_that_stops_hands_its_partitions_over_and_gets_them_back(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with world_of(tmp_path) as world, world.running(11) as first:
+        async with world.running(12) as second:
+            await create(first, "t", replicas=2)
+            for broker in (first, second):
+                await broker.sees("t")
+            led = {11: first, 12: second}[await leader_of(first, "t")]
+            assert await produce(led, "t", b"a") == 0
+            stopped = 12
+        with trio.fail_after(60):
+            while await leader_of(first, "t") != 11:
+                await trio.sleep(0.1)
+        assert await produce(first, "t", b"b") == 0
+        async with world.running(stopped) as second:
+            await second.sees("t")
+            with trio.fail_after(60):
+                while len(second.services.metadata.image.topics["t"].partitions[0].isr) < 2:
+                    await trio.sleep(0.1)
+            assert await read(first, "t") == [b"a", b"b"]
+
+
+async def test_any_controller_may_be_gone(tmp_path: Path, autojump_clock: MockClock) -> None:
+    async with world_of(tmp_path) as world, world.running(11) as broker:
+        for turn in range(4):
+            active = await world.quorum.active()
+            await active.kill()
+            await world.quorum.active()
+            await create(broker, f"t{turn}")
+            await broker.sees(f"t{turn}")
+            assert await produce(broker, f"t{turn}", b"a") == 0
+            await world.start(active.node_id)
+        states = [server.node.controller for server in world.quorum.servers.values()]
+        await until(lambda: all(set(each.state.image.topics) == {"t0", "t1", "t2", "t3"} for each in states))
+
+
+async def test_an_idle_quorum_writes_nothing(tmp_path: Path, autojump_clock: MockClock) -> None:
+    async with world_of(tmp_path) as world, world.running(11):
+        active = await world.quorum.active()
+        await trio.sleep(5)
+        end = active.node.driver.node.log.end_offset
+        await trio.sleep(120)
+        assert active.node.driver.node.log.end_offset == end
+        assert active.is_active
