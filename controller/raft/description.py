@@ -15,18 +15,23 @@ from ...wire.messages.describe_quorum import (
     ResponsePartitionData,
     ResponseTopicData,
 )
+from ...wire.schema import ZERO_UUID
 from .leader import Leading, ReplicaProgress
 from .metadata_log import TOPIC
 
 if TYPE_CHECKING:
     from .node import RaftNode
 
+_DIRECTORIES_SINCE = 2
+"""The version from which on the response has directory ids, and the nodes' addresses."""
+
 
 def describe_quorum(
-    node: RaftNode, request: DescribeQuorumRequest, now_ms: float, wall_ms: int
+    node: RaftNode, request: DescribeQuorumRequest, now_ms: float, wall_ms: int, version: int | None
 ) -> DescribeQuorumResponse:
     """Only the leader answers. ``wall_ms`` is ``now_ms`` by the wall clock, by which the response's times are."""
     state = node.state
+    is_new = version is None or version >= _DIRECTORIES_SINCE
     if [(topic.topic_name, each.partition_index) for topic in request.topics for each in topic.partitions] != [
         (TOPIC, 0)
     ]:
@@ -52,7 +57,7 @@ def describe_quorum(
         is_own = progress.key.node_id == state.own.node_id
         return ReplicaState(
             replica_id=progress.key.node_id,
-            replica_directory_id=progress.key.directory_id,
+            replica_directory_id=progress.key.directory_id if is_new else ZERO_UUID,
             log_end_offset=-1 if progress.end_offset is None else progress.end_offset,
             last_fetch_timestamp=_wall(now_ms if is_own else progress.last_fetch_ms, now_ms, wall_ms),
             last_caught_up_timestamp=_wall(now_ms if is_own else progress.last_caught_up_ms, now_ms, wall_ms),
@@ -71,7 +76,7 @@ def describe_quorum(
             node_id=voter.key.node_id,
             listeners=[Listener(name=name, host=host, port=port) for name, host, port in voter.endpoints],
         )
-        for voter in node.voters.voters.values()
+        for voter in (node.voters.voters.values() if is_new else ())
     ]
     return DescribeQuorumResponse(topics=[ResponseTopicData(topic_name=TOPIC, partitions=[partition])], nodes=nodes)
 

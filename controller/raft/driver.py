@@ -117,13 +117,16 @@ class RaftDriver:
         if not self._failed.is_set():
             self._take(self.node.step(_now_ms(), event))
 
-    async def ask(self, request: Message, listener: str) -> Any:
-        """The response to a request of another node. Raises KafkaError BROKER_NOT_AVAILABLE where the driver has ended."""
+    async def ask(self, request: Message, listener: str, version: int | None = None) -> Any:
+        """The response to a request of another node, in a version, by default the newest.
+
+        Raises KafkaError BROKER_NOT_AVAILABLE where the driver has ended.
+        """
         self._last_request_id += 1
         request_id = self._last_request_id
         answer = self._answers[request_id] = _Answer()
         try:
-            self.step(events.RequestReceived(request_id, request, listener, self._clock.now_ms()))
+            self.step(events.RequestReceived(request_id, request, listener, self._clock.now_ms(), version))
             if not self._failed.is_set():
                 await answer.is_there.wait()
         finally:

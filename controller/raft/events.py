@@ -32,6 +32,8 @@ class RequestReceived(NamedTuple):
     """Name of the listener that it came by: addresses in the response are those of this listener."""
     wall_ms: int = 0
     """When it came by the wall clock, from which the times in a DescribeQuorum response are told."""
+    version: int | None = None
+    """Of the request; None for the newest. An older DescribeQuorum response has no directory ids."""
 
 
 class ResponseReceived(NamedTuple):

@@ -53,7 +53,7 @@ def take_request(node: RaftNode, event: RequestReceived, now_ms: float) -> None:
     elif isinstance(request, EndQuorumEpochRequest):
         response = _end_quorum_epoch(node, event, request, now_ms)
     elif isinstance(request, DescribeQuorumRequest):
-        response = describe_quorum(node, request, now_ms, event.wall_ms)
+        response = describe_quorum(node, request, now_ms, event.wall_ms, event.version)
     else:
         response = _change_voters(node, event, request, now_ms)
     if response is not None:

@@ -132,7 +132,7 @@ class ControllerNode:
     async def ask(self, request: Message, source: RequestSource, listener: str) -> Any:
         """The response to a request that came by a listener. Raises KafkaError where all of the request is refused."""
         if isinstance(request, OF_RAFT):
-            return await self.driver.ask(request, listener)
+            return await self.driver.ask(request, listener, source.version)
         outcome: _Outcome[Any] = _Outcome()
         try:
             self._begin(request, source, outcome)

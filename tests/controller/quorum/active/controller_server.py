@@ -242,11 +242,15 @@ class ControllerQuorum:
         server = self.servers[node_id] = ControllerServer(self, node_id, endpoint, network, disk, folder, clock)
         return server
 
+    @property
+    def voters(self) -> VoterSet:
+        """All that were added."""
+        return VoterSet(QuorumVoter(each.key, (each.endpoint,), 0, 1) for each in self.servers.values())
+
     def format(self) -> None:
         """All that were added are the first voters."""
-        voters = VoterSet(QuorumVoter(each.key, (each.endpoint,), 0, 1) for each in self.servers.values())
         for server in self.servers.values():
-            server.format(voters)
+            server.format(self.voters)
 
     @property
     def bootstrap(self) -> list[ControllerAddress]:
