@@ -10,11 +10,13 @@ import pytest
 from ottla.compat_tests.raw.requests import batch, produce_request
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Connection, cluster_view
+from ottla.wire.messages.api_versions import ApiVersionsRequest
 
 from ..mixed.mixed import KAFKA, OTTLA, PATIENCE_S
 from .cut_controllers import BOTH_SIDES, OTTLA_BROKERS, CutMixed, running_behind_proxies
 from .test_quorum_failures import GAP_S, both_loads, longest_gap, wait_acknowledged, wait_another_active
 from .test_quorum_security import make_topic
+from .walked_cluster import tool
 
 pytestmark = pytest.mark.slow
 
@@ -54,8 +56,14 @@ def test_the_active_controller_is_cut_off_and_another_one_is_elected(cut: CutMix
 
 
 def test_brokers_of_ottla_alone_are_cut_off_from_the_active_controller(cut: CutMixed, topic: str) -> None:
-    """Which fences them. They don't know, and serve a client that does not either, until the cut has healed."""
+    """Which fences them. They don't know, and serve a client that does not either, until the cut has healed.
+
+    The voters are those of the log (KIP-853), each with both listeners.
+    """
+    tool(cut.quorum, "features", "upgrade", "--feature", "kraft.version=1")
     ours = cut.quorum.of_kind(OTTLA)
+    for each in ours:
+        eventually(lambda each=each: finalized(cut, each).get("kraft.version") == 1, PATIENCE_S)
     written = [b"%d" % number for number in range(10)]
     cut.create(f"{topic}-asked", ours, min_insync_replicas="2")
     with both_loads(cut, topic) as (loads, own):
@@ -71,6 +79,13 @@ def test_brokers_of_ottla_alone_are_cut_off_from_the_active_controller(cut: CutM
     cut.wait_isr(f"{topic}-asked", ours)
     assert cut.read(f"{topic}-asked", len(written)) == written
     cut.wait_same(f"{topic}-asked")
+
+
+def finalized(mixed: CutMixed, asked: int) -> dict[str, int]:
+    """The levels of features, as a broker tells them."""
+    with mixed.connect(asked) as connection:
+        response = connection.call(ApiVersionsRequest(client_software_name="tests", client_software_version="1"), 4)
+    return {each.name: each.max_version_level for each in response.finalized_features}
 
 
 def write(connection: Connection, topic: str, value: bytes) -> int:
