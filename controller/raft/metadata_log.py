@@ -127,6 +127,9 @@ class MetadataLog:
             raise CorruptFileError(
                 f"{self.directory} begins at offset {self.start_offset}, and there is no snapshot of what was before"
             )
+        if self.start_offset == self.end_offset:
+            # Of a log that was emptied, and whose epochs were not written again before the power failed: the snapshot's counts.
+            self._log.leader_epochs.clear()
         self._forget_before(SnapshotId(self.start_offset, 0))
         self._log.high_watermark = max(self.start_offset, 0 if newest is None else newest.end_offset)
 

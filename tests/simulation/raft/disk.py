@@ -234,9 +234,12 @@ class ModelDisk:
         self.log.base_offset, self.log.batches = self.synced.base_offset, list(self.synced.batches)
 
     def changed_logs(self) -> list[LogFiles]:
-        """What was synced, then the same with one change more each."""
+        """What was synced, then the same with one change more each. A cut goes from segment to segment, from the end on."""
         logs = [self.synced.copy()]
         for change in self._changes:
+            while change.batch is None and logs[-1].end_offset > change.offset and logs[-1].batches:
+                logs.append(logs[-1].copy())
+                logs[-1].batches.pop()
             logs.append(logs[-1].copy())
             logs[-1].apply(change)
         return logs
