@@ -33,6 +33,8 @@ class Connections:
         self._randomness = randomness
         self._in_flight: dict[int, OwnRequest] = {}
         self._back_off_until: dict[int, float] = {}
+        self._silent_until: dict[ControllerAddress, float] = {}
+        """Those that have not answered the last request to them: others are asked first, for a while."""
         self._last_id = 0
 
     def begin(self, peer: RaftPeer, request: Message, offset: int, now_ms: float) -> OwnRequest | None:
@@ -54,7 +56,8 @@ class Connections:
         return None
 
     def end(self, own: OwnRequest, succeeded: bool, now_ms: float) -> None:
-        """A request has been answered. Another to the same peer waits a moment where that did not help."""
+        """A request has been answered, or has failed. Another to the same peer waits a moment where that did not help."""
+        self._silent_until.pop(own.peer.address, None)
         if self._in_flight.get(own.peer.node_id) is own:
             del self._in_flight[own.peer.node_id]
             if not succeeded:
@@ -65,8 +68,12 @@ class Connections:
         self._in_flight.clear()
         self._back_off_until.clear()
 
-    def forget(self, peer: RaftPeer) -> None:
-        self._in_flight.pop(peer.node_id, None)
+    def leave_alone(self, peer: RaftPeer, now_ms: float) -> None:
+        """A peer has not answered in time: others are asked for a while, before it is again."""
+        own = self._in_flight.pop(peer.node_id, None)
+        if own is not None:
+            self._note_silence(own)
+        self._back_off_until[peer.node_id] = now_ms + self._times.election_timeout_ms / 2
 
     # --- when ---------------------------------------------------------------------------------------------------------
 
@@ -92,12 +99,20 @@ class Connections:
 
     def ready_bootstrap(self, useless: Collection[ControllerAddress], now_ms: float) -> RaftPeer | None:
         """One of those that can be asked now, by chance."""
-        ready = [peer for peer in self._useful(useless) if self.ready_in_ms(peer, now_ms) <= 0]
+        for own in self._in_flight.values():
+            if own.deadline_ms <= now_ms:
+                self._note_silence(own)
+        ready = [peer for peer in self._useful(useless, now_ms) if self.ready_in_ms(peer, now_ms) <= 0]
         return self._randomness.choice(ready) if ready else None
 
     def bootstrap_ready_in_ms(self, useless: Collection[ControllerAddress], now_ms: float) -> float:
-        return min((self.ready_in_ms(peer, now_ms) for peer in self._useful(useless)), default=math.inf)
+        return min((self.ready_in_ms(peer, now_ms) for peer in self._useful(useless, now_ms)), default=math.inf)
 
-    def _useful(self, useless: Collection[ControllerAddress]) -> list[RaftPeer]:
-        """All but some, unless these are all. Kafka asks the node itself, and the leader that does not answer, as well."""
-        return [peer for peer in self._bootstrap if peer.address not in useless] or self._bootstrap
+    def _useful(self, useless: Collection[ControllerAddress], now_ms: float) -> list[RaftPeer]:
+        """All but some, unless these are all. Kafka asks the node itself, and those that do not answer, as well."""
+        others = [peer for peer in self._bootstrap if peer.address not in useless] or self._bootstrap
+        silent = self._silent_until
+        return [peer for peer in others if silent.get(peer.address, now_ms) <= now_ms] or others
+
+    def _note_silence(self, own: OwnRequest) -> None:
+        self._silent_until[own.peer.address] = own.deadline_ms + 2 * self._times.request_timeout_ms

@@ -85,6 +85,16 @@ class CleanRequested(NamedTuple):
     snapshot: SnapshotId
 
 
+class KRaftVersionRequested(NamedTuple):
+    """The active controller raises ``kraft.version``, in the epoch that it leads.
+
+    Where ``voter_changes.check_upgrade`` would refuse it nothing happens.
+    """
+
+    epoch: int
+    level: int
+
+
 class ResignRequested(NamedTuple):
     """The active controller gives up the leadership that it has in ``epoch``. Any other epoch is ignored."""
 
@@ -109,6 +119,7 @@ RaftEvent = (
     | AppendRequested
     | SnapshotWritten
     | CleanRequested
+    | KRaftVersionRequested
     | ResignRequested
     | ShutdownRequested
 )

@@ -19,11 +19,13 @@ What holds, and why (Kafka's ``KafkaRaftClient`` and ``QuorumState``):
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ...base.errors import KafkaError
 from ...wire.messages.control_records import KRaftVersionRecord, LeaderChangeMessage, LeaderChangeVoter
 from ...wire.schema import ZERO_UUID, Message
 from . import inbound, polling, responses, voter_changes
@@ -48,6 +50,7 @@ from .events import (
     AppendRequested,
     CleanRequested,
     FlushFinished,
+    KRaftVersionRequested,
     RaftEvent,
     RequestFailed,
     RequestReceived,
@@ -171,6 +174,10 @@ class RaftNode:
         elif isinstance(event, CleanRequested):
             if self.log.delete_before(event.snapshot):
                 self.emit(DeleteBefore(event.snapshot))
+        elif isinstance(event, KRaftVersionRequested):
+            if isinstance(self.state, Leading) and self.state.epoch == event.epoch:
+                with contextlib.suppress(KafkaError):
+                    voter_changes.upgrade(self, self.state, event.level, now_ms)
         elif isinstance(event, ResignRequested):
             if isinstance(self.state, Leading) and self.state.epoch == event.epoch:
                 self.state.is_resign_requested = True

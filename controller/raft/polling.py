@@ -171,7 +171,7 @@ def _fetch_from_best(node: RaftNode, state: Following, now_ms: float) -> float:
     leader = _leader_of(node, state)
     connections = node.connections
     if connections.has_timed_out(leader, now_ms):
-        connections.forget(leader)
+        connections.leave_alone(leader, now_ms)
         return _fetch_from_any(node, now_ms)
     if connections.is_backing_off(leader, now_ms):
         return _fetch_from_any(node, now_ms)

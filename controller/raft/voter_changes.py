@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ...base.errors import ErrorCode, KafkaError, known_code
 from ...wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from ...wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ...wire.messages.control_records import KRaftVersionRecord
 from ...wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from ...wire.messages.update_raft_voter import UpdateRaftVoterRequest
 from ...wire.schema import ZERO_UUID
@@ -181,6 +182,37 @@ def update_voter(node: RaftNode, leading: Leading, request: UpdateRaftVoterReque
             raise KafkaError(ErrorCode.VOTER_NOT_FOUND, f"Cannot update voter {voter.key.node_id}")
         leading.volatile_voters = leading.volatile_voters.with_voter(voter)
     leading.note_following(voter.key, now_ms)
+
+
+# --- kraft.version ----------------------------------------------------------------------------------------------------
+
+
+def check_upgrade(node: RaftNode, leading: Leading, level: int) -> bool:
+    """Whether ``kraft.version`` is to be raised; False where it has this level.
+
+    Raises KafkaError(INVALID_UPDATE_VERSION): there is no way back, and every voter must have told that it supports the level
+    (``LeaderState.maybeAppendUpgradedKRaftVersion``).
+    """
+    known, voters = node.log.quorum.kraft_version, leading.volatile_voters
+    if level == known:
+        return False
+    what = f"Invalid upgrade of {KRAFT_VERSION_FEATURE} from version {known} to {level}"
+    if level < known:
+        raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, f"{what} because the new version is a downgrade")
+    missing = [
+        voter.key.node_id
+        for voter in voters.voters.values()
+        if voter.key.directory_id == ZERO_UUID or not voter.min_version <= level <= voter.max_version
+    ]
+    if missing:
+        raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, f"{what}: voters {missing} do not support it")
+    return True
+
+
+def upgrade(node: RaftNode, leading: Leading, level: int, now_ms: float) -> None:
+    """Raise ``kraft.version``, and write down the voters with what they have told. Raises KafkaError."""
+    if check_upgrade(node, leading, level):
+        node.append_control([KRaftVersionRecord(k_raft_version=level), leading.volatile_voters.to_record()], now_ms)
 
 
 # --- ends -------------------------------------------------------------------------------------------------------------

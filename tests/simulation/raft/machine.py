@@ -35,8 +35,9 @@ CLUSTER_ID = "quorum"
 LISTENER = "CONTROLLER"
 
 
-def endpoint_of(node_id: int) -> ListenerEndpoint:
-    return ListenerEndpoint(LISTENER, f"host-{node_id}", 9000 + node_id)
+def endpoint_of(node_id: int, move: int = 0) -> ListenerEndpoint:
+    """Where a node is reached; it has another port when it has moved."""
+    return ListenerEndpoint(LISTENER, f"host-{node_id}", 9000 + 100 * move + node_id)
 
 
 def key_of(node_id: int) -> ReplicaKey:
@@ -125,6 +126,11 @@ class RaftMachine:
         outline = self.disk.open()
         self.node = RaftNode(self.identity, times, outline, bootstrap, static_voters, self.randomness)
         self._stepped(self.node.start(self.now_ms, self.disk.election))
+
+    def move(self) -> None:
+        """From its next start on it says that it has another port. It is reached by the old one all the same."""
+        endpoint = endpoint_of(self.node_id, self.randomness.randint(0, 9))
+        self.identity = self.identity._replace(endpoints=(endpoint,))
 
     def die(self, loses_power: bool) -> None:
         self.world.log(self.name, "loses power" if loses_power else "is killed")
@@ -247,7 +253,7 @@ class RaftMachine:
             asked = request.topics[0].partitions[0]
             if not asked.pre_vote:
                 self.world.inspector.voted(node.key, asked.replica_epoch, node.key.node_id)
-        receiver = effect.peer.address.port - 9000
+        receiver = effect.peer.address.port % 100
         self.world.send(self, receiver, (self.node_id, self.life, effect.request_id), request)
 
     def receive(self, sender: tuple[int, int, int], request: Message) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import sys
@@ -19,10 +20,12 @@ _COUNTS = ("steps", "elections", "commits", "crashes")
 def run_seeds(seeds: Sequence[int]) -> int:
     """Print a line for each seed that fails, and totals, which ranges of seeds may be added to. Returns 1 if any failed."""
     if len(seeds) == 1:
+        logging.disable()
         return _tell(simulate_raft(seeds[0], is_verbose=True))
+    logging.disable()  # what the recovery of a log says of each loss of power
     started, cpu, failed = time.monotonic(), _cpu_seconds(), 0
     totals = dict.fromkeys(_COUNTS, 0)
-    with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
+    with multiprocessing.get_context("spawn").Pool(os.cpu_count(), logging.disable) as pool:
         for count, result in enumerate(pool.imap_unordered(simulate_raft, seeds, chunksize=20), 1):
             for name in _COUNTS:
                 totals[name] += getattr(result, name)
@@ -61,6 +64,7 @@ def hunt_seeds(seeds: Sequence[int], breakage: str) -> int:
 
     A seed that also fails without the breakage does not count.
     """
+    logging.disable()
     started = time.monotonic()
     for count, seed in enumerate(seeds, 1):
         with pytest.MonkeyPatch.context() as patch:

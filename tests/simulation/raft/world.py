@@ -28,7 +28,8 @@ TIMES = RaftTimes(fetch_max_bytes=400, fetch_snapshot_max_bytes=150)
 class QuorumWorld:
     """See the module. ``voters`` are the ids of the first voters, ``controllers`` of those that may become some.
 
-    With ``is_static`` the voters are those of ``controller.quorum.voters``, and never change. With ``is_real`` the product's
+    With ``is_static`` the voters are those of ``controller.quorum.voters``, until
+    ``kraft.version`` is raised. With ``is_real`` the product's
     own log is on their disks, instead of a model of it.
     """
 
