@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ottla.controller.raft import effects, election, inbound, polling, voter_changes
+from ottla.controller.raft.election_file import NOBODY
 from ottla.controller.raft.follower import Following
 from ottla.controller.raft.leader import Leading
 from ottla.controller.raft.log_outline import Divergence, LogOutline
@@ -138,6 +139,21 @@ def no_check_quorum(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Leading, "check_quorum_deadline_ms", float("inf"))
 
 
+def single_voters_check_quorum(patch: pytest.MonkeyPatch) -> None:
+    """A leader that is the only voter resigns because nobody fetches (KAFKA-16144)."""
+    patch.setattr(Leading, "check_quorum_deadline_ms", property(lambda self: self._check_quorum_ms))
+
+
+def old_leaders_vote(patch: pytest.MonkeyPatch) -> None:
+    """A leader that is started again votes for another in the epoch that it led."""
+    begin = RaftNode._begin
+
+    def begin_anew(self: RaftNode, now_ms: float, known: Any, voted: Any) -> None:
+        begin(self, now_ms, known._replace(leader_id=NOBODY) if known.leader_id == self.key.node_id else known, voted)
+
+    patch.setattr(RaftNode, "_begin", begin_anew)
+
+
 def no_pre_vote(patch: pytest.MonkeyPatch) -> None:
     """A node stands for election without asking first."""
     become = RaftNode.become_prospective
@@ -167,6 +183,8 @@ BREAKAGES: dict[str, RaftBreakage] = {
         removed_leader_stays,
         removed_voters_never_stand,
         no_check_quorum,
+        single_voters_check_quorum,
+        old_leaders_vote,
         no_pre_vote,
     )
 }

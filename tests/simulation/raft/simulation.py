@@ -270,6 +270,11 @@ class QuorumFaults:
             raise Violation(f"{leader.name} leads, and is no voter")
         if len(leader.node.voters) > 2:
             self._cut_one_off(leader)
+        else:
+            before = leader.leads
+            world.run(world.now_ms + 4 * TIMES.fetch_timeout_ms)
+            if leader.leads != before:
+                raise Violation(f"{leader.name} does not lead on")
 
     def _leader_of(self, side: Iterable[int]) -> RaftMachine:
         """The leader of these nodes, which is there soon."""

@@ -188,6 +188,26 @@ def a_leader_alone(stage: QuorumStage) -> None:
         raise Violation("a leader whom nobody follows leads on")
 
 
+def a_leader_by_itself(stage: QuorumStage) -> None:
+    """The only voter leads for a while."""
+    leader = stage.elect()
+    epoch = stage.epoch(leader)
+    stage.run(20_000)
+    if stage.machines[leader].leads != epoch:
+        raise Violation("the only voter does not lead on")
+
+
+def a_leader_without_its_first_record(stage: QuorumStage) -> None:
+    """A leader loses power before its first record is synced, and is asked for a vote in its epoch when it is back."""
+    stage.start(1, 2)
+    leader = stage.leader_of([1, 2], is_committed=False)
+    epoch, disk = stage.epoch(leader), stage.machines[leader].disk
+    stage.until(lambda: disk.election is not None and disk.election.leader_id == leader)
+    stage.lose_power(leader)
+    stage.start(leader)
+    stage.ask_for_vote(leader, 3, epoch)
+
+
 def a_follower_alone(stage: QuorumStage) -> None:
     """A follower is cut off for a while."""
     leader = stage.elect()
@@ -224,6 +244,8 @@ CASES = [
     RaftCase("removed_leader_stays", a_leader_that_is_removed),
     RaftCase("removed_voters_never_stand", a_removal_that_nobody_has_heard_of, voters=2),
     RaftCase("no_check_quorum", a_leader_alone),
+    RaftCase("single_voters_check_quorum", a_leader_by_itself, voters=1),
+    RaftCase("old_leaders_vote", a_leader_without_its_first_record),
     RaftCase("no_pre_vote", a_follower_alone),
 ]
 
