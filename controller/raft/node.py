@@ -169,7 +169,6 @@ class RaftNode:
         elif isinstance(event, AppendRequested):
             self._append(event, now_ms)
         elif isinstance(event, SnapshotWritten):
-            assert event.snapshot.end_offset <= self.log.committed_offset, f"{event.snapshot} has what is not committed"
             if event.snapshot.end_offset >= self.log.start_offset:
                 self.log.add_snapshot(event.snapshot, event.size)
         elif isinstance(event, CleanRequested):
