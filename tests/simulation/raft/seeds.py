@@ -39,7 +39,8 @@ def run_seeds(seeds: Sequence[int]) -> int:
         pool.join()
     print(f"seeds {seeds[0]}-{seeds[-1]}: {failed} failed, {time.monotonic() - started:.0f} s")
     for name, total in totals.items():
-        print(f"{name:10} {total:12} {total / len(seeds):10.1f} per seed")
+        label = "events" if name == "steps" else name
+        print(f"{label:10} {total:12} {total / len(seeds):10.1f} per seed")
     cpu = _cpu_seconds() - cpu
     print(f"processor  {cpu:12.0f} s, {1000 * cpu / len(seeds):.0f} ms per seed")
     return 1 if failed else 0

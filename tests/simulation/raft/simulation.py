@@ -79,6 +79,7 @@ class QuorumFaults:
         world.loss = chance.choice([0, 0, 0.01, 0.05, 0.2])
         world.doubled = chance.choice([0, 0.02, 0.1])
         world.delay_ms = chance.choice([0.5, 2, 10, 40])
+        world.is_encoded = world.seed % 5 == 3
         world.power = chance.choice([0, 0.5, 1, 1])
         self._pause_ms = chance.choice([150, 400, 1000])
         """Between two faults, in the mean."""

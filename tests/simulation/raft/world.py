@@ -19,6 +19,7 @@ from ottla.controller.raft.voters import ControllerAddress
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID
 from ottla.tests.simulation.raft.inspector import QuorumInspector
 from ottla.tests.simulation.raft.machine import RaftMachine, encode_model_snapshot, endpoint_of, key_of
+from ottla.wire.codec import decode, encode_bytes
 from ottla.wire.messages.vote import VoteRequest
 from ottla.wire.schema import ZERO_UUID, Message
 
@@ -59,6 +60,8 @@ class QuorumWorld:
         self.delay_ms = 1.0
         self.power = 0.5
         """The share of deaths that are losses of power."""
+        self.is_encoded = False
+        """Whether messages are encoded and decoded on their way."""
         self.cut: set[tuple[int, int]] = set()
         self.asked: dict[int, dict[int, VoteRequest]] = collections.defaultdict(dict)
         self._queue: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
@@ -125,13 +128,21 @@ class QuorumWorld:
     # --- the network --------------------------------------------------------------------------------------------------
 
     def send(self, machine: RaftMachine, receiver: int, sender: tuple[int, int, int], request: Message) -> None:
+        request = self._on_the_wire(request)
         for delay in self._deliveries(machine.node_id, receiver):
             self.after(delay, self._deliver, receiver, sender, request)
 
     def _deliver(self, receiver: int, sender: tuple[int, int, int], request: Message) -> None:
         self.machines[receiver].receive(sender, request)
 
+    def _on_the_wire(self, message: Message) -> Message:
+        if not self.is_encoded:
+            return message
+        version = message.valid_versions[-1]
+        return decode(type(message), version, encode_bytes(message, version))
+
     def answer(self, machine: RaftMachine, sender: tuple[int, int, int], response: Message) -> None:
+        response = self._on_the_wire(response)
         for delay in self._deliveries(machine.node_id, sender[0]):
             self.after(delay, self._take, sender, events.ResponseReceived(sender[2], response))
 
