@@ -66,7 +66,8 @@ class RaftStorage:
 
     def complete(self, effect: effects.Respond) -> None:
         """Put into a response what it takes from the log or a snapshot."""
-        read, response = effect.read, _any(effect.response)
+        read = effect.read
+        response: Any = effect.response
         if isinstance(read, effects.LogRead):
             records = self.log.read_records(read.offset, read.end_offset, read.max_bytes)
             assert records, f"no records from {read.offset} to {read.end_offset}"
@@ -107,7 +108,3 @@ class RaftStorage:
 
 _ANY_EPOCH = 0x7FFFFFFF
 """The node has looked at the epochs of what it appends."""
-
-
-def _any(response: Any) -> Any:
-    return response

@@ -74,6 +74,7 @@ class RaftMachine:
         self._clock = (0.0, 0.0)
         self._tick_at = float("inf")
         self._requests: dict[int, tuple[int, int, int]] = {}
+        self._asked: dict[int, VoteRequest] = {}
         self._last_request = 0
 
     # --- time ---------------------------------------------------------------------------------------------------------
@@ -121,6 +122,7 @@ class RaftMachine:
         self._is_blocked = self._is_running = False
         self._tick_at = float("inf")
         self._requests.clear()
+        self._asked.clear()
         self.high_watermark = self.checked_offset = 0
         self.led_epoch, self.newest_quorum, self.leads = -1, None, None
         outline = self.disk.open()
@@ -271,10 +273,6 @@ class RaftMachine:
         if isinstance(request, VoteRequest):
             self._asked[self._last_request] = request
         self.step(events.RequestReceived(self._last_request, request, LISTENER))
-
-    @property
-    def _asked(self) -> dict[int, VoteRequest]:
-        return self.world.asked[self.node_id]
 
     def _respond(self, effect: effects.Respond) -> None:
         node, response = self.node, effect.response

@@ -5,7 +5,6 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterable
 
-from ottla.controller.raft.leader import Leading
 from ottla.controller.raft.messages import vote_request
 from ottla.tests.simulation.raft.machine import CLUSTER_ID, RaftMachine, key_of
 from ottla.tests.simulation.raft.simulation import LEADER_WITHIN_MS, add_voter, remove_voter
@@ -63,11 +62,6 @@ class QuorumStage:
         return leader
 
     # --- machines -----------------------------------------------------------------------------------------------------
-
-    def state(self, node_id: int) -> Leading:
-        node = self.machines[node_id].node
-        assert node is not None and isinstance(node.state, Leading)
-        return node.state
 
     def end(self, node_id: int) -> int:
         return self.machines[node_id].disk.log.end_offset

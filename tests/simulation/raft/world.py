@@ -5,7 +5,6 @@ No loop and no threads: the world is a queue of what happens when, and everythin
 
 from __future__ import annotations
 
-import collections
 import heapq
 import random
 from collections.abc import Callable, Iterable
@@ -20,7 +19,6 @@ from ottla.log.metadata_snapshots import BOOTSTRAP_ID
 from ottla.tests.simulation.raft.inspector import QuorumInspector
 from ottla.tests.simulation.raft.machine import RaftMachine, encode_model_snapshot, endpoint_of, key_of
 from ottla.wire.codec import decode, encode_bytes
-from ottla.wire.messages.vote import VoteRequest
 from ottla.wire.schema import ZERO_UUID, Message
 
 TIMES = RaftTimes(fetch_max_bytes=400, fetch_snapshot_max_bytes=150)
@@ -63,7 +61,6 @@ class QuorumWorld:
         self.is_encoded = False
         """Whether messages are encoded and decoded on their way."""
         self.cut: set[tuple[int, int]] = set()
-        self.asked: dict[int, dict[int, VoteRequest]] = collections.defaultdict(dict)
         self._queue: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._count = 0
         first = [*voters]
@@ -109,7 +106,6 @@ class QuorumWorld:
     def start(self, node_id: int) -> None:
         machine = self.machines[node_id]
         if machine.node is None:
-            self.asked[node_id].clear()
             machine.start(self.times, self.bootstrap, self.static_voters)
 
     def loses_power(self) -> bool:
@@ -174,6 +170,3 @@ class QuorumWorld:
     def ask(self, node_id: int, request: Message) -> None:
         """A client sends a request."""
         self._deliver(node_id, (-1, 0, 0), request)
-
-    def fail_client(self) -> None:
-        """Nothing: a client tries again by itself."""
