@@ -126,21 +126,33 @@ class ModelDisk:
         self.snapshots: dict[SnapshotId, bytes] = {}
         self._forgotten: dict[SnapshotId, bytes] = {}
         """Removed, which may come undone."""
-        self.is_full = False
+        self._is_full = False
         self.persisting: ElectionState | None = None
         self.download: bytearray | None = None
 
+    @property
+    def is_full(self) -> bool:
+        return self._is_full
+
+    def fill(self) -> None:
+        """No more can be written."""
+        self._is_full = True
+
+    def make_room(self) -> None:
+        self._is_full = False
+
     def write(self, change: _Change) -> None:
-        if self.is_full and change.batch is not None:
-            raise DiskFullError
         self.log.apply(change)
         self._changes.append(change)
 
     def append(self, data: bytes) -> StoredBatch:
         batch = RecordBatch(memoryview(data))
         stored = StoredBatch(batch.base_offset, batch.next_offset, batch.partition_leader_epoch, data)
-        self.write(_Change(stored))
+        self.note_append(stored)
         return stored
+
+    def note_append(self, stored: StoredBatch) -> None:
+        self.write(_Change(stored))
 
     def truncate(self, offset: int) -> None:
         self.write(_Change(offset=offset))
@@ -149,6 +161,10 @@ class ModelDisk:
         """Raises DiskFullError."""
         if self.is_full and not isinstance(effect, effects.Truncate | effects.DropSnapshot | effects.DeleteBefore):
             raise DiskFullError
+        self.note(effect)
+
+    def note(self, effect: LogEffect) -> None:
+        """Perform an effect, for which there is room."""
         match effect:
             case effects.Persist(election, _):
                 self.election, self.persisting = election, None
@@ -246,12 +262,15 @@ class ModelDisk:
 
     def restart_from(self, found: LogFiles, *, is_synced: bool) -> None:
         """Go on with a log that was found; what it lacks of what was synced is in a snapshot."""
-        self.log = found
+        before, self.log = self.log, found
         if is_synced:
             self.synced = found.copy()
             self._changes.clear()
-        elif self.changed_logs()[-1].batches[-1:] != found.batches[-1:]:
+        elif not found.batches and before.end_offset != found.end_offset:
             self._changes.append(_Change(offset=found.end_offset, starts=True))
+        else:
+            more = [batch for batch in found.batches if batch.base_offset >= before.end_offset]
+            self._changes += [_Change(batch) for batch in more]
 
     # --- start --------------------------------------------------------------------------------------------------------
 

@@ -241,7 +241,11 @@ class RaftMachine:
         self._later(self._flushed, self.disk.begin_flush())
 
     def _flushed(self, count: int) -> None:
-        self.disk.end_flush(count)
+        try:
+            self.disk.end_flush(count)
+        except DiskFullError:
+            self.die(loses_power=False)
+            return
         self.step(events.FlushFinished())
 
     # --- messages -----------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from ottla.log.memory_disk import MemoryDisk
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotId, list_snapshots
 from ottla.tests.simulation.raft.disk import DiskFullError, LogFiles, ModelDisk, StoredBatch
 from ottla.tests.simulation.run import Violation
-from ottla.wire.records import iter_batches
+from ottla.wire.records import RecordBatch, iter_batches
 
 FOLDER = "/data"
 _SETTINGS = MetadataLogSettings({"segment_bytes": 1200})
@@ -56,29 +56,46 @@ class RealDisk(ModelDisk):
         self._storage: RaftStorage
         self._has_started = False
         self._has_lost_power = False
+        self._half_appended: list[StoredBatch] = []
 
     # --- effects ------------------------------------------------------------------------------------------------------
 
     def perform(self, effect: LogEffect) -> None:
-        if self.is_full and not isinstance(effect, effects.Truncate | effects.DropSnapshot | effects.DeleteBefore):
-            raise DiskFullError
         log = self._storage.log
         before = log.end_offset
         try:
             self._storage.perform(effect, 0)
-        except KafkaError as error:
-            raise Violation(f"the log cannot be kept: {error}") from error
+        except (KafkaError, OSError) as error:
+            if not self.is_full:
+                raise Violation(f"the log cannot be kept: {error}") from error
+            if isinstance(effect, effects.AppendFetched):
+                self._half_appended = [_stored(batch) for batch in iter_batches(memoryview(effect.records))]
+            raise DiskFullError from error
         if isinstance(effect, effects.Append | effects.AppendControl | effects.AppendFetched):
             for stored in _batches_of(log, before):
-                self.append(stored.data)
+                self.note_append(stored)
         else:
-            super().perform(effect)
+            self.note(effect)
+
+    def fill(self) -> None:
+        """A few bytes more can be written, so that the write that fails is torn."""
+        super().fill()
+        self._files.capacity = (1 << 62) - self._files.free_bytes() + self._randomness.randint(0, 200)
+
+    def make_room(self) -> None:
+        super().make_room()
+        self._files.capacity = None
 
     def complete(self, effect: effects.Respond) -> None:
         self._storage.complete(effect)
 
     def end_flush(self, count: int) -> None:
-        self._storage.log.flush_at_once()
+        try:
+            self._storage.log.flush_at_once()
+        except (KafkaError, OSError) as error:
+            if not self.is_full:
+                raise Violation(f"the log cannot be flushed: {error}") from error
+            raise DiskFullError from error
         super().end_flush(count)
 
     def advance(self, high_watermark: int) -> None:
@@ -133,6 +150,10 @@ class RealDisk(ModelDisk):
     def _compare(self, found: LogFiles) -> None:
         """What was found is one of the logs that may be left: after a kill all, after a loss of power any from ``synced`` on."""
         candidates = self.changed_logs() if self._has_lost_power else [self.log]
+        for stored in self._half_appended:  # some of what did not fit all together
+            candidates.append(candidates[-1].copy())
+            candidates[-1].batches.append(stored)
+        self._half_appended = []
         newest = max(self.snapshots, default=BOOTSTRAP_ID)
         for candidate in candidates:
             if newest != BOOTSTRAP_ID and candidate.ends_before(newest):
@@ -155,10 +176,13 @@ def _batches_of(log: MetadataLog, offset: int) -> list[StoredBatch]:
     found: list[StoredBatch] = []
     while offset < log.end_offset:
         for batch in iter_batches(memoryview(log.read_records(offset, log.end_offset, 1 << 30))):
-            stored = StoredBatch(batch.base_offset, batch.next_offset, batch.partition_leader_epoch, bytes(batch.view))
-            found.append(stored)
-            offset = stored.next_offset
+            found.append(_stored(batch))
+            offset = batch.next_offset
     return found
+
+
+def _stored(batch: RecordBatch) -> StoredBatch:
+    return StoredBatch(batch.base_offset, batch.next_offset, batch.partition_leader_epoch, bytes(batch.view))
 
 
 def _have_same_end(expected: LogFiles, found: LogFiles) -> bool:

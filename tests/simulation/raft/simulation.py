@@ -186,7 +186,7 @@ class QuorumFaults:
         if not self._is_over:
             if machine.node is None and self._random.random() < 0.1:
                 machine.move()
-            machine.disk.is_full = False
+            machine.disk.make_room()
             self._world.start(machine.node_id)
 
     def _kill_soon(self) -> None:
@@ -222,7 +222,7 @@ class QuorumFaults:
         self._any().sync_ms = self._random.choice([1, 10, 100, 600])
 
     def _fill_disk(self) -> None:
-        self._any().disk.is_full = True
+        self._any().disk.fill()
 
     def _change_rate(self) -> None:
         self._any().change_rate(self._random.choice([0.5, 0.8, 1, 1.25, 2]))
@@ -255,7 +255,7 @@ class QuorumFaults:
         world.delay_ms = min(world.delay_ms, 10)
         for machine in world.machines.values():
             machine.sync_ms = min(machine.sync_ms, 20)
-            machine.disk.is_full = False
+            machine.disk.make_room()
             machine.dies_after = None
             machine.change_rate(1.0)
             if machine.node is not None and machine.node.shutdown_deadline_ms is not None:
