@@ -1,0 +1,822 @@
+"""Changes of a quorum's voters: the first set, adding, removing, updating, joining by oneself (KIP-853, KIP-1186)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.controller.raft import events, messages
+from ottla.controller.raft.effects import AppendControl
+from ottla.controller.raft.settings import RaftTimes
+from ottla.controller.raft.voter_set import ListenerEndpoint, QuorumVoter, ReplicaKey, VoterSet
+from ottla.tests.controller.raft.node_world import (
+    BEGIN_QUORUM_MS,
+    CHECK_QUORUM_MS,
+    ELECTION_MS,
+    FETCH_MS,
+    OWN,
+    REQUEST_MS,
+    NodeWorld,
+    Seen,
+    address_of_node,
+    batch_of,
+    control_of,
+    static_voters_of,
+    voter_of,
+    voters_of,
+)
+from ottla.tests.simulation.raft.machine import CLUSTER_ID, endpoint_of, key_of
+from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse, Listener
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse, SupportedFeatureKey
+from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from ottla.wire.messages.control_records import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
+from ottla.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
+from ottla.wire.messages.fetch import FetchRequest
+from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from ottla.wire.messages.update_raft_voter import UpdateRaftVoterRequest
+from ottla.wire.messages.vote import VoteRequest
+
+NONE, TIMED_OUT = ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT
+EPOCH = 4
+NEW = 4
+OTHER_DIRECTORY = b"another disk 456"
+ELSEWHERE = ListenerEndpoint("OTHER", "elsewhere", 8990)
+
+
+def led(*voters: int, is_committed: bool = True, **options: Any) -> NodeWorld:
+    """A leader of epoch 4, with the first records of its epoch committed by 2 unless told otherwise."""
+    world = NodeWorld(**{"epoch": EPOCH - 1, "voters": voters or (1, 2), **options})
+    world.become_leader()
+    if is_committed and len(world.node.voters) > 1:
+        world.commit()
+        world.forget()
+    return world
+
+
+def add(world: NodeWorld, key: ReplicaKey = key_of(NEW), *, acks_when_committed: bool = True) -> int:  # noqa: B008
+    name, host, port = endpoint_of(key.node_id)
+    return world.ask(
+        AddRaftVoterRequest(
+            cluster_id=CLUSTER_ID,
+            timeout_ms=30_000,
+            voter_id=key.node_id,
+            voter_directory_id=key.directory_id,
+            listeners=[Listener(name=name, host=host, port=port)],
+            ack_when_committed=acks_when_committed,
+        )
+    )
+
+
+def remove(world: NodeWorld, key: ReplicaKey) -> int:
+    return world.ask(
+        RemoveRaftVoterRequest(cluster_id=CLUSTER_ID, voter_id=key.node_id, voter_directory_id=key.directory_id)
+    )
+
+
+def update(world: NodeWorld, voter: QuorumVoter) -> int:
+    return world.ask(messages.update_voter_request(CLUSTER_ID, voter, world.node.epoch))
+
+
+def answer_versions(
+    world: NodeWorld, versions: tuple[int, int] | None = (0, 1), error: ErrorCode = NONE, name: str = "kraft.version"
+) -> None:
+    """The new voter tells which levels of kraft.version it supports."""
+    features = (
+        [] if versions is None else [SupportedFeatureKey(name=name, min_version=versions[0], max_version=versions[1])]
+    )
+    world.answer(world.sent(ApiVersionsRequest), ApiVersionsResponse(error_code=error, supported_features=features))
+
+
+def error_of(world: NodeWorld, request_id: int) -> ErrorCode | None:
+    response = world.response(request_id)
+    return None if response is None else ErrorCode(response.error_code)
+
+
+def written_voters(world: NodeWorld) -> list[VoterSet]:
+    """The voter sets that were written, in their order."""
+    return [
+        VoterSet.of_record(message)
+        for each in world.news(AppendControl)
+        for message, _ in each.messages
+        if isinstance(message, VotersRecord)
+    ]
+
+
+# --- the first voter set ----------------------------------------------------------------------------------------------
+
+
+def begun(**options: Any) -> list[Any]:
+    """The records with which a leader begins its epoch."""
+    world = NodeWorld(epoch=EPOCH - 1, **options)
+    for sent in world.become_candidate():
+        if world.seen.state == "RaftCandidate":
+            world.answer_vote(sent)
+    assert world.seen == Seen("Leading", EPOCH, OWN)
+    return [message for message, _ in world.news(AppendControl)[0].messages]
+
+
+IN_LOG = (KRaftVersionRecord(k_raft_version=1), voters_of(1, 2, 3).to_record())
+
+
+def test_the_first_leader_writes_the_voters_of_the_checkpoint() -> None:
+    change, version, voters = begun(voters=(1, 2, 3))
+    assert isinstance(change, LeaderChangeMessage)
+    assert version.k_raft_version == 1
+    assert VoterSet.of_record(voters) == voters_of(1, 2, 3)
+
+
+@pytest.mark.parametrize("options", [{"kraft_version": 0}, {"log": [(2, *IN_LOG)]}], ids=["static", "in the log"])
+def test_a_leader_does_not_write_voters_that_are_known(options: dict[str, Any]) -> None:
+    assert [type(each) for each in begun(voters=(1, 2, 3), **options)] == [LeaderChangeMessage]
+
+
+def test_a_leader_with_other_addresses_writes_its_own() -> None:
+    where = (endpoint_of(OWN), ELSEWHERE)
+    _, version, voters = begun(voters=(1, 2, 3), log=[(2, *IN_LOG)], endpoints=where)
+    assert version.k_raft_version == 1
+    assert VoterSet.of_record(voters) == voters_of(1, 2, 3).with_voter(voter_of(OWN, others=[ELSEWHERE]))
+
+
+def test_a_follower_reads_the_voters_that_a_leader_writes() -> None:
+    """As soon as they are in its log, committed or not; it becomes a voter so."""
+    world = NodeWorld(own=key_of(NEW), voters=(2, 3), epoch=EPOCH, leader=2)
+    assert not world.node.is_voter
+    said = (LeaderChangeMessage(leader_id=2), KRaftVersionRecord(k_raft_version=1), voters_of(2, 3, NEW).to_record())
+    world.answer_fetch(world.fetch_sent, control_of(0, EPOCH, *said))
+    assert world.high_watermark == 0
+    assert world.node.is_voter
+    world.sleep(FETCH_MS)
+    assert world.seen.state == "Prospective"
+
+
+def test_voters_are_taken_back_with_their_record() -> None:
+    world = NodeWorld(voters=(1, 2, 3), epoch=EPOCH, leader=2, log=[(2, *IN_LOG), (3, voters_of(1, 2).to_record())])
+    assert world.node.voters.ids == (1, 2)
+    world.answer_fetch(world.fetch_sent, diverging=(2, 2))
+    assert world.node.voters.ids == (1, 2, 3)
+
+
+def test_the_level_of_kraft_version_is_taken_back_with_its_record() -> None:
+    world = NodeWorld(voters=(1, 2, 3), kraft_version=0, epoch=EPOCH, leader=2, log=[(2, 1), (3, *IN_LOG)])
+    assert world.node.log.quorum.kraft_version == 1
+    world.answer_fetch(world.fetch_sent, diverging=(2, 1))
+    assert world.node.log.quorum.kraft_version == 0
+    assert world.node.voters == static_voters_of(1, 2, 3)
+
+
+# --- adding -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("acks_when_committed", [True, False], ids=["when committed", "when appended"])
+def test_a_voter_is_added(acks_when_committed: bool) -> None:
+    """Asked for its versions, then in the log, where it counts at once; answered with the commit or before."""
+    world = led()
+    world.fetch(NEW)
+    request = add(world, acks_when_committed=acks_when_committed)
+    answer_versions(world)
+    assert written_voters(world) == [voters_of(1, 2, NEW)]
+    assert world.node.voters == voters_of(1, 2, NEW)
+    assert error_of(world, request) == (None if acks_when_committed else NONE)
+    world.fetch(2)
+    assert error_of(world, request) == NONE
+    assert world.high_watermark == world.end_offset
+
+
+def test_a_new_voter_is_asked_where_the_request_says() -> None:
+    world = led()
+    add(world)
+    assert world.sent(ApiVersionsRequest).peer == (NEW, address_of_node(NEW))
+
+
+def test_the_new_voter_counts_for_the_commit_of_its_own_record() -> None:
+    world = led(1, 2, 3)
+    world.fetch(NEW)
+    request = add(world)
+    answer_versions(world)
+    world.fetch(2)
+    assert error_of(world, request) is None
+    world.fetch(NEW)
+    assert error_of(world, request) == NONE
+
+
+def test_the_leader_announces_itself_to_the_new_voter() -> None:
+    world = led()
+    world.fetch(NEW)
+    add(world)
+    answer_versions(world)
+    world.commit(2)
+    world.sleep(2 * BEGIN_QUORUM_MS)
+    assert NEW in world.receivers(BeginQuorumEpochRequest)
+
+
+@pytest.mark.parametrize(
+    ("versions", "error", "expected"),
+    [
+        ((0, 1), NONE, None),
+        ((1, 1), NONE, None),
+        ((0, 9), NONE, None),
+        ((0, 0), NONE, ErrorCode.INVALID_REQUEST),
+        ((2, 3), NONE, ErrorCode.INVALID_REQUEST),
+        (None, NONE, ErrorCode.INVALID_REQUEST),
+        ((0, 1), ErrorCode.UNSUPPORTED_VERSION, TIMED_OUT),
+        ((0, 1), ErrorCode.INVALID_REQUEST, TIMED_OUT),
+    ],
+    ids=str,
+)
+def test_the_versions_of_a_new_voter(
+    versions: tuple[int, int] | None, error: ErrorCode, expected: ErrorCode | None
+) -> None:
+    world = led()
+    world.fetch(NEW)
+    request = add(world)
+    answer_versions(world, versions, error)
+    assert error_of(world, request) == expected
+    assert bool(written_voters(world)) == (expected is None)
+    if expected is not None:
+        assert add(world, key_of(5)) and world.receivers(ApiVersionsRequest) == [5]
+
+
+def test_a_new_voter_that_supports_only_other_features() -> None:
+    world = led()
+    world.fetch(NEW)
+    request = add(world)
+    answer_versions(world, (0, 1), name="metadata.version")
+    assert error_of(world, request) == ErrorCode.INVALID_REQUEST
+
+
+def test_a_new_voter_that_cannot_be_reached() -> None:
+    world = led()
+    world.fetch(NEW)
+    request = add(world)
+    world.fail(world.sent(ApiVersionsRequest))
+    assert error_of(world, request) == TIMED_OUT
+    assert not written_voters(world)
+    again = add(world)
+    assert error_of(world, again) == TIMED_OUT
+    world.sleep(world.times.retry_backoff_ms)
+    add(world)
+    assert world.receivers(ApiVersionsRequest) == [NEW]
+
+
+def test_a_new_voter_that_does_not_answer() -> None:
+    world = led()
+    world.fetch(NEW)
+    request = add(world)
+    late = world.sent(ApiVersionsRequest)
+    world.sleep(REQUEST_MS - 1)
+    assert error_of(world, request) is None
+    world.sleep(1)
+    assert error_of(world, request) == TIMED_OUT
+    world.answer(late, ApiVersionsResponse(supported_features=[]))
+    assert not written_voters(world)
+
+
+@pytest.mark.parametrize(
+    ("fetches", "sleep_ms", "is_added"),
+    [
+        ([], 0, False),
+        ([0], 0, False),
+        ([3], 0, True),
+        ([3, 0], 0, True),
+        ([3], 3_599_999, True),
+        ([3], 3_600_000, False),
+    ],
+    ids=["never fetched", "behind", "at the end", "was at the end once", "an hour ago", "over an hour ago"],
+)
+def test_a_new_voter_has_to_be_at_the_end_of_the_log_once(fetches: list[int], sleep_ms: int, is_added: bool) -> None:
+    """And to have fetched within the hour: otherwise commits would wait for it."""
+    world = led(1)
+    for offset in fetches:
+        world.fetch(NEW, offset, EPOCH if offset else 0)
+    world.sleep(sleep_ms)
+    world.fetch(5)
+    request = add(world)
+    answer_versions(world)
+    assert error_of(world, request) == (None if is_added else TIMED_OUT)
+    assert bool(written_voters(world)) == is_added
+
+
+def test_a_leader_by_itself_goes_on_leading_when_it_has_another_voter() -> None:
+    """Check-quorum counts from the last fetch, also of one that was no voter then."""
+    world = led(1)
+    for _ in range(3):
+        world.sleep(CHECK_QUORUM_MS - 1)
+        world.fetch(NEW)
+    add(world)
+    answer_versions(world)
+    assert world.node.voters.ids == (1, NEW)
+    world.sleep(CHECK_QUORUM_MS - 1)
+    assert world.seen == Seen("Leading", EPOCH, OWN)
+    world.sleep(1)
+    assert world.seen == Seen("Resigned", EPOCH, OWN)
+
+
+def test_another_directory_of_the_new_voter_has_not_caught_up() -> None:
+    world = led()
+    world.fetch(ReplicaKey(NEW, OTHER_DIRECTORY))
+    request = add(world)
+    answer_versions(world)
+    assert error_of(world, request) == TIMED_OUT
+
+
+@pytest.mark.parametrize(
+    "key", [key_of(2), ReplicaKey(2, OTHER_DIRECTORY), key_of(OWN)], ids=["voter", "its id", "leader"]
+)
+def test_a_voter_that_there_is(key: ReplicaKey) -> None:
+    """By its id: one with a new disk is removed first."""
+    world = led()
+    assert error_of(world, add(world, key)) == ErrorCode.DUPLICATE_VOTER
+    assert not world.all_sent(ApiVersionsRequest)
+
+
+def test_adding_takes_too_long_to_commit() -> None:
+    """It may be committed all the same; until then no other change begins."""
+    world = led()
+    world.fetch(NEW)
+    request = add(world)
+    answer_versions(world)
+    world.sleep(REQUEST_MS)
+    assert error_of(world, request) == TIMED_OUT
+    assert world.node.voters.ids == (1, 2, NEW)
+    assert error_of(world, add(world, key_of(5))) == TIMED_OUT
+    world.commit()
+    assert error_of(world, remove(world, key_of(NEW))) is None
+
+
+# --- removing ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_voter_is_removed() -> None:
+    world = led(1, 2, 3)
+    request = remove(world, key_of(3))
+    assert written_voters(world) == [voters_of(1, 2)]
+    assert error_of(world, request) is None
+    world.fetch(3)
+    assert error_of(world, request) is None
+    world.fetch(2)
+    assert error_of(world, request) == NONE
+    assert world.seen == Seen("Leading", EPOCH, OWN)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [key_of(NEW), ReplicaKey(3, OTHER_DIRECTORY), ReplicaKey(NEW, key_of(3).directory_id)],
+    ids=["unknown", "another directory", "another id"],
+)
+def test_what_is_no_voter_is_not_removed(key: ReplicaKey) -> None:
+    world = led(1, 2, 3)
+    assert error_of(world, remove(world, key)) == ErrorCode.VOTER_NOT_FOUND
+    assert not written_voters(world)
+
+
+def test_the_only_voter_is_not_removed() -> None:
+    world = led(1)
+    assert error_of(world, remove(world, key_of(OWN))) == ErrorCode.VOTER_NOT_FOUND
+    assert world.seen == Seen("Leading", EPOCH, OWN)
+
+
+def test_removing_takes_too_long_to_commit() -> None:
+    world = led(1, 2, 3)
+    request = remove(world, key_of(3))
+    world.sleep(REQUEST_MS - 1)
+    assert error_of(world, request) is None
+    world.sleep(1)
+    assert error_of(world, request) == TIMED_OUT
+    assert world.node.voters.ids == (1, 2)
+
+
+def test_a_leader_that_removes_itself_leads_until_that_is_committed() -> None:
+    """It counts itself no more: both others have to have it."""
+    world = led(1, 2, 3)
+    request = remove(world, key_of(OWN))
+    world.fetch(2)
+    assert (error_of(world, request), world.seen) == (None, Seen("Leading", EPOCH, OWN))
+    world.fetch(3)
+    assert error_of(world, request) == NONE
+    assert world.seen == Seen("Resigned", EPOCH, OWN)
+    assert world.receivers(EndQuorumEpochRequest) == [2, 3]
+    world.sleep(10 * ELECTION_MS)
+    assert world.seen == Seen("Unattached", EPOCH + 1)
+    assert not world.all_sent(VoteRequest)
+
+
+@pytest.mark.parametrize(("replicas", "stays"), [([2], False), ([2, 3], True)])
+def test_a_leader_that_removes_itself_is_no_part_of_the_majority_that_follows(replicas: list[int], stays: bool) -> None:
+    world = led(1, 2, 3)
+    remove(world, key_of(OWN))
+    world.sleep(CHECK_QUORUM_MS - 1)
+    for replica in replicas:
+        world.fetch(replica, 3, EPOCH)
+    world.sleep(1)
+    assert world.seen.state == ("Leading" if stays else "Resigned")
+
+
+def test_a_removed_leader_may_stand_until_its_removal_is_committed() -> None:
+    """Not so in Kafka, where the other one could not be elected without the record that only this one has."""
+    world = led(1, 2)
+    remove(world, key_of(OWN))
+    world.restart()
+    assert world.seen == Seen("Resigned", EPOCH, OWN)
+    world.sleep(ELECTION_MS)
+    assert world.seen == Seen("Prospective", EPOCH + 1)
+    assert [each.peer.node_id for each in world.pre_votes] == [2]
+
+
+def test_a_removed_voter_does_not_stand() -> None:
+    world = NodeWorld(own=key_of(3), voters=(1, 2, 3), epoch=EPOCH, leader=2, log=[(2, *IN_LOG)])
+    world.answer_fetch(world.fetch_sent, control_of(2, EPOCH, voters_of(1, 2).to_record()), high_watermark=3)
+    world.sleep(10 * FETCH_MS)
+    assert world.seen == Seen("Following", EPOCH, 2)
+    assert not world.all_sent(VoteRequest)
+
+
+def test_a_removed_voter_that_fetches_is_an_observer() -> None:
+    world = led(1, 2, 3)
+    remove(world, key_of(3))
+    world.commit()
+    world.append(1)
+    world.fetch(3)
+    assert world.high_watermark == world.end_offset - 1
+
+
+# --- one at a time ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", ["add", "added", "remove"])
+@pytest.mark.parametrize("second", ["add", "remove", "update"])
+def test_one_change_at_a_time(first: str, second: str) -> None:
+    world = led(1, 2, 3)
+    world.fetch(NEW)
+    if first == "remove":
+        remove(world, key_of(2))
+    else:
+        add(world)
+        if first == "added":
+            answer_versions(world)
+    if second == "add":
+        request = add(world, key_of(5))
+    elif second == "remove":
+        request = remove(world, key_of(3))
+    else:
+        request = update(world, voter_of(3, others=[ELSEWHERE]))
+    assert error_of(world, request) == TIMED_OUT
+
+
+@pytest.mark.parametrize("kind", ["add", "remove", "update"])
+def test_no_change_before_the_leader_has_committed(kind: str) -> None:
+    """A change of the leader before may come to light until then."""
+    world = led(1, 2, 3, is_committed=False)
+    world.fetch(NEW)
+    if kind == "add":
+        request = add(world)
+    elif kind == "remove":
+        request = remove(world, key_of(3))
+    else:
+        request = update(world, voter_of(3, others=[ELSEWHERE]))
+    assert error_of(world, request) == TIMED_OUT
+    assert not written_voters(world)
+
+
+@pytest.mark.parametrize("kind", ["add", "remove"])
+def test_static_voters_do_not_change(kind: str) -> None:
+    world = led(1, 2, 3, kraft_version=0)
+    world.fetch(NEW)
+    request = add(world) if kind == "add" else remove(world, key_of(3))
+    assert error_of(world, request) == ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize("kind", ["add", "added", "remove"])
+@pytest.mark.parametrize("how", ["resign", "begin", "vote", "shut down"])
+def test_a_change_ends_with_the_leadership(kind: str, how: str) -> None:
+    """Whoever asked has to ask the next leader."""
+    world = led(1, 2, 3)
+    world.fetch(NEW)
+    request = remove(world, key_of(3)) if kind == "remove" else add(world)
+    if kind == "added":
+        answer_versions(world)
+    if how == "resign":
+        world.resign()
+    elif how == "begin":
+        world.begin(2, EPOCH + 1)
+    elif how == "vote":
+        world.vote(2, EPOCH + 1)
+    else:
+        world.shut_down()
+    assert error_of(world, request) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_change_that_was_answered_is_not_answered_again() -> None:
+    world = led(1, 2, 3)
+    world.fetch(NEW)
+    request = add(world, acks_when_committed=False)
+    answer_versions(world)
+    assert error_of(world, request) == NONE
+    world.resign()
+    assert error_of(world, request) == NONE
+
+
+def test_versions_that_come_after_the_leadership_are_ignored() -> None:
+    world = led(1, 2, 3)
+    world.fetch(NEW)
+    add(world)
+    late = world.sent(ApiVersionsRequest)
+    world.resign()
+    world.answer(late, ApiVersionsResponse(supported_features=[]))
+    assert not written_voters(world)
+
+
+# --- updating ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "voter",
+    [voter_of(3, others=[ELSEWHERE]), voter_of(3, versions=(1, 1)), voter_of(3, versions=(0, 2))],
+    ids=["addresses", "lowest level", "highest level"],
+)
+def test_a_voter_is_updated(voter: QuorumVoter) -> None:
+    """Answered before it is committed, and one that asks follows."""
+    world = led(1, 2, 3)
+    world.sleep(CHECK_QUORUM_MS - 1)
+    request = update(world, voter)
+    assert error_of(world, request) == NONE
+    assert written_voters(world) == [voters_of(1, 2, 3).with_voter(voter)]
+    world.sleep(1)
+    assert world.seen == Seen("Leading", EPOCH, OWN)
+
+
+@pytest.mark.parametrize(
+    "key", [ReplicaKey(3, OTHER_DIRECTORY), ReplicaKey(NEW, key_of(3).directory_id)], ids=["directory", "id"]
+)
+def test_what_is_no_voter_is_not_updated(key: ReplicaKey) -> None:
+    world = led(1, 2, 3)
+    request = update(world, QuorumVoter(key, (endpoint_of(key.node_id),), 0, 1))
+    assert error_of(world, request) == ErrorCode.VOTER_NOT_FOUND
+
+
+def test_with_static_voters_an_update_is_kept_in_memory() -> None:
+    """Whatever directory the voter has: until then none is known."""
+    world = led(1, 2, 3, kraft_version=0)
+    assert error_of(world, update(world, voter_of(2))) == NONE
+    assert not written_voters(world)
+    assert world.node.voters == static_voters_of(1, 2, 3)
+    assert world.node.state.volatile_voters == VoterSet(
+        [voter_of(1), voter_of(2), *static_voters_of(3).voters.values()]
+    )
+    assert error_of(world, update(world, voter_of(NEW))) == ErrorCode.VOTER_NOT_FOUND
+
+
+def test_a_voter_in_the_log_is_updated_after_static_ones_were_written() -> None:
+    world = led(1, 2, 3, kraft_version=0, log=[(2, 1), (2, *IN_LOG)])
+    assert error_of(world, update(world, voter_of(2, others=[ELSEWHERE]))) == NONE
+    assert len(written_voters(world)) == 1
+
+
+# --- introducing oneself ----------------------------------------------------------------------------------------------
+
+
+def fetching(world: NodeWorld, duration_ms: float, every_ms: float = 500) -> None:
+    """Time passes, and the leader answers each fetch at its end."""
+    for _ in range(int(duration_ms // every_ms)):
+        world.sleep(every_ms)
+        for sent in world.all_sent(FetchRequest):
+            world.answer_fetch(sent)
+
+
+def follower(own: int = OWN, **options: Any) -> NodeWorld:
+    return NodeWorld(**{"own": key_of(own), "epoch": EPOCH, "leader": 2, "times": RaftTimes(), **options})
+
+
+def answer_update(
+    world: NodeWorld, sent: Any, error: ErrorCode = NONE, leader: int = 2, epoch: int | None = None
+) -> None:
+    world.answer(sent, messages.update_voter_response(world.leader_of(leader, epoch), error))
+
+
+def test_a_voter_with_other_addresses_tells_the_leader() -> None:
+    """After a fetch timeout, and again while the voter set says otherwise."""
+    where = (endpoint_of(OWN), ELSEWHERE)
+    world = follower(endpoints=where)
+    for _ in range(2):
+        fetching(world, FETCH_MS - 500)
+        assert not world.all_sent(UpdateRaftVoterRequest)
+        fetching(world, 500)
+        sent = world.sent(UpdateRaftVoterRequest)
+        request: Any = sent.request
+        assert sent.peer.node_id == 2
+        assert (request.cluster_id, request.current_leader_epoch) == (CLUSTER_ID, EPOCH)
+        assert (request.voter_id, request.voter_directory_id) == key_of(OWN)
+        assert [(each.name, each.host, each.port) for each in request.listeners] == list(where)
+        feature = request.kraft_version_feature
+        assert (feature.min_supported_version, feature.max_supported_version) == (0, 1)
+        answer_update(world, sent)
+
+
+@pytest.mark.parametrize("own", [OWN, NEW], ids=["voter", "observer"])
+def test_who_is_known_rightly_says_nothing(own: int) -> None:
+    world = follower(own)
+    fetching(world, 4 * FETCH_MS)
+    assert not world.all_sent(UpdateRaftVoterRequest)
+    assert world.seen == Seen("Following", EPOCH, 2)
+
+
+@pytest.mark.parametrize("error", [NONE, ErrorCode.UNSUPPORTED_VERSION])
+def test_a_static_voter_tells_each_leader_once(error: ErrorCode) -> None:
+    """So that the voters can be written with the first level of kraft.version; an older leader may not know the request."""
+    world = follower(kraft_version=0)
+    fetching(world, FETCH_MS)
+    answer_update(world, world.sent(UpdateRaftVoterRequest), error)
+    fetching(world, 5 * FETCH_MS)
+    assert not world.all_sent(UpdateRaftVoterRequest)
+    assert world.seen == Seen("Following", EPOCH, 2)
+    world.begin(3, EPOCH + 1)
+    fetching(world, FETCH_MS)
+    sent = world.sent(UpdateRaftVoterRequest)
+    assert sent.peer.node_id == 3
+    assert sent.request.current_leader_epoch == EPOCH + 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("error", [TIMED_OUT, ErrorCode.VOTER_NOT_FOUND, ErrorCode.UNKNOWN_SERVER_ERROR])
+def test_an_update_that_fails_is_made_again(error: ErrorCode) -> None:
+    world = follower(kraft_version=0)
+    fetching(world, FETCH_MS)
+    answer_update(world, world.sent(UpdateRaftVoterRequest), error)
+    fetching(world, FETCH_MS)
+    assert world.all_sent(UpdateRaftVoterRequest)
+
+
+def test_an_update_waits_for_the_fetch_in_flight() -> None:
+    world = follower(
+        endpoints=(endpoint_of(OWN), ELSEWHERE), times=RaftTimes(fetch_timeout_ms=2000, request_timeout_ms=5000)
+    )
+    fetching(world, FETCH_MS - 500)
+    sent = world.fetch_sent
+    world.sleep(1000)
+    assert not world.all_sent()
+    world.answer_fetch(sent)
+    assert world.receivers(UpdateRaftVoterRequest) == [2]
+
+
+@pytest.mark.parametrize(
+    ("error", "epoch", "leader", "expected"),
+    [
+        (NONE, EPOCH + 1, 3, Seen("Following", EPOCH + 1, 3)),
+        (ErrorCode.FENCED_LEADER_EPOCH, EPOCH + 1, 3, Seen("Following", EPOCH + 1, 3)),
+        (ErrorCode.FENCED_LEADER_EPOCH, EPOCH + 1, -1, Seen("Unattached", EPOCH + 1)),
+        (NONE, EPOCH - 1, 3, Seen("Following", EPOCH, 2)),
+    ],
+)
+def test_the_response_to_an_update_tells_of_the_leader(
+    error: ErrorCode, epoch: int, leader: int, expected: Seen
+) -> None:
+    world = follower(kraft_version=0)
+    fetching(world, FETCH_MS)
+    answer_update(world, world.sent(UpdateRaftVoterRequest), error, leader, epoch)
+    assert world.seen == expected
+    if expected.epoch > EPOCH and leader > 0:
+        assert world.fetch_sent.peer.node_id == 3
+
+
+def test_an_update_begins_the_fetch_timeout_anew() -> None:
+    world = follower(kraft_version=0)
+    fetching(world, FETCH_MS)
+    sent = world.sent(UpdateRaftVoterRequest)
+    world.sleep(FETCH_MS - 501)
+    answer_update(world, sent)
+    world.sleep(FETCH_MS - 1)
+    assert world.seen == Seen("Following", EPOCH, 2)
+    world.sleep(1)
+    assert world.seen.state == "Prospective"
+
+
+# --- joining by oneself -----------------------------------------------------------------------------------------------
+
+JOINING = RaftTimes(auto_join=True)
+
+
+def test_a_controller_adds_itself() -> None:
+    """It does not wait for the commit, which needs its own fetches."""
+    world = follower(NEW, times=JOINING)
+    fetching(world, FETCH_MS - 500)
+    assert not world.all_sent(AddRaftVoterRequest)
+    fetching(world, 500)
+    sent = world.sent(AddRaftVoterRequest)
+    request: Any = sent.request
+    assert sent.peer.node_id == 2
+    assert (request.cluster_id, request.voter_id, request.voter_directory_id) == (CLUSTER_ID, *key_of(NEW))
+    assert [(each.name, each.host, each.port) for each in request.listeners] == [endpoint_of(NEW)]
+    assert (request.ack_when_committed, request.timeout_ms) == (False, REQUEST_MS)
+    world.answer(sent, AddRaftVoterResponse())
+    world.answer_fetch(world.fetch_sent, control_of(0, EPOCH, *IN_LOG[:1], voters_of(1, 2, 3, NEW).to_record()))
+    assert world.node.is_voter
+    fetching(world, 2 * FETCH_MS)
+    assert not world.all_sent(AddRaftVoterRequest)
+    assert world.seen == Seen("Following", EPOCH, 2)
+
+
+@pytest.mark.parametrize(
+    "error", [NONE, TIMED_OUT, ErrorCode.DUPLICATE_VOTER, ErrorCode.UNKNOWN_SERVER_ERROR, None], ids=str
+)
+def test_a_controller_tries_again_while_it_is_no_voter(error: ErrorCode | None) -> None:
+    """None is no response at all."""
+    world = follower(NEW, times=JOINING)
+    fetching(world, FETCH_MS)
+    sent = world.sent(AddRaftVoterRequest)
+    if error is None:
+        world.fail(sent)
+    else:
+        world.answer(sent, AddRaftVoterResponse(error_code=error))
+    fetching(world, FETCH_MS - 500)
+    assert not world.all_sent(AddRaftVoterRequest)
+    fetching(world, 1000)
+    assert world.receivers(AddRaftVoterRequest) == [2]
+
+
+def test_a_controller_with_a_new_disk_removes_its_former_self_first() -> None:
+    world = NodeWorld(own=ReplicaKey(3, OTHER_DIRECTORY), epoch=EPOCH, leader=2, times=JOINING)
+    fetching(world, FETCH_MS)
+    sent = world.sent(RemoveRaftVoterRequest)
+    request: Any = sent.request
+    assert sent.peer.node_id == 2
+    assert (request.cluster_id, request.voter_id, request.voter_directory_id) == (CLUSTER_ID, *key_of(3))
+    world.answer(sent, RemoveRaftVoterResponse())
+    fetching(world, FETCH_MS)
+    sent = world.sent(RemoveRaftVoterRequest)
+    world.answer(sent, RemoveRaftVoterResponse())
+    world.answer_fetch(world.fetch_sent, control_of(0, EPOCH, *IN_LOG[:1], voters_of(1, 2).to_record()))
+    fetching(world, FETCH_MS)
+    request = world.sent(AddRaftVoterRequest).request
+    assert (request.voter_id, request.voter_directory_id) == (3, OTHER_DIRECTORY)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"times": RaftTimes()},
+        {"times": JOINING, "may_vote": False},
+        {"times": JOINING, "kraft_version": 0},
+    ],
+    ids=["not wanted", "a broker", "static voters"],
+)
+def test_who_does_not_add_itself(options: dict[str, Any]) -> None:
+    world = follower(NEW, **options)
+    fetching(world, 4 * FETCH_MS)
+    assert not world.all_sent(AddRaftVoterRequest)
+    assert world.node.deadline_ms > world.now
+
+
+def test_who_shuts_down_does_not_add_itself() -> None:
+    world = follower(NEW, times=JOINING)
+    fetching(world, FETCH_MS - 500)
+    world.shut_down()
+    world.sleep(500)
+    assert not world.all_sent(AddRaftVoterRequest)
+
+
+# --- counting by the newest set ---------------------------------------------------------------------------------------
+
+
+def test_the_high_watermark_does_not_fall_when_a_voter_is_added() -> None:
+    world = led(1, 2)
+    world.fetch(NEW)
+    add(world)
+    answer_versions(world)
+    assert world.high_watermark == 3
+    world.fetch(NEW, 0, 0)
+    assert world.high_watermark == 3
+    world.fetch(2)
+    assert world.high_watermark == 4
+
+
+def test_the_high_watermark_may_rise_when_a_voter_is_removed() -> None:
+    """Two of four have the record and the removal; of three they are a majority."""
+    world = led(1, 2, 3, 5)
+    world.append(1)
+    world.fetch(2)
+    assert world.high_watermark == 3
+    remove(world, key_of(5))
+    assert world.high_watermark == 4
+    world.fetch(2)
+    assert world.high_watermark == 5
+
+
+def test_followers_of_a_leader_count_by_the_set_that_they_have() -> None:
+    """A voter that was added is asked for its vote, though its record is not committed."""
+    world = NodeWorld(epoch=EPOCH, leader=2, log=[(2, *IN_LOG)])
+    world.answer_fetch(world.fetch_sent, control_of(2, EPOCH, voters_of(1, 2, 3, NEW, 5).to_record()))
+    sent = world.become_prospective()
+    assert [each.peer.node_id for each in sent] == [2, 3, NEW, 5]
+    world.answer_vote(sent[0])
+    assert world.seen.state == "Prospective"
+    world.answer_vote(sent[1])
+    assert world.seen.state == "RaftCandidate"
+
+
+def test_an_append_of_the_controller_goes_on_beside_a_change() -> None:
+    world = led(1, 2, 3)
+    request = remove(world, key_of(3))
+    world.step(events.AppendRequested(EPOCH, (events.PreparedBatch(batch_of(0, 0), 1),)))
+    world.fetch(2)
+    assert error_of(world, request) == NONE
+    assert world.high_watermark == world.end_offset
