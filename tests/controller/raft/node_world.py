@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from ottla.base.errors import ErrorCode
 from ottla.controller.raft import effects, events, messages
@@ -47,7 +47,7 @@ BEGIN_QUORUM_MS = 1000
 BOOTSTRAP = -2
 """The id by which a request to the first bootstrap server goes."""
 
-Wire = TypeVar("Wire", bound=Message)
+_NEWS = effects.HighWatermarkAdvanced | effects.LeaderChanged | effects.AppendRefused | effects.ShutdownFinished
 
 
 class NoChance(random.Random):
@@ -255,33 +255,12 @@ class NodeWorld:
             return
         if isinstance(effect, effects.Persist):
             assert disk.election is None or effect.election.epoch >= disk.election.epoch, "the epoch falls"
-            disk.election = effect.election
-        elif isinstance(effect, effects.Append):
-            data = bytearray(effect.records)
-            RecordBatch(memoryview(data)).stamp(effect.base_offset, effect.epoch)
-            disk.append(bytes(data))
-        elif isinstance(effect, effects.AppendControl):
-            disk.append(control_of(effect.base_offset, effect.epoch, *(message for message, _ in effect.messages)))
-        elif isinstance(effect, effects.AppendFetched):
-            for batch in iter_batches(memoryview(effect.records)):
-                disk.append(bytes(batch.view[: batch.size]))
-            assert disk.log.end_offset == effect.end_offset
-        elif isinstance(effect, effects.Truncate):
-            disk.truncate(effect.end_offset)
+            disk.perform(effect)
         elif isinstance(effect, effects.Flush):
             assert not self._flushing, "one flush is in flight"
             self._flushing.append(disk.begin_flush())
-        elif isinstance(effect, effects.DeleteBefore):
-            disk.delete_before(effect.snapshot)
-        elif isinstance(effect, effects.BeginSnapshot):
-            disk.download = bytearray()
-        elif isinstance(effect, effects.AppendToSnapshot):
-            assert disk.download is not None and len(disk.download) == effect.position
-            disk.download += effect.data
-        elif isinstance(effect, effects.FinishSnapshot):
-            disk.start_after(effect.snapshot)
-        elif isinstance(effect, effects.DropSnapshot):
-            disk.download = None
+        elif not isinstance(effect, _NEWS):
+            disk.perform(effect)
         self.told.append(effect)
 
     def forget(self) -> None:
@@ -567,23 +546,8 @@ class NodeWorld:
             assert asked.pre_vote or self.stored.voted_id == asked.replica_id, "a vote that is not written is granted"
         if effect.read is not None:
             self.reads.append(effect.read)
-        if isinstance(effect.read, effects.LogRead):
-            response.responses[0].partitions[0].records = self._read_log(effect.read)
-        elif effect.read is not None:
-            data = self.disk.snapshots[effect.read.snapshot]
-            end = effect.read.position + effect.read.max_bytes
-            response.topics[0].partitions[0].unaligned_records = data[effect.read.position : end]
+            self.disk.complete(effect)
         self._responses[effect.request_id] = response
-
-    def _read_log(self, read: effects.LogRead) -> bytes:
-        found = bytearray()
-        for batch in self.disk.log.batches:
-            if read.offset < batch.next_offset <= read.end_offset:
-                if found and len(found) + len(batch.data) > read.max_bytes:
-                    break
-                found += batch.data
-        assert found, f"no records at {read.offset}"
-        return bytes(found)
 
     def _check_told(self, message: Any) -> None:
         """No message tells of an epoch that is not written. Requests tell of it in fields of several names."""

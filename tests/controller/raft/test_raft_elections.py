@@ -185,10 +185,11 @@ def test_a_candidate_has_written_its_vote_before_it_asks() -> None:
     ids=["no leader", "leader", "leader out of reach"],
 )
 def test_who_is_refused_pre_votes_goes_back_to_its_leader(leader: int, lost: Seen, next_ms: int) -> None:
-    """It looks for the leader, and tries again after another timeout."""
+    """It looks for the leader, and tries again after another timeout, which is a whole one."""
     world = NodeWorld(epoch=5, leader=leader)
     for _ in range(2):
         first, second = world.become_prospective()
+        world.sleep(400)
         world.answer_vote(first, False)
         assert world.seen == Seen("Prospective", 5, leader)
         world.answer_vote(second, False)
@@ -284,6 +285,16 @@ def test_a_candidate_that_is_not_elected_waits_for_the_end_of_its_timeout(refuse
     assert not world.vote(2, 6, (5, 99)).granted
     world.answer_vote(world.pre_votes[0])
     assert world.seen == Seen("RaftCandidate", 7)
+
+
+def test_a_lost_election_is_not_continued() -> None:
+    """The voter that has not answered is not asked again."""
+    world = NodeWorld(epoch=5, voters=(1, 2, 3, 4, 5), times=PATIENT)
+    for sent in world.become_candidate()[:3]:
+        world.answer_vote(sent, False)
+    world.sleep(ELECTION_MS - 1)
+    assert world.seen == Seen("RaftCandidate", 6)
+    assert not world.all_sent(VoteRequest)
 
 
 def test_votes_of_who_is_no_voter_do_not_count() -> None:

@@ -236,9 +236,8 @@ def test_what_has_a_snapshot_is_never_cut() -> None:
         world.answer_fetch(world.fetch_sent, diverging=(3, 1))
 
 
-def test_a_cut_while_a_flush_is_in_flight() -> None:
-    """What is appended afterwards at the same offsets does not count as flushed."""
-    world = follower(own=4, may_vote=False, log=[(3, 1), (3, 1)])
+def test_other_records_take_the_place_of_those_cut_off() -> None:
+    world = follower(log=[(3, 1), (3, 1)])
     world.answer_fetch(world.fetch_sent, diverging=(3, 1))
     world.answer_fetch(world.fetch_sent, batch_of(1, 5))
     assert world.batches == [(0, 3), (1, 5)]
@@ -387,6 +386,41 @@ def test_two_late_responses_do_not_append_twice(first: str, own: int) -> None:
     for sent in (leader, server) if first == "the leader" else (server, leader):
         world.answer_fetch(sent, batch_of(0, 3, 2))
     assert world.batches == [(0, 3)]
+
+
+@ROLES
+def test_a_late_response_of_a_bootstrap_server_does_not_cut_what_was_appended(own: int) -> None:
+    world = follower(own, times=PATIENT, bootstrap=(2,), log=[(3, 1), (3, 1)])
+    world.sleep(PATIENT.request_timeout_ms)
+    late = world.sent(FetchRequest, to=BOOTSTRAP)
+    world.forget()
+    world.sleep(PATIENT.request_timeout_ms)
+    world.answer_fetch(world.fetch_sent, batch_of(2, 5))
+    world.answer_fetch(late, diverging=(3, 1))
+    assert world.batches == [(0, 3), (1, 3), (2, 5)]
+
+
+@ROLES
+def test_a_leader_is_not_asked_while_a_bootstrap_server_is(own: int) -> None:
+    """It may be the same node, and both would be asked for the same records."""
+    world = follower(own, bootstrap=(3,))
+    world.fail(world.fetch_sent)
+    server = world.fetch_sent
+    assert server.peer.node_id == BOOTSTRAP
+    world.sleep(10 * world.times.retry_backoff_ms)
+    assert not world.all_sent()
+    world.answer_fetch(server, error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=2)
+    assert world.receivers(FetchRequest) == [2]
+
+
+def test_one_bootstrap_server_is_asked_at_a_time() -> None:
+    world = NodeWorld(own=key_of(4), bootstrap=(2, 3))
+    assert world.receivers(FetchRequest) == [-2]
+    world.vote(2, 0, (0, 0), pre_vote=True)
+    world.sleep(REQUEST_MS - 1)
+    assert not world.all_sent()
+    world.sleep(1)
+    assert len(world.receivers(FetchRequest)) == 1
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from ottla.tests.simulation.raft.machine import CLUSTER_ID, endpoint_of, key_of
 from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from ottla.wire.messages.fetch import FetchRequest
+from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 from ottla.wire.schema import ZERO_UUID
 
 LEVELS = pytest.mark.parametrize("kraft_version", [0, 1])
@@ -83,6 +84,15 @@ def test_voters_that_fetch_are_not_told() -> None:
     world.fetch(3)
     world.sleep(BEGIN_QUORUM_MS - 400)
     assert not announced_to(world)
+    world.sleep(BEGIN_QUORUM_MS)
+    assert announced_to(world) == [2, 3]
+
+
+def test_a_voter_that_has_not_fetched_for_just_so_long_is_told() -> None:
+    world = led()
+    world.sleep(BEGIN_QUORUM_MS)
+    assert announced_to(world) == [2, 3]
+    world.fetch(2)
     world.sleep(BEGIN_QUORUM_MS)
     assert announced_to(world) == [2, 3]
 
@@ -527,14 +537,14 @@ def test_replicas_that_fetch_are_described() -> None:
 
     world.append(1)
     world.sleep(100)
-    world.fetch(2)
-    world.fetch(3, 12)
+    world.fetch(2, 12)
+    world.fetch(3)
     partition = described(world).topics[0].partitions[0]
     assert partition.high_watermark == 13
-    # 3 has reached the end that there was at its fetch before, so it was at the end then.
+    # 2 has reached the end that there was at its fetch before, so it was at the end then.
     assert replicas_of(partition.current_voters)[1:] == [
-        (2, 13, start + 400, start + 400),
-        (3, 12, start + 400, start + 200),
+        (2, 12, start + 400, start + 100),
+        (3, 13, start + 400, start + 400),
     ]
 
 
@@ -555,6 +565,20 @@ def test_an_observer_is_forgotten_after_five_minutes() -> None:
     assert [each.replica_id for each in described(world).topics[0].partitions[0].observers] == [4]
     world.sleep(1)
     assert not described(world).topics[0].partitions[0].observers
+
+
+def test_a_leader_that_is_no_voter_is_not_forgotten() -> None:
+    """It has removed itself, which is not committed."""
+    world = led()
+    world.commit()
+    world.ask(RemoveRaftVoterRequest(cluster_id=CLUSTER_ID, voter_id=OWN, voter_directory_id=key_of(OWN).directory_id))
+    for _ in range(110):
+        world.sleep(CHECK_QUORUM_MS - 1)
+        world.fetch(2, 12)
+        world.fetch(3, 12)
+    partition = described(world).topics[0].partitions[0]
+    assert [each.replica_id for each in partition.current_voters] == [2, 3]
+    assert replicas_of(partition.observers) == [(OWN, 13, int(world.now), int(world.now))]
 
 
 def test_another_topic_is_not_described() -> None:

@@ -68,6 +68,8 @@ FETCHES = {
     "an empty log, and none is there": Row((), None, 0, 0),
     "an empty log": Row((OLDEST,), None, 0, 0, snapshot=OLDEST),
     "an empty log, and two are there": Row((OLDEST, NEWEST), None, 0, 0, snapshot=NEWEST),
+    "an empty log of an epoch": Row((OLDEST,), None, 0, 2, snapshot=OLDEST),
+    "an empty log of an epoch, and none is there": Row((), None, 0, 3),
     "an empty log, and the log is deleted": Row((OLDEST,), OLDEST, 0, 0, snapshot=OLDEST),
     "before the log": Row((OLDEST,), OLDEST, 1, 2, snapshot=OLDEST),
     "before the log, and two are there": Row((OLDEST, NEWEST), OLDEST, 1, 2, snapshot=NEWEST),
@@ -324,7 +326,7 @@ def test_an_unfinished_snapshot_is_dropped(how: str) -> None:
     else:
         world.sleep(FETCH_MS)
         assert world.seen.state == "Prospective"
-    assert world.disk.download is None
+    assert not world.disk.download
     assert world.disk.snapshots.keys() == {BOOTSTRAP_ID}
     assert bool(world.news(DropSnapshot)) == (how != "restart")
 

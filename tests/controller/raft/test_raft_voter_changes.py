@@ -480,11 +480,28 @@ def test_no_change_before_the_leader_has_committed(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["add", "remove"])
-def test_static_voters_do_not_change(kind: str) -> None:
-    world = led(1, 2, 3, kraft_version=0)
+@pytest.mark.parametrize(
+    ("is_committed", "error"), [(True, ErrorCode.UNSUPPORTED_VERSION), (False, TIMED_OUT)], ids=["committed", "not yet"]
+)
+def test_static_voters_do_not_change(kind: str, is_committed: bool, error: ErrorCode) -> None:
+    world = led(1, 2, 3, kraft_version=0, is_committed=is_committed)
     world.fetch(NEW)
     request = add(world) if kind == "add" else remove(world, key_of(3))
-    assert error_of(world, request) == ErrorCode.UNSUPPORTED_VERSION
+    assert error_of(world, request) == error
+
+
+@pytest.mark.parametrize("kind", ["add", "remove"])
+def test_a_change_is_answered_with_its_commit_and_not_with_what_is_before(kind: str) -> None:
+    world = led(1, 2)
+    world.fetch(NEW)
+    world.append(1)
+    request = add(world) if kind == "add" else remove(world, key_of(OWN))
+    if kind == "add":
+        answer_versions(world)
+    world.fetch(2, 4, EPOCH)
+    assert (world.high_watermark, error_of(world, request)) == (4, None)
+    world.fetch(2)
+    assert (world.high_watermark, error_of(world, request)) == (5, NONE)
 
 
 @pytest.mark.parametrize("kind", ["add", "added", "remove"])
