@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
+import struct
 from typing import Any
 
 import pytest
+from crc32c import crc32c
 
 from ottla.base.errors import ErrorCode
 from ottla.controller.raft.effects import AppendFetched, Flush, HighWatermarkAdvanced, LeaderChanged, Truncate
@@ -146,6 +149,14 @@ def test_the_controller_of_a_follower_is_told_what_is_committed() -> None:
     assert [each.high_watermark for each in world.news(HighWatermarkAdvanced)] == [1, 2]
 
 
+def changed(position: int, layout: str, value: int) -> bytes:
+    """A batch with another field in its header, and the CRC that fits to it."""
+    data = bytearray(batch_of(0, 5, 2))
+    struct.pack_into(layout, data, position, value)
+    struct.pack_into(">I", data, 17, crc32c(data[21:]))
+    return bytes(data)
+
+
 @pytest.mark.parametrize(
     ("records", "end"),
     [
@@ -163,6 +174,13 @@ def test_the_controller_of_a_follower_is_told_what_is_committed() -> None:
         (b"?" * 100, 0),
         (b"?", 0),
         (bytes(200), 0),
+        (changed(23, ">i", -1), 0),
+        (changed(16, ">b", 1), 0),
+        (changed(16, ">b", 9), 0),
+        (changed(8, ">i", -1), 0),
+        (changed(8, ">i", 0), 0),
+        (changed(8, ">i", 1 << 30), 0),
+        (changed(0, ">q", -1), 0),
     ],
     ids=[
         "two batches",
@@ -179,6 +197,13 @@ def test_the_controller_of_a_follower_is_told_what_is_committed() -> None:
         "no batch",
         "a byte",
         "zeros",
+        "without records",
+        "of an old format",
+        "of an unknown format",
+        "of negative size",
+        "of no size",
+        "of a size that nothing has",
+        "at a negative offset",
     ],
 )
 def test_a_follower_appends_as_far_as_batches_are_whole_and_of_its_epoch(records: bytes, end: int) -> None:
@@ -188,6 +213,20 @@ def test_a_follower_appends_as_far_as_batches_are_whole_and_of_its_epoch(records
     assert world.end_offset == end
     request: Any = world.fetch_sent.request
     assert request.topics[0].partitions[0].fetch_offset == end
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_whatever_a_leader_sends(seed: int) -> None:
+    """Bytes by chance, or a batch with a few bytes changed by chance: nothing of it is appended."""
+    chance = random.Random(seed)
+    data = bytearray(batch_of(0, 5, 2) if seed % 2 else chance.randbytes(chance.randrange(1, 300)))
+    for _ in range(3 if seed % 2 else 0):
+        at = chance.randrange(16, len(data))
+        data[at] ^= chance.randrange(1, 256)
+    world = follower()
+    world.answer_fetch(world.fetch_sent, bytes(data))
+    assert world.end_offset == 0
+    assert world.receivers(FetchRequest) == [2]
 
 
 # --- divergence -------------------------------------------------------------------------------------------------------
@@ -218,8 +257,9 @@ def test_a_follower_cuts_its_log_where_the_leaders_differs(
     world.answer_fetch(world.fetch_sent, diverging=diverging)
     assert world.end_offset == end
     assert bool(world.news(Truncate)) == (end < 6)
-    request: Any = world.fetch_sent.request
-    assert request.topics[0].partitions[0].fetch_offset == end
+    asked: Any = world.fetch_sent.request.topics[0].partitions[0]  # type: ignore[attr-defined]
+    last_epoch = {0: 0, 1: 1, 2: 1, 3: 3}.get(end, 5)
+    assert (asked.fetch_offset, asked.last_fetched_epoch) == (end, last_epoch)
 
 
 def test_what_is_committed_is_never_cut() -> None:
@@ -408,6 +448,7 @@ def test_a_leader_is_not_asked_while_a_bootstrap_server_is(own: int) -> None:
     server = world.fetch_sent
     assert server.peer.node_id == BOOTSTRAP
     world.sleep(10 * world.times.retry_backoff_ms)
+    world.vote(3, EPOCH, (0, 0), pre_vote=True)
     assert not world.all_sent()
     world.answer_fetch(server, error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=2)
     assert world.receivers(FetchRequest) == [2]

@@ -291,6 +291,14 @@ def test_the_log_is_emptied_even_where_it_goes_further() -> None:
     assert world.batches == [(4, 6)]
 
 
+def test_a_snapshot_below_what_is_committed_stops_the_node() -> None:
+    world = follower(log=[(2, 9)])
+    world.answer_fetch(world.fetch_sent, high_watermark=9)
+    world.answer_fetch(world.fetch_sent, snapshot=SnapshotId(4, 3))
+    with pytest.raises(AssertionError):
+        finish(world, SnapshotId(4, 3))
+
+
 def test_older_snapshots_go_when_one_was_fetched() -> None:
     world = downloading(log=[(2, 9)], snapshots=(OLDEST, NEWEST))
     finish(world)

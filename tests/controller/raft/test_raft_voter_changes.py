@@ -750,6 +750,20 @@ def test_a_controller_tries_again_while_it_is_no_voter(error: ErrorCode | None) 
     assert world.receivers(AddRaftVoterRequest) == [2]
 
 
+@pytest.mark.parametrize("error", [NONE, TIMED_OUT, ErrorCode.DUPLICATE_VOTER])
+def test_a_controller_waits_from_the_response_on(error: ErrorCode) -> None:
+    """The leader has done what it can, or cannot now; it is not pressed."""
+    world = follower(NEW, times=JOINING)
+    fetching(world, FETCH_MS)
+    sent = world.sent(AddRaftVoterRequest)
+    world.sleep(1000)
+    world.answer(sent, AddRaftVoterResponse(error_code=error))
+    fetching(world, FETCH_MS - 500)
+    assert not world.all_sent(AddRaftVoterRequest)
+    fetching(world, 500)
+    assert world.receivers(AddRaftVoterRequest) == [2]
+
+
 def test_a_controller_with_a_new_disk_removes_its_former_self_first() -> None:
     world = NodeWorld(own=ReplicaKey(3, OTHER_DIRECTORY), epoch=EPOCH, leader=2, times=JOINING)
     fetching(world, FETCH_MS)
