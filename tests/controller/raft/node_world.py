@@ -23,29 +23,27 @@ from ottla.controller.raft.election_file import NOBODY, ElectionState
 from ottla.controller.raft.log_outline import QuorumEntry
 from ottla.controller.raft.node import RaftIdentity, RaftNode
 from ottla.controller.raft.settings import RaftTimes
-from ottla.controller.raft.voter_set import Endpoints, ListenerEndpoint, QuorumVoter, ReplicaKey, VoterSet
-from ottla.controller.raft.voters import ControllerAddress
+from ottla.controller.raft.voter_set import Endpoints, ReplicaKey, VoterSet
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotId
+from ottla.tests.controller.raft.quorum_parts import (
+    ELECTION_MS,
+    FETCH_MS,
+    OWN,
+    START_MS,
+    address_of_node,
+    batch_of,
+    control_of,
+    snapshot_of,
+    static_voters_of,
+    voters_of,
+)
 from ottla.tests.simulation.raft.disk import ModelDisk
 from ottla.tests.simulation.raft.machine import CLUSTER_ID, LISTENER, encode_model_snapshot, endpoint_of, key_of
-from ottla.wire.control_records import build_quorum_batch
 from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from ottla.wire.messages.fetch import FetchRequest
 from ottla.wire.messages.vote import VoteRequest
-from ottla.wire.record_codec import Record
-from ottla.wire.records import RecordBatch, build_batch, iter_batches
+from ottla.wire.records import iter_batches
 from ottla.wire.schema import ZERO_UUID, Message
-
-OWN = 1
-"""The node's id. 2 and 3 are the other voters unless a scenario has other ones; 4 is no voter."""
-START_MS = 50_000.0
-ELECTION_MS = 1000
-FETCH_MS = 2000
-REQUEST_MS = 2000
-CHECK_QUORUM_MS = 3000
-BEGIN_QUORUM_MS = 1000
-BOOTSTRAP = -2
-"""The id by which a request to the first bootstrap server goes."""
 
 _NEWS = effects.HighWatermarkAdvanced | effects.LeaderChanged | effects.AppendRefused | effects.ShutdownFinished
 
@@ -62,7 +60,7 @@ class NoChance(random.Random):
         return seq[0]
 
 
-class Seen(NamedTuple):
+class NodeState(NamedTuple):
     """The state of a node: the name of its class, epoch, leader, and for whom it has voted in this epoch."""
 
     state: str
@@ -91,46 +89,6 @@ class Fetched(NamedTuple):
     diverging: tuple[int, int] | None = None
     """(epoch, end offset)."""
     snapshot: SnapshotId | None = None
-
-
-def voter_of(
-    node_id: int, *, versions: tuple[int, int] = (0, 1), others: Sequence[ListenerEndpoint] = ()
-) -> QuorumVoter:
-    """A voter with its own directory; ``others`` are endpoints of other listeners."""
-    return QuorumVoter(key_of(node_id), (endpoint_of(node_id), *others), *versions)
-
-
-def voters_of(*node_ids: int) -> VoterSet:
-    return VoterSet(voter_of(node_id) for node_id in node_ids)
-
-
-def static_voters_of(*node_ids: int) -> VoterSet:
-    """As of ``controller.quorum.voters``: without directories, and without a level of ``kraft.version``."""
-    return VoterSet(QuorumVoter(ReplicaKey(node_id), (endpoint_of(node_id),)) for node_id in node_ids)
-
-
-def address_of_node(node_id: int) -> ControllerAddress:
-    endpoint = endpoint_of(node_id)
-    return ControllerAddress(endpoint.host, endpoint.port)
-
-
-def batch_of(base_offset: int, epoch: int, count: int = 1) -> bytes:
-    records = [Record(offset=each, timestamp=0, key=None, value=b"value", headers=()) for each in range(count)]
-    batch = build_batch(records)
-    RecordBatch(memoryview(batch)).stamp(base_offset, epoch)
-    return bytes(batch)
-
-
-def control_of(base_offset: int, epoch: int, *said: Message) -> bytes:
-    return bytes(
-        build_quorum_batch([(each, 0) for each in said], base_offset=base_offset, leader_epoch=epoch, timestamp=0)
-    )
-
-
-def snapshot_of(snapshot: SnapshotId, voters: VoterSet | None = None) -> bytes:
-    """The file of a snapshot; without voters it is one of ``kraft.version`` 0."""
-    level = 0 if voters is None else 1
-    return encode_model_snapshot(QuorumEntry(snapshot.end_offset - 1, level, voters), snapshot, b"image")
 
 
 class NodeWorld:
@@ -271,10 +229,10 @@ class NodeWorld:
     # --- what there is ------------------------------------------------------------------------------------------------
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> NodeState:
         state = self.node.state
         voted = getattr(state, "voted", None)
-        return Seen(type(state).__name__, state.epoch, state.leader_id, NOBODY if voted is None else voted.node_id)
+        return NodeState(type(state).__name__, state.epoch, state.leader_id, NOBODY if voted is None else voted.node_id)
 
     @property
     def stored(self) -> ElectionState:

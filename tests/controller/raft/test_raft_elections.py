@@ -14,17 +14,8 @@ from ottla.controller.raft.election_file import NOBODY
 from ottla.controller.raft.messages import vote_response
 from ottla.controller.raft.settings import RaftTimes
 from ottla.controller.raft.voter_set import ReplicaKey
-from ottla.tests.controller.raft.node_world import (
-    CHECK_QUORUM_MS,
-    ELECTION_MS,
-    FETCH_MS,
-    OWN,
-    REQUEST_MS,
-    NodeWorld,
-    Seen,
-    Told,
-    voters_of,
-)
+from ottla.tests.controller.raft.node_world import NodeState, NodeWorld, Told
+from ottla.tests.controller.raft.quorum_parts import CHECK_QUORUM_MS, ELECTION_MS, FETCH_MS, OWN, REQUEST_MS, voters_of
 from ottla.tests.simulation.raft.machine import CLUSTER_ID, key_of
 from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from ottla.wire.messages.control_records import LeaderChangeMessage
@@ -126,7 +117,7 @@ def test_each_voter_is_asked_once_until_the_request_times_out(pre_vote: bool) ->
     world.answer_vote(first)
     assert world.seen == before
     world.answer_vote(second)
-    assert world.seen == (Seen("RaftCandidate", 6) if pre_vote else Seen("Leading", 6, OWN))
+    assert world.seen == (NodeState("RaftCandidate", 6) if pre_vote else NodeState("Leading", 6, OWN))
 
 
 @pytest.mark.parametrize("pre_vote", [True, False], ids=["pre-vote", "vote"])
@@ -178,34 +169,34 @@ def test_a_candidate_has_written_its_vote_before_it_asks() -> None:
 @pytest.mark.parametrize(
     ("leader", "lost", "next_ms"),
     [
-        (NOBODY, Seen("Unattached", 5), ELECTION_MS),
-        (2, Seen("Following", 5, 2), FETCH_MS),
-        (7, Seen("Unattached", 5, 7), ELECTION_MS),
+        (NOBODY, NodeState("Unattached", 5), ELECTION_MS),
+        (2, NodeState("Following", 5, 2), FETCH_MS),
+        (7, NodeState("Unattached", 5, 7), ELECTION_MS),
     ],
     ids=["no leader", "leader", "leader out of reach"],
 )
-def test_who_is_refused_pre_votes_goes_back_to_its_leader(leader: int, lost: Seen, next_ms: int) -> None:
+def test_who_is_refused_pre_votes_goes_back_to_its_leader(leader: int, lost: NodeState, next_ms: int) -> None:
     """It looks for the leader, and tries again after another timeout, which is a whole one."""
     world = NodeWorld(epoch=5, leader=leader)
     for _ in range(2):
         first, second = world.become_prospective()
         world.sleep(400)
         world.answer_vote(first, False)
-        assert world.seen == Seen("Prospective", 5, leader)
+        assert world.seen == NodeState("Prospective", 5, leader)
         world.answer_vote(second, False)
         assert world.seen == lost
         assert world.all_sent(FetchRequest)
         world.sleep(next_ms - 1)
         assert world.seen == lost
         world.sleep(1)
-        assert world.seen == Seen("Prospective", 5, leader)
+        assert world.seen == NodeState("Prospective", 5, leader)
 
 
 def test_who_gets_no_pre_votes_in_time_goes_back_to_its_leader() -> None:
     world = NodeWorld(epoch=5, leader=2)
     world.become_prospective()
     world.sleep(ELECTION_MS)
-    assert world.seen == Seen("Following", 5, 2)
+    assert world.seen == NodeState("Following", 5, 2)
     assert world.fetch_sent.peer.node_id == 2
 
 
@@ -217,7 +208,7 @@ def test_who_gets_no_pre_votes_in_time_and_has_no_leader_asks_again_at_once(lead
     world.sleep(ELECTION_MS - 1)
     world.forget()
     world.sleep(1)
-    assert world.seen == Seen("Prospective", 5, leader)
+    assert world.seen == NodeState("Prospective", 5, leader)
     assert [each.peer.node_id for each in world.pre_votes] == [2, 3]
 
 
@@ -230,18 +221,18 @@ def test_a_voter_that_knows_no_pre_vote(how: str) -> None:
         world.fail(first, ErrorCode.UNSUPPORTED_VERSION)
     else:
         world.answer(first, VoteResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
-    assert world.seen == Seen("RaftCandidate", 6)
+    assert world.seen == NodeState("RaftCandidate", 6)
     world.answer_vote(second, epoch=5)
-    assert world.seen == Seen("RaftCandidate", 6)
+    assert world.seen == NodeState("RaftCandidate", 6)
     assert [each.peer.node_id for each in world.votes] == [2, 3]
 
     world.sleep(ELECTION_MS)
-    assert world.seen == Seen("Prospective", 6, NOBODY, OWN)
+    assert world.seen == NodeState("Prospective", 6, NOBODY, OWN)
     first, second = world.pre_votes
     world.answer_vote(first)
-    assert world.seen == Seen("RaftCandidate", 7)
+    assert world.seen == NodeState("RaftCandidate", 7)
     world.fail(second, ErrorCode.UNSUPPORTED_VERSION)
-    assert world.seen == Seen("RaftCandidate", 7)
+    assert world.seen == NodeState("RaftCandidate", 7)
 
 
 # --- votes ------------------------------------------------------------------------------------------------------------
@@ -265,7 +256,7 @@ def test_a_majority_of_votes(voters: tuple[int, ...], granted: list[bool], leads
     world = NodeWorld(epoch=5, voters=voters, kraft_version=kraft_version)
     for sent, each in zip(world.become_candidate(), granted, strict=False):
         world.answer_vote(sent, each)
-    assert world.seen == (Seen("Leading", 6, OWN) if leads else Seen("RaftCandidate", 6))
+    assert world.seen == (NodeState("Leading", 6, OWN) if leads else NodeState("RaftCandidate", 6))
     assert (world.stored.leader_id, world.stored.voted_id) == ((OWN, NOBODY) if leads else (NOBODY, OWN))
 
 
@@ -277,14 +268,14 @@ def test_a_candidate_that_is_not_elected_waits_for_the_end_of_its_timeout(refuse
     if refused:
         world.answer_vote(sent, False)
     world.sleep(ELECTION_MS - 1)
-    assert world.seen == Seen("RaftCandidate", 6)
+    assert world.seen == NodeState("RaftCandidate", 6)
     assert not world.all_sent(VoteRequest)
     world.sleep(1)
-    assert world.seen == Seen("Prospective", 6, NOBODY, OWN)
+    assert world.seen == NodeState("Prospective", 6, NOBODY, OWN)
     assert world.stored.voted_id == OWN
     assert not world.vote(2, 6, (5, 99)).granted
     world.answer_vote(world.pre_votes[0])
-    assert world.seen == Seen("RaftCandidate", 7)
+    assert world.seen == NodeState("RaftCandidate", 7)
 
 
 def test_a_lost_election_is_not_continued() -> None:
@@ -293,7 +284,7 @@ def test_a_lost_election_is_not_continued() -> None:
     for sent in world.become_candidate()[:3]:
         world.answer_vote(sent, False)
     world.sleep(ELECTION_MS - 1)
-    assert world.seen == Seen("RaftCandidate", 6)
+    assert world.seen == NodeState("RaftCandidate", 6)
     assert not world.all_sent(VoteRequest)
 
 
@@ -303,17 +294,17 @@ def test_votes_of_who_is_no_voter_do_not_count() -> None:
     world.answer(
         sent._replace(request_id=sent.request_id + 100), vote_response(world.leader_of(), ErrorCode.NONE, True)
     )
-    assert world.seen == Seen("RaftCandidate", 6)
+    assert world.seen == NodeState("RaftCandidate", 6)
 
 
 @pytest.mark.parametrize(
     ("error", "epoch", "leader", "expected"),
     [
-        (ErrorCode.FENCED_LEADER_EPOCH, 8, 3, Seen("Following", 8, 3)),
-        (ErrorCode.FENCED_LEADER_EPOCH, 8, NOBODY, Seen("Unattached", 8)),
-        (ErrorCode.NONE, 8, 3, Seen("Following", 8, 3)),
-        (ErrorCode.NONE, 8, NOBODY, Seen("Unattached", 8)),
-        (ErrorCode.NONE, None, 3, Seen("Following", 0, 3)),
+        (ErrorCode.FENCED_LEADER_EPOCH, 8, 3, NodeState("Following", 8, 3)),
+        (ErrorCode.FENCED_LEADER_EPOCH, 8, NOBODY, NodeState("Unattached", 8)),
+        (ErrorCode.NONE, 8, 3, NodeState("Following", 8, 3)),
+        (ErrorCode.NONE, 8, NOBODY, NodeState("Unattached", 8)),
+        (ErrorCode.NONE, None, 3, NodeState("Following", 0, 3)),
         (ErrorCode.INVALID_VOTER_KEY, None, NOBODY, None),
         (ErrorCode.UNKNOWN_LEADER_EPOCH, 1, NOBODY, None),
         (ErrorCode.BROKER_NOT_AVAILABLE, None, NOBODY, None),
@@ -322,7 +313,7 @@ def test_votes_of_who_is_no_voter_do_not_count() -> None:
 )
 @pytest.mark.parametrize("pre_vote", [True, False], ids=["pre-vote", "vote"])
 def test_what_the_response_to_a_vote_tells_of_the_leader(
-    error: ErrorCode, epoch: int | None, leader: int, expected: Seen | None, pre_vote: bool
+    error: ErrorCode, epoch: int | None, leader: int, expected: NodeState | None, pre_vote: bool
 ) -> None:
     """It counts before the vote, even if that is granted. What is of an older epoch is void."""
     world = NodeWorld(epoch=5)
@@ -341,7 +332,7 @@ def test_a_prospective_hears_of_a_new_leader() -> None:
     world = NodeWorld(epoch=5, leader=2)
     sent = world.become_prospective()
     world.answer_vote(sent[0], False, error=ErrorCode.FENCED_LEADER_EPOCH, epoch=6, leader=3)
-    assert world.seen == Seen("Following", 6, 3)
+    assert world.seen == NodeState("Following", 6, 3)
     assert world.fetch_sent.peer.node_id == 3
 
 
@@ -353,7 +344,7 @@ def test_a_leader_comes_up_in_the_same_epoch(state: str, kraft_version: int) -> 
     sent = world.become_prospective() if state == "prospective" else world.become_candidate()
     epoch = world.node.epoch
     assert world.begin(3, epoch) == Told(ErrorCode.NONE, epoch, 3)
-    expected = Seen("Following", epoch, 3, OWN if state == "candidate" else NOBODY)
+    expected = NodeState("Following", epoch, 3, OWN if state == "candidate" else NOBODY)
     assert world.seen == expected
     assert (world.stored.leader_id, world.stored.voted_id) == (3, expected.voted_id)
     for each in sent:
@@ -367,7 +358,7 @@ def test_a_leader_ignores_votes_that_come_later() -> None:
     world.answer_vote(first)
     end = world.end_offset
     world.answer_vote(second)
-    assert world.seen == Seen("Leading", 6, OWN)
+    assert world.seen == NodeState("Leading", 6, OWN)
     assert world.end_offset == end
 
 
@@ -439,7 +430,7 @@ def test_counting_votes(
 )
 def test_a_single_voter_leads_at_once(options: dict[str, object], epoch: int, kraft_version: int) -> None:
     world = NodeWorld(voters=(OWN,), kraft_version=kraft_version, **options)  # type: ignore[arg-type]
-    assert world.seen == Seen("Leading", epoch, OWN)
+    assert world.seen == NodeState("Leading", epoch, OWN)
     assert (world.stored.epoch, world.stored.leader_id) == (epoch, OWN)
     assert not world.all_sent()
     assert world.high_watermark == world.end_offset > 0
@@ -455,7 +446,7 @@ def test_a_new_leader_writes_first_and_tells_all(kraft_version: int) -> None:
     world.holds_flushes = True
     for sent in world.become_candidate()[1:]:
         world.answer_vote(sent)
-    assert world.seen == Seen("Leading", 6, OWN)
+    assert world.seen == NodeState("Leading", 6, OWN)
     written = world.news(AppendControl)
     assert [(each.base_offset, each.epoch) for each in written] == [(2, 6)]
     change: LeaderChangeMessage = written[0].messages[0][0]
@@ -497,7 +488,7 @@ def test_a_leader_that_resigns_tells_whom_it_prefers() -> None:
     for replica, offset in ((4, 1), (3, world.end_offset)):
         world.fetch(replica, offset, 6)
     world.resign()
-    assert world.seen == Seen("Resigned", 6, OWN)
+    assert world.seen == NodeState("Resigned", 6, OWN)
     requests = world.all_sent(EndQuorumEpochRequest)
     assert [each.peer.node_id for each in requests] == [2, 3, 4]
     told = requests[0].request.topics[0].partitions[0]  # type: ignore[attr-defined]
@@ -513,7 +504,7 @@ def test_a_leader_that_resigns_tells_whom_it_prefers() -> None:
 def test_resigning_in_another_epoch_is_ignored(epoch: int) -> None:
     world = led()
     world.resign(epoch)
-    assert world.seen == Seen("Leading", 6, OWN)
+    assert world.seen == NodeState("Leading", 6, OWN)
     assert not world.all_sent(EndQuorumEpochRequest)
 
 
@@ -544,9 +535,9 @@ def test_who_has_resigned_leaves_its_epoch_after_an_election_timeout() -> None:
     world = led()
     world.resign()
     world.sleep(ELECTION_MS - 1)
-    assert world.seen == Seen("Resigned", 6, OWN)
+    assert world.seen == NodeState("Resigned", 6, OWN)
     world.sleep(1)
-    assert world.seen == Seen("Prospective", 7)
+    assert world.seen == NodeState("Prospective", 7)
     assert world.stored.epoch == 7
     assert [each.peer.node_id for each in world.pre_votes] == [2, 3]
 
@@ -555,7 +546,7 @@ def test_who_has_resigned_follows_the_next_leader() -> None:
     world = led()
     world.resign()
     assert world.begin(2, 7) == Told(ErrorCode.NONE, 7, 2)
-    assert world.seen == Seen("Following", 7, 2)
+    assert world.seen == NodeState("Following", 7, 2)
     assert world.news(LeaderChanged)[-1] == LeaderChanged(7, 2)
 
 
@@ -605,17 +596,17 @@ def test_how_soon_a_voter_stands_when_its_leader_resigns(
     assert told == Told(ErrorCode.NONE, 5, 2)
     if after_ms:
         world.sleep(after_ms - 1)
-        assert world.seen == Seen("Following", 5, 2)
+        assert world.seen == NodeState("Following", 5, 2)
         world.sleep(1)
-    assert world.seen == Seen("Prospective", 5, 2)
+    assert world.seen == NodeState("Prospective", 5, 2)
 
 
 def test_a_successor_is_one_with_its_directory() -> None:
     world = NodeWorld(epoch=5, leader=2)
     world.end(2, 5, [ReplicaKey(OWN, b"another disk 456"), key_of(3)])
-    assert world.seen == Seen("Following", 5, 2)
+    assert world.seen == NodeState("Following", 5, 2)
     world.end(2, 5, [ReplicaKey(OWN), key_of(3)])
-    assert world.seen == Seen("Prospective", 5, 2)
+    assert world.seen == NodeState("Prospective", 5, 2)
 
 
 @pytest.mark.parametrize("state", ["candidate", "leader", "follower"])
@@ -635,7 +626,7 @@ def test_an_observer_does_not_stand_when_the_leader_resigns() -> None:
     world = NodeWorld(own=key_of(4), epoch=5, leader=2, voters=(1, 2, 3))
     world.end(2, 5, [key_of(3)])
     world.sleep(5 * FETCH_MS)
-    assert world.seen == Seen("Following", 5, 2)
+    assert world.seen == NodeState("Following", 5, 2)
 
 
 # --- shutting down ----------------------------------------------------------------------------------------------------
@@ -647,7 +638,7 @@ def test_a_leader_shuts_down_when_another_leads() -> None:
     assert world.receivers(EndQuorumEpochRequest) == [2, 3]
     world.sleep(4000)
     assert world.shutdown is None
-    assert world.seen == Seen("Resigned", 6, OWN)
+    assert world.seen == NodeState("Resigned", 6, OWN)
     world.begin(2, 7)
     assert world.shutdown is True
 
@@ -673,7 +664,7 @@ def test_a_candidate_that_shuts_down_goes_on_with_its_election() -> None:
     world.shut_down(5000)
     assert world.shutdown is None
     world.answer_vote(sent)
-    assert world.seen == Seen("Resigned", 6, OWN)
+    assert world.seen == NodeState("Resigned", 6, OWN)
 
 
 @pytest.mark.parametrize(
@@ -698,8 +689,8 @@ def test_leader_and_voters_lose_each_other() -> None:
     """A leader that nobody fetches from resigns; its voters have elected another by then, or do not want to."""
     world = led()
     world.sleep(CHECK_QUORUM_MS)
-    assert world.seen == Seen("Resigned", 6, OWN)
+    assert world.seen == NodeState("Resigned", 6, OWN)
     world.sleep(ELECTION_MS)
-    assert world.seen == Seen("Prospective", 7)
+    assert world.seen == NodeState("Prospective", 7)
     world.sleep(REQUEST_MS)
     assert world.seen.epoch == 7

@@ -11,15 +11,8 @@ from ottla.controller.raft.effects import Append, AppendRefused, HighWatermarkAd
 from ottla.controller.raft.messages import begin_quorum_epoch_response
 from ottla.controller.raft.settings import RaftTimes
 from ottla.controller.raft.voter_set import ReplicaKey
-from ottla.tests.controller.raft.node_world import (
-    BEGIN_QUORUM_MS,
-    CHECK_QUORUM_MS,
-    OWN,
-    REQUEST_MS,
-    Fetched,
-    NodeWorld,
-    Seen,
-)
+from ottla.tests.controller.raft.node_world import Fetched, NodeState, NodeWorld
+from ottla.tests.controller.raft.quorum_parts import BEGIN_QUORUM_MS, CHECK_QUORUM_MS, OWN, REQUEST_MS
 from ottla.tests.simulation.raft.machine import CLUSTER_ID, endpoint_of, key_of
 from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
@@ -107,15 +100,15 @@ def test_observers_are_not_told() -> None:
 @pytest.mark.parametrize(
     ("error", "epoch", "leader", "expected"),
     [
-        (ErrorCode.NONE, EPOCH, OWN, Seen("Leading", EPOCH, OWN)),
-        (ErrorCode.INVALID_VOTER_KEY, EPOCH, OWN, Seen("Leading", EPOCH, OWN)),
-        (ErrorCode.FENCED_LEADER_EPOCH, 7, 3, Seen("Following", 7, 3)),
-        (ErrorCode.FENCED_LEADER_EPOCH, 7, -1, Seen("Unattached", 7)),
-        (ErrorCode.NONE, 5, 3, Seen("Leading", EPOCH, OWN)),
+        (ErrorCode.NONE, EPOCH, OWN, NodeState("Leading", EPOCH, OWN)),
+        (ErrorCode.INVALID_VOTER_KEY, EPOCH, OWN, NodeState("Leading", EPOCH, OWN)),
+        (ErrorCode.FENCED_LEADER_EPOCH, 7, 3, NodeState("Following", 7, 3)),
+        (ErrorCode.FENCED_LEADER_EPOCH, 7, -1, NodeState("Unattached", 7)),
+        (ErrorCode.NONE, 5, 3, NodeState("Leading", EPOCH, OWN)),
     ],
     ids=["accepted", "meant for another voter", "a later leader", "a later epoch", "an earlier epoch"],
 )
-def test_the_response_to_begin_quorum_epoch(error: ErrorCode, epoch: int, leader: int, expected: Seen) -> None:
+def test_the_response_to_begin_quorum_epoch(error: ErrorCode, epoch: int, leader: int, expected: NodeState) -> None:
     world = led()
     world.sleep(BEGIN_QUORUM_MS)
     sent = world.sent(BeginQuorumEpochRequest)
@@ -161,12 +154,12 @@ def test_a_leader_that_no_majority_follows_resigns(
     for replica in replicas:
         world.fetch(replica, 0, 0)
     world.sleep(1)
-    assert world.seen == Seen("Leading" if stays else "Resigned", EPOCH, OWN)
+    assert world.seen == NodeState("Leading" if stays else "Resigned", EPOCH, OWN)
     if stays and len(voters) > 1:
         world.sleep(CHECK_QUORUM_MS - 2)
-        assert world.seen == Seen("Leading", EPOCH, OWN)
+        assert world.seen == NodeState("Leading", EPOCH, OWN)
         world.sleep(1)
-        assert world.seen == Seen("Resigned", EPOCH, OWN)
+        assert world.seen == NodeState("Resigned", EPOCH, OWN)
 
 
 @pytest.mark.parametrize(

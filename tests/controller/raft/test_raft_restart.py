@@ -11,15 +11,8 @@ from ottla.controller.raft.effects import AppendControl, LeaderChanged
 from ottla.controller.raft.election_file import NOBODY
 from ottla.controller.raft.voter_set import ReplicaKey
 from ottla.log.metadata_snapshots import SnapshotId
-from ottla.tests.controller.raft.node_world import (
-    BOOTSTRAP,
-    ELECTION_MS,
-    FETCH_MS,
-    OWN,
-    NodeWorld,
-    Seen,
-    voters_of,
-)
+from ottla.tests.controller.raft.node_world import NodeState, NodeWorld
+from ottla.tests.controller.raft.quorum_parts import BOOTSTRAP, ELECTION_MS, FETCH_MS, OWN, voters_of
 from ottla.tests.simulation.raft.machine import key_of
 from ottla.wire.messages.control_records import KRaftVersionRecord, LeaderChangeMessage
 from ottla.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
@@ -31,36 +24,36 @@ OTHER_DIRECTORY = ReplicaKey(OWN, b"another disk 456")
 OBSERVER = {"own": key_of(4)}
 VOTERS = (KRaftVersionRecord(k_raft_version=1), voters_of(1, 2, 3).to_record())
 
-STARTS: dict[str, tuple[dict[str, Any], Seen]] = {
-    "nothing": ({}, Seen("Unattached", 0)),
-    "an epoch": ({"epoch": 5}, Seen("Unattached", 5)),
-    "an epoch and a log of it": ({"epoch": 5, "log": [(5, 1)]}, Seen("Unattached", 5)),
-    "an epoch and a log of an earlier one": ({"epoch": 5, "log": [(3, 1)]}, Seen("Unattached", 5)),
-    "a vote": ({"epoch": 5, "voted": key_of(2)}, Seen("Unattached", 5, NOBODY, 2)),
-    "a vote for one that is no voter": ({"epoch": 5, "voted": key_of(4)}, Seen("Unattached", 5, NOBODY, 4)),
-    "a leader": ({"epoch": 5, "leader": 2}, Seen("Following", 5, 2)),
-    "a leader and a vote for it": ({"epoch": 5, "leader": 2, "voted": key_of(2)}, Seen("Following", 5, 2, 2)),
-    "a leader and a vote for another": ({"epoch": 5, "leader": 2, "voted": key_of(3)}, Seen("Following", 5, 2, 3)),
-    "a leader out of reach": ({"epoch": 5, "leader": 7}, Seen("Unattached", 5, 7)),
+STARTS: dict[str, tuple[dict[str, Any], NodeState]] = {
+    "nothing": ({}, NodeState("Unattached", 0)),
+    "an epoch": ({"epoch": 5}, NodeState("Unattached", 5)),
+    "an epoch and a log of it": ({"epoch": 5, "log": [(5, 1)]}, NodeState("Unattached", 5)),
+    "an epoch and a log of an earlier one": ({"epoch": 5, "log": [(3, 1)]}, NodeState("Unattached", 5)),
+    "a vote": ({"epoch": 5, "voted": key_of(2)}, NodeState("Unattached", 5, NOBODY, 2)),
+    "a vote for one that is no voter": ({"epoch": 5, "voted": key_of(4)}, NodeState("Unattached", 5, NOBODY, 4)),
+    "a leader": ({"epoch": 5, "leader": 2}, NodeState("Following", 5, 2)),
+    "a leader and a vote for it": ({"epoch": 5, "leader": 2, "voted": key_of(2)}, NodeState("Following", 5, 2, 2)),
+    "a leader and a vote for another": ({"epoch": 5, "leader": 2, "voted": key_of(3)}, NodeState("Following", 5, 2, 3)),
+    "a leader out of reach": ({"epoch": 5, "leader": 7}, NodeState("Unattached", 5, 7)),
     "a leader out of reach and a vote": (
         {"epoch": 5, "leader": 7, "voted": key_of(2)},
-        Seen("Unattached", 5, 7, 2),
+        NodeState("Unattached", 5, 7, 2),
     ),
-    "its own leadership": ({"epoch": 5, "leader": OWN}, Seen("Resigned", 5, OWN)),
-    "its own candidacy": ({"epoch": 5, "voted": key_of(OWN)}, Seen("RaftCandidate", 5)),
-    "its own candidacy without a directory": ({"epoch": 5, "voted": ReplicaKey(OWN)}, Seen("RaftCandidate", 5)),
-    "less than the log": ({"epoch": 5, "log": [(7, 1)]}, Seen("Unattached", 7)),
-    "less than the log, and a vote": ({"epoch": 5, "voted": key_of(2), "log": [(7, 1)]}, Seen("Unattached", 7)),
-    "less than the log, and its leadership": ({"epoch": 5, "leader": OWN, "log": [(7, 1)]}, Seen("Unattached", 7)),
-    "no file but a log": ({"log": [(7, 1)]}, Seen("Unattached", 7)),
+    "its own leadership": ({"epoch": 5, "leader": OWN}, NodeState("Resigned", 5, OWN)),
+    "its own candidacy": ({"epoch": 5, "voted": key_of(OWN)}, NodeState("RaftCandidate", 5)),
+    "its own candidacy without a directory": ({"epoch": 5, "voted": ReplicaKey(OWN)}, NodeState("RaftCandidate", 5)),
+    "less than the log": ({"epoch": 5, "log": [(7, 1)]}, NodeState("Unattached", 7)),
+    "less than the log, and a vote": ({"epoch": 5, "voted": key_of(2), "log": [(7, 1)]}, NodeState("Unattached", 7)),
+    "less than the log, and its leadership": ({"epoch": 5, "leader": OWN, "log": [(7, 1)]}, NodeState("Unattached", 7)),
+    "no file but a log": ({"log": [(7, 1)]}, NodeState("Unattached", 7)),
     "no file but a snapshot": (
         {"snapshots": [SnapshotId(9, 7)], "log_start": SnapshotId(9, 7)},
-        Seen("Unattached", 7),
+        NodeState("Unattached", 7),
     ),
-    "an observer": ({**OBSERVER, "epoch": 5}, Seen("Unattached", 5)),
-    "an observer and a vote": ({**OBSERVER, "epoch": 5, "voted": key_of(2)}, Seen("Unattached", 5, NOBODY, 2)),
-    "an observer and a leader": ({**OBSERVER, "epoch": 5, "leader": 2}, Seen("Following", 5, 2)),
-    "an observer that led": ({**OBSERVER, "epoch": 5, "leader": 4}, Seen("Resigned", 5, 4)),
+    "an observer": ({**OBSERVER, "epoch": 5}, NodeState("Unattached", 5)),
+    "an observer and a vote": ({**OBSERVER, "epoch": 5, "voted": key_of(2)}, NodeState("Unattached", 5, NOBODY, 2)),
+    "an observer and a leader": ({**OBSERVER, "epoch": 5, "leader": 2}, NodeState("Following", 5, 2)),
+    "an observer that led": ({**OBSERVER, "epoch": 5, "leader": 4}, NodeState("Resigned", 5, 4)),
 }
 
 
@@ -80,14 +73,14 @@ def test_how_a_node_begins(start: str, kraft_version: int) -> None:
 
 def test_the_candidacy_of_a_former_disk_is_a_vote_for_another() -> None:
     world = NodeWorld(epoch=5, voted=OTHER_DIRECTORY)
-    assert world.seen == Seen("Unattached", 5, NOBODY, OWN)
+    assert world.seen == NodeState("Unattached", 5, NOBODY, OWN)
     assert not world.vote(2, 5, (4, 99)).granted
 
 
 def test_a_candidate_that_heard_of_a_leader_does_not_stand_again() -> None:
     """Kafka stands again; once the leader has written, others find its requests for votes malformed."""
     world = NodeWorld(epoch=5, leader=2, voted=key_of(OWN))
-    assert world.seen == Seen("Following", 5, 2, OWN)
+    assert world.seen == NodeState("Following", 5, 2, OWN)
 
 
 @LEVELS
@@ -126,7 +119,7 @@ def test_a_candidate_goes_on_with_its_election(kraft_version: int) -> None:
     asked: Any = first.request.topics[0].partitions[0]  # type: ignore[attr-defined]
     assert (asked.replica_epoch, asked.last_offset_epoch, asked.last_offset) == (5, 3, 2)
     world.answer_vote(second)
-    assert world.seen == Seen("Leading", 5, OWN)
+    assert world.seen == NodeState("Leading", 5, OWN)
     change: LeaderChangeMessage = world.news(AppendControl)[0].messages[0][0]
     assert [each.voter_id for each in change.granting_voters] == [1, 3]
 
@@ -141,11 +134,11 @@ def test_a_leader_that_was_restarted_does_not_lead_again_in_its_epoch(kraft_vers
     assert not world.vote(2, 5, (4, 99)).granted
     assert [each for each in world.news(LeaderChanged) if each.leader_id == OWN] == []
     world.sleep(ELECTION_MS)
-    assert world.seen == Seen("Prospective", 6)
+    assert world.seen == NodeState("Prospective", 6)
     for sent in world.pre_votes:
         if world.seen.state == "Prospective":
             world.answer_vote(sent)
-    assert world.seen == Seen("RaftCandidate", 7)
+    assert world.seen == NodeState("RaftCandidate", 7)
 
 
 def test_a_leader_that_was_restarted_prefers_nobody() -> None:
@@ -157,7 +150,7 @@ def test_a_leader_that_was_restarted_prefers_nobody() -> None:
 def test_a_leader_that_was_restarted_votes_in_the_next_epoch() -> None:
     world = NodeWorld(epoch=5, leader=OWN)
     assert world.vote(2, 6, (5, 9)).granted
-    assert world.seen == Seen("Unattached", 6, NOBODY, 2)
+    assert world.seen == NodeState("Unattached", 6, NOBODY, 2)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +219,7 @@ def test_a_node_without_voters_waits_for_a_leader() -> None:
     """As one that was formatted without initial controllers."""
     world = NodeWorld(voters=(), bootstrap=(2,))
     world.sleep(10 * FETCH_MS)
-    assert world.seen == Seen("Unattached", 0)
+    assert world.seen == NodeState("Unattached", 0)
     assert not world.all_sent(VoteRequest)
 
 
@@ -253,17 +246,17 @@ def test_a_restart_after_each_step_of_an_election(kraft_version: int) -> None:
     world = NodeWorld(epoch=5, kraft_version=kraft_version)
     world.become_prospective()
     world.restart()
-    assert world.seen == Seen("Unattached", 5)
+    assert world.seen == NodeState("Unattached", 5)
     world.become_candidate()
     world.restart()
-    assert world.seen == Seen("RaftCandidate", 6)
+    assert world.seen == NodeState("RaftCandidate", 6)
     for sent in world.votes:
         if world.seen.state == "RaftCandidate":
             world.answer_vote(sent)
-    assert world.seen == Seen("Leading", 6, OWN)
+    assert world.seen == NodeState("Leading", 6, OWN)
     world.restart()
-    assert world.seen == Seen("Resigned", 6, OWN)
+    assert world.seen == NodeState("Resigned", 6, OWN)
     world.sleep(ELECTION_MS - 1)
     world.begin(2, 7)
     world.restart()
-    assert world.seen == Seen("Following", 7, 2)
+    assert world.seen == NodeState("Following", 7, 2)

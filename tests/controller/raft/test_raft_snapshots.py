@@ -20,14 +20,12 @@ from ottla.controller.raft.effects import (
 from ottla.controller.raft.settings import RaftTimes
 from ottla.controller.raft.voter_set import ReplicaKey
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotId
-from ottla.tests.controller.raft.node_world import (
+from ottla.tests.controller.raft.node_world import Fetched, NodeState, NodeWorld
+from ottla.tests.controller.raft.quorum_parts import (
     BOOTSTRAP,
     CHECK_QUORUM_MS,
     FETCH_MS,
     OWN,
-    Fetched,
-    NodeWorld,
-    Seen,
     batch_of,
     snapshot_of,
     voters_of,
@@ -53,7 +51,7 @@ def led(**options: Any) -> NodeWorld:
 # --- a fetch that is told of a snapshot -------------------------------------------------------------------------------
 
 
-class Row(NamedTuple):
+class FetchRow(NamedTuple):
     """A leader with these snapshots, deleted before ``log_start``, and what a fetch gets."""
 
     snapshots: tuple[SnapshotId, ...]
@@ -65,28 +63,28 @@ class Row(NamedTuple):
 
 
 FETCHES = {
-    "an empty log, and none is there": Row((), None, 0, 0),
-    "an empty log": Row((OLDEST,), None, 0, 0, snapshot=OLDEST),
-    "an empty log, and two are there": Row((OLDEST, NEWEST), None, 0, 0, snapshot=NEWEST),
-    "an empty log of an epoch": Row((OLDEST,), None, 0, 2, snapshot=OLDEST),
-    "an empty log of an epoch, and none is there": Row((), None, 0, 3),
-    "an empty log, and the log is deleted": Row((OLDEST,), OLDEST, 0, 0, snapshot=OLDEST),
-    "before the log": Row((OLDEST,), OLDEST, 1, 2, snapshot=OLDEST),
-    "before the log, and two are there": Row((OLDEST, NEWEST), OLDEST, 1, 2, snapshot=NEWEST),
-    "before a snapshot, in the log": Row((NEWEST,), None, 1, 2),
-    "at the start of the log": Row((OLDEST,), OLDEST, 3, 2),
-    "at the start of the log of a later epoch": Row((OLDEST,), OLDEST, 3, 3, snapshot=OLDEST),
-    "at the start of the log of an earlier epoch": Row((OLDEST,), OLDEST, 3, 1, snapshot=OLDEST),
-    "at a snapshot that is not the start": Row((OLDEST,), None, 3, 2),
-    "at a snapshot that is not the start, of a later epoch": Row((OLDEST,), None, 3, 3, diverging=(2, 6)),
-    "of an epoch before the oldest snapshot": Row((OLDEST,), None, 6, 1, snapshot=OLDEST),
-    "of an epoch before the oldest of two": Row((OLDEST, NEWEST), OLDEST, 6, 1, snapshot=NEWEST),
-    "of an unknown epoch behind the snapshot": Row((OLDEST,), OLDEST, 7, 3, diverging=(2, 6)),
-    "beyond an epoch behind the snapshot": Row((OLDEST,), OLDEST, 7, 2, diverging=(2, 6)),
-    "valid behind the snapshot": Row((OLDEST,), OLDEST, 6, 2),
-    "the log begins with a later epoch": Row((NEWEST,), NEWEST, 7, 3, diverging=(2, 6)),
-    "at the end": Row((OLDEST,), OLDEST, 10, 6),
-    "beyond the end": Row((OLDEST,), OLDEST, 11, 6, diverging=(6, 10)),
+    "an empty log, and none is there": FetchRow((), None, 0, 0),
+    "an empty log": FetchRow((OLDEST,), None, 0, 0, snapshot=OLDEST),
+    "an empty log, and two are there": FetchRow((OLDEST, NEWEST), None, 0, 0, snapshot=NEWEST),
+    "an empty log of an epoch": FetchRow((OLDEST,), None, 0, 2, snapshot=OLDEST),
+    "an empty log of an epoch, and none is there": FetchRow((), None, 0, 3),
+    "an empty log, and the log is deleted": FetchRow((OLDEST,), OLDEST, 0, 0, snapshot=OLDEST),
+    "before the log": FetchRow((OLDEST,), OLDEST, 1, 2, snapshot=OLDEST),
+    "before the log, and two are there": FetchRow((OLDEST, NEWEST), OLDEST, 1, 2, snapshot=NEWEST),
+    "before a snapshot, in the log": FetchRow((NEWEST,), None, 1, 2),
+    "at the start of the log": FetchRow((OLDEST,), OLDEST, 3, 2),
+    "at the start of the log of a later epoch": FetchRow((OLDEST,), OLDEST, 3, 3, snapshot=OLDEST),
+    "at the start of the log of an earlier epoch": FetchRow((OLDEST,), OLDEST, 3, 1, snapshot=OLDEST),
+    "at a snapshot that is not the start": FetchRow((OLDEST,), None, 3, 2),
+    "at a snapshot that is not the start, of a later epoch": FetchRow((OLDEST,), None, 3, 3, diverging=(2, 6)),
+    "of an epoch before the oldest snapshot": FetchRow((OLDEST,), None, 6, 1, snapshot=OLDEST),
+    "of an epoch before the oldest of two": FetchRow((OLDEST, NEWEST), OLDEST, 6, 1, snapshot=NEWEST),
+    "of an unknown epoch behind the snapshot": FetchRow((OLDEST,), OLDEST, 7, 3, diverging=(2, 6)),
+    "beyond an epoch behind the snapshot": FetchRow((OLDEST,), OLDEST, 7, 2, diverging=(2, 6)),
+    "valid behind the snapshot": FetchRow((OLDEST,), OLDEST, 6, 2),
+    "the log begins with a later epoch": FetchRow((NEWEST,), NEWEST, 7, 3, diverging=(2, 6)),
+    "at the end": FetchRow((OLDEST,), OLDEST, 10, 6),
+    "beyond the end": FetchRow((OLDEST,), OLDEST, 11, 6, diverging=(6, 10)),
 }
 
 
@@ -124,7 +122,7 @@ def test_a_follower_that_needs_a_snapshot_does_not_count_for_the_high_watermark(
 # --- serving it -------------------------------------------------------------------------------------------------------
 
 
-class Piece(NamedTuple):
+class SnapshotPiece(NamedTuple):
     """What the response to a FetchSnapshot says."""
 
     error: ErrorCode
@@ -144,13 +142,13 @@ def fetch_snapshot(
     *,
     epoch: int = EPOCH,
     replica: ReplicaKey = key_of(2),  # noqa: B008
-) -> Piece:
+) -> SnapshotPiece:
     request = messages.fetch_snapshot_request(CLUSTER_ID, replica, epoch, snapshot, position, max_bytes)
     response = world.response(world.ask(request))
     assert not response.error_code
     told = response.topics[0].partitions[0]
     found = SnapshotId(told.snapshot_id.end_offset, told.snapshot_id.epoch)
-    return Piece(
+    return SnapshotPiece(
         ErrorCode(told.error_code),
         told.current_leader.leader_epoch,
         told.current_leader.leader_id,
@@ -165,7 +163,7 @@ def fetch_snapshot(
 def test_a_snapshot_is_served_whole(kraft_version: int) -> None:
     world = led(snapshots=(NEWEST,), kraft_version=kraft_version)
     data = world.disk.snapshots[NEWEST]
-    assert fetch_snapshot(world) == Piece(ErrorCode.NONE, EPOCH, OWN, NEWEST, len(data), 0, data)
+    assert fetch_snapshot(world) == SnapshotPiece(ErrorCode.NONE, EPOCH, OWN, NEWEST, len(data), 0, data)
 
 
 @pytest.mark.parametrize("parts", [2, 3, 7])
@@ -204,7 +202,7 @@ def test_a_snapshot_that_is_not_served(
 ) -> None:
     world = led(snapshots=(NEWEST,))
     at = len(world.disk.snapshots[NEWEST]) if position is None else position
-    assert fetch_snapshot(world, snapshot, at, epoch=epoch) == Piece(error, EPOCH, OWN)
+    assert fetch_snapshot(world, snapshot, at, epoch=epoch) == SnapshotPiece(error, EPOCH, OWN)
 
 
 @pytest.mark.parametrize(
@@ -317,7 +315,7 @@ def test_a_snapshot_that_was_fetched_counts_after_a_restart() -> None:
     finish(world)
     world.restart()
     assert (world.node.log.start_offset, world.node.log.end) == (100, (4, 100))
-    assert world.seen == Seen("Following", EPOCH, 2)
+    assert world.seen == NodeState("Following", EPOCH, 2)
 
 
 @pytest.mark.parametrize("how", ["restart", "another leader", "a higher epoch", "timeout"])
@@ -344,7 +342,7 @@ def test_a_response_that_comes_too_late_is_ignored() -> None:
     sent = snapshot_sent(world)
     world.sleep(FETCH_MS)
     world.answer_snapshot(sent, b"12345", snapshot=LATER, size=5)
-    assert world.seen == Seen("Prospective", EPOCH, 2)
+    assert world.seen == NodeState("Prospective", EPOCH, 2)
     assert not world.news(AppendToSnapshot)
 
 
@@ -366,7 +364,7 @@ def test_a_snapshot_that_the_leader_has_no_more(snapshot: SnapshotId, error: Err
     sent = world.fetch_sent
     assert sent.request.topics[0].partitions[0].fetch_offset == 0  # type: ignore[attr-defined]
     world.sleep(FETCH_MS - 1)
-    assert world.seen == Seen("Following", EPOCH, 2)
+    assert world.seen == NodeState("Following", EPOCH, 2)
     world.answer_fetch(sent, snapshot=SnapshotId(200, 5))
     finish(world, SnapshotId(200, 5))
     assert world.end_offset == 200
@@ -375,13 +373,13 @@ def test_a_snapshot_that_the_leader_has_no_more(snapshot: SnapshotId, error: Err
 @pytest.mark.parametrize(
     ("error", "epoch", "leader", "expected"),
     [
-        (ErrorCode.FENCED_LEADER_EPOCH, EPOCH + 1, 3, Seen("Following", EPOCH + 1, 3)),
-        (ErrorCode.FENCED_LEADER_EPOCH, EPOCH + 1, 2, Seen("Following", EPOCH + 1, 2)),
-        (ErrorCode.NONE, EPOCH + 1, 3, Seen("Following", EPOCH + 1, 3)),
-        (ErrorCode.FENCED_LEADER_EPOCH, EPOCH + 1, -1, Seen("Unattached", EPOCH + 1)),
+        (ErrorCode.FENCED_LEADER_EPOCH, EPOCH + 1, 3, NodeState("Following", EPOCH + 1, 3)),
+        (ErrorCode.FENCED_LEADER_EPOCH, EPOCH + 1, 2, NodeState("Following", EPOCH + 1, 2)),
+        (ErrorCode.NONE, EPOCH + 1, 3, NodeState("Following", EPOCH + 1, 3)),
+        (ErrorCode.FENCED_LEADER_EPOCH, EPOCH + 1, -1, NodeState("Unattached", EPOCH + 1)),
     ],
 )
-def test_a_new_epoch_ends_the_download(error: ErrorCode, epoch: int, leader: int, expected: Seen) -> None:
+def test_a_new_epoch_ends_the_download(error: ErrorCode, epoch: int, leader: int, expected: NodeState) -> None:
     world = downloading()
     world.answer_snapshot(snapshot_sent(world), snapshot=LATER, size=9, error=error, epoch=epoch, leader=leader)
     assert world.seen == expected
@@ -396,7 +394,7 @@ def test_an_older_epoch_is_void() -> None:
     world = downloading()
     options: dict[str, Any] = {"error": ErrorCode.UNKNOWN_LEADER_EPOCH, "epoch": EPOCH - 1, "leader": 3}
     world.answer_snapshot(snapshot_sent(world), snapshot=LATER, size=9, **options)
-    assert world.seen == Seen("Following", EPOCH, 2)
+    assert world.seen == NodeState("Following", EPOCH, 2)
     assert snapshot_sent(world).request.topics[0].partitions[0].position == 0
 
 
@@ -424,7 +422,7 @@ def test_each_piece_begins_the_fetch_timeout_anew() -> None:
     for position in range(4):
         world.sleep(FETCH_MS - 1)
         world.answer_snapshot(snapshot_sent(world), b"1", snapshot=LATER, size=500, position=position)
-    assert world.seen == Seen("Following", EPOCH, 2)
+    assert world.seen == NodeState("Following", EPOCH, 2)
 
 
 @pytest.mark.parametrize(

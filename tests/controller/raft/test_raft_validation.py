@@ -14,7 +14,8 @@ from ottla.base.errors import ErrorCode
 from ottla.controller.raft import messages
 from ottla.controller.raft.voter_set import ReplicaKey
 from ottla.log.metadata_snapshots import SnapshotId
-from ottla.tests.controller.raft.node_world import OWN, Fetched, NodeWorld, Seen, Told, voter_of
+from ottla.tests.controller.raft.node_world import Fetched, NodeState, NodeWorld, Told
+from ottla.tests.controller.raft.quorum_parts import OWN, voter_of
 from ottla.tests.simulation.raft.machine import CLUSTER_ID, endpoint_of, key_of
 from ottla.wire.messages import fetch, fetch_snapshot, vote
 from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, Listener
@@ -188,7 +189,7 @@ def test_the_partition(kind: str, wrong: str) -> None:
     PARTITIONS[wrong](request)
     assert refusal(world, request) == INVALID
     assert is_top_level(world, request)
-    assert world.seen == Seen("Unattached", EPOCH)
+    assert world.seen == NodeState("Unattached", EPOCH)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +267,7 @@ def test_what_a_leader_says_of_itself(kind: str, leader_id: int, epoch: int, err
     request.topics[0].partitions[0].leader_id = leader_id
     request.topics[0].partitions[0].leader_epoch = epoch
     assert refusal(world, request) == error
-    assert world.seen == Seen("Unattached", EPOCH)
+    assert world.seen == NodeState("Unattached", EPOCH)
 
 
 # --- what is for the leader -------------------------------------------------------------------------------------------

@@ -11,15 +11,14 @@ from ottla.controller.raft import events, messages
 from ottla.controller.raft.effects import AppendControl
 from ottla.controller.raft.settings import RaftTimes
 from ottla.controller.raft.voter_set import ListenerEndpoint, QuorumVoter, ReplicaKey, VoterSet
-from ottla.tests.controller.raft.node_world import (
+from ottla.tests.controller.raft.node_world import NodeState, NodeWorld
+from ottla.tests.controller.raft.quorum_parts import (
     BEGIN_QUORUM_MS,
     CHECK_QUORUM_MS,
     ELECTION_MS,
     FETCH_MS,
     OWN,
     REQUEST_MS,
-    NodeWorld,
-    Seen,
     address_of_node,
     batch_of,
     control_of,
@@ -113,7 +112,7 @@ def begun(**options: Any) -> list[Any]:
     for sent in world.become_candidate():
         if world.seen.state == "RaftCandidate":
             world.answer_vote(sent)
-    assert world.seen == Seen("Leading", EPOCH, OWN)
+    assert world.seen == NodeState("Leading", EPOCH, OWN)
     return [message for message, _ in world.news(AppendControl)[0].messages]
 
 
@@ -308,9 +307,9 @@ def test_a_leader_by_itself_goes_on_leading_when_it_has_another_voter() -> None:
     answer_versions(world)
     assert world.node.voters.ids == (1, NEW)
     world.sleep(CHECK_QUORUM_MS - 1)
-    assert world.seen == Seen("Leading", EPOCH, OWN)
+    assert world.seen == NodeState("Leading", EPOCH, OWN)
     world.sleep(1)
-    assert world.seen == Seen("Resigned", EPOCH, OWN)
+    assert world.seen == NodeState("Resigned", EPOCH, OWN)
 
 
 def test_another_directory_of_the_new_voter_has_not_caught_up() -> None:
@@ -357,7 +356,7 @@ def test_a_voter_is_removed() -> None:
     assert error_of(world, request) is None
     world.fetch(2)
     assert error_of(world, request) == NONE
-    assert world.seen == Seen("Leading", EPOCH, OWN)
+    assert world.seen == NodeState("Leading", EPOCH, OWN)
 
 
 @pytest.mark.parametrize(
@@ -374,7 +373,7 @@ def test_what_is_no_voter_is_not_removed(key: ReplicaKey) -> None:
 def test_the_only_voter_is_not_removed() -> None:
     world = led(1)
     assert error_of(world, remove(world, key_of(OWN))) == ErrorCode.VOTER_NOT_FOUND
-    assert world.seen == Seen("Leading", EPOCH, OWN)
+    assert world.seen == NodeState("Leading", EPOCH, OWN)
 
 
 def test_removing_takes_too_long_to_commit() -> None:
@@ -392,13 +391,13 @@ def test_a_leader_that_removes_itself_leads_until_that_is_committed() -> None:
     world = led(1, 2, 3)
     request = remove(world, key_of(OWN))
     world.fetch(2)
-    assert (error_of(world, request), world.seen) == (None, Seen("Leading", EPOCH, OWN))
+    assert (error_of(world, request), world.seen) == (None, NodeState("Leading", EPOCH, OWN))
     world.fetch(3)
     assert error_of(world, request) == NONE
-    assert world.seen == Seen("Resigned", EPOCH, OWN)
+    assert world.seen == NodeState("Resigned", EPOCH, OWN)
     assert world.receivers(EndQuorumEpochRequest) == [2, 3]
     world.sleep(10 * ELECTION_MS)
-    assert world.seen == Seen("Unattached", EPOCH + 1)
+    assert world.seen == NodeState("Unattached", EPOCH + 1)
     assert not world.all_sent(VoteRequest)
 
 
@@ -418,9 +417,9 @@ def test_a_removed_leader_may_stand_until_its_removal_is_committed() -> None:
     world = led(1, 2)
     remove(world, key_of(OWN))
     world.restart()
-    assert world.seen == Seen("Resigned", EPOCH, OWN)
+    assert world.seen == NodeState("Resigned", EPOCH, OWN)
     world.sleep(ELECTION_MS)
-    assert world.seen == Seen("Prospective", EPOCH + 1)
+    assert world.seen == NodeState("Prospective", EPOCH + 1)
     assert [each.peer.node_id for each in world.pre_votes] == [2]
 
 
@@ -428,7 +427,7 @@ def test_a_removed_voter_does_not_stand() -> None:
     world = NodeWorld(own=key_of(3), voters=(1, 2, 3), epoch=EPOCH, leader=2, log=[(2, *IN_LOG)])
     world.answer_fetch(world.fetch_sent, control_of(2, EPOCH, voters_of(1, 2).to_record()), high_watermark=3)
     world.sleep(10 * FETCH_MS)
-    assert world.seen == Seen("Following", EPOCH, 2)
+    assert world.seen == NodeState("Following", EPOCH, 2)
     assert not world.all_sent(VoteRequest)
 
 
@@ -560,7 +559,7 @@ def test_a_voter_is_updated(voter: QuorumVoter) -> None:
     assert error_of(world, request) == NONE
     assert written_voters(world) == [voters_of(1, 2, 3).with_voter(voter)]
     world.sleep(1)
-    assert world.seen == Seen("Leading", EPOCH, OWN)
+    assert world.seen == NodeState("Leading", EPOCH, OWN)
 
 
 @pytest.mark.parametrize(
@@ -635,7 +634,7 @@ def test_who_is_known_rightly_says_nothing(own: int) -> None:
     world = follower(own)
     fetching(world, 4 * FETCH_MS)
     assert not world.all_sent(UpdateRaftVoterRequest)
-    assert world.seen == Seen("Following", EPOCH, 2)
+    assert world.seen == NodeState("Following", EPOCH, 2)
 
 
 @pytest.mark.parametrize("error", [NONE, ErrorCode.UNSUPPORTED_VERSION])
@@ -646,7 +645,7 @@ def test_a_static_voter_tells_each_leader_once(error: ErrorCode) -> None:
     answer_update(world, world.sent(UpdateRaftVoterRequest), error)
     fetching(world, 5 * FETCH_MS)
     assert not world.all_sent(UpdateRaftVoterRequest)
-    assert world.seen == Seen("Following", EPOCH, 2)
+    assert world.seen == NodeState("Following", EPOCH, 2)
     world.begin(3, EPOCH + 1)
     fetching(world, FETCH_MS)
     sent = world.sent(UpdateRaftVoterRequest)
@@ -678,14 +677,14 @@ def test_an_update_waits_for_the_fetch_in_flight() -> None:
 @pytest.mark.parametrize(
     ("error", "epoch", "leader", "expected"),
     [
-        (NONE, EPOCH + 1, 3, Seen("Following", EPOCH + 1, 3)),
-        (ErrorCode.FENCED_LEADER_EPOCH, EPOCH + 1, 3, Seen("Following", EPOCH + 1, 3)),
-        (ErrorCode.FENCED_LEADER_EPOCH, EPOCH + 1, -1, Seen("Unattached", EPOCH + 1)),
-        (NONE, EPOCH - 1, 3, Seen("Following", EPOCH, 2)),
+        (NONE, EPOCH + 1, 3, NodeState("Following", EPOCH + 1, 3)),
+        (ErrorCode.FENCED_LEADER_EPOCH, EPOCH + 1, 3, NodeState("Following", EPOCH + 1, 3)),
+        (ErrorCode.FENCED_LEADER_EPOCH, EPOCH + 1, -1, NodeState("Unattached", EPOCH + 1)),
+        (NONE, EPOCH - 1, 3, NodeState("Following", EPOCH, 2)),
     ],
 )
 def test_the_response_to_an_update_tells_of_the_leader(
-    error: ErrorCode, epoch: int, leader: int, expected: Seen
+    error: ErrorCode, epoch: int, leader: int, expected: NodeState
 ) -> None:
     world = follower(kraft_version=0)
     fetching(world, FETCH_MS)
@@ -702,7 +701,7 @@ def test_an_update_begins_the_fetch_timeout_anew() -> None:
     world.sleep(FETCH_MS - 501)
     answer_update(world, sent)
     world.sleep(FETCH_MS - 1)
-    assert world.seen == Seen("Following", EPOCH, 2)
+    assert world.seen == NodeState("Following", EPOCH, 2)
     world.sleep(1)
     assert world.seen.state == "Prospective"
 
@@ -729,7 +728,7 @@ def test_a_controller_adds_itself() -> None:
     assert world.node.is_voter
     fetching(world, 2 * FETCH_MS)
     assert not world.all_sent(AddRaftVoterRequest)
-    assert world.seen == Seen("Following", EPOCH, 2)
+    assert world.seen == NodeState("Following", EPOCH, 2)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import pytest
 from ottla.base.errors import ErrorCode
 from ottla.controller.raft.election_file import NOBODY
 from ottla.controller.raft.voter_set import ReplicaKey
-from ottla.tests.controller.raft.node_world import CHECK_QUORUM_MS, ELECTION_MS, OWN, NodeWorld, Seen, Told
+from ottla.tests.controller.raft.node_world import NodeState, NodeWorld, Told
+from ottla.tests.controller.raft.quorum_parts import CHECK_QUORUM_MS, ELECTION_MS, OWN
 from ottla.tests.simulation.raft.machine import key_of
 from ottla.wire.schema import ZERO_UUID
 
@@ -133,7 +134,7 @@ def test_vote_in_a_higher_epoch(state: str, pre_vote: bool, log: str) -> None:
 
     assert world.vote(3, EPOCH + 1, last, pre_vote=pre_vote) == Told(ErrorCode.NONE, EPOCH + 1, NOBODY, granted)
     voted = 3 if granted and not pre_vote else NOBODY
-    assert world.seen == Seen("Unattached", EPOCH + 1, NOBODY, voted)
+    assert world.seen == NodeState("Unattached", EPOCH + 1, NOBODY, voted)
     assert (world.stored.epoch, world.stored.leader_id, world.stored.voted_id) == (EPOCH + 1, NOBODY, voted)
     assert world.stored.voted_directory_id == (
         key_of(3).directory_id if voted == 3 and "static" not in state else ZERO_UUID
@@ -162,7 +163,7 @@ def test_vote_in_a_lower_epoch(state: str, pre_vote: bool) -> None:
 def test_a_leader_grants_nothing_in_its_epoch(candidate: int, pre_vote: bool, last: tuple[int, int]) -> None:
     world = leader()
     assert world.vote(candidate, EPOCH, last, pre_vote=pre_vote) == Told(ErrorCode.NONE, EPOCH, OWN)
-    assert world.seen == Seen("Leading", EPOCH, OWN)
+    assert world.seen == NodeState("Leading", EPOCH, OWN)
 
 
 @pytest.mark.parametrize("pre_vote", [False, True], ids=["vote", "pre-vote"])
@@ -170,13 +171,13 @@ def test_a_leader_grants_nothing_in_its_epoch(candidate: int, pre_vote: bool, la
 def test_a_leader_gives_up_for_a_higher_epoch(pre_vote: bool, last: tuple[int, int], granted: bool) -> None:
     world = leader()
     assert world.vote(2, EPOCH + 1, last, pre_vote=pre_vote) == Told(ErrorCode.NONE, EPOCH + 1, NOBODY, granted)
-    assert world.seen == Seen("Unattached", EPOCH + 1, NOBODY, 2 if granted and not pre_vote else NOBODY)
+    assert world.seen == NodeState("Unattached", EPOCH + 1, NOBODY, 2 if granted and not pre_vote else NOBODY)
 
 
 def test_a_leader_that_has_resigned_grants_pre_votes_only() -> None:
     world = leader()
     world.sleep(CHECK_QUORUM_MS)
-    assert world.seen == Seen("Resigned", EPOCH, OWN)
+    assert world.seen == NodeState("Resigned", EPOCH, OWN)
     assert world.vote(2, EPOCH, (EPOCH, 99), pre_vote=True) == Told(ErrorCode.NONE, EPOCH, OWN, True)
     assert world.vote(2, EPOCH, (4, 99)) == Told(ErrorCode.NONE, EPOCH, OWN, False)
     assert world.vote(2, EPOCH + 1, (EPOCH, 99)) == Told(ErrorCode.NONE, EPOCH + 1, NOBODY, True)
@@ -186,7 +187,7 @@ def test_a_node_that_shuts_down_grants_votes() -> None:
     world = leader()
     world.shut_down()
     assert world.vote(2, EPOCH + 1, (EPOCH, 99)) == Told(ErrorCode.NONE, EPOCH + 1, NOBODY, True)
-    assert world.seen == Seen("Unattached", EPOCH + 1, NOBODY, 2)
+    assert world.seen == NodeState("Unattached", EPOCH + 1, NOBODY, 2)
 
 
 def test_one_vote_in_an_epoch() -> None:
@@ -196,7 +197,7 @@ def test_one_vote_in_an_epoch() -> None:
     assert not world.vote(3, EPOCH, (4, 99)).granted
     assert world.vote(3, EPOCH, (4, 99), pre_vote=True).granted
     world.restart()
-    assert world.seen == Seen("Unattached", EPOCH, NOBODY, 2)
+    assert world.seen == NodeState("Unattached", EPOCH, NOBODY, 2)
     assert not world.vote(3, EPOCH, (4, 99)).granted
     assert world.vote(2, EPOCH, END).granted
 
@@ -229,7 +230,7 @@ def test_the_voter_key_of_a_vote(voter: str, higher: int, pre_vote: bool) -> Non
     told = world.vote(2, EPOCH + higher, END, voter=key, pre_vote=pre_vote)
     error = ErrorCode.NONE if is_own else ErrorCode.INVALID_VOTER_KEY
     assert told == Told(error, EPOCH + higher, NOBODY, is_own)
-    assert world.seen == Seen("Unattached", EPOCH + higher, NOBODY, 2 if is_own and not pre_vote else NOBODY)
+    assert world.seen == NodeState("Unattached", EPOCH + higher, NOBODY, 2 if is_own and not pre_vote else NOBODY)
 
 
 @pytest.mark.parametrize("voter", VOTER_KEYS)
@@ -268,7 +269,7 @@ def test_what_is_left_of_the_election_timeout_in_a_higher_epoch(state: str, left
     world = STATES[state]()
     world.sleep(600)
     assert not world.vote(2, EPOCH + 1, (2, 0)).granted
-    assert world.seen == Seen("Unattached", EPOCH + 1)
+    assert world.seen == NodeState("Unattached", EPOCH + 1)
     world.sleep(left_ms - 1)
     assert world.seen.state == "Unattached"
     world.sleep(1)
@@ -279,5 +280,5 @@ def test_an_observer_that_has_voted_does_not_stand() -> None:
     world = unattached(voters=(2, 3))
     assert world.vote(2, EPOCH + 1, END).granted
     world.sleep(10 * ELECTION_MS)
-    assert world.seen == Seen("Unattached", EPOCH + 1, NOBODY, 2)
+    assert world.seen == NodeState("Unattached", EPOCH + 1, NOBODY, 2)
     assert not world.pre_votes
