@@ -11,7 +11,7 @@ from ottla.controller.raft.effects import Append, AppendRefused, HighWatermarkAd
 from ottla.controller.raft.messages import begin_quorum_epoch_response
 from ottla.controller.raft.settings import RaftTimes
 from ottla.controller.raft.voter_set import ReplicaKey
-from ottla.tests.controller.raft.node_world import Fetched, NodeState, NodeWorld
+from ottla.tests.controller.raft.node_world import Fetched, NodeState, NodeWorld, Told
 from ottla.tests.controller.raft.quorum_parts import BEGIN_QUORUM_MS, CHECK_QUORUM_MS, OWN, REQUEST_MS
 from ottla.tests.simulation.raft.machine import CLUSTER_ID, endpoint_of, key_of
 from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
@@ -124,6 +124,13 @@ def test_a_refused_cluster_stops_a_leader() -> None:
             world.sent(BeginQuorumEpochRequest),
             BeginQuorumEpochResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
         )
+
+
+def test_a_leader_that_is_told_that_it_leads_agrees() -> None:
+    world = led()
+    assert world.begin(OWN, EPOCH) == Told(ErrorCode.NONE, EPOCH, OWN)
+    assert world.end(OWN, EPOCH) == Told(ErrorCode.NONE, EPOCH, OWN)
+    assert world.seen == NodeState("Leading", EPOCH, OWN)
 
 
 # --- check quorum -----------------------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ottla.base.errors import ErrorCode
-from ottla.controller.raft import events, messages
+from ottla.base.errors import ErrorCode, KafkaError
+from ottla.controller.raft import events, messages, voter_changes
 from ottla.controller.raft.effects import AppendControl
 from ottla.controller.raft.settings import RaftTimes
 from ottla.controller.raft.voter_set import ListenerEndpoint, QuorumVoter, ReplicaKey, VoterSet
@@ -587,6 +587,99 @@ def test_a_voter_in_the_log_is_updated_after_static_ones_were_written() -> None:
     world = led(1, 2, 3, kraft_version=0, log=[(2, 1), (2, *IN_LOG)])
     assert error_of(world, update(world, voter_of(2, others=[ELSEWHERE]))) == NONE
     assert len(written_voters(world)) == 1
+
+
+# --- raising kraft.version --------------------------------------------------------------------------------------------
+
+
+def raised(world: NodeWorld, level: int = 1, epoch: int | None = None) -> list[Any]:
+    """The controller raises the level; returns the messages that are written."""
+    world.forget()
+    world.step(events.KRaftVersionRequested(EPOCH if epoch is None else epoch, level))
+    return [message for each in world.news(AppendControl) for message, _ in each.messages]
+
+
+def test_static_voters_are_written_with_the_first_level_of_kraft_version() -> None:
+    """When each has told its directory and its versions. From then on they count, and may change."""
+    world = led(1, 2, 3, kraft_version=0)
+    update(world, voter_of(2))
+    update(world, voter_of(3, others=[ELSEWHERE]))
+    version, voters = raised(world)
+    expected = VoterSet([voter_of(1), voter_of(2), voter_of(3, others=[ELSEWHERE])])
+    assert (version.k_raft_version, VoterSet.of_record(voters)) == (1, expected)
+    assert world.node.voters == expected
+    assert error_of(world, remove(world, key_of(3))) == TIMED_OUT
+    world.commit(2)
+    assert error_of(world, remove(world, key_of(3))) is None
+
+
+def test_quorum_state_names_directories_from_then_on() -> None:
+    world = led(1, 2, 3, kraft_version=0)
+    for voter in (2, 3):
+        update(world, voter_of(voter))
+    raised(world)
+    assert world.stored.voters == (1, 2, 3)
+    world.vote(2, EPOCH + 1)
+    assert (world.stored.voted_id, world.stored.voted_directory_id, world.stored.voters) == (*key_of(2), ())
+
+
+@pytest.mark.parametrize(
+    ("told", "level"),
+    [
+        ([], 1),
+        ([voter_of(2)], 1),
+        ([voter_of(2), voter_of(3, versions=(0, 0))], 1),
+        ([voter_of(2), voter_of(3)], 0),
+        ([voter_of(2), voter_of(3)], 2),
+        ([voter_of(2, versions=(0, 2)), voter_of(3, versions=(0, 2))], 2),
+    ],
+    ids=["none", "one", "one does not", "the same level", "no voter", "the leader does not"],
+)
+def test_each_voter_has_to_support_the_level(told: list[QuorumVoter], level: int) -> None:
+    world = led(1, 2, 3, kraft_version=0)
+    for voter in told:
+        assert error_of(world, update(world, voter)) == NONE
+    assert not raised(world, level)
+    assert world.node.log.quorum.kraft_version == 0
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_there_is_no_way_back_and_none_beyond(level: int) -> None:
+    world = led(1, 2, 3)
+    assert not raised(world, level)
+    state = world.node.state
+    if level == 1:
+        assert not voter_changes.check_upgrade(world.node, state, level)
+    else:
+        with pytest.raises(KafkaError) as refused:
+            voter_changes.check_upgrade(world.node, state, level)
+        assert refused.value.code == ErrorCode.INVALID_UPDATE_VERSION
+
+
+def test_the_level_is_raised_once() -> None:
+    world = led(1, 2, 3, kraft_version=0)
+    for voter in (2, 3):
+        update(world, voter_of(voter))
+    assert raised(world)
+    assert not raised(world)
+
+
+def test_only_the_leader_raises_it_and_in_its_epoch() -> None:
+    world = led(1, 2, 3, kraft_version=0)
+    for voter in (2, 3):
+        update(world, voter_of(voter))
+    assert not raised(world, epoch=EPOCH - 1)
+    world.resign()
+    assert not raised(world)
+
+
+def test_what_voters_have_told_is_forgotten_with_the_leadership() -> None:
+    world = led(1, 2, 3, kraft_version=0)
+    for voter in (2, 3):
+        update(world, voter_of(voter))
+    world.begin(2, EPOCH + 1)
+    epoch = world.become_leader()
+    assert not raised(world, epoch=epoch)
 
 
 # --- introducing oneself ----------------------------------------------------------------------------------------------
