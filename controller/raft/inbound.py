@@ -84,6 +84,11 @@ def _leader_error(node: RaftNode, epoch: int) -> ErrorCode:
     return ErrorCode.NONE if node.shutdown_deadline_ms is None else ErrorCode.BROKER_NOT_AVAILABLE
 
 
+def _own_id_error(node: RaftNode, replica_id: int) -> ErrorCode:
+    """A leader does not fetch: another node has its id by mistake, and must not count for it."""
+    return ErrorCode.UNKNOWN_SERVER_ERROR if replica_id == node.key.node_id else ErrorCode.NONE
+
+
 def _is_for_this(node: RaftNode, voter_id: int, directory_id: bytes) -> bool:
     """Whether a request is meant for this voter: before version 1 it does not say for whom."""
     if voter_id < 0:
@@ -199,11 +204,12 @@ def _take_fetch(node: RaftNode, event: RequestReceived, request: FetchRequest, n
         error = ErrorCode.INVALID_REQUEST
     else:
         error = _leader_error(node, asked.current_leader_epoch)
+    replica_id = request.replica_id if request.replica_state is None else request.replica_state.replica_id
+    error = error or _own_id_error(node, replica_id)
     state = node.state
     if error or not isinstance(state, Leading):
         node.emit(Respond(event.request_id, _fetch_error(node, error, event.listener)))
         return
-    replica_id = request.replica_id if request.replica_state is None else request.replica_state.replica_id
     if node.log.check_fetch(asked.fetch_offset, asked.last_fetched_epoch) is None:
         _note_fetch(node, state, ReplicaKey(replica_id, asked.replica_directory_id), asked.fetch_offset, now_ms)
     waiting = PendingFetch(event.request_id, request, event.listener, asked.fetch_offset, now_ms + request.max_wait_ms)
@@ -220,7 +226,6 @@ def _note_fetch(node: RaftNode, leading: Leading, key: ReplicaKey, offset: int, 
     """A replica has all below ``offset``, a voter on stable storage."""
     if key.node_id < 0:
         return
-    assert key != leading.own, "a leader does not fetch"
     leading.replica(key).note_fetch(offset, node.log.end_offset, now_ms)
     leading.note_following(key, now_ms)
     if leading.is_voter(key):
@@ -301,6 +306,7 @@ def _take_fetch_snapshot(node: RaftNode, event: RequestReceived, request: FetchS
         error = ErrorCode.SNAPSHOT_NOT_FOUND
     elif not error and not 0 <= asked.position < size:
         error = ErrorCode.POSITION_OUT_OF_RANGE
+    error = error or _own_id_error(node, request.replica_id)
     if error or not isinstance(state, Leading):
         node.emit(Respond(event.request_id, messages.fetch_snapshot_response(leader, error)))
         return

@@ -464,10 +464,17 @@ def test_the_replica_id_stands_in_one_of_two_places(version: int) -> None:
     assert world.high_watermark == world.end_offset == 10
 
 
-def test_a_leader_that_fetches_from_itself_is_a_bug() -> None:
-    world = led()
-    with pytest.raises(AssertionError):
-        world.fetch(key_of(OWN))
+@LEVELS
+@pytest.mark.parametrize(
+    "replica", [key_of(OWN), ReplicaKey(OWN, b"another disk 456"), ReplicaKey(OWN)], ids=["key", "id", "id alone"]
+)
+def test_a_replica_with_the_leaders_id_is_refused(replica: ReplicaKey, kraft_version: int) -> None:
+    """Two nodes were given one id. The other one does not count, and does not stop this one."""
+    world = led(voters=(1, 2), kraft_version=kraft_version)
+    assert world.fetch(replica).error == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.high_watermark is None
+    world.sleep(CHECK_QUORUM_MS)
+    assert world.seen.state == "Resigned"
 
 
 # --- describing the quorum --------------------------------------------------------------------------------------------

@@ -226,6 +226,11 @@ def test_who_fetches_a_snapshot_follows(voters: tuple[int, ...], replicas: list[
     assert world.seen.state == ("Leading" if stays else "Resigned")
 
 
+def test_a_replica_with_the_leaders_id_gets_no_snapshot() -> None:
+    world = led(snapshots=(NEWEST,))
+    assert fetch_snapshot(world, replica=key_of(OWN)).error == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 # --- fetching one -----------------------------------------------------------------------------------------------------
 
 
