@@ -117,7 +117,9 @@ def _vote(node: RaftNode, event: RequestReceived, request: VoteRequest, now_ms: 
         if _is_for_this(node, request.voter_id, asked.voter_directory_id):
             candidate = ReplicaKey(asked.replica_id, asked.replica_directory_id)
             log_end = (asked.last_offset_epoch, asked.last_offset)
-            is_granted = node.state.may_grant(candidate, is_up_to_date(node, log_end), is_pre_vote)
+            may_grant = node.state.may_grant(candidate, is_up_to_date(node, log_end), is_pre_vote)
+            # Another node with the own id would count the vote that this node gives to itself.
+            is_granted = may_grant and candidate.node_id != node.key.node_id
             if is_granted and not is_pre_vote:
                 _note_vote(node, candidate, now_ms)
         else:

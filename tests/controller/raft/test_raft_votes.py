@@ -209,6 +209,16 @@ def test_a_vote_belongs_to_a_directory() -> None:
     assert not world.vote(ReplicaKey(2, OTHER_DIRECTORY), EPOCH, END).granted
 
 
+@pytest.mark.parametrize("pre_vote", [False, True], ids=["vote", "pre-vote"])
+@pytest.mark.parametrize("state", ["unattached", "prospective", "candidate", "follower", "resigned"])
+@pytest.mark.parametrize("candidate", [key_of(OWN), ReplicaKey(OWN, OTHER_DIRECTORY)], ids=["key", "id"])
+@pytest.mark.parametrize("higher", [0, 1], ids=["same epoch", "higher epoch"])
+def test_a_candidate_with_the_nodes_own_id(candidate: ReplicaKey, state: str, pre_vote: bool, higher: int) -> None:
+    """Two nodes were given one id. If this one voted for the other, and for itself after a restart, both could lead."""
+    world = STATES[state]()
+    assert not world.vote(candidate, EPOCH + higher, (4, 99), pre_vote=pre_vote).granted
+
+
 # --- for whom the request is ------------------------------------------------------------------------------------------
 
 VOTER_KEYS = {
