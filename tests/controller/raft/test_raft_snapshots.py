@@ -439,7 +439,7 @@ def test_a_piece_that_was_not_asked_for_stops_the_node(snapshot: SnapshotId, pos
         world.answer_snapshot(snapshot_sent(world), b"1", snapshot=snapshot, size=9, position=position)
 
 
-@pytest.mark.parametrize("data", [b"?" * 200, bytes(200)], ids=["no batch", "zeros"])
+@pytest.mark.parametrize("data", [b"?" * 200, bytes(200), b"?", b""], ids=["no batch", "zeros", "a byte", "nothing"])
 def test_a_damaged_snapshot_is_dropped(data: bytes) -> None:
     """It is fetched again from its beginning; the log stays as it is."""
     world = downloading(log=[(2, 9)])

@@ -463,10 +463,10 @@ def test_one_change_at_a_time(first: str, second: str) -> None:
     assert error_of(world, request) == TIMED_OUT
 
 
-@pytest.mark.parametrize("kind", ["add", "remove", "update"])
-def test_no_change_before_the_leader_has_committed(kind: str) -> None:
+@pytest.mark.parametrize(("kind", "kraft_version"), [("add", 1), ("remove", 1), ("update", 1), ("update", 0)], ids=str)
+def test_no_change_before_the_leader_has_committed(kind: str, kraft_version: int) -> None:
     """A change of the leader before may come to light until then."""
-    world = led(1, 2, 3, is_committed=False)
+    world = led(1, 2, 3, is_committed=False, kraft_version=kraft_version)
     world.fetch(NEW)
     if kind == "add":
         request = add(world)
