@@ -159,7 +159,7 @@ class Leading:
 
     def note_following(self, key: ReplicaKey, now_ms: float) -> None:
         """A voter follows; a majority of them, with the leader if it is one, starts the timer anew."""
-        if self.is_voter(key):
+        if self.is_voter(key) and key.node_id != self.own.node_id:
             self._fetched.add(key.node_id)
         needed = len(self.voters) // 2 + 1 - (self.own.node_id in self.voters)
         if len(self._fetched & self.voters.keys()) >= needed:

@@ -162,26 +162,32 @@ def update_voter(node: RaftNode, leading: Leading, request: UpdateRaftVoterReque
         versions.max_supported_version,
     )
     level = node.log.quorum.kraft_version
+    invalid = KafkaError(ErrorCode.INVALID_REQUEST, "Update voter request didn't include a valid voter")
     if (
         voter.key.node_id < 0
         or voter.key.directory_id == ZERO_UUID
         or address_of(voter.endpoints, node.listener) is None
-        or not 0 <= voter.min_version <= level <= voter.max_version
+        or not 0 <= voter.min_version <= voter.max_version
     ):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Update voter request didn't include a valid voter")
+        raise invalid
+    voters = committed_voters(node, leading, now_ms) if level else _volatile_voters(leading)
+    if not voter.min_version <= level <= voter.max_version:
+        raise invalid
+    is_known = voters.is_voter(voter.key) if level else voter.key.node_id in voters.voters
+    if not is_known:
+        raise KafkaError(ErrorCode.VOTER_NOT_FOUND, f"Cannot update voter {voter.key.node_id} of {voters.ids}")
     if level:
-        voters = committed_voters(node, leading, now_ms)
-        if not voters.is_voter(voter.key):
-            raise KafkaError(ErrorCode.VOTER_NOT_FOUND, f"Cannot update voter {voter.key.node_id} of {voters.ids}")
         node.append_voters(voters.with_voter(voter), now_ms)
     else:
-        expire(node, leading, now_ms)
-        if leading.high_watermark is None:
-            raise _not_yet("the leader has not committed a record of its epoch")
-        if voter.key.node_id not in leading.volatile_voters.voters:
-            raise KafkaError(ErrorCode.VOTER_NOT_FOUND, f"Cannot update voter {voter.key.node_id}")
-        leading.volatile_voters = leading.volatile_voters.with_voter(voter)
+        leading.volatile_voters = voters.with_voter(voter)
     leading.note_following(voter.key, now_ms)
+
+
+def _volatile_voters(leading: Leading) -> VoterSet:
+    """Those that the leader has in memory while the voters are static. Raises KafkaError."""
+    if leading.high_watermark is None:
+        raise _not_yet("the leader has not committed a record of its epoch")
+    return leading.volatile_voters
 
 
 # --- kraft.version ----------------------------------------------------------------------------------------------------

@@ -571,6 +571,36 @@ def test_what_is_no_voter_is_not_updated(key: ReplicaKey) -> None:
     assert error_of(world, request) == ErrorCode.VOTER_NOT_FOUND
 
 
+@pytest.mark.parametrize(
+    ("voter", "error"),
+    [
+        (voter_of(3, versions=(0, 0)), TIMED_OUT),
+        (voter_of(NEW), TIMED_OUT),
+        (voter_of(3, versions=(1, 0)), ErrorCode.INVALID_REQUEST),
+        (QuorumVoter(ReplicaKey(3), (endpoint_of(3),), 0, 1), ErrorCode.INVALID_REQUEST),
+        (QuorumVoter(key_of(3), (ELSEWHERE,), 0, 1), ErrorCode.INVALID_REQUEST),
+    ],
+    ids=["another level", "no voter", "versions upside down", "no directory", "no address"],
+)
+@pytest.mark.parametrize("why", ["pending", "not committed"])
+def test_what_is_malformed_is_refused_before_what_comes_at_a_bad_time(
+    voter: QuorumVoter, error: ErrorCode, why: str
+) -> None:
+    """And what does not fit to the voters after that, since these may change."""
+    world = led(1, 2, 3, is_committed=why == "pending")
+    if why == "pending":
+        add(world, key_of(5))
+    assert error_of(world, update(world, voter)) == error
+
+
+def test_an_update_of_the_leader_is_none_of_a_voter_that_follows() -> None:
+    world = led(1, 2, 3)
+    world.sleep(CHECK_QUORUM_MS - 1)
+    assert error_of(world, update(world, voter_of(OWN, others=[ELSEWHERE]))) == NONE
+    world.sleep(1)
+    assert world.seen.state == "Resigned"
+
+
 def test_with_static_voters_an_update_is_kept_in_memory() -> None:
     """Whatever directory the voter has: until then none is known."""
     world = led(1, 2, 3, kraft_version=0)
