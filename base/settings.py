@@ -98,14 +98,11 @@ class Setting:
         try:
             value = _parse(self.kind, text.strip())
         except ValueError:
-            raise SettingError(named, text, f"not a {self.kind.name.lower()}") from None
-        low, high = _RANGES.get(self.kind, (None, None))
-        at_least = low if self.at_least is None else self.at_least
-        at_most = high if self.at_most is None else self.at_most
-        if at_least is not None and not isinstance(value, str | tuple) and value < at_least:
-            raise SettingError(named, text, f"must be at least {at_least}")
-        if at_most is not None and not isinstance(value, str | tuple) and value > at_most:
-            raise SettingError(named, text, f"must be at most {at_most}")
+            raise SettingError(named, text, _expectation(self.kind)) from None
+        if self.at_least is not None and not isinstance(value, str | tuple) and value < self.at_least:
+            raise SettingError(named, text, f"Value must be at least {self.at_least}")
+        if self.at_most is not None and not isinstance(value, str | tuple) and value > self.at_most:
+            raise SettingError(named, text, f"Value must be no more than {self.at_most}")
         if self.kind is Kind.LIST and (self.choices or self.check) and _has_empty_item(text):
             raise SettingError(named, text, "values must not be empty")
         for item in value if isinstance(value, tuple) else (value,):
@@ -147,15 +144,24 @@ class Setting:
         return self.default
 
 
+def _expectation(kind: Kind) -> str:
+    """Why a text cannot be read, in the words of Kafka's ConfigDef."""
+    if kind is Kind.BOOLEAN:
+        return "Expected value to be either true or false"
+    return f"Not a number of type {kind.name}"
+
+
 def _parse(kind: Kind, text: str) -> Any:
     if kind is Kind.BOOLEAN:
         if text.lower() not in ("true", "false"):
             raise ValueError(text)
         return text.lower() == "true"
     if kind in (Kind.INT, Kind.SHORT, Kind.LONG):
-        if "_" in text:
+        number = int(text)
+        lowest, highest = _RANGES[kind]
+        if "_" in text or not lowest <= number <= highest:
             raise ValueError(text)
-        return int(text)
+        return number
     if kind is Kind.DOUBLE:
         return float(text)
     if kind is Kind.LIST:
@@ -171,7 +177,7 @@ def _parse_long(name: str, text: str) -> int:
     try:
         return int(_parse(Kind.LONG, text.strip()))
     except ValueError:
-        raise SettingError(name, text, "not a long") from None
+        raise SettingError(name, text, _expectation(Kind.LONG)) from None
 
 
 def setting(

@@ -51,7 +51,7 @@ def test_with_sasl_client_certificates_are_asked_for_by_the_listeners_own_settin
 
 @pytest.mark.parametrize("name", ["connections.max.reauth.ms", "listener.name.outside.connections.max.reauth.ms"])
 def test_a_malformed_value_is_named_as_it_was_given(name: str) -> None:
-    with pytest.raises(SettingError, match=f"for configuration {name}: not a"):
+    with pytest.raises(SettingError, match=f"for configuration {name}: Not a number of type INT"):
         listener_config({name: "x"}).settings(ExampleSettings)
 
 

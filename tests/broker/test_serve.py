@@ -156,8 +156,8 @@ def test_a_data_folder_that_cannot_be_made_yet_is_one_line(tmp_path: Path) -> No
     ("override", "words"),
     [
         ("no.such.property=1", "no such property"),
-        ("num.partitions=many", "Invalid value many for configuration num.partitions: not a int"),
-        ("num.partitions=0", "must be at least 1"),
+        ("num.partitions=many", "Invalid value many for configuration num.partitions: Not a number of type INT"),
+        ("num.partitions=0", "Value must be at least 1"),
         ("num.partitions", "an override is name=value"),
         ("log.cleanup.policy=shred", "must be one of: compact, delete"),
     ],

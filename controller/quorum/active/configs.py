@@ -42,6 +42,7 @@ MIN_ISR = "min.insync.replicas"
 _CORDONED = "cordoned.log.dirs"
 _LOGGER = 8
 _LONGEST_VALUE = (1 << 15) - 1
+_HIGHEST_ID = (1 << 31) - 1
 _INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
 _COMMA = re.compile(r"\s*,\s*")
 
@@ -270,7 +271,7 @@ def _check_configs(resource: _Resource, configs: Mapping[str, str], rules: Confi
 
 def _check_broker_name(name: str) -> None:
     """Raises KafkaError."""
-    if name and _INTEGER.fullmatch(name) is None:
+    if name and (_INTEGER.fullmatch(name) is None or abs(int(name)) > _HIGHEST_ID):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number.")
     if name and int(name) < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")

@@ -21,13 +21,12 @@ from .replayed_operations import FED, Replay, ReplayedStep
 FILES = ("kafka-4.3.1-operations.json", "kafka-4.3.1-upgrades.json", "kafka-4.3.1-sessions.json")
 _SETS = ("entity", "entries", "matching_acls", "responses", "results")
 _IN_ORDER = (ApiKey.CREATE_ACLS,)
-_VALUE = "Invalid value "
 _OTHER_WORDS = {
     "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId": (
         "Invalid quota entity combination, IP entity should not be used with user/client ID entity."
     ),
 }
-"""Kafka's messages that Ottla says otherwise. Why a value is refused is left out of the comparison, after the config's name."""
+"""Kafka's messages that Ottla says otherwise."""
 _OTHER_ERRORS = {
     "refused: any type": "Invalid resourceType ANY",
     "refused: any pattern": "Invalid patternType ANY",
@@ -104,7 +103,4 @@ def _sorted(value: Any) -> Any:
 
 
 def _message(message: str) -> str:
-    if message.startswith(_VALUE) and " for configuration " in message:
-        value, _, rest = message.partition(" for configuration ")
-        return f"{value} for configuration {rest.partition(':')[0]}"
     return _OTHER_WORDS.get(message, message)
