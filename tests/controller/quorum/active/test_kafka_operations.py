@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import pytest
 
+from ottla.base.config import Config
+from ottla.controller.quorum.replay import BROKER_CONFIG
+from ottla.handlers.config_entries import topic_entries
 from ottla.wire.api_keys import ApiKey
 
+from .operations import load
 from .replayed_operations import FED, Replay, ReplayedStep
 
 FILES = ("kafka-4.3.1-operations.json", "kafka-4.3.1-upgrades.json", "kafka-4.3.1-sessions.json")
@@ -68,6 +72,38 @@ def test_every_step_is_compared_or_named() -> None:
     }
     assert left_out <= {ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN}, "the listener decides these"
     assert FED.keys() == {step.api for name in FILES for step in replay(name) if step.api in FED}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_configs_of_a_new_topic_are_told_as_kafka_does(name: str) -> None:
+    """Which there are, their values, and where these come from: the topic, all brokers, or nobody."""
+    compared = 0
+    for step, brokers_configs in _created_topics(name):
+        config = Config()
+        config.change_dynamic(brokers_configs, {})
+        given = {topic.get("name"): topic.get("configs", ()) for topic in step["request"].get("topics", ())}
+        for topic in step["response"].get("topics", ()):
+            if "configs" in topic:
+                overrides = {each["name"]: each["value"] for each in given[topic["name"]]}
+                entries = [(each.name, each.value or "", each.source) for each in topic_entries(config, overrides)]
+                kafkas = [(each["name"], each.get("value", ""), each["config_source"]) for each in topic["configs"]]
+                assert entries == kafkas, f"{step['step']} {step['about']}: {topic['name']}"
+                compared += 1
+    assert compared
+
+
+def _created_topics(name: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, str]]]:
+    """The steps that create topics, and what is set on all brokers then."""
+    set_on_all: dict[str, str] = {}
+    for step in load(name)["steps"]:
+        if step.get("api") == ApiKey.CREATE_TOPICS.name:
+            yield step, dict(set_on_all)
+        for record in step["records"]:
+            if record["type"] == "ConfigRecord" and record["resource_type"] == BROKER_CONFIG:
+                if "resource_name" not in record and record["value"] is None:
+                    set_on_all.pop(record["name"], None)
+                elif "resource_name" not in record:
+                    set_on_all[record["name"]] = record["value"]
 
 
 def _kafkas(step: ReplayedStep) -> Any:
