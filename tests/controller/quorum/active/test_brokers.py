@@ -191,6 +191,12 @@ def test_directories_of_brokers() -> None:
     assert not context.has_online_directory(2, LOST_DIRECTORY)
     assert not context.has_online_directory(2, directory(1))
     assert not context.has_online_directory(77, UNASSIGNED_DIRECTORY)
+    old = World("3.6-IV2", has_elr=False)
+    old.register(1, log_dirs=[])
+    context = OperationContext(old.controller.state, old.settings)
+    assert context.default_directory(1) == MIGRATING_DIRECTORY
+    assert context.has_online_directory(1, directory(1)), "it has told of none"
+    assert not context.has_online_directory(1, LOST_DIRECTORY)
 
 
 def test_a_broker_whose_directories_are_all_cordoned_gets_no_replicas() -> None:
