@@ -2,7 +2,7 @@
 
 All of it is one function over the partitions that are concerned: the broker leaves the ISR, or may lead again, and what differs
 is a record. The records of an operation are made of one state: none of them sees what another one changes. Source: the
-``handle…`` methods of Kafka's ReplicationControlManager, and its ``generateLeaderAndIsrUpdates``.
+``handle…`` methods of Kafka's ReplicationControlManager.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FENCING, _SHUTDOWN, _DIRECTORIES, _CORDONED = 0, 1, 2, 3
 def fence(context: OperationContext, broker_id: int) -> list[VersionedRecord]:
     """The broker must be registered. The last record says that it is fenced: what came before may be in earlier batches."""
     return [
-        *_without(context, broker_id, context.index.with_broker_in_isr(broker_id)),
+        *without_broker(context, broker_id, context.index.with_broker_in_isr(broker_id)),
         registration_change(context, broker_id, fenced=_FENCED),
     ]
 
@@ -46,14 +46,14 @@ def begin_controlled_shutdown(context: OperationContext, broker_id: int) -> list
     records = []
     if not broker.is_shutting_down:
         records.append(registration_change(context, broker_id, in_controlled_shutdown=_IN_CONTROLLED_SHUTDOWN))
-    return [*records, *_without(context, broker_id, context.index.with_broker_in_isr(broker_id))]
+    return [*records, *without_broker(context, broker_id, context.index.with_broker_in_isr(broker_id))]
 
 
 def unregister(context: OperationContext, broker_id: int, broker_epoch: int) -> list[VersionedRecord]:
     """The broker leaves each ISR, and does not lead what it is an eligible leader replica of."""
     return [
-        *_without(context, broker_id, context.index.with_broker_in_isr(broker_id)),
-        *_without(context, broker_id, context.index.with_broker_in_elr(broker_id)),
+        *without_broker(context, broker_id, context.index.with_broker_in_isr(broker_id)),
+        *without_broker(context, broker_id, context.index.with_broker_in_elr(broker_id)),
         (UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker_epoch), 0),
     ]
 
@@ -62,9 +62,9 @@ def end_previous_life(context: OperationContext, broker_id: int, *, was_clean: b
     """A broker registers as a new process. After an unclean shutdown it may have lost records, so it leaves the ELR (KIP-966)."""
     in_isr = context.index.with_broker_in_isr(broker_id)
     if was_clean or not context.has_elr:
-        return _without(context, broker_id, in_isr)
+        return without_broker(context, broker_id, in_isr)
     keys = [*in_isr, *context.index.with_broker_in_elr(broker_id)]
-    return _without(context, broker_id, keys, unclean_shutdown=(broker_id,))
+    return without_broker(context, broker_id, keys, unclean_shutdown=(broker_id,))
 
 
 def lose_directories(context: OperationContext, broker_id: int, offline: Sequence[bytes]) -> list[VersionedRecord]:
@@ -75,7 +75,9 @@ def lose_directories(context: OperationContext, broker_id: int, offline: Sequenc
     if not failed:
         return []
     records = [
-        record for directory in failed for record in _without(context, broker_id, context.index.in_directory(directory))
+        record
+        for directory in failed
+        for record in without_broker(context, broker_id, context.index.in_directory(directory))
     ]
     online = [directory for directory in broker.directories if directory not in offline]
     return [*records, registration_change(context, broker_id, log_dirs=online)]
@@ -90,11 +92,6 @@ def cordon_directories(
     if cordoned is None or (broker.cordoned is not None and set(broker.cordoned) == set(cordoned)):
         return []
     return [registration_change(context, broker_id, cordoned_log_dirs=list(cordoned))]
-
-
-def remove_from_isr(context: OperationContext, broker_id: int, keys: Iterable[PartitionKey]) -> list[VersionedRecord]:
-    """The broker leaves the ISR of these partitions, and leads none of them."""
-    return _without(context, broker_id, keys)
 
 
 def registration_change(
@@ -127,13 +124,13 @@ def registration_change(
     )
 
 
-def _without(
+def without_broker(
     context: OperationContext,
     broker_id: int,
     keys: Iterable[PartitionKey],
     unclean_shutdown: tuple[int, ...] = (),
 ) -> list[VersionedRecord]:
-    """The broker is in no ISR any more and leads nothing, although the state says that it is active."""
+    """The broker leaves the ISR of these partitions and leads none of them, although the state says that it is active."""
 
     def is_alive(replica: int) -> bool:
         return replica != broker_id and context.is_active(replica)

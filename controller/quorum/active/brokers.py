@@ -106,8 +106,8 @@ def register_controller(
     return ControllerResult([(record, 0)], ControllerRegistrationResponse())
 
 
-def check_broker_epoch(context: OperationContext, broker_id: int, broker_epoch: int) -> QuorumBroker:
-    """The broker that sends a request. Raises KafkaError STALE_BROKER_EPOCH if this is not its present registration."""
+def check_broker_epoch(context: OperationContext, broker_id: int, broker_epoch: int) -> None:
+    """Raises KafkaError STALE_BROKER_EPOCH if a request is not of the broker's present registration."""
     broker = context.broker(broker_id)
     if broker is None:
         raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")
@@ -115,7 +115,6 @@ def check_broker_epoch(context: OperationContext, broker_id: int, broker_epoch: 
         raise KafkaError(
             ErrorCode.STALE_BROKER_EPOCH, f"Expected broker epoch {broker.epoch}, but got broker epoch {broker_epoch}"
         )
-    return broker
 
 
 def _check_identity(

@@ -133,7 +133,7 @@ class ActiveController:
         heartbeats = BrokerHeartbeats(self._settings.session_timeout_ms)
         heartbeats.begin(self._latest.image.quorum_brokers.newest(), now_ms)
         self._claim = _Claim(epoch, heartbeats, PeriodicTasks(self._tasks, now_ms))
-        self.run(lambda context: activate(context, self._bootstrap), _ignore)
+        self.run(lambda context: activate(context, self._bootstrap), _of_its_own)
 
     def renounce(self) -> None:
         """This node does not lead any more, or must not."""
@@ -228,14 +228,14 @@ class ActiveController:
         return None
 
     def _fence_stale_broker(self, heartbeats: BrokerHeartbeats, now_ms: int) -> None:
-        self.run(lambda context: fence_stale_broker(context, heartbeats, now_ms), _ignore)
+        self.run(lambda context: fence_stale_broker(context, heartbeats, now_ms), _of_its_own)
 
     def _run_task(self, claim: _Claim, task: PeriodicTask, now_ms: int) -> None:
         def appended(has_more: bool, last_offset: int) -> None:
             if has_more:
                 claim.tasks.hasten(task, now_ms)
 
-        self._run(task.work, _ignore, appended)
+        self._run(task.work, _of_its_own, appended)
 
     def _run(
         self, operation: Operation[T], respond: Respond[T], appended: Callable[[T, int], None] = lambda *_: None
@@ -304,5 +304,7 @@ def _batches(result: ControllerResult[Any]) -> Iterator[tuple[list[Message], lis
         yield records, values
 
 
-def _ignore(response: object) -> None:
-    """Nobody waits for it."""
+def _of_its_own(response: object) -> None:
+    """The response to an operation of the controller's own, of which the end of the leadership is the only error."""
+    if isinstance(response, KafkaError):
+        assert response.code is ErrorCode.NOT_CONTROLLER, f"an operation of the controller's own failed: {response}"

@@ -17,7 +17,7 @@ from ....wire.messages.assign_replicas_to_dirs import (
 )
 from ....wire.metadata_records import VersionedRecord
 from .. import metadata_version
-from .broker_states import remove_from_isr
+from .broker_states import without_broker
 from .brokers import check_broker_epoch
 from .context import OperationContext
 from .image_index import PartitionKey
@@ -31,7 +31,7 @@ def assign_replicas(
     """The failure of one replica does not touch the others. Raises KafkaError UNSUPPORTED_VERSION, STALE_BROKER_EPOCH."""
     if not metadata_version.has_directories(context.level):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
-    broker = check_broker_epoch(context, request.broker_id, request.broker_epoch)
+    check_broker_epoch(context, request.broker_id, request.broker_epoch)
     records: list[VersionedRecord] = []
     offline: dict[PartitionKey, None] = {}
     response = AssignReplicasToDirsResponse()
@@ -54,7 +54,7 @@ def assign_replicas(
                     offline[topic.topic_id, number] = None
             topics.append(ResponseTopicData(topic_id=requested.topic_id, partitions=partitions))
         response.directories.append(ResponseDirectoryData(id=directory.id, topics=topics))
-    records += remove_from_isr(context, broker.registration.broker_id, offline)
+    records += without_broker(context, request.broker_id, offline)
     return ControllerResult(records, response, is_atomic=False)
 
 

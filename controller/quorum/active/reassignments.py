@@ -115,7 +115,9 @@ def _altered(
     move = move_to(partition.replicas, tuple(wanted.replicas))
     target = PartitionTarget(
         replicas=move.replicas,
-        adding=move.adding or None,  # what is under way stays if this asks for nothing of its kind, as in Kafka
+        # A move that adds nothing keeps what the one before adds, and one that removes nothing what that removes. That is Kafka's
+        # way: a replica may be in both lists then, and the move waits until it is cancelled or replaced.
+        adding=move.adding or None,
         removing=move.removing or None,
     )
     return context.change(topic, wanted.partition_index, target)

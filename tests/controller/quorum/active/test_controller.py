@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from typing import Any
 
 import pytest
@@ -344,3 +345,33 @@ def test_a_task_of_others_comes_round() -> None:
     assert active.tick(1_010) == 1_020
     assert active.tick(1_020) == 2_020
     assert turns == [0, 1, 2]
+
+
+def calls_of(world: World, topic: str) -> int:
+    """The Python functions that a change of one partition calls."""
+    calls = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        world.propose(topic, 1)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_a_change_costs_the_same_however_much_there_is() -> None:
+    counts = []
+    for topics in (1, 200):
+        world = World()
+        world.start(1, 2, 3)
+        for number in range(topics):
+            world.topic(f"t{number}", *[(1, 2)] * 5)
+        world.propose("t0", 1, number=1)  # what is compiled on its first use
+        others = {name: topic for name, topic in world.image.topics.items() if name != "t0"}
+        counts.append(calls_of(world, "t0"))
+        assert all(world.image.topics[name] is topic for name, topic in others.items()), "unchanged topics are shared"
+    assert counts[0] == counts[1]

@@ -46,7 +46,7 @@ from ottla.wire.registry import request_class, response_class
 from .operations import Names, load
 from .world import anything
 
-FILES = ("kafka-4.3.1-operations.json", "kafka-4.3.1-sessions.json")
+FILES = ("kafka-4.3.1-operations.json", "kafka-4.3.1-sessions.json", "kafka-4.3.1-upgrades.json")
 _SETS = ("responses", "results", "topics", "replica_election_results", "directories", "partitions", "partition_result")
 _VARYING = ("replicas", "isr", "leader", "directories")
 
@@ -189,7 +189,9 @@ def _failed(api: ApiKey, request: Any, error: KafkaError) -> Any:
         ]
         return failed
     failed.error_code = error.code
-    if hasattr(failed, "error_message"):
+    if api is ApiKey.CONTROLLER_REGISTRATION:
+        failed.error_message = "The version of API is not supported."  # of the code: Kafka's listener drops the reason
+    elif hasattr(failed, "error_message"):
         failed.error_message = error.message
     return failed
 
