@@ -137,10 +137,6 @@ class BrokerHeartbeats:
         if not broker.is_shutting_down:
             broker.shutdown_offset = offset
 
-    def shutdown_offset(self, broker_id: int) -> int | None:
-        broker = self._brokers.get(broker_id)
-        return None if broker is None or not broker.is_shutting_down else broker.shutdown_offset
-
     def lowest_active_offset(self) -> int | None:
         """What every active broker has applied; None where no broker is active."""
         return min(

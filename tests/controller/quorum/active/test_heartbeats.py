@@ -92,12 +92,16 @@ def test_a_shutdown_ends_when_all_active_brokers_know_of_it() -> None:
 def test_the_first_records_of_a_shutdown_count() -> None:
     heartbeats = known_brokers()
     heartbeats.begin_shutdown(5, 120)
-    assert heartbeats.shutdown_offset(5) == 99
-    heartbeats.begin_shutdown(3, 101)
-    assert heartbeats.shutdown_offset(3) == 101
-    assert heartbeats.shutdown_offset(2) is None
-    heartbeats.touch(3, is_fenced=True, metadata_offset=101)
-    assert heartbeats.shutdown_offset(3) is None, "who is fenced has left controlled shutdown"
+    heartbeats.touch(1, is_fenced=False, metadata_offset=99)
+    request = BrokerHeartbeatRequest(broker_id=5, want_shut_down=True)
+    assert heartbeats.next_state(request, 100, has_leaderships=False) == (LEAVING, GONE), "99 is enough"
+
+
+def test_who_is_fenced_has_left_controlled_shutdown() -> None:
+    heartbeats = known_brokers()
+    heartbeats.touch(5, is_fenced=True, metadata_offset=99)
+    request = BrokerHeartbeatRequest(broker_id=5, want_shut_down=True)
+    assert heartbeats.next_state(request, 100, has_leaderships=True) == (FENCED, GONE)
     with pytest.raises(AssertionError):
         heartbeats.begin_shutdown(4, 100)
 

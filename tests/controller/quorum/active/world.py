@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -18,7 +17,7 @@ from ottla.controller.quorum.active.topics import TopicCreation, create_topics
 from ottla.controller.quorum.metadata_version import ELR, FEATURE, level_of
 from ottla.controller.random_uuids import random_uuid
 from ottla.metadata.image import ClusterImage
-from ottla.metadata.types import LogPosition, PartitionRegistration, QuorumBroker
+from ottla.metadata.types import PartitionRegistration, QuorumBroker
 from ottla.wire.messages.alter_partition import (
     AlterPartitionRequest,
     BrokerState,
@@ -347,11 +346,3 @@ def counted_topic(name: str, partitions: int = -1, factor: int = -1, **configs: 
         replication_factor=factor,
         configs=[CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
     )
-
-
-def position(offset: int) -> LogPosition:
-    return LogPosition(offset, 1, 0)
-
-
-def settings_of(world: World, **changes: Any) -> ActiveSettings:
-    return dataclasses.replace(world.settings, **changes)
