@@ -47,7 +47,7 @@ class ActiveSettings:
 
 
 class OperationContext:
-    """One state and the settings. ``may_lead`` and what it is made of look at registrations, not at heartbeats."""
+    """One state and the settings. Who is alive is what registrations say; heartbeats decide when these change."""
 
     def __init__(self, state: ControllerState, settings: ActiveSettings) -> None:
         self.state = state

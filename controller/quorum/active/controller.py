@@ -54,10 +54,11 @@ class MetadataLogWriter(Protocol):
         """That of the record which is appended next."""
         ...
 
-    def append(self, values: Sequence[bytes]) -> int:
+    def append(self, epoch: int, values: Sequence[bytes]) -> int:
         """Append records, by their values, as one batch; returns the offset of the last one.
 
-        Raises KafkaError NOT_CONTROLLER where this node does not lead the log any more.
+        That they are committed is reported later, never from within. Raises KafkaError NOT_CONTROLLER where this node does
+        not lead the log in ``epoch`` any more.
         """
         ...
 
@@ -255,7 +256,8 @@ class ActiveController:
             return
         except Exception:
             respond(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
-            self.renounce()
+            if self._claim is claim:
+                self.renounce()
             raise
         appended(result.response, last_offset)
         if claim.uncommitted:
@@ -270,7 +272,7 @@ class ActiveController:
             last_offset = self._log.next_offset + len(records) - 1
             # Applied first: a record that cannot be applied must not come into the log, where it would stop every node.
             state = self._latest.apply(records, LogPosition(last_offset, claim.epoch, _NO_TIME))
-            appended = self._log.append(values)
+            appended = self._log.append(claim.epoch, values)
             assert appended == last_offset, f"the records end at {appended} and not at {last_offset}"
             claim.heartbeats.follow(self._latest.image.quorum_brokers, state.image.quorum_brokers)
             self._latest = state

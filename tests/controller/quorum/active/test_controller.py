@@ -141,7 +141,6 @@ def test_a_transaction_that_was_left_open_is_aborted() -> None:
 def test_an_open_transaction_in_a_log_with_records_is_aborted() -> None:
     log = MemoryLog()
     controller(log).claim(1, 0)
-    log.append([])
     standby = controller(log)
     follow(standby, log)
     standby.apply_committed([BeginTransactionRecord(name="x"), config(1)], LogPosition(log.next_offset + 1, 1, 0))

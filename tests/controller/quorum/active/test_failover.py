@@ -42,6 +42,7 @@ class SharedLog:
         self.committed = 0
         """How many batches are."""
         self.leader = 0
+        self.epoch = 1
 
     @property
     def end(self) -> int:
@@ -65,8 +66,8 @@ class NodeLog:
     def next_offset(self) -> int:
         return self._log.end
 
-    def append(self, values: Sequence[bytes]) -> int:
-        if self._log.leader != self._node:
+    def append(self, epoch: int, values: Sequence[bytes]) -> int:
+        if (self._log.leader, self._log.epoch) != (self._node, epoch):
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "another node leads")
         records = [decode_metadata_record(value)[0] for value in values]
         self._log.batches.append((self._log.end + len(records), records))
@@ -162,15 +163,19 @@ class Quorum:
 
     def fail_over(self, number: int) -> None:
         """The next leader has everything committed, and perhaps more, which then is committed."""
-        before = self.log.leader
-        self.log.leader = self.random.randrange(NODES)
-        self.nodes[before].renounce()
+        before = self.active
+        self.log.leader, self.log.epoch = self.random.randrange(NODES), number + 2
+        if self.random.random() < 0.5:  # the one before does not know, and writes on
+            config = ConfigRecord(resource_type=4, resource_name="", name="too-late", value="v")
+            before.run(lambda context: ControllerResult([(config, 0)], number), self._noted(number))
+        else:
+            before.renounce()
         kept = self.random.randint(self.log.committed, len(self.log.batches))
         self.lost += len(self.log.batches) - kept
         del self.log.batches[kept:]
         self.log.committed = kept
         self._tell(self.log.leader)
-        self.active.claim(number, number)
+        self.active.claim(self.log.epoch, number)
 
     def check(self) -> None:
         for node, controller in enumerate(self.nodes):

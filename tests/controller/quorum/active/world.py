@@ -63,7 +63,7 @@ class MemoryLog:
     def next_offset(self) -> int:
         return self._next_offset
 
-    def append(self, values: Sequence[bytes]) -> int:
+    def append(self, epoch: int, values: Sequence[bytes]) -> int:
         if not self.leads:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "another node leads")
         self.batches.append([decode_metadata_record(value) for value in values])
