@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import trio
 
-from ....base.errors import KafkaError
+from ....base.errors import ErrorCode, KafkaError
 from ....base.seams import Clock, Workers
 from ....metadata.types import LogPosition
 from ....wire.messages.add_raft_voter import AddRaftVoterRequest
@@ -33,7 +33,9 @@ from ....wire.records import RecordsBuilder
 from ....wire.schema import Message
 from ...raft.driver import RaftDriver
 from ...raft.effects import LeaderChanged
-from ...raft.events import PreparedBatch, ResignRequested
+from ...raft.events import KRaftVersionRequested, PreparedBatch, ResignRequested
+from ...raft.leader import Leading
+from ...raft.voter_changes import check_upgrade
 from ..loader import snapshot_image
 from .controller import ActiveController
 from .requests import ControllerRequests, RequestSource
@@ -60,18 +62,25 @@ class RaftWriter:
     def __init__(self, driver: RaftDriver, clock: Clock) -> None:
         self._driver = driver
         self._clock = clock
-        self.epoch = -1
-        """In which this node leads."""
 
     @property
     def next_offset(self) -> int:
         return self._driver.node.log.end_offset
 
-    def append(self, values: Sequence[bytes]) -> int:
+    def append(self, epoch: int, values: Sequence[bytes]) -> int:
         builder, now_ms = RecordsBuilder(), self._clock.now_ms()
         for value in values:
             builder.append(None, value, now_ms)
-        return self._driver.append(self.epoch, [PreparedBatch(builder.build(), len(values))])
+        return self._driver.append(epoch, [PreparedBatch(builder.build(), len(values))])
+
+
+def raise_kraft_version(driver: RaftDriver, level: int, only_checks: bool) -> None:
+    """Have the leader's Raft node finalize a level of ``kraft.version``. Raises KafkaError."""
+    node, state = driver.node, driver.node.state
+    if not isinstance(state, Leading):
+        raise KafkaError(ErrorCode.NOT_CONTROLLER, "This controller does not lead the quorum.")
+    if check_upgrade(node, state, level) and not only_checks:
+        driver.step(KRaftVersionRequested(state.epoch, level))
 
 
 class _Outcome(Generic[T]):
@@ -101,7 +110,6 @@ class ControllerNode:
         self,
         node_id: int,
         driver: RaftDriver,
-        writer: RaftWriter,
         controller: ActiveController,
         requests: ControllerRequests,
         clock: Clock,
@@ -110,7 +118,6 @@ class ControllerNode:
         self.node_id = node_id
         self.driver = driver
         self.controller = controller
-        self._writer = writer
         self._requests = requests
         self._clock = clock
         self._workers = workers
@@ -156,7 +163,7 @@ class ControllerNode:
 
     def _resign(self) -> None:
         """An operation has failed as none should: another node may fare better."""
-        self.driver.step(ResignRequested(self._writer.epoch))
+        self.driver.step(ResignRequested(self.driver.node.state.epoch))
 
     # --- the log ------------------------------------------------------------------------------------------------------
 
@@ -175,7 +182,6 @@ class ControllerNode:
         if controller.is_active:
             controller.renounce()
         if news.leader_id == self.node_id:
-            self._writer.epoch = news.epoch
             controller.claim(news.epoch, _now_ms())
             self._sooner.set()
 

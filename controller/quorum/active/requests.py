@@ -48,7 +48,7 @@ from .context import OperationContext
 from .controller import Operation
 from .directories import assign_replicas
 from .elections import elect_leaders
-from .features import FeatureRules, update_features
+from .features import FeatureRules, refused_update, update_features
 from .partition_additions import create_partitions
 from .producer_ids import allocate_producer_ids
 from .quotas import alter_client_quotas
@@ -104,7 +104,10 @@ class ControllerRules:
 
 
 class ControllerRequests:
-    """``operation`` makes the operation of a request. ``voters`` and ``kraft_version`` are asked when one is carried out."""
+    """``operation`` makes the operation of a request. The functions are called when one is carried out.
+
+    ``raise_kraft_version`` has Raft finalize a level, or only look whether it would (True). It raises KafkaError.
+    """
 
     def __init__(
         self,
@@ -113,12 +116,14 @@ class ControllerRequests:
         randomness: random.Random,
         voters: Callable[[], Collection[int]],
         kraft_version: Callable[[], int],
+        raise_kraft_version: Callable[[int, bool], None],
     ) -> None:
         self._node_id = node_id
         self._rules = rules
         self._randomness = randomness
         self._voters = voters
         self._kraft_version = kraft_version
+        self._raise_kraft_version = raise_kraft_version
         self._new_uuid = partial(random_uuid, randomness)
         self._makers: dict[type[Message], Callable[[Any, RequestSource, int], Operation[Any]]] = {
             **_PLAIN,
@@ -196,9 +201,10 @@ class ControllerRequests:
             )
             result = update_features(context.image, request, source.version, feature_rules)
             if result.response.kraft_version is not None:
-                raise KafkaError(
-                    ErrorCode.UNSUPPORTED_VERSION, "kraft.version is finalized when the quorum is formatted."
-                )
+                try:
+                    self._raise_kraft_version(result.response.kraft_version, request.validate_only)
+                except KafkaError as error:
+                    return ControllerResult([], refused_update(error))
             return ControllerResult(result.records, result.response.response, result.is_atomic)
 
         return operation

@@ -18,7 +18,7 @@ from ottla.controller.broker_configs import declared_settings
 from ottla.controller.quorum.active.configs import ConfigRules
 from ottla.controller.quorum.active.context import ActiveSettings
 from ottla.controller.quorum.active.controller import ActiveController
-from ottla.controller.quorum.active.node import OF_RAFT, ControllerNode, RaftWriter
+from ottla.controller.quorum.active.node import OF_RAFT, ControllerNode, RaftWriter, raise_kraft_version
 from ottla.controller.quorum.active.requests import ControllerRequests, ControllerRules, RequestSource
 from ottla.controller.quorum.active.tokens import TokenRules
 from ottla.controller.quorum.bootstrap import bootstrap_records
@@ -146,8 +146,9 @@ class ControllerServer:
             randomness,
             lambda: raft.voters.ids,
             lambda: raft.log.quorum.kraft_version,
+            lambda level, only_checks: raise_kraft_version(driver, level, only_checks),
         )
-        return ControllerNode(self.node_id, driver, writer, controller, requests, self._clock, InlineWorkers())
+        return ControllerNode(self.node_id, driver, controller, requests, self._clock, InlineWorkers())
 
     def _connect(self, address: ControllerAddress) -> BrokerClient:
         return BrokerClient(self._network, address.host, address.port, f"raft-client-{self.node_id}")
