@@ -7,12 +7,12 @@ brokers are not among them: they are about sessions too, which ``ActiveControlle
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 import random
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
+from ....base.addresses import is_address
 from ....base.errors import ErrorCode, KafkaError
 from ....metadata.types import VersionRange
 from ....security.principal import ANONYMOUS, Principal
@@ -242,7 +242,7 @@ _PLAIN: dict[type[Message], Callable[[Any, RequestSource, int], Operation[Any]]]
     UnregisterBrokerRequest: lambda request, source, now: lambda context: unregister_broker(context, request.broker_id),
     ControllerRegistrationRequest: lambda request, source, now: lambda context: register_controller(context, request),
     AlterClientQuotasRequest: lambda request, source, now: (
-        lambda context: alter_client_quotas(context.image, request, _is_address)
+        lambda context: alter_client_quotas(context.image, request, is_address)
     ),
     DeleteAclsRequest: lambda request, source, now: lambda context: delete_acls(context.image, request),
     AlterUserScramCredentialsRequest: lambda request, source, now: (
@@ -257,12 +257,3 @@ def _allocated(context: OperationContext, request: AllocateProducerIdsRequest) -
         return allocate_producer_ids(context.image, request)
     except KafkaError as error:
         return ControllerResult([], AllocateProducerIdsResponse(error_code=error.code))
-
-
-def _is_address(text: str) -> bool:
-    """Whether a host is given by its address: names are not looked up here."""
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True

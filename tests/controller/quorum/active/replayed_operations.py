@@ -5,10 +5,10 @@ Each takes the step's request and gives a result. The state of the cluster is th
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ottla.base.addresses import is_address
 from ottla.base.config import Config
 from ottla.base.errors import KafkaError
 from ottla.controller.broker_configs import declared_settings
@@ -126,7 +126,7 @@ class Replay:
             case ApiKey.ALTER_CONFIGS:
                 return replace_configs(image, request, self._config_rules, _client(step))
             case ApiKey.ALTER_CLIENT_QUOTAS:
-                return alter_client_quotas(image, request, _is_address)
+                return alter_client_quotas(image, request, is_address)
             case ApiKey.CREATE_ACLS:
                 return create_acls(image, request, self._names.new_uuid)
             case ApiKey.DELETE_ACLS:
@@ -166,11 +166,3 @@ def _allocated(image: ClusterImage, request: AllocateProducerIdsRequest) -> Cont
 
 def _client(step: Mapping[str, Any]) -> Client:
     return Client(lambda kind, name: None, is_forwarded="principal" in step)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
