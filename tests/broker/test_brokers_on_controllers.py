@@ -150,3 +150,23 @@ async def test_an_idle_quorum_writes_nothing(tmp_path: Path, autojump_clock: Moc
         await trio.sleep(120)
         assert active.node.driver.node.log.end_offset == end
         assert active.is_active
+
+
+async def test_controllers_register_in_each_life(tmp_path: Path, autojump_clock: MockClock) -> None:
+    """Without that no feature could be upgraded: it must be known what each of them supports."""
+    async with world_of(tmp_path) as world:
+        servers = world.quorum.servers
+
+        def registered() -> dict[int, bytes]:
+            known = next(each for each in servers.values() if each.is_active).node.controller.state.image
+            return {node_id: each.incarnation_id for node_id, each in known.quorum_controllers.items()}
+
+        active = await world.quorum.active()
+        await until(lambda: set(registered()) == {1, 2, 3})
+        before = registered()
+        await active.kill()
+        await world.quorum.active()
+        await world.start(active.node_id)
+        await until(lambda: registered()[active.node_id] != before[active.node_id])
+        others = {node_id: each for node_id, each in before.items() if node_id != active.node_id}
+        assert {node_id: each for node_id, each in registered().items() if node_id != active.node_id} == others

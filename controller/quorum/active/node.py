@@ -22,6 +22,7 @@ from ....wire.messages.add_raft_voter import AddRaftVoterRequest
 from ....wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from ....wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ....wire.messages.broker_registration import BrokerRegistrationRequest
+from ....wire.messages.controller_registration import ControllerRegistrationRequest
 from ....wire.messages.describe_quorum import DescribeQuorumRequest
 from ....wire.messages.end_quorum_epoch import EndQuorumEpochRequest
 from ....wire.messages.fetch import FetchRequest
@@ -36,8 +37,11 @@ from ...raft.effects import LeaderChanged
 from ...raft.events import KRaftVersionRequested, PreparedBatch, ResignRequested
 from ...raft.leader import Leading
 from ...raft.voter_changes import check_upgrade
+from ...raft.voter_set import address_of
+from ..controller_client import Connect, ControllerClient
 from ..loader import snapshot_image
 from .controller import ActiveController
+from .registrar import ControllerRegistrar
 from .requests import ControllerRequests, RequestSource
 
 OF_RAFT = (
@@ -112,15 +116,20 @@ class ControllerNode:
         driver: RaftDriver,
         controller: ActiveController,
         requests: ControllerRequests,
+        registration: ControllerRegistrationRequest,
+        connect: Connect,
         clock: Clock,
         workers: Workers,
     ) -> None:
+        """``registration`` is what this node tells the active controller; ``connect`` makes a client of that."""
         self.node_id = node_id
         self.driver = driver
         self.controller = controller
         self._requests = requests
         self._clock = clock
         self._workers = workers
+        self._active = ControllerClient(connect)
+        self._registrar = ControllerRegistrar(registration, lambda: controller.state.image, self._ask_active)
         self._applied_offset = 0
         self._sooner = trio.Event()
 
@@ -132,7 +141,11 @@ class ControllerNode:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._follow)
             nursery.start_soon(self._keep_time)
-            await self.driver.run()
+            nursery.start_soon(self._registrar.run)
+            try:
+                await self.driver.run()
+            finally:
+                self._active.close()
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
@@ -161,6 +174,17 @@ class ControllerNode:
             operation = self._requests.operation(request, source, self._clock.now_ms())
             self.controller.run(operation, outcome.take)
 
+    async def _ask_active(self, request: Message) -> Any:
+        """The active controller's response to a request of this node. Raises KafkaError, NoAnswerError."""
+        raft = self.driver.node
+        if self.controller.is_active:
+            return await self.ask(request, RequestSource(type(request).valid_versions.stop - 1), raft.listener)
+        address = address_of(raft.leader_endpoints, raft.listener)
+        if address is None:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "No controller appears to be active.")
+        client = self._active.at(address)
+        return await client.send(request, await client.negotiate(type(request)))
+
     def _resign(self) -> None:
         """An operation has failed as none should: another node may fare better."""
         self.driver.step(ResignRequested(self.driver.node.state.epoch))
@@ -175,6 +199,7 @@ class ControllerNode:
                 self._take_leader(news)
             else:
                 await self._apply(news.high_watermark)
+            self._registrar.look()
 
     def _take_leader(self, news: LeaderChanged) -> None:
         controller = self.controller

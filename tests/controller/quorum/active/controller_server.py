@@ -43,6 +43,7 @@ from ottla.wire.api_keys import ApiKey
 from ottla.wire.codec import decode, encode_bytes
 from ottla.wire.headers import decode_request_header, response_header_encoder
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse, SupportedFeatureKey
+from ottla.wire.messages.controller_registration import ControllerRegistrationRequest, Feature, Listener
 from ottla.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from ottla.wire.messages.principal_data import DefaultPrincipalData
 from ottla.wire.registry import request_class, response_class
@@ -60,6 +61,8 @@ SERVED = (
     ApiKey.ALTER_PARTITION,
     ApiKey.ALLOCATE_PRODUCER_IDS,
     ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+    ApiKey.CONTROLLER_REGISTRATION,
+    ApiKey.UPDATE_FEATURES,
     ApiKey.CREATE_TOPICS,
 )
 
@@ -148,7 +151,19 @@ class ControllerServer:
             lambda: raft.log.quorum.kraft_version,
             lambda level, only_checks: raise_kraft_version(driver, level, only_checks),
         )
-        return ControllerNode(self.node_id, driver, controller, requests, self._clock, InlineWorkers())
+        registration = ControllerRegistrationRequest(
+            controller_id=self.node_id,
+            incarnation_id=randomness.randbytes(16),
+            zk_migration_ready=False,
+            listeners=[Listener(name=LISTENER, host=self.endpoint.host, port=self.endpoint.port)],
+            features=[
+                Feature(name=name, min_supported_version=levels.lowest, max_supported_version=levels.highest)
+                for name, levels in SUPPORTED.items()
+            ],
+        )
+        return ControllerNode(
+            self.node_id, driver, controller, requests, registration, self._connect, self._clock, InlineWorkers()
+        )
 
     def _connect(self, address: ControllerAddress) -> BrokerClient:
         return BrokerClient(self._network, address.host, address.port, f"raft-client-{self.node_id}")
