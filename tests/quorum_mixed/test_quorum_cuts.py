@@ -100,7 +100,8 @@ def finalized(mixed: CutMixed, asked: int) -> dict[str, int]:
 
 def write(connection: Connection, topic: str, value: bytes) -> int:
     """Write a record to partition 0, with acks=all; the error."""
-    (partition,) = connection.call(produce_request(topic, {0: batch(value)}), 9).responses[0].partition_responses
+    records = batch(value, timestamp_ms=time.time_ns() // 1_000_000)  # an old one would soon be deleted by retention
+    (partition,) = connection.call(produce_request(topic, {0: records}), 9).responses[0].partition_responses
     error: int = partition.error_code
     return error
 
