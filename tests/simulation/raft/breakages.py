@@ -16,8 +16,10 @@ from ottla.controller.raft.election_file import NOBODY
 from ottla.controller.raft.follower import Following
 from ottla.controller.raft.leader import Leading
 from ottla.controller.raft.log_outline import Divergence, LogOutline
+from ottla.controller.raft.metadata_log import MetadataLog
 from ottla.controller.raft.node import RaftNode
 from ottla.controller.raft.voter_set import VoterSet
+from ottla.log.memory_disk import MemoryDisk
 from ottla.tests.simulation.raft.world import QuorumWorld
 
 RaftBreakage = Callable[[pytest.MonkeyPatch], None]
@@ -166,6 +168,21 @@ def no_pre_vote(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RaftNode, "become_prospective", become_prospective)
 
 
+def name_not_synced(patch: pytest.MonkeyPatch) -> None:
+    """``quorum-state`` is renamed, and the directory is not synced, as in Kafka."""
+    write_file = MemoryDisk.write_file
+
+    def without_name(self: MemoryDisk, path: str, data: bytes, *, sync: bool = True, sync_name: bool = True) -> None:
+        write_file(self, path, data, sync=sync, sync_name=False)
+
+    patch.setattr(MemoryDisk, "write_file", without_name)
+
+
+def flush_of_nothing(patch: pytest.MonkeyPatch) -> None:
+    """A flush ends without anything on stable storage."""
+    patch.setattr(MetadataLog, "flush_at_once", lambda self: None)
+
+
 BREAKAGES: dict[str, RaftBreakage] = {
     breakage.__name__: breakage
     for breakage in (
@@ -186,5 +203,7 @@ BREAKAGES: dict[str, RaftBreakage] = {
         single_voters_check_quorum,
         old_leaders_vote,
         no_pre_vote,
+        name_not_synced,
+        flush_of_nothing,
     )
 }

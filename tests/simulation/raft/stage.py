@@ -19,9 +19,9 @@ NEVER_MS = 1e12
 class QuorumStage:
     """See the module. Raises Violation where something that is waited for does not come."""
 
-    def __init__(self, voters: int, controllers: int = 0) -> None:
+    def __init__(self, voters: int, controllers: int = 0, *, is_real: bool = False) -> None:
         ids = list(range(1, voters + 1))
-        self.world = QuorumWorld(1, ids, range(voters + 1, voters + controllers + 1), is_verbose=True)
+        self.world = QuorumWorld(1, ids, range(voters + 1, voters + controllers + 1), is_real=is_real, is_verbose=True)
         for machine in self.machines.values():
             machine.sync_ms = 0.5
 
@@ -138,9 +138,14 @@ class QuorumStage:
         self.run(100)
 
 
-def perform_script(script: RaftScript, voters: int, controllers: int = 0) -> tuple[str, list[str]]:
-    """What does not hold when a script is performed, empty if all does; and what has happened."""
-    stage = QuorumStage(voters, controllers)
+def perform_script(
+    script: RaftScript, voters: int, controllers: int = 0, *, is_real: bool = False
+) -> tuple[str, list[str]]:
+    """What does not hold when a script is performed, empty if all does; and what has happened.
+
+    With ``is_real`` the product's own log is on the disks.
+    """
+    stage = QuorumStage(voters, controllers, is_real=is_real)
     try:
         script(stage)
     except Violation as error:

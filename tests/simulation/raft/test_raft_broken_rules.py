@@ -220,6 +220,28 @@ def a_follower_alone(stage: QuorumStage) -> None:
         raise Violation("a follower that comes back deposes the leader")
 
 
+def losses_of_power(stage: QuorumStage) -> None:
+    """All nodes lose power again and again, just after a commit."""
+    stage.elect()
+    for _ in range(6):
+        stage.commit(stage.leader_of(stage.machines))
+        for machine in stage.machines.values():
+            machine.die(loses_power=True)
+        stage.start(*stage.machines)
+    stage.commit(stage.leader_of(stage.machines))
+
+
+def losses_of_power_in_elections(stage: QuorumStage) -> None:
+    """All nodes lose power again and again, just when one has been elected."""
+    for _ in range(6):
+        stage.start(*stage.machines)
+        stage.leader_of(stage.machines, is_committed=False)
+        for machine in stage.machines.values():
+            machine.die(loses_power=True)
+    stage.start(*stage.machines)
+    stage.commit(stage.leader_of(stage.machines))
+
+
 class RaftCase(NamedTuple):
     """A rule, the scenario that needs it, and the nodes in it."""
 
@@ -227,6 +249,8 @@ class RaftCase(NamedTuple):
     script: RaftScript
     voters: int = 3
     controllers: int = 0
+    is_real: bool = False
+    """Whether the product's own log is on their disks."""
 
 
 CASES = [
@@ -247,6 +271,8 @@ CASES = [
     RaftCase("single_voters_check_quorum", a_leader_by_itself, voters=1),
     RaftCase("old_leaders_vote", a_leader_without_its_first_record),
     RaftCase("no_pre_vote", a_follower_alone),
+    RaftCase("name_not_synced", losses_of_power_in_elections, is_real=True),
+    RaftCase("flush_of_nothing", losses_of_power, is_real=True),
 ]
 
 
@@ -256,13 +282,13 @@ def test_every_breakage_has_a_scenario() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.script.__name__)
 def test_nodes_survive(case: RaftCase) -> None:
-    violation, happened = perform_script(case.script, case.voters, case.controllers)
+    violation, happened = perform_script(case.script, case.voters, case.controllers, is_real=case.is_real)
     assert violation == "", "\n".join(happened[-200:])
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.breakage)
 def test_without_the_rule_they_do_not(case: RaftCase, monkeypatch: pytest.MonkeyPatch) -> None:
     BREAKAGES[case.breakage](monkeypatch)
-    violation, _ = perform_script(case.script, case.voters, case.controllers)
+    violation, _ = perform_script(case.script, case.voters, case.controllers, is_real=case.is_real)
     assert violation != ""
     assert "TypeError" not in violation and "AttributeError" not in violation, "it breaks more than a rule"
