@@ -63,7 +63,7 @@ stress: ## a selection of tests many times beside processor load: ARGS="-k moves
 	@tools/setup.sh check
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) tools/stress.py $(ARGS)
 
-simulate: ## SEEDS=1000 or SEEDS=5000-5999: a broker, with CLUSTER=1 several, in simulated time with crashes and cut connections
+simulate: ## SEEDS=1000 or SEEDS=5000-5999: a broker, with CLUSTER=1 several, with RAFT=1 a quorum, in simulated time with crashes and cut connections
 	@tools/setup.sh check
 	$(PYTHON_IN_VENV) -m ottla.tests.simulation $(if $(RAFT),--raft) $(if $(CLUSTER),--cluster) $(if $(HARSH),--harsh) $(if $(BREAK),--break $(BREAK)) $(SEEDS)
 

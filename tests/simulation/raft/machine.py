@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import random
+import re
 from typing import TYPE_CHECKING, Any
 
 from ottla.controller.raft import effects, events
@@ -363,7 +364,7 @@ def _epoch_of(request: Any) -> int:
 
 
 def _short(what: object) -> str:
-    return repr(what)[:400]
+    return re.sub(r"<memory at \w+>", "<records>", repr(what))[:400]
 
 
 _PERFORMERS: dict[type, Any] = {
