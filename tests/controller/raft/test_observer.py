@@ -101,9 +101,7 @@ class Node:
         topic = fetch_snapshot.ResponseTopicSnapshot(name=TOPIC, partitions=[partition])
         found = self.observer.take_snapshot(asked, fetch_snapshot.FetchSnapshotResponse(topics=[topic]))
         if found is not None:
-            reader = found.read()
-            found.freeze()
-            self.observer.start_after(found.id, reader.head)
+            self.observer.start_after(found.id, found.finish().head)
         return found is not None
 
     def committed(self) -> Sequence[Message]:
