@@ -193,6 +193,20 @@ def test_the_quorum_at_each_offset() -> None:
     assert log.quorum == QuorumEntry(-1)
 
 
+def test_the_quorum_at_the_start_of_a_log_is_kept() -> None:
+    """Also where the first record of the log changes it, which may be cut."""
+    log = outline()
+    log.note_control(2, [voters_of(1).to_record()])
+    log.note_control(3, [voters_of(1, 2).to_record()])
+    log.note_control(8, [voters_of(1, 2, 3).to_record()])
+    log.committed_offset = 8
+    log.add_snapshot(NEW, 1)
+    assert log.delete_before(NEW)
+    assert log.quorum_at(7).voters == voters_of(1, 2)
+    log.truncate(8)
+    assert log.quorum.voters == voters_of(1, 2)
+
+
 # --- flushes ----------------------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.controller.raft.effects import AppendControl, HighWatermarkAdvanced, LeaderChanged
+from ottla.controller.raft.effects import AppendControl, HighWatermarkAdvanced, LeaderChanged, ShutdownFinished
 from ottla.controller.raft.election import EpochElection
 from ottla.controller.raft.election_file import NOBODY
 from ottla.controller.raft.messages import vote_response
@@ -382,6 +382,24 @@ def test_a_refused_cluster_stops_a_node(state: str) -> None:
         world.answer(sent, VoteResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
 
 
+@LEVELS
+def test_a_node_with_the_id_0(kraft_version: int) -> None:
+    """It is one as any other: -1 is nobody."""
+    world = NodeWorld(own=key_of(0), voters=(0, 2), epoch=5, kraft_version=kraft_version)
+    assert world.begin(2, 6) == Told(ErrorCode.NONE, 6, 2)
+    assert world.become_leader() == 7
+    assert world.seen == NodeState("Leading", 7, 0)
+    assert world.stored.leader_id == 0
+    assert world.vote(2, 7, (6, 99), pre_vote=True, voter=ReplicaKey(0, b"another disk 456")) == Told(
+        ErrorCode.INVALID_VOTER_KEY, 7, 0
+    )
+    other = NodeWorld(voters=(0, 1, 2), epoch=5, kraft_version=kraft_version)
+    assert other.vote(0, 6, (5, 99)) == Told(ErrorCode.NONE, 6, NOBODY, True)
+    assert other.begin(0, 6) == Told(ErrorCode.NONE, 6, 0)
+    assert other.end(0, 6, [key_of(2)]) == Told(ErrorCode.NONE, 6, 0)
+    assert other.seen == NodeState("Following", 6, 0, 0)
+
+
 # --- counting ---------------------------------------------------------------------------------------------------------
 
 
@@ -682,6 +700,9 @@ def test_who_is_not_missed_shuts_down_at_once(options: dict[str, object]) -> Non
     world.forget()
     world.shut_down(5000)
     assert world.shutdown is True
+    world.sleep(10 * FETCH_MS)
+    world.vote(2, 9, (8, 99))
+    assert len(world.news(ShutdownFinished)) == 1
     assert not world.all_sent()
 
 

@@ -14,6 +14,8 @@ from ottla.controller.raft.voter_set import ReplicaKey
 from ottla.tests.controller.raft.node_world import Fetched, NodeState, NodeWorld, Told
 from ottla.tests.controller.raft.quorum_parts import BEGIN_QUORUM_MS, CHECK_QUORUM_MS, OWN, REQUEST_MS
 from ottla.tests.simulation.raft.machine import CLUSTER_ID, endpoint_of, key_of
+from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, Listener
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse, SupportedFeatureKey
 from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from ottla.wire.messages.fetch import FetchRequest
@@ -410,6 +412,15 @@ def test_a_fetch_does_not_wait_for_a_high_watermark_that_there_is(known: int, wa
     assert world.fetched(waiting) == (None if waits else Fetched(ErrorCode.NONE, EPOCH, OWN, 12))
 
 
+def test_a_fetch_goes_on_waiting_while_nothing_moves() -> None:
+    world = led()
+    world.commit(2)
+    waiting = world.ask(world.fetch_request(4, max_wait_ms=500))
+    world.fetch(3)
+    world.fetch(2)
+    assert world.fetched(waiting) is None
+
+
 def test_a_fetch_waits_if_the_leader_knows_no_high_watermark() -> None:
     world = led()
     waiting = world.ask(world.fetch_request(4, high_watermark=-1, max_wait_ms=500))
@@ -553,6 +564,31 @@ def test_replicas_that_fetch_are_described() -> None:
         (2, 12, start + 400, start + 100),
         (3, 13, start + 400, start + 400),
     ]
+
+
+def test_replicas_are_described_by_the_newest_voters() -> None:
+    """What is known of them is kept when they are added or removed."""
+    world = led(voters=(1, 2, 3))
+    world.commit(2)
+    world.fetch(3, 9, 5)
+    remove = RemoveRaftVoterRequest(cluster_id=CLUSTER_ID, voter_id=3, voter_directory_id=key_of(3).directory_id)
+    world.ask(remove)
+    partition = described(world).topics[0].partitions[0]
+    assert [(each.replica_id, each.log_end_offset) for each in partition.current_voters] == [(1, 13), (2, 12)]
+    assert [(each.replica_id, each.log_end_offset) for each in partition.observers] == [(3, 9)]
+    world.commit(2)
+    name, host, port = endpoint_of(3)
+    listeners = [Listener(name=name, host=host, port=port)]
+    world.fetch(3)
+    directory_id = key_of(3).directory_id
+    world.ask(
+        AddRaftVoterRequest(cluster_id=CLUSTER_ID, voter_id=3, voter_directory_id=directory_id, listeners=listeners)
+    )
+    feature = SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)
+    world.answer(world.sent(ApiVersionsRequest), ApiVersionsResponse(supported_features=[feature]))
+    partition = described(world).topics[0].partitions[0]
+    assert [(each.replica_id, each.log_end_offset) for each in partition.current_voters] == [(1, 14), (2, 13), (3, 13)]
+    assert not partition.observers
 
 
 def test_a_voter_that_has_lost_its_log_is_described_as_it_is() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.controller.raft.effects import AppendControl, LeaderChanged
+from ottla.controller.raft.effects import AppendControl, LeaderChanged, Persist
 from ottla.controller.raft.election_file import NOBODY
 from ottla.controller.raft.voter_set import ReplicaKey
 from ottla.log.metadata_snapshots import SnapshotId
@@ -238,6 +238,15 @@ def test_nothing_counts_as_flushed_after_a_start() -> None:
     assert not world.all_sent(FetchRequest)
     world.finish_flush()
     assert world.receivers(FetchRequest) == [2]
+
+
+@LEVELS
+@pytest.mark.parametrize("start", ["an epoch", "a vote", "a leader", "its own leadership", "its own candidacy"])
+def test_a_start_writes_nothing_that_is_there(start: str, kraft_version: int) -> None:
+    world = NodeWorld(kraft_version=kraft_version, **STARTS[start][0])
+    world.forget()
+    world.restart()
+    assert not world.news(Persist)
 
 
 @pytest.mark.parametrize("kraft_version", [0, 1])

@@ -367,6 +367,7 @@ def test_a_snapshot_that_the_leader_has_no_more(snapshot: SnapshotId, error: Err
     world.answer_snapshot(snapshot_sent(world), snapshot=snapshot, size=0, error=error)
     assert world.news(DropSnapshot) == [DropSnapshot(LATER)]
     sent = world.fetch_sent
+    assert sent.peer.node_id == 2
     assert sent.request.topics[0].partitions[0].fetch_offset == 0  # type: ignore[attr-defined]
     world.sleep(FETCH_MS - 1)
     assert world.seen == NodeState("Following", EPOCH, 2)

@@ -237,6 +237,23 @@ def test_the_versions_of_a_new_voter(
         assert add(world, key_of(5)) and world.receivers(ApiVersionsRequest) == [5]
 
 
+def test_versions_of_a_voter_that_is_not_added_any_more() -> None:
+    """Its request has timed out, and another voter is added."""
+    world = led()
+    world.fetch(NEW)
+    world.fetch(5)
+    add(world)
+    late = world.sent(ApiVersionsRequest)
+    world.sleep(REQUEST_MS)
+    request = add(world, key_of(5))
+    feature = SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)
+    world.answer(late, ApiVersionsResponse(supported_features=[feature]))
+    assert not written_voters(world)
+    assert error_of(world, request) is None
+    answer_versions(world)
+    assert written_voters(world) == [voters_of(1, 2, 5)]
+
+
 def test_a_new_voter_that_supports_only_other_features() -> None:
     world = led()
     world.fetch(NEW)
@@ -423,12 +440,15 @@ def test_a_removed_leader_may_stand_until_its_removal_is_committed() -> None:
     assert [each.peer.node_id for each in world.pre_votes] == [2]
 
 
-def test_a_removed_voter_does_not_stand() -> None:
+@pytest.mark.parametrize(("high_watermark", "stands"), [(3, False), (2, True)], ids=["committed", "not committed"])
+def test_a_removed_voter_does_not_stand(high_watermark: int, stands: bool) -> None:
     world = NodeWorld(own=key_of(3), voters=(1, 2, 3), epoch=EPOCH, leader=2, log=[(2, *IN_LOG)])
-    world.answer_fetch(world.fetch_sent, control_of(2, EPOCH, voters_of(1, 2).to_record()), high_watermark=3)
+    records = control_of(2, EPOCH, voters_of(1, 2).to_record())
+    world.answer_fetch(world.fetch_sent, records, high_watermark=high_watermark)
     world.sleep(10 * FETCH_MS)
-    assert world.seen == NodeState("Following", EPOCH, 2)
-    assert not world.all_sent(VoteRequest)
+    assert bool(world.all_sent(VoteRequest)) == stands
+    if not stands:
+        assert world.seen == NodeState("Following", EPOCH, 2)
 
 
 def test_a_removed_voter_that_fetches_is_an_observer() -> None:
@@ -688,8 +708,8 @@ def test_there_is_no_way_back_and_none_beyond(level: int) -> None:
 
 def test_the_level_is_raised_once() -> None:
     world = led(1, 2, 3, kraft_version=0)
-    for voter in (2, 3):
-        update(world, voter_of(voter))
+    update(world, voter_of(2))
+    update(world, voter_of(3, versions=(0, 1)))
     assert raised(world)
     assert not raised(world)
 
@@ -781,6 +801,9 @@ def test_an_update_that_fails_is_made_again(error: ErrorCode) -> None:
     world = follower(kraft_version=0)
     fetching(world, FETCH_MS)
     answer_update(world, world.sent(UpdateRaftVoterRequest), error)
+    server = world.fetch_sent
+    assert server.peer.node_id < 0
+    world.answer_fetch(server, error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=2)
     fetching(world, FETCH_MS)
     assert world.all_sent(UpdateRaftVoterRequest)
 
@@ -847,7 +870,9 @@ def test_a_controller_adds_itself() -> None:
     assert [(each.name, each.host, each.port) for each in request.listeners] == [endpoint_of(NEW)]
     assert (request.ack_when_committed, request.timeout_ms) == (False, REQUEST_MS)
     world.answer(sent, AddRaftVoterResponse())
-    world.answer_fetch(world.fetch_sent, control_of(0, EPOCH, *IN_LOG[:1], voters_of(1, 2, 3, NEW).to_record()))
+    fetch = world.fetch_sent
+    assert fetch.peer.node_id == 2
+    world.answer_fetch(fetch, control_of(0, EPOCH, *IN_LOG[:1], voters_of(1, 2, 3, NEW).to_record()))
     assert world.node.is_voter
     fetching(world, 2 * FETCH_MS)
     assert not world.all_sent(AddRaftVoterRequest)
@@ -952,6 +977,17 @@ def test_the_high_watermark_may_rise_when_a_voter_is_removed() -> None:
     assert world.high_watermark == 4
     world.fetch(2)
     assert world.high_watermark == 5
+
+
+def test_a_new_set_counts_before_it_is_flushed() -> None:
+    world = led(1, 2, 3, 5)
+    world.append(1)
+    world.fetch(2)
+    assert world.high_watermark == 3
+    world.holds_flushes = True
+    remove(world, key_of(5))
+    assert world.is_flushing
+    assert world.high_watermark == 4
 
 
 def test_followers_of_a_leader_count_by_the_set_that_they_have() -> None:
