@@ -598,6 +598,7 @@ def test_the_controller_hears_that_it_leads_no_more(how: str) -> None:
         ((3, 1, 4, 5), 125),
         ((3,), 1000),
         ((3, 4), 1000),
+        ((3, 4, 5, 6, 7), 1000),
         ((), 0),
     ],
 )

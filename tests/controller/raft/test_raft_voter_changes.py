@@ -31,6 +31,7 @@ from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoter
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse, SupportedFeatureKey
 from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from ottla.wire.messages.control_records import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
+from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from ottla.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
 from ottla.wire.messages.fetch import FetchRequest
 from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
@@ -460,6 +461,20 @@ def test_a_removed_voter_that_fetches_is_an_observer() -> None:
     assert world.high_watermark == world.end_offset - 1
 
 
+def test_a_voter_with_the_id_0_comes_and_goes() -> None:
+    world = led(1, 2)
+    world.fetch(0)
+    request = add(world, key_of(0))
+    answer_versions(world)
+    world.commit()
+    assert error_of(world, request) == NONE
+    assert error_of(world, update(world, voter_of(0, others=[ELSEWHERE]))) == NONE
+    world.commit()
+    request = remove(world, key_of(0))
+    world.commit()
+    assert error_of(world, request) == NONE
+
+
 # --- one at a time ----------------------------------------------------------------------------------------------------
 
 
@@ -658,6 +673,12 @@ def test_static_voters_are_written_with_the_first_level_of_kraft_version() -> No
     expected = VoterSet([voter_of(1), voter_of(2), voter_of(3, others=[ELSEWHERE])])
     assert (version.k_raft_version, VoterSet.of_record(voters)) == (1, expected)
     assert world.node.voters == expected
+    topic = TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])
+    response = world.response(world.ask(DescribeQuorumRequest(topics=[topic])))
+    described = [
+        (each.replica_id, each.replica_directory_id) for each in response.topics[0].partitions[0].current_voters
+    ]
+    assert described == [key_of(1), key_of(2), key_of(3)]
     assert error_of(world, remove(world, key_of(3))) == TIMED_OUT
     world.commit(2)
     assert error_of(world, remove(world, key_of(3))) is None
