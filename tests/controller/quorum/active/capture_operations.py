@@ -7,7 +7,7 @@ from .script_access import acls, scram, tokens
 from .script_brokers import brokers, leaving_brokers
 from .script_partitions import directories, elections, eligible_leaders, in_sync_replicas, reassignments
 from .script_settings import broker_configs, features, group_configs, producer_ids, quotas, topic_configs
-from .script_topics import created_partitions, created_topics, deleted_topics
+from .script_topics import created_partitions, created_topics, deleted_topics, placed_topics
 
 ABOUT = "Operations of a controller of Apache Kafka 4.3.1 with the features of a new cluster; made by capture_kafka.py."
 PROPERTIES: dict[str, str] = {}
@@ -20,6 +20,7 @@ def script(capture: Capture) -> None:
         brokers,
         created_topics,
         created_partitions,
+        placed_topics,
         in_sync_replicas,
         elections,
         reassignments,

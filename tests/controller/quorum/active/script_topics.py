@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ottla.wire.api_keys import ApiKey
@@ -28,7 +29,7 @@ def create(capture: Capture, about: str, *topics: Mapping[str, Any], version: in
 
 
 def created_topics(capture: Capture) -> None:
-    """Topics a, b, c.d, e and random are there."""
+    """Topics a, b, c.d, e and one are there."""
     create(capture, "a topic of two partitions", placed("a", [1, 2, 3], [2, 3, 1]))
     create(
         capture,
@@ -37,8 +38,7 @@ def created_topics(capture: Capture) -> None:
     )
     create(capture, "a fenced broker gets a replica, and is not in sync", placed("c.d", [4, 1], [2, 4]))
     create(capture, "by version 4", placed("e", [1, 2]), version=4)
-    create(capture, "the controller places", sized("random", 1, 1), varies="the replicas")
-    create(capture, "the defaults of the controller", sized("default", -1, -1), varies="the replicas")
+    create(capture, "a topic of one replica", placed("one", [1]))
     create(capture, "nothing is made, only checked", placed("checked", [1, 2]), validate_only=True)
     create(capture, "no topics")
     create(
@@ -81,18 +81,18 @@ def created_topics(capture: Capture) -> None:
         create(capture, f"refused: {about}", topic)
 
 
+def _grow(capture: Capture, about: str, name: str, count: int, *replicas: Sequence[int], **more: Any) -> None:
+    given = [{"broker_ids": list(each)} for each in replicas] or None
+    topics = [{"name": name, "count": count, "assignments": given}]
+    capture.call(about, ApiKey.CREATE_PARTITIONS, 3, topics=topics, timeout_ms=30_000, **more)
+
+
 def created_partitions(capture: Capture) -> None:
     """Topic e has three partitions."""
-
-    def grow(about: str, name: str, count: int, *replicas: Sequence[int], **more: Any) -> None:
-        given = [{"broker_ids": list(each)} for each in replicas] or None
-        topics = [{"name": name, "count": count, "assignments": given}]
-        capture.call(about, ApiKey.CREATE_PARTITIONS, 3, topics=topics, timeout_ms=30_000, **more)
-
+    grow = partial(_grow, capture)
     grow("one more partition", "e", 2, [2, 3])
     grow("nothing is made, only checked", "e", 3, [2, 3], validate_only=True)
     grow("one more, with a fenced broker", "e", 3, [4, 1])
-    grow("the controller places", "random", 2, varies="the replicas")
     grow("a topic with configs", "b", 2, [3, 2, 1])
     grow("refused: an unknown topic", "unknown", 2)
     grow("refused: as many as there are", "e", 3)
@@ -101,22 +101,31 @@ def created_partitions(capture: Capture) -> None:
     grow("refused: another number of replicas", "e", 4, [1])
     grow("refused: an unknown broker", "e", 4, [1, 77])
     grow("refused: two replicas on one broker", "e", 4, [1, 1])
-    grow("refused: only a fenced broker", "random", 3, [4])
+    grow("refused: only a fenced broker", "one", 2, [4])
     grow("refused: a partition without replicas", "e", 4, [])
     topic = {"name": "e", "count": 4, "assignments": [{"broker_ids": [1, 2]}]}
     capture.call("refused: a topic twice", ApiKey.CREATE_PARTITIONS, 3, topics=[topic, topic], timeout_ms=30_000)
     capture.call("no topics", ApiKey.CREATE_PARTITIONS, 3, topics=[])
 
 
+def _delete(capture: Capture, about: str, *topics: Mapping[str, Any]) -> None:
+    capture.call(about, ApiKey.DELETE_TOPICS, 6, topics=list(topics), timeout_ms=30_000)
+
+
+def placed_topics(capture: Capture) -> None:
+    """Topics whose replicas the controller places come and go, so another run has other records only in between."""
+    create(capture, "the controller places", sized("random", 1, 1), varies="the replicas")
+    create(capture, "the defaults of the controller", sized("default", -1, -1), varies="the replicas")
+    _grow(capture, "the controller places another", "random", 2, varies="the replicas")
+    _delete(capture, "a topic by its id", {"topic_id": capture.topic_id("default")})
+    _delete(capture, "another one by its id", {"topic_id": capture.topic_id("random")})
+
+
 def deleted_topics(capture: Capture) -> None:
-    """Topics random and default are gone, with their configs."""
-
-    def delete(about: str, *topics: Mapping[str, Any]) -> None:
-        capture.call(about, ApiKey.DELETE_TOPICS, 6, topics=list(topics), timeout_ms=30_000)
-
-    delete("a topic by its name", {"name": "random"})
-    delete("a topic by its id", {"topic_id": capture.topic_id("default")})
-    delete("a topic that is gone", {"name": "random"})
+    """Topics one and f are gone, with their configs, and f is there again."""
+    delete = partial(_delete, capture)
+    delete("a topic by its name", {"name": "one"})
+    delete("a topic that is gone", {"name": "one"})
     delete("an unknown id", {"topic_id": "no topic"})
     delete("neither a name nor an id", {"name": None})
     delete("a name and an id", {"name": "a", "topic_id": capture.topic_id("a")})
