@@ -36,9 +36,9 @@ from ...group_configs import check_group_configs
 from ...topic_configs import Change, ConfigChange, apply_changes, check_overrides
 from .. import metadata_version
 from ..replay import BROKER_CONFIG, CONFIG_KINDS, TOPIC_CONFIG
+from .context import MIN_ISR
 from .result import ControllerResult, bounded
 
-MIN_ISR = "min.insync.replicas"
 _CORDONED = "cordoned.log.dirs"
 _LOGGER = 8
 _LONGEST_VALUE = (1 << 15) - 1

@@ -25,7 +25,7 @@ from .. import metadata_version
 from ..features import FEATURES, FeatureError
 from ..metadata_version import ELR, FEATURE, KRAFT_VERSION
 from ..replay import ANY_BROKER, BROKER_CONFIG
-from .configs import MIN_ISR
+from .context import MIN_ISR
 from .result import ControllerResult, bounded
 
 _DISABLED = VersionRange(0, 0)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ....base.errors import ErrorCode, KafkaError
-from ....metadata.image import ClusterImage
 from ....wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from ....wire.messages.setting_records import ProducerIdsRecord
+from .brokers import check_broker_epoch
+from .context import OperationContext
 from .result import ControllerResult
 
 BLOCK_SIZE = 1000
@@ -13,20 +14,14 @@ _HIGHEST = (1 << 63) - 1
 
 
 def allocate_producer_ids(
-    image: ClusterImage, request: AllocateProducerIdsRequest
+    context: OperationContext, request: AllocateProducerIdsRequest
 ) -> ControllerResult[AllocateProducerIdsResponse]:
     """The next block, for a broker of this epoch.
 
     Raises KafkaError: STALE_BROKER_EPOCH, and UNKNOWN_SERVER_ERROR when all ids have been given out.
     """
-    broker = image.quorum_brokers.get(request.broker_id)
-    if broker is None or broker.epoch != request.broker_epoch:
-        known = "is not registered" if broker is None else f"has the epoch {broker.epoch}"
-        raise KafkaError(
-            ErrorCode.STALE_BROKER_EPOCH,
-            f"Expected broker epoch {request.broker_epoch}, but broker {request.broker_id} {known}",
-        )
-    first = max(image.next_producer_id, 0)
+    check_broker_epoch(context, request.broker_id, request.broker_epoch)
+    first = max(context.image.next_producer_id, 0)
     if first > _HIGHEST - BLOCK_SIZE:
         raise KafkaError(
             ErrorCode.UNKNOWN_SERVER_ERROR,

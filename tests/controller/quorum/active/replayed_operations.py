@@ -11,14 +11,17 @@ from typing import Any
 from ottla.base.addresses import is_address
 from ottla.base.config import Config
 from ottla.base.errors import KafkaError
+from ottla.compat_tests.quorum_cluster import CLUSTER_ID
 from ottla.controller.broker_configs import declared_settings
 from ottla.controller.quorum.active.acls import create_acls, delete_acls
 from ottla.controller.quorum.active.configs import Client, ConfigRules, incremental_alter_configs, replace_configs
+from ottla.controller.quorum.active.context import ActiveSettings, OperationContext
 from ottla.controller.quorum.active.features import FeatureRules, update_features
 from ottla.controller.quorum.active.producer_ids import allocate_producer_ids
 from ottla.controller.quorum.active.quotas import alter_client_quotas
 from ottla.controller.quorum.active.result import ControllerResult
 from ottla.controller.quorum.active.scram import alter_scram_credentials
+from ottla.controller.quorum.active.state import ControllerState
 from ottla.controller.quorum.active.tokens import TokenRules, create_token, expire_token, renew_token
 from ottla.controller.quorum.replay import RecordReplay
 from ottla.controller.token_settings import DelegationTokenSettings
@@ -49,7 +52,7 @@ FED = {
     ApiKey.LIST_PARTITION_REASSIGNMENTS: "reassignments",
     ApiKey.UNREGISTER_BROKER: "brokers",
 }
-"""The APIs whose operations are not held against the files here, with what they are about."""
+"""The APIs whose operations are held against the files in ``test_kafka_partitions.py``, with what they are about."""
 _TOKENS = (ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN)
 SUPPORTED = {
     "metadata.version": VersionRange(7, 30),
@@ -134,7 +137,9 @@ class Replay:
             case ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
                 return alter_scram_credentials(image, request)
             case ApiKey.ALLOCATE_PRODUCER_IDS:
-                return _allocated(image, request)
+                return _allocated(
+                    OperationContext(ControllerState.of(image), ActiveSettings(CONTROLLER, CLUSTER_ID)), request
+                )
             case ApiKey.UPDATE_FEATURES:
                 return self._updated(request, step["version"])
         return self._token_operation(api, request, step)
@@ -157,9 +162,9 @@ class Replay:
         return ControllerResult(result.records, result.response.response, result.is_atomic)
 
 
-def _allocated(image: ClusterImage, request: AllocateProducerIdsRequest) -> ControllerResult[Any]:
+def _allocated(context: OperationContext, request: AllocateProducerIdsRequest) -> ControllerResult[Any]:
     try:
-        return allocate_producer_ids(image, request)
+        return allocate_producer_ids(context, request)
     except KafkaError as error:
         return ControllerResult([], AllocateProducerIdsResponse(error_code=error.code))
 
