@@ -41,8 +41,10 @@ from ...raft.voter_set import address_of
 from ..controller_client import Connect, ControllerClient
 from ..loader import snapshot_image
 from .controller import ActiveController
+from .periodic import PeriodicTask
 from .registrar import ControllerRegistrar
 from .requests import ControllerRequests, RequestSource
+from .tokens import remove_expired_tokens
 
 OF_RAFT = (
     VoteRequest,
@@ -56,6 +58,8 @@ OF_RAFT = (
     UpdateRaftVoterRequest,
 )
 """Requests that the Raft node answers."""
+
+_TOKEN_EXPIRY_MS = 3_600_000
 
 T = TypeVar("T")
 
@@ -76,6 +80,13 @@ class RaftWriter:
         for value in values:
             builder.append(None, value, now_ms)
         return self._driver.append(epoch, [PreparedBatch(builder.build(), len(values))])
+
+
+def token_expiry(clock: Clock) -> PeriodicTask:
+    """The task that removes delegation tokens whose time is up (``delegation.token.expiry.check.interval.ms``)."""
+    return PeriodicTask(
+        "expireTokens", lambda context: remove_expired_tokens(context.image, clock.now_ms()), _TOKEN_EXPIRY_MS
+    )
 
 
 def raise_kraft_version(driver: RaftDriver, level: int, only_checks: bool) -> None:

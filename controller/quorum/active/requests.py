@@ -254,6 +254,6 @@ _PLAIN: dict[type[Message], Callable[[Any, RequestSource, int], Operation[Any]]]
 
 def _allocated(context: OperationContext, request: AllocateProducerIdsRequest) -> ControllerResult[Any]:
     try:
-        return allocate_producer_ids(context.image, request)
+        return allocate_producer_ids(context, request)
     except KafkaError as error:
         return ControllerResult([], AllocateProducerIdsResponse(error_code=error.code))

@@ -18,7 +18,7 @@ from ottla.controller.broker_configs import declared_settings
 from ottla.controller.quorum.active.configs import ConfigRules
 from ottla.controller.quorum.active.context import ActiveSettings
 from ottla.controller.quorum.active.controller import ActiveController
-from ottla.controller.quorum.active.node import OF_RAFT, ControllerNode, RaftWriter, raise_kraft_version
+from ottla.controller.quorum.active.node import OF_RAFT, ControllerNode, RaftWriter, raise_kraft_version, token_expiry
 from ottla.controller.quorum.active.requests import ControllerRequests, ControllerRules, RequestSource
 from ottla.controller.quorum.active.tokens import TokenRules
 from ottla.controller.quorum.bootstrap import bootstrap_records
@@ -142,7 +142,8 @@ class ControllerServer:
         driver = RaftDriver(raft, RaftStorage(log), self._connect, self._clock, InlineWorkers())
         writer = RaftWriter(driver, self._clock)
         settings = ActiveSettings(self.node_id, quorum.cluster_id, **quorum.settings)
-        controller = ActiveController(settings, writer, list(bootstrap_records(quorum.levels, [])), randomness)
+        tasks = [token_expiry(self._clock)]
+        controller = ActiveController(settings, writer, list(bootstrap_records(quorum.levels, [])), randomness, tasks)
         requests = ControllerRequests(
             self.node_id,
             _rules(self.node_id, quorum),
