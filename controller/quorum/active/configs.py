@@ -61,7 +61,7 @@ class ConfigRules:
     broker_settings: Mapping[str, Setting]
 
 
-class Client(NamedTuple):
+class ConfigClient(NamedTuple):
     """Who asks. ``check_right`` raises KafkaError where the client may not alter a resource, by type and name.
 
     ``is_forwarded``: through a broker, which knows its own log directories.
@@ -98,7 +98,7 @@ def incremental_alter_configs(
     image: ClusterImage,
     request: incremental.IncrementalAlterConfigsRequest,
     rules: ConfigRules,
-    client: Client,
+    client: ConfigClient,
 ) -> ControllerResult[incremental.IncrementalAlterConfigsResponse]:
     """Change some configs of each resource, and leave the others."""
 
@@ -121,7 +121,7 @@ def incremental_alter_configs(
 
 
 def replace_configs(
-    image: ClusterImage, request: legacy.AlterConfigsRequest, rules: ConfigRules, client: Client
+    image: ClusterImage, request: legacy.AlterConfigsRequest, rules: ConfigRules, client: ConfigClient
 ) -> ControllerResult[legacy.AlterConfigsResponse]:
     """AlterConfigs: all configs of each resource; one that is not named is removed."""
 
@@ -153,7 +153,7 @@ def _alter_all(
     image: ClusterImage,
     alterations: Sequence[tuple[int, str, Callable[[], _Alter]]],
     rules: ConfigRules,
-    client: Client,
+    client: ConfigClient,
     answer: Callable[..., _Answer],
 ) -> tuple[Sequence[VersionedRecord], list[_Answer]]:
     """The records, and the response for each resource, which ``answer`` makes."""
@@ -186,7 +186,7 @@ def _alter_all(
 
 
 def _altered_records(
-    image: ClusterImage, resource: _Resource, alter: _Alter, rules: ConfigRules, client: Client
+    image: ClusterImage, resource: _Resource, alter: _Alter, rules: ConfigRules, client: ConfigClient
 ) -> list[VersionedRecord]:
     """Raises KafkaError."""
     before = image.configs.get(resource.entity, {})

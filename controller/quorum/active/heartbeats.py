@@ -31,7 +31,7 @@ class BrokerControlState(Enum):
         return self in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
 
 
-class BrokerSession(NamedTuple):
+class HeartbeatSession(NamedTuple):
     broker_id: int
     broker_epoch: int
 
@@ -60,7 +60,7 @@ class BrokerHeartbeats:
 
     def __init__(self, session_timeout_ms: int) -> None:
         self._session_timeout_ms = session_timeout_ms
-        self._contacts: dict[BrokerSession, int] = {}
+        self._contacts: dict[HeartbeatSession, int] = {}
         self._brokers: dict[int, _Broker] = {}
 
     # --- sessions -----------------------------------------------------------------------------------------------------
@@ -74,13 +74,13 @@ class BrokerHeartbeats:
 
     def track(self, broker_id: int, broker_epoch: int, now_ms: int) -> None:
         """Note that a heartbeat has arrived, whoever sent it."""
-        self._contacts[BrokerSession(broker_id, broker_epoch)] = now_ms
+        self._contacts[HeartbeatSession(broker_id, broker_epoch)] = now_ms
 
     def has_session(self, broker_id: int, broker_epoch: int, now_ms: int) -> bool:
-        contact = self._contacts.get(BrokerSession(broker_id, broker_epoch))
+        contact = self._contacts.get(HeartbeatSession(broker_id, broker_epoch))
         return contact is not None and not self._is_over(contact, now_ms)
 
-    def remove_expired(self, now_ms: int) -> BrokerSession | None:
+    def remove_expired(self, now_ms: int) -> HeartbeatSession | None:
         """Forget one session that is over, and return it."""
         for session, contact in self._contacts.items():
             if self._is_over(contact, now_ms):

@@ -33,7 +33,7 @@ from .partition_changes import ElectionGoal, PartitionTarget, Replicas
 from .result import ControllerResult, bounded
 
 
-class Move(NamedTuple):
+class ReplicaMove(NamedTuple):
     """A reassignment as a partition has it while it is under way."""
 
     replicas: Replicas
@@ -41,10 +41,10 @@ class Move(NamedTuple):
     removing: Replicas
 
 
-def move_to(current: Replicas, wanted: Replicas) -> Move:
+def move_to(current: Replicas, wanted: Replicas) -> ReplicaMove:
     """The move from all present replicas to those wanted. One under way goes on from what it has made."""
     removing = tuple(sorted(set(current) - set(wanted)))
-    return Move((*wanted, *removing), tuple(sorted(set(wanted) - set(current))), removing)
+    return ReplicaMove((*wanted, *removing), tuple(sorted(set(wanted) - set(current))), removing)
 
 
 class Reverted(NamedTuple):

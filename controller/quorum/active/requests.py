@@ -43,7 +43,7 @@ from ...random_uuids import random_uuid
 from .acls import create_acls, delete_acls
 from .alter_partition import alter_partition
 from .brokers import register_controller, unregister_broker
-from .configs import Client, ConfigRules, config_records, incremental_alter_configs, replace_configs
+from .configs import ConfigClient, ConfigRules, config_records, incremental_alter_configs, replace_configs
 from .context import OperationContext
 from .controller import Operation
 from .directories import assign_replicas
@@ -180,13 +180,13 @@ class ControllerRequests:
     def _alter_configs(
         self, request: IncrementalAlterConfigsRequest, source: RequestSource, now_ms: int
     ) -> Operation[Any]:
-        client = Client(source.check_config_right, source.is_forwarded)
+        client = ConfigClient(source.check_config_right, source.is_forwarded)
         return lambda context: incremental_alter_configs(context.image, request, self._config_rules(), client)
 
     def _replace_configs(
         self, request: legacy.AlterConfigsRequest, source: RequestSource, now_ms: int
     ) -> Operation[Any]:
-        client = Client(source.check_config_right, source.is_forwarded)
+        client = ConfigClient(source.check_config_right, source.is_forwarded)
         return lambda context: replace_configs(context.image, request, self._config_rules(), client)
 
     def _config_rules(self) -> ConfigRules:

@@ -14,7 +14,7 @@ from ottla.base.errors import KafkaError
 from ottla.compat_tests.quorum_cluster import CLUSTER_ID
 from ottla.controller.broker_configs import declared_settings
 from ottla.controller.quorum.active.acls import create_acls, delete_acls
-from ottla.controller.quorum.active.configs import Client, ConfigRules, incremental_alter_configs, replace_configs
+from ottla.controller.quorum.active.configs import ConfigClient, ConfigRules, incremental_alter_configs, replace_configs
 from ottla.controller.quorum.active.context import ActiveSettings, OperationContext
 from ottla.controller.quorum.active.features import FeatureRules, update_features
 from ottla.controller.quorum.active.producer_ids import allocate_producer_ids
@@ -169,5 +169,5 @@ def _allocated(context: OperationContext, request: AllocateProducerIdsRequest) -
         return ControllerResult([], AllocateProducerIdsResponse(error_code=error.code))
 
 
-def _client(step: Mapping[str, Any]) -> Client:
-    return Client(lambda kind, name: None, is_forwarded="principal" in step)
+def _client(step: Mapping[str, Any]) -> ConfigClient:
+    return ConfigClient(lambda kind, name: None, is_forwarded="principal" in step)

@@ -9,7 +9,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.controller.quorum.active.configs import (
-    Client,
+    ConfigClient,
     ConfigRules,
     config_records,
     incremental_alter_configs,
@@ -31,13 +31,13 @@ from .cluster_images import after, cluster, controller, replayed
 
 ELR = {"eligible.leader.replicas.version": 1}
 RULES = ConfigRules(9, [9], LogSettings(), UNUSED)
-ANYBODY = Client(lambda kind, name: None, is_forwarded=False)
+ANYBODY = ConfigClient(lambda kind, name: None, is_forwarded=False)
 THROTTLED = "leader.replication.throttled.replicas"
 Changes = Sequence[tuple[str, int, str | None]]
 
 
 def altered(
-    image: ClusterImage, name: str, changes: Changes, kind: int = TOPIC_CONFIG, client: Client = ANYBODY
+    image: ClusterImage, name: str, changes: Changes, kind: int = TOPIC_CONFIG, client: ConfigClient = ANYBODY
 ) -> tuple[ErrorCode, list[tuple[str, str | None]], ClusterImage]:
     """The error, what is written, and the image after it."""
     configs = [incremental.AlterableConfig(name=key, config_operation=op, value=value) for key, op, value in changes]
@@ -108,7 +108,9 @@ def test_a_client_without_the_right_changes_nothing() -> None:
     def check(kind: int, name: str) -> None:
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
-    error, records, _ = altered(cluster(topics=["t"]), "t", [("retention.ms", 0, "1")], client=Client(check, False))
+    error, records, _ = altered(
+        cluster(topics=["t"]), "t", [("retention.ms", 0, "1")], client=ConfigClient(check, False)
+    )
     assert (error, records) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, [])
 
 
