@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import trio
 
@@ -31,10 +31,21 @@ logger = logging.getLogger(__name__)
 
 
 class SnapshotGenerator:
-    """``run`` it in a task of its own; ``take_image`` is told of every image that is published."""
+    """``run`` it in a task of its own; ``take_image`` is told of every image that is published.
 
-    def __init__(self, log: MetadataLog, settings: MetadataLogSettings, clock: Clock, workers: Workers) -> None:
+    ``on_written`` is called with each snapshot that has its name, and its size in bytes.
+    """
+
+    def __init__(
+        self,
+        log: MetadataLog,
+        settings: MetadataLogSettings,
+        clock: Clock,
+        workers: Workers,
+        on_written: Callable[[SnapshotId, int], None] = lambda snapshot, size: None,
+    ) -> None:
         self._log = log
+        self._on_written = on_written
         self._settings = settings
         self._clock = clock
         self._workers = workers
@@ -105,6 +116,7 @@ class SnapshotGenerator:
             if not is_whole:
                 file.drop()
         self._log.add_snapshot(snapshot)
+        self._on_written(snapshot, file.size)
         logger.info("Wrote the metadata snapshot %s, %d bytes", snapshot.file_name, file.size)
 
 

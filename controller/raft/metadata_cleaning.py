@@ -27,10 +27,21 @@ _INTERVAL_SECONDS = 60.0
 
 
 class MetadataLogCleaner:
-    """``run`` it in a task of its own."""
+    """``run`` it in a task of its own.
 
-    def __init__(self, log: MetadataLog, settings: MetadataLogSettings, clock: Clock, workers: Workers) -> None:
+    ``delete_before`` lets the log begin at the end of a snapshot, and deletes older ones; False where it cannot.
+    """
+
+    def __init__(
+        self,
+        log: MetadataLog,
+        settings: MetadataLogSettings,
+        clock: Clock,
+        workers: Workers,
+        delete_before: Callable[[SnapshotId], bool] | None = None,
+    ) -> None:
         self._log = log
+        self._delete_before = delete_before or (lambda snapshot: log.delete_before(snapshot, clock.now_ms()))
         self._settings = settings
         self._clock = clock
         self._workers = workers
@@ -77,6 +88,6 @@ class MetadataLogCleaner:
         for snapshot, following in itertools.pairwise(list(self._log.snapshots)):
             if snapshot not in facts or following not in facts or not is_to_go(snapshot):
                 return
-            if not self._log.delete_before(following, self._clock.now_ms()):
+            if not self._delete_before(following):
                 return
             logger.info("Deleted the metadata snapshot %s, because %s", snapshot.file_name, why)

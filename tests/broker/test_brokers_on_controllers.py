@@ -11,6 +11,7 @@ from trio.testing import MockClock
 
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import SimulatedClock
+from ottla.controller.raft.settings import MetadataLogSettings
 from ottla.log.memory_disk import MemoryDisk
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -33,10 +34,10 @@ class _Ids:
 class World(QuorumWorld):
     """Three controllers, which run, and brokers as they are started."""
 
-    def __init__(self, folder: Path, nursery: trio.Nursery) -> None:
+    def __init__(self, folder: Path, nursery: trio.Nursery, log_settings: MetadataLogSettings) -> None:
         self.folder = folder
         self.network = MemoryNetwork(1 << 20)
-        self.quorum = ControllerQuorum(CLUSTER_ID, settings={"session_timeout_ms": 3000})
+        self.quorum = ControllerQuorum(CLUSTER_ID, settings={"session_timeout_ms": 3000}, log_settings=log_settings)
         for node_id in (1, 2, 3):
             self.quorum.add(node_id, HOST, node_id, self.network, MemoryDisk(), "data", SimulatedClock())
         self.quorum.format()
@@ -49,9 +50,9 @@ class World(QuorumWorld):
 
 
 @asynccontextmanager
-async def world_of(folder: Path) -> AsyncIterator[World]:
+async def world_of(folder: Path, log_settings: MetadataLogSettings | None = None) -> AsyncIterator[World]:
     async with trio.open_nursery() as nursery:
-        world = World(folder, nursery)
+        world = World(folder, nursery, log_settings or MetadataLogSettings())
         await world.start(1, 2, 3)
         yield world
         nursery.cancel_scope.cancel()
@@ -170,3 +171,27 @@ async def test_controllers_register_in_each_life(tmp_path: Path, autojump_clock:
         await until(lambda: registered()[active.node_id] != before[active.node_id])
         others = {node_id: each for node_id, each in before.items() if node_id != active.node_id}
         assert {node_id: each for node_id, each in registered().items() if node_id != active.node_id} == others
+
+
+async def test_controllers_sum_their_log_up_in_snapshots(tmp_path: Path, autojump_clock: MockClock) -> None:
+    """And delete what these stand for. One that was away meanwhile, and a new broker, begin with a snapshot."""
+    settings = MetadataLogSettings({"record_bytes_between_snapshots": 2000, "retention_bytes": 4000})
+    async with world_of(tmp_path, settings) as world, world.running(11) as broker:
+        servers = world.quorum.servers
+        await world.quorum.active()
+        away = next(server for server in servers.values() if not server.is_active)
+        await away.kill()
+        for number in range(40):
+            await create(broker, f"t{number}")
+        await trio.sleep(130)  # two rounds of the cleaner
+        others = [server for server in servers.values() if server is not away]
+        assert all(server.node.driver.node.log.start_offset > 0 for server in others)
+        await world.start(away.node_id)
+        topics = {f"t{number}" for number in range(40)}
+        await until(lambda: all(set(each.node.controller.state.image.topics) == topics for each in servers.values()))
+        assert away.node.driver.node.log.start_offset > 0
+        active = await world.quorum.active()
+        await active.kill()
+        await world.quorum.active()
+        async with world.running(12) as second:
+            await until(lambda: set(second.services.metadata.image.topics) == topics)

@@ -112,6 +112,10 @@ class ActiveController:
         """With everything that was applied, committed or not."""
         return self._latest
 
+    @property
+    def committed_state(self) -> ControllerState:
+        return self._committed
+
     # --- standby ------------------------------------------------------------------------------------------------------
 
     def load(self, image: ClusterImage) -> None:

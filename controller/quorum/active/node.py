@@ -10,6 +10,7 @@ NOT_CONTROLLER.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
@@ -17,6 +18,7 @@ import trio
 
 from ....base.errors import ErrorCode, KafkaError
 from ....base.seams import Clock, Workers
+from ....log.metadata_snapshots import SnapshotId
 from ....metadata.types import LogPosition
 from ....wire.messages.add_raft_voter import AddRaftVoterRequest
 from ....wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
@@ -34,12 +36,15 @@ from ....wire.records import RecordsBuilder
 from ....wire.schema import Message
 from ...raft.driver import RaftDriver
 from ...raft.effects import LeaderChanged
-from ...raft.events import KRaftVersionRequested, PreparedBatch, ResignRequested
+from ...raft.events import CleanRequested, KRaftVersionRequested, PreparedBatch, ResignRequested, SnapshotWritten
 from ...raft.leader import Leading
+from ...raft.metadata_cleaning import MetadataLogCleaner
+from ...raft.settings import MetadataLogSettings
 from ...raft.voter_changes import check_upgrade
 from ...raft.voter_set import address_of
 from ..controller_client import Connect, ControllerClient
-from ..loader import snapshot_image
+from ..loader import LoaderManifest, snapshot_image
+from ..snapshot_generator import SnapshotGenerator
 from .controller import ActiveController
 from .periodic import PeriodicTask
 from .registrar import ControllerRegistrar
@@ -70,6 +75,8 @@ class RaftWriter:
     def __init__(self, driver: RaftDriver, clock: Clock) -> None:
         self._driver = driver
         self._clock = clock
+        self.bytes_written = 0
+        """Of batches, since somebody has set it to 0."""
 
     @property
     def next_offset(self) -> int:
@@ -79,7 +86,10 @@ class RaftWriter:
         builder, now_ms = RecordsBuilder(), self._clock.now_ms()
         for value in values:
             builder.append(None, value, now_ms)
-        return self._driver.append(epoch, [PreparedBatch(builder.build(), len(values))])
+        batch = builder.build()
+        last_offset = self._driver.append(epoch, [PreparedBatch(batch, len(values))])
+        self.bytes_written += len(batch)
+        return last_offset
 
 
 def token_expiry(clock: Clock) -> PeriodicTask:
@@ -125,10 +135,12 @@ class ControllerNode:
         self,
         node_id: int,
         driver: RaftDriver,
+        writer: RaftWriter,
         controller: ActiveController,
         requests: ControllerRequests,
         registration: ControllerRegistrationRequest,
         connect: Connect,
+        log_settings: MetadataLogSettings,
         clock: Clock,
         workers: Workers,
     ) -> None:
@@ -136,11 +148,15 @@ class ControllerNode:
         self.node_id = node_id
         self.driver = driver
         self.controller = controller
+        self._writer = writer
         self._requests = requests
         self._clock = clock
         self._workers = workers
         self._active = ControllerClient(connect)
         self._registrar = ControllerRegistrar(registration, lambda: controller.state.image, self._ask_active)
+        log = driver.storage.log
+        self._snapshots = SnapshotGenerator(log, log_settings, clock, workers, self._count_snapshot)
+        self._cleaner = MetadataLogCleaner(log, log_settings, clock, workers, self._delete_before)
         self._applied_offset = 0
         self._sooner = trio.Event()
 
@@ -153,6 +169,8 @@ class ControllerNode:
             nursery.start_soon(self._follow)
             nursery.start_soon(self._keep_time)
             nursery.start_soon(self._registrar.run)
+            nursery.start_soon(self._snapshots.run)
+            nursery.start_soon(self._cleaner.run)
             try:
                 await self.driver.run()
             finally:
@@ -225,14 +243,19 @@ class ControllerNode:
         if self.controller.is_active:
             self.controller.committed(high_watermark - 1)
             self._applied_offset = high_watermark
+            self._take_image(self._writer.bytes_written)
+            self._writer.bytes_written = 0
             return
         log = self.driver.storage.log
         if self._applied_offset < log.start_offset:
             await self._load_newest_snapshot()
         while self._applied_offset < min(high_watermark, log.high_watermark):
+            size = 0
             for batch in log.committed(self._applied_offset):
                 self.controller.apply_committed(batch.records, batch.position)
                 self._applied_offset = batch.position.offset + 1
+                size += batch.size
+            self._take_image(size)
             await trio.lowlevel.checkpoint()
 
     async def _load_newest_snapshot(self) -> None:
@@ -243,6 +266,27 @@ class ControllerNode:
             position = LogPosition(newest.end_offset - 1, newest.epoch, reader.head.last_contained_ms)
             self.controller.load(await snapshot_image(reader.batches(), position))
             self._applied_offset = newest.end_offset
+
+    # --- snapshots ----------------------------------------------------------------------------------------------------
+
+    def _take_image(self, log_bytes: int) -> None:
+        """Have a snapshot written if enough has come with what is committed now, of ``log_bytes`` of the log."""
+        state = self.controller.committed_state
+        position = state.image.position
+        if state.transaction is None and position is not None:
+            # The controller's own records have no time in its image: they got it where they were appended.
+            known = position if position.timestamp >= 0 else position._replace(timestamp=self._clock.now_ms())
+            self._snapshots.take_image(
+                dataclasses.replace(state.image, position=known), LoaderManifest(is_snapshot=False, log_bytes=log_bytes)
+            )
+
+    def _count_snapshot(self, snapshot: SnapshotId, size: int) -> None:
+        self.driver.step(SnapshotWritten(snapshot, size))
+
+    def _delete_before(self, snapshot: SnapshotId) -> bool:
+        outline, before = self.driver.node.log, self.driver.node.log.start_offset
+        self.driver.step(CleanRequested(snapshot))
+        return outline.start_offset > before
 
     # --- time ---------------------------------------------------------------------------------------------------------
 

@@ -163,7 +163,16 @@ class ControllerServer:
             ],
         )
         return ControllerNode(
-            self.node_id, driver, controller, requests, registration, self._connect, self._clock, InlineWorkers()
+            self.node_id,
+            driver,
+            writer,
+            controller,
+            requests,
+            registration,
+            self._connect,
+            quorum.log_settings,
+            self._clock,
+            InlineWorkers(),
         )
 
     def _connect(self, address: ControllerAddress) -> BrokerClient:
