@@ -65,7 +65,7 @@ stress: ## a selection of tests many times beside processor load: ARGS="-k moves
 
 simulate: ## SEEDS=1000 or SEEDS=5000-5999: a broker, with CLUSTER=1 several, with RAFT=1 a quorum, in simulated time with crashes and cut connections
 	@tools/setup.sh check
-	$(PYTHON_IN_VENV) -m ottla.tests.simulation $(if $(RAFT),--raft) $(if $(CLUSTER),--cluster) $(if $(HARSH),--harsh) $(if $(BREAK),--break $(BREAK)) $(SEEDS)
+	$(PYTHON_IN_VENV) -m ottla.tests.simulation $(if $(RAFT),--raft) $(if $(CLUSTER),--cluster) $(if $(QUORUM),--quorum) $(if $(HARSH),--harsh) $(if $(BREAK),--break $(BREAK)) $(SEEDS)
 
 jepsen: ## MINUTES=5 SEED=1 SYSTEM=ottla: faults of every kind on a cluster of processes under load, its history checked; ends in build/jepsen
 	@tools/setup.sh cluster

@@ -1,9 +1,10 @@
 """``make simulate SEEDS=1000`` runs the seeds 0 to 999, ``SEEDS=5000-5999`` those; one line for each that fails.
 
 With one seed (``SEEDS=123-123``) all its events are printed. With ``CLUSTER=1`` they are seeds of a cluster of several
-machines, otherwise of one machine; with ``HARSH=1`` it has more faults. With ``BREAK=no_epoch_truncation`` the brokers of such
-clusters have a rule broken on purpose (``cluster/breakages``): seeds run one after the other, up to the first that
-detects it. With ``RAFT=1`` they are seeds of a quorum of Raft nodes, whose rules are in ``raft/breakages``.
+machines, otherwise of one machine; with ``HARSH=1`` it has more faults. With ``CLUSTER=1 QUORUM=1`` that is a cluster of KRaft,
+with controllers in place of a store. With ``BREAK=no_epoch_truncation`` the brokers of clusters with a store have a rule broken
+on purpose (``cluster/breakages``): seeds run one after the other, up to the first that detects it. With ``RAFT=1`` they are
+seeds of a quorum of Raft nodes, whose rules are in ``raft/breakages``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import pytest
 from ottla.tests.simulation.cluster.breakages import BREAKAGES
 from ottla.tests.simulation.cluster.simulation import simulate_cluster
 from ottla.tests.simulation.outcome import Result
+from ottla.tests.simulation.quorum.simulation import simulate_quorum_cluster
 from ottla.tests.simulation.raft.breakages import BREAKAGES as RAFT_BREAKAGES
 from ottla.tests.simulation.raft.seeds import hunt_seeds, run_seeds
 from ottla.tests.simulation.simulation import simulate
@@ -31,9 +33,10 @@ def parse_seeds(text: str) -> range:
     return range(int(first), int(last) + 1) if dash else range(int(first))
 
 
-def main(text: str, *, is_cluster: bool, is_harsh: bool = False) -> int:
+def main(text: str, *, is_cluster: bool, is_harsh: bool = False, is_quorum: bool = False) -> int:
     seeds = parse_seeds(text)
-    run = functools.partial(simulate_cluster, is_harsh=is_harsh) if is_cluster else simulate
+    cluster = simulate_quorum_cluster if is_quorum else simulate_cluster
+    run = functools.partial(cluster, is_harsh=is_harsh) if is_cluster else simulate
     if len(seeds) == 1:
         return _tell(run(seeds[0]))
     started = time.monotonic()
@@ -42,16 +45,16 @@ def main(text: str, *, is_cluster: bool, is_harsh: bool = False) -> int:
         for count, result in enumerate(pool.imap_unordered(run, seeds, chunksize=2), 1):
             if result.violations:
                 failed.append(result.seed)
-                print(again(result, is_cluster=is_cluster, is_harsh=is_harsh), flush=True)
+                print(again(result, is_cluster=is_cluster, is_harsh=is_harsh, is_quorum=is_quorum), flush=True)
             if count % 100 == 0:
                 print(f"{count} of {len(seeds)}, {len(failed)} failed, {time.monotonic() - started:.0f} s", flush=True)
     print(f"{len(seeds)} seeds, {len(failed)} failed, {time.monotonic() - started:.0f} s")
     return 1 if failed else 0
 
 
-def again(result: Result, *, is_cluster: bool, is_harsh: bool = False) -> str:
+def again(result: Result, *, is_cluster: bool, is_harsh: bool = False, is_quorum: bool = False) -> str:
     """The command that repeats a failed seed, and why it failed."""
-    options = "CLUSTER=1 " * is_cluster + "HARSH=1 " * is_harsh
+    options = "CLUSTER=1 " * is_cluster + "QUORUM=1 " * is_quorum + "HARSH=1 " * is_harsh
     return f"make simulate {options}SEEDS={result.seed}-{result.seed}  # {summary(result)}"
 
 
@@ -96,6 +99,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("seeds", nargs="?", default="300")
     parser.add_argument("--cluster", action="store_true")
     parser.add_argument("--harsh", action="store_true")
+    parser.add_argument("--quorum", action="store_true")
     parser.add_argument("--raft", action="store_true")
     parser.add_argument("--break", dest="breakage", choices=sorted({*BREAKAGES, *RAFT_BREAKAGES}))
     return parser.parse_args(arguments)
@@ -109,4 +113,4 @@ if __name__ == "__main__":
         sys.exit(run_seeds(parse_seeds(options.seeds)))
     if options.breakage:
         sys.exit(hunt(options.seeds, options.breakage))
-    sys.exit(main(options.seeds, is_cluster=options.cluster, is_harsh=options.harsh))
+    sys.exit(main(options.seeds, is_cluster=options.cluster, is_harsh=options.harsh, is_quorum=options.quorum))

@@ -107,21 +107,9 @@ class Machine:
         self.is_serving = True
         self.is_stopping = False
         self._log(f"starts for the {self.lives}. time")
-        properties = dict(self._properties)
-        if self._run.mode is Mode.POWER_WITH_FLUSH:
-            properties["log.flush.interval.messages"] = "1"
-        server = self.server = BrokerServer(
-            load_config(properties),
-            network=self._place.network,
-            clock=self.clock,
-            workers=InlineWorkers(),
-            disk=self.disk,
-            randomness=self._run.random_for(f"{self.name} {self.lives}"),
-            home=self._place.home(),
-        )
         try:
             with trio.CancelScope() as self._scope:
-                await server.serve(self._is_ready)
+                await self._serve()
         except StartError as error:
             if not self.disk.is_dead:
                 self._log(f"cannot start: {error}")
@@ -143,6 +131,22 @@ class Machine:
             self.ready = trio.Event()
             self._place.gone(power_lost=self.disk.is_dead and self.power_lost)
         self._log("is gone" if self.disk.is_dead else "has stopped")
+
+    async def _serve(self) -> None:
+        """One life of the broker. Raises StartError."""
+        properties = dict(self._properties)
+        if self._run.mode is Mode.POWER_WITH_FLUSH:
+            properties["log.flush.interval.messages"] = "1"
+        self.server = BrokerServer(
+            load_config(properties),
+            network=self._place.network,
+            clock=self.clock,
+            workers=InlineWorkers(),
+            disk=self.disk,
+            randomness=self._run.random_for(f"{self.name} {self.lives}"),
+            home=self._place.home(),
+        )
+        await self.server.serve(self._is_ready)
 
     def _died_by_itself(self, error: BaseException) -> None:
         """Check why it died: a broker that cannot write may stop with an error."""

@@ -24,14 +24,14 @@ from collections.abc import Iterator
 
 import trio
 
-from ottla.controller.zookeeper import znodes
+from ottla.log.files import METADATA_LOG_FOLDER
 from ottla.replication.partition import Partition
 from ottla.wire.records import iter_complete_batches
 
 from ..clients import PARTITIONS
 from ..history import TopicPartition
 from ..machine import DATA, Machine
-from .world import ClusterWorld
+from .machines import SimulatedCluster
 
 LOOK_SECONDS = 0.1
 _LOG_FOLDER = re.compile(r".*-[0-9]+")
@@ -50,7 +50,7 @@ class _Committed:
 class Inspector:
     """``run`` is to be started as a task."""
 
-    def __init__(self, world: ClusterWorld) -> None:
+    def __init__(self, world: SimulatedCluster) -> None:
         self._world = world
         self._leaders: dict[tuple[bytes, TopicPartition, int], int] = {}
         self._watermarks: dict[TopicPartition, int] = {}
@@ -58,8 +58,6 @@ class Inspector:
         self._committed = {partition: _Committed() for partition in _WHOLE}
         self._verified: dict[tuple[int, int, TopicPartition], int] = {}
         """Up to which offset a replica was compared, by broker and life."""
-        self._fenced_up_to = -1
-        """The last transaction of the store that was checked."""
         self._found_epochs: dict[tuple[int, int, TopicPartition], int] = {}
         """The newest epoch in a replica's log when it was first inspected, by broker and life."""
 
@@ -79,7 +77,7 @@ class Inspector:
         for broker_id, partition, key in found:
             self._check_leader(broker_id, partition, key)
             self._check_epoch(broker_id, partition, key)
-        self._check_fence()
+        world.check_writes()
         if world.mode.may_lose:
             return
         for broker_id, partition, key in found:
@@ -126,20 +124,6 @@ class Inspector:
         if newest > max(told, self._found_epochs.setdefault(place, newest)):
             self._world.violate(f"{broker_id} has records of epoch {newest} of {key}, and was told of {told}")
 
-    def _check_fence(self) -> None:
-        """Transactions of the store are in order, so those after an election must have its epoch."""
-        tree = self._world.store.tree
-        nodes, elected = tree.nodes, tree.nodes.get(znodes.CONTROLLER_EPOCH)
-        if elected is None or tree.zxid == self._fenced_up_to:
-            return
-        self._fenced_up_to = tree.zxid
-        for (topic, number), state in self._world.states().items():
-            written = nodes[znodes.state_path(topic, number)].mzxid
-            if written > elected.mzxid and state.controller_epoch < int(elected.data):
-                self._world.violate(
-                    f"{topic}-{number} was written by controller {state.controller_epoch} after {int(elected.data)} was elected"
-                )
-
     # --- what is committed --------------------------------------------------------------------------------------------
 
     def _check_committed(self, broker_id: int, partition: Partition, key: TopicPartition) -> None:
@@ -173,9 +157,8 @@ class Inspector:
                 return f"{machine.name} does not serve"
         if world.controller() is None:
             return "there is no controller"
-        nodes = world.store.tree.nodes
-        if znodes.DELETE_TOPICS in nodes and nodes[znodes.DELETE_TOPICS].children:
-            return f"topics are not deleted yet: {sorted(nodes[znodes.DELETE_TOPICS].children)}"
+        if unfinished := world.unfinished():
+            return unfinished
         if moving := world.moving():
             return f"replicas are being moved: {moving}"
         for (topic, number), state in world.states().items():
@@ -232,7 +215,7 @@ class Inspector:
         for broker_id, machine in world.machines.items():
             known = {f"{t}-{number}" for t, number in world.states() if broker_id in world.assignment(t)[number]}
             folders = {path.split("/")[2] for path in machine.disk.paths() if path.startswith(f"{DATA}/")}
-            for folder in sorted(folders - known):
+            for folder in sorted(folders - known - {METADATA_LOG_FOLDER}):
                 if _LOG_FOLDER.fullmatch(folder):
                     world.violate(f"{machine.name} has a log {folder}, of which it is no replica")
 

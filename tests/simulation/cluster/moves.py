@@ -22,7 +22,7 @@ from ..clients import Actor
 from ..history import History, TopicPartition
 from ..machine import Machine
 from ..network import Lost
-from .world import ClusterWorld
+from .machines import SimulatedCluster
 
 _LEAST_REPLICAS = 2
 """With a single replica, unsynced records are lost when its machine loses power."""
@@ -33,9 +33,9 @@ _CANCELLED: tuple[int, ...] = ()
 class Mover(Actor):
     """See the module."""
 
-    world: ClusterWorld
+    world: SimulatedCluster
 
-    def __init__(self, world: ClusterWorld, history: History, name: str) -> None:
+    def __init__(self, world: SimulatedCluster, history: History, name: str) -> None:
         super().__init__(world, history, name)
         self._promised: dict[TopicPartition, tuple[int, ...]] = {}
         self._unanswered: dict[TopicPartition, list[tuple[int, ...]]] = {}
@@ -91,7 +91,7 @@ class Mover(Actor):
                     self.world.violate(f"{key} has the replicas {found}, and {possible} were asked for")
 
 
-async def interrupt(world: ClusterWorld, mover: Mover) -> None:
+async def interrupt(world: SimulatedCluster, mover: Mover) -> None:
     """Crash a broker while replicas are moved: the controller, the leader, or one that is added or removed."""
     moving = world.moving()
     controller = world.controller()
@@ -99,7 +99,8 @@ async def interrupt(world: ClusterWorld, mover: Mover) -> None:
         return
     rng = mover.rng
     key = rng.choice(sorted(moving))
-    victims = [controller, controller, *moving[key].adding, *moving[key].removing]
+    controllers = [controller, controller] if controller in world.machines else []
+    victims = [*controllers, *moving[key].adding, *moving[key].removing]
     if key in world.states() and world.states()[key].leader in world.machines:
         victims.append(world.states()[key].leader)
     machine: Machine = world.machines[rng.choice(victims)]

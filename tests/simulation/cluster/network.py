@@ -250,6 +250,7 @@ class ClusterNetwork:
         self.listeners: dict[tuple[str, int], HostListener] = {}
         self._rng = rng
         self._cuts: set[tuple[str, str]] = set()
+        self._parted: set[tuple[str, str]] = set()
         self._silent: set[str] = set()
         self._slow: dict[tuple[str, str], float] = {}
         self._choked: set[tuple[str, str]] = set()
@@ -267,7 +268,8 @@ class ClusterNetwork:
         return rng.uniform(*LATENCY_SECONDS) + (rng.uniform(0, extra) if extra else 0.0)
 
     def is_cut(self, source: str, target: str) -> bool:
-        return (source, target) in self._cuts or source in self._silent or target in self._silent
+        is_cut = (source, target) in self._cuts or (source, target) in self._parted
+        return is_cut or source in self._silent or target in self._silent
 
     def is_choked(self, source: str, target: str) -> bool:
         return (source, target) in self._choked
@@ -277,6 +279,19 @@ class ClusterNetwork:
     def cut(self, ways: Iterable[tuple[str, str]]) -> None:
         """Cut the path from the first host of each pair to the second."""
         self._cuts.update(ways)
+
+    def part(self, ways: Iterable[tuple[str, str]]) -> None:
+        """Cut these paths until ``join``, whatever ``heal`` does."""
+        self._parted.update(ways)
+
+    def join(self, ways: Iterable[tuple[str, str]]) -> None:
+        """Open paths that ``part`` has cut."""
+        self._parted.difference_update(ways)
+        self._tell()
+
+    def is_troubled(self, host: str) -> bool:
+        """Whether a path from or to a host is cut, slow or choked."""
+        return any(host in way for ways in (self._cuts, self._parted, self._slow, self._choked) for way in ways)
 
     def slow_down(self, ways: Iterable[tuple[str, str]], seconds: float) -> None:
         """Delay everything from now on by up to ``seconds``."""

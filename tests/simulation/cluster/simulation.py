@@ -92,9 +92,8 @@ class ClusterSimulation:
         """Run everything of this seed."""
         world = self.world
         world.log("world", f"seed {world.seed}, {world.mode.value}, {len(world.machines)} machines")
-        await world.store.open()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(world.store.run)
+            await world.open(nursery)
             for machine in world.machines.values():
                 nursery.start_soon(machine.keep_running)
             for machine in world.machines.values():
@@ -120,11 +119,7 @@ class ClusterSimulation:
         machines = [self._crash, self._crash, self._crash, self._stop_and_go, self._fail_disk, self._fill_disk]
         if self._mover is not None:
             machines += [functools.partial(interrupt, self.world, self._mover)] * 3
-        between = [self._cut, self._cut, self._isolate, self._cut_from_store, self._slow_down, self._expire]
-        between += [self._lose_store_connection, self._move_controller, self._delete_records]
-        between += [aimed.replace_sender, aimed.bounce_leader, aimed.bounce_joining]
-        if self._is_harsh:
-            between += [aimed.hold_answers, aimed.replace_controller, *between[-3:]] * 2
+        between = self._between(aimed)
         if rng.random() < 0.3:
             self.world.trusts_time = False
             machines.append(self._jump)
@@ -132,6 +127,15 @@ class ClusterSimulation:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._keep_at, machines, deadline)
             nursery.start_soon(self._keep_at, between, deadline)
+
+    def _between(self, aimed: AimedFaults) -> list[Callable[[], Awaitable[None]]]:
+        """Faults between machines."""
+        between = [self._cut, self._cut, self._isolate, self._cut_from_store, self._slow_down, self._expire]
+        between += [self._lose_store_connection, self._move_controller, self._delete_records]
+        between += [aimed.replace_sender, aimed.bounce_leader, aimed.bounce_joining]
+        if self._is_harsh:
+            between += [aimed.hold_answers, aimed.replace_controller, *between[-3:]] * 2
+        return between
 
     async def _keep_at(self, kinds: list[Callable[[], Awaitable[None]]], deadline: float) -> None:
         while trio.current_time() < deadline:

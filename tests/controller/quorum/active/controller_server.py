@@ -13,7 +13,7 @@ import trio
 from ottla.base.config import Config
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.network import WOULD_BLOCK, Connection, Network
-from ottla.base.seams import Clock, InlineWorkers
+from ottla.base.seams import Clock, InlineWorkers, Workers
 from ottla.controller.broker_configs import declared_settings
 from ottla.controller.quorum.active.configs import ConfigRules
 from ottla.controller.quorum.active.context import ActiveSettings
@@ -64,6 +64,9 @@ SERVED = (
     ApiKey.CONTROLLER_REGISTRATION,
     ApiKey.UPDATE_FEATURES,
     ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS,
+    ApiKey.ELECT_LEADERS,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
 )
 
 
@@ -94,6 +97,8 @@ class ControllerServer:
         self._clock = clock
         self._scope = trio.CancelScope()
         self._ended = trio.Event()
+        self.workers: Workers = InlineWorkers()
+        """What the node's disk is waited for by."""
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -108,7 +113,7 @@ class ControllerServer:
         """Serve until ``kill``. Raises what ends the node by itself."""
         self.lives += 1
         self._ended = trio.Event()
-        log = MetadataLog(LogFolder(self.disk, self._folder, self._clock, InlineWorkers()), self._quorum.log_settings)
+        log = MetadataLog(LogFolder(self.disk, self._folder, self._clock, self.workers), self._quorum.log_settings)
         await log.open()
         self.node = self._made(log)
         connections: set[Connection] = set()
@@ -139,11 +144,12 @@ class ControllerServer:
         randomness = random.Random(f"{quorum.seed} controller {self.node_id} {self.lives}")
         identity = RaftIdentity(quorum.cluster_id, self.key, (self.endpoint,), LISTENER)
         raft = RaftNode(identity, quorum.times, log.outline(), quorum.bootstrap, VoterSet(), randomness)
-        driver = RaftDriver(raft, RaftStorage(log), self._connect, self._clock, InlineWorkers())
+        driver = RaftDriver(raft, RaftStorage(log), self._connect, self._clock, self.workers)
         writer = RaftWriter(driver, self._clock)
         settings = ActiveSettings(self.node_id, quorum.cluster_id, **quorum.settings)
         tasks = [token_expiry(self._clock)]
-        controller = ActiveController(settings, writer, list(bootstrap_records(quorum.levels, [])), randomness, tasks)
+        records = list(bootstrap_records(quorum.levels, []))
+        controller = quorum.new_controller(settings, writer, records, randomness, tasks)
         requests = ControllerRequests(
             self.node_id,
             _rules(self.node_id, quorum),
@@ -172,7 +178,7 @@ class ControllerServer:
             self._connect,
             quorum.log_settings,
             self._clock,
-            InlineWorkers(),
+            self.workers,
         )
 
     def _connect(self, address: ControllerAddress) -> BrokerClient:
@@ -251,7 +257,9 @@ class ControllerQuorum:
         times: RaftTimes | None = None,
         log_settings: MetadataLogSettings | None = None,
         settings: Mapping[str, Any] | None = None,
+        new_controller: Callable[..., ActiveController] = ActiveController,
     ) -> None:
+        self.new_controller = new_controller
         self.cluster_id = cluster_id
         self.seed = seed
         self.levels = levels

@@ -1,0 +1,34 @@
+"""Seeds of a KRaft cluster with Ottla's controllers, whose checkers must find nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.tests.simulation.__main__ import again
+from ottla.tests.simulation.quorum.simulation import simulate_quorum_cluster
+
+pytestmark = pytest.mark.computes
+
+SHARE = range(3)
+SEEDS = range(60)
+
+
+def replay(seed: int) -> str:
+    result = simulate_quorum_cluster(seed)
+    return again(result, is_cluster=True, is_quorum=True) if result.violations else ""
+
+
+@pytest.mark.parametrize("seed", SHARE)
+def test_some_seeds(seed: int) -> None:
+    assert replay(seed) == ""
+
+
+@pytest.mark.slow
+def test_many_seeds() -> None:
+    assert [line for line in map(replay, SEEDS[len(SHARE) :]) if line] == []
+
+
+@pytest.mark.slow
+def test_the_same_seed_is_the_same_run() -> None:
+    first, second = simulate_quorum_cluster(1), simulate_quorum_cluster(1)
+    assert first.events == second.events

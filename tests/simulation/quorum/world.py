@@ -1,0 +1,223 @@
+"""The world of brokers in a KRaft cluster: three to five machines with a broker, and one, three or five with a controller.
+
+The world knows what is committed from the controllers: each state that one of them has applied, in the order of the metadata log.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import trio
+
+from ottla.base.partitions import NO_LEADER
+from ottla.broker.format_folders import Formatting, format_folders
+from ottla.controller.quorum.active.controller import ActiveController
+from ottla.controller.quorum.active.state import ControllerState
+from ottla.controller.quorum.metadata_version import ELR
+from ottla.controller.raft.events import ResignRequested
+from ottla.controller.zookeeper.store.cluster_home import ClusterHome
+from ottla.metadata.image import ClusterImage
+from ottla.metadata.types import LeaderState, ReplicaAssignment
+from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+
+from ...controller.quorum.active.controller_server import LEVELS, LISTENER, ControllerQuorum
+from ..cluster.machines import PORT, RESTART_SECONDS, SimulatedCluster
+from ..cluster.network import Host
+from ..history import TopicPartition
+from ..machine import DATA, Machine
+from ..run import Mode
+from .controller_machine import CONTROLLER_PORT, ControllerMachine
+
+CLUSTER_ID = "3Db5QLSqSZieL3rJBUUegA"
+FIRST_CONTROLLER = 3001
+
+
+class WatchedController(ActiveController):
+    """A controller whose every committed state the world sees, those that do not last as well."""
+
+    def __init__(self, world: QuorumClusterWorld, *args: Any) -> None:
+        super().__init__(*args)
+        self._world = world
+
+    def apply_committed(self, records: Any, position: Any) -> None:
+        super().apply_committed(records, position)
+        self._world.take(self._committed)
+
+    def committed(self, offset: int) -> None:
+        assert self._claim is not None
+        states = [state for end, state in self._claim.uncommitted if end <= offset]
+        for state in states:
+            self._world.take(state)
+        super().committed(offset)
+
+    def heartbeat(self, request: BrokerHeartbeatRequest, now_ms: int, respond: Any) -> None:
+        if self.is_active:
+            self._world.heard[request.broker_id] = now_ms
+        super().heartbeat(request, now_ms, respond)
+
+
+class QuorumPlace:
+    """The surroundings of a broker's machine: its host in the network, and its paths to the controllers."""
+
+    def __init__(self, world: QuorumClusterWorld, broker_id: int) -> None:
+        self.host = f"broker-{broker_id}"
+        self.network = Host(world.network, self.host)
+        self._world = world
+
+    def home(self) -> ClusterHome | None:
+        self._world.network.wake_up(self.host)
+        return None
+
+    def gone(self, *, power_lost: bool) -> None:
+        self._world.network.kill(self.host, silently=power_lost)
+
+    def cut_from_store(self) -> None:
+        """Cut the broker from all controllers, also after its next starts, until ``heal``."""
+        self._world.network.part(self._ways())
+
+    def heal(self) -> None:
+        self._world.network.join(self._ways())
+
+    def _ways(self) -> list[tuple[str, str]]:
+        hosts = [machine.name for machine in self._world.controllers.values()]
+        return [*((self.host, host) for host in hosts), *((host, self.host) for host in hosts)]
+
+
+class QuorumClusterWorld(SimulatedCluster):
+    """See the module. ``has_elr``: whether eligible leader replicas (KIP-966) are on."""
+
+    places: dict[int, QuorumPlace]
+
+    def __init__(
+        self,
+        seed: int,
+        mode: Mode,
+        *,
+        brokers: int = 3,
+        controllers: int = 3,
+        has_elr: bool = False,
+        replication_factor: int = 3,
+        session_timeout_ms: int = 3000,
+        imbalance_check_interval_ms: int | None = None,
+        restart_seconds: tuple[float, ...] = RESTART_SECONDS,
+        properties: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(seed, mode, replication_factor=replication_factor, session_timeout_ms=session_timeout_ms)
+        self.heard: dict[int, int] = {}
+        """When the active controller has last heard of each broker, in ms of the loop's time."""
+        self.image = ClusterImage()
+        """The newest that is committed."""
+        self._states: dict[TopicPartition, LeaderState] | None = None
+        self.quorum = ControllerQuorum(
+            CLUSTER_ID,
+            seed=seed,
+            levels={**LEVELS, ELR: 1} if has_elr else LEVELS,
+            settings={
+                "session_timeout_ms": session_timeout_ms,
+                "default_replication_factor": replication_factor,
+                "min_insync_replicas": int(self._min_isr),
+                "imbalance_check_interval_ms": imbalance_check_interval_ms,
+            },
+            new_controller=functools.partial(WatchedController, self),
+        )
+        self.controllers = {
+            node_id: ControllerMachine(self, self.network, self.quorum, node_id)
+            for node_id in range(FIRST_CONTROLLER, FIRST_CONTROLLER + controllers)
+        }
+        self.quorum.format()
+        self._restart_seconds = restart_seconds
+        self.places = {broker_id: QuorumPlace(self, broker_id) for broker_id in range(1, brokers + 1)}
+        self.machines = {
+            broker_id: self._machine(broker_id, place, self.properties(properties))
+            for broker_id, place in self.places.items()
+        }
+
+    def _machine(self, broker_id: int, place: QuorumPlace, properties: Mapping[str, str]) -> Machine:
+        bootstrap = ",".join(f"{machine.name}:{CONTROLLER_PORT}" for machine in self.controllers.values())
+        config = {
+            **properties,
+            "process.roles": "broker",
+            "node.id": str(broker_id),
+            "listeners": f"PLAINTEXT://{place.host}:{PORT}",
+            "controller.listener.names": LISTENER,
+            "controller.quorum.bootstrap.servers": bootstrap,
+            "broker.heartbeat.interval.ms": str(self.session_timeout_ms // 5),
+        }
+        del config["broker.id"]
+        machine = Machine(self, place.host, config, place, self.random_for(f"life {broker_id}"), self._restart_seconds)
+        machine.may_lose_power = lambda: self._may_lose_power(broker_id)
+        wanted = Formatting(broker_id, CLUSTER_ID, [DATA], DATA, LISTENER, is_dynamic=False)
+        format_folders(machine.disk, wanted, random.Random(f"{self.seed} {broker_id}"), 1, lambda line: None)
+        return machine
+
+    async def open(self, nursery: trio.Nursery) -> None:
+        for machine in self.controllers.values():
+            nursery.start_soon(machine.keep_running)
+        for machine in self.controllers.values():
+            await machine.wait_ready()
+
+    # --- what is committed --------------------------------------------------------------------------------------------
+
+    def take(self, state: ControllerState) -> None:
+        """A controller has this state, which is committed."""
+        new, known = state.image.position, self.image.position
+        if new is not None and (known is None or new.offset > known.offset):
+            self.image = state.image
+            self._states = None
+            self.damage.look()
+
+    def is_member(self, broker_id: int) -> bool:
+        broker = self.image.quorum_brokers.get(broker_id)
+        if broker is None or broker.is_fenced or broker.is_shutting_down or not self.is_well(broker_id):
+            return False
+        hosts = [self.places[broker_id].host, *(machine.name for machine in self.controllers.values())]
+        if any(self.network.is_troubled(host) for host in hosts):
+            return False
+        silent_ms = trio.current_time() * 1000 - self.heard.get(broker_id, -1_000_000)
+        return silent_ms < self.session_timeout_ms / 3
+
+    def states(self) -> Mapping[TopicPartition, LeaderState]:
+        if self._states is None:
+            self._states = {
+                (name, number): LeaderState(each.leader, each.leader_epoch, each.isr, 0, each.is_recovering)
+                for name, topic in sorted(self.image.topics.items())
+                for number, each in topic.partitions.items()
+            }
+        return self._states
+
+    def assignment(self, topic: str) -> dict[int, tuple[int, ...]]:
+        partitions = self.image.topics[topic].partitions
+        return {number: partition.replicas for number, partition in partitions.items()}
+
+    def moving(self) -> dict[TopicPartition, ReplicaAssignment]:
+        return {
+            (name, number): ReplicaAssignment(each.replicas, each.adding, each.removing)
+            for name, topic in sorted(self.image.topics.items())
+            for number, each in topic.partitions.items()
+            if each.adding or each.removing
+        }
+
+    def controller(self) -> int | None:
+        """The active controller of the highest epoch."""
+        active = [machine.controller for machine in self.controllers.values() if machine.controller.is_active]
+        return max(active, key=lambda each: each.node.driver.node.state.epoch).node_id if active else None
+
+    async def remove_controller(self) -> None:
+        """Have the active controller resign."""
+        if (node_id := self.controller()) is not None:
+            driver = self.controllers[node_id].controller.node.driver
+            driver.step(ResignRequested(driver.node.state.epoch))
+
+    def unfinished(self) -> str | None:
+        for broker_id, broker in self.image.quorum_brokers.items():
+            if broker.is_fenced or broker.is_shutting_down:
+                return f"broker {broker_id} is fenced"
+        leaderless = [key for key, state in self.states().items() if state.leader == NO_LEADER]
+        return f"without a leader: {leaderless}" if leaderless else None
+
+
+__all__ = ["QuorumClusterWorld"]
