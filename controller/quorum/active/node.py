@@ -65,6 +65,8 @@ OF_RAFT = (
 """Requests that the Raft node answers."""
 
 _TOKEN_EXPIRY_MS = 3_600_000
+_ROUNDING_SECONDS = 1e-6
+"""The wait for a task ends by so much later: rounded down, its time would not have come, and the loop would not rest."""
 
 T = TypeVar("T")
 
@@ -295,7 +297,7 @@ class ControllerNode:
         while True:
             self._sooner = trio.Event()
             due_ms = self.controller.tick(_now_ms())
-            with trio.move_on_at(trio.current_time() + 3600 if due_ms is None else due_ms / 1000):
+            with trio.move_on_at(trio.current_time() + 3600 if due_ms is None else due_ms / 1000 + _ROUNDING_SECONDS):
                 await self._sooner.wait()
 
 
