@@ -72,18 +72,19 @@ def _tell(result: Result) -> int:
     return 1 if result.violations else 0
 
 
-def hunt(text: str, breakage: str) -> int:
+def hunt(text: str, breakage: str, *, is_quorum: bool = False) -> int:
     """Run seeds of clusters with a broken rule until a checker detects it. Returns 1 if none does.
 
     A seed that also fails without the breakage does not count.
     """
     started = time.monotonic()
+    run = simulate_quorum_cluster if is_quorum else simulate_cluster
     for count, seed in enumerate(parse_seeds(text), 1):
         with pytest.MonkeyPatch.context() as patch:
             BREAKAGES[breakage](patch)
-            result = simulate_cluster(seed, is_harsh=True)
+            result = run(seed, is_harsh=True)
         took = f"{time.monotonic() - started:.0f} s"
-        if result.violations and not simulate_cluster(seed, is_harsh=True).violations:
+        if result.violations and not run(seed, is_harsh=True).violations:
             print(f"{breakage} is caught by seed {seed}, after {count} seeds and {took}: {summary(result)}")
             return 0
         if result.violations:
@@ -112,5 +113,5 @@ if __name__ == "__main__":
     if options.raft:
         sys.exit(run_seeds(parse_seeds(options.seeds)))
     if options.breakage:
-        sys.exit(hunt(options.seeds, options.breakage))
+        sys.exit(hunt(options.seeds, options.breakage, is_quorum=options.quorum))
     sys.exit(main(options.seeds, is_cluster=options.cluster, is_harsh=options.harsh, is_quorum=options.quorum))

@@ -5,7 +5,9 @@ Invariants at any time, if nothing may be lost:
 - a partition has one leader in each leader epoch;
 - what is below any replica's high watermark is the same bytes on all replicas, for ever (``committed``);
 - an in-sync replica has everything up to the highest watermark that any leader has had, unless it has just lost it;
-- no transaction is open in it that began below the last stable offset of any leader.
+- so has an eligible leader replica (KIP-966);
+- a leader that was replaced commits nothing that its successor did not begin with;
+- no transaction is open in a replica in sync that began below the last stable offset of any leader.
 
 Invariants at any time, whatever may be lost:
 
@@ -83,8 +85,11 @@ class Inspector:
         for broker_id, partition, key in found:
             if key in self._committed and not world.damage.has(broker_id, key):
                 self._check_committed(broker_id, partition, key)
+        self._check_replaced(found)
         states = world.states()
         for broker_id, partition, key in found:
+            if broker_id in world.eligible(key) and partition.log.log_end_offset < self._watermarks.get(key, 0):
+                world.violate(f"{key} is committed up to {self._watermarks[key]}, and {broker_id} of its ELR has less")
             if key in states and broker_id in states[key].isr and not world.damage.has(broker_id, key):
                 end, committed = partition.log.log_end_offset, self._watermarks.get(key, 0)
                 if end < committed:
@@ -117,6 +122,22 @@ class Inspector:
             unstable = partition.log.producer_state.first_unstable_offset(committed)
             stable = committed if unstable is None else min(unstable, committed)
             self._stable[key] = max(self._stable.get(key, 0), stable)
+
+    def _check_replaced(self, found: list[tuple[int, Partition, TopicPartition]]) -> None:
+        """A fenced broker that leads on acknowledges nothing with acks=all that the new leader lacks."""
+        newest: dict[TopicPartition, Partition] = {}
+        for _, partition, key in found:
+            if partition.leader is not None and (
+                key not in newest or newest[key].leader_epoch < partition.leader_epoch
+            ):
+                newest[key] = partition
+        for broker_id, partition, key in found:
+            new = newest.get(key)
+            if partition.leader is None or new is None or new.leader is None or new.topic_id != partition.topic_id:
+                continue
+            begins, committed = new.leader.epoch_start_offset, partition.log.high_watermark
+            if partition.leader_epoch < new.leader_epoch and committed > begins:
+                self._world.violate(f"{broker_id}, replaced in {key}, commits up to {committed}, not {begins}")
 
     def _check_epoch(self, broker_id: int, partition: Partition, key: TopicPartition) -> None:
         newest, told = partition.log.latest_epoch, partition.leader_epoch

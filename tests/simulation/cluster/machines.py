@@ -157,6 +157,10 @@ class SimulatedCluster(Run):
     def controller(self) -> int | None:
         """The controller; None if there is none."""
 
+    def eligible(self, partition: TopicPartition) -> Sequence[int]:
+        """The eligible leader replicas (KIP-966), where there are any."""
+        return ()
+
     def unfinished(self) -> str | None:
         """What the controller has begun and not ended; None if there is nothing."""
         return None

@@ -189,6 +189,10 @@ class QuorumClusterWorld(SimulatedCluster):
             }
         return self._states
 
+    def eligible(self, partition: TopicPartition) -> tuple[int, ...]:
+        topic = self.image.topics.get(partition[0])
+        return topic.partitions[partition[1]].elr if topic is not None and partition[1] in topic.partitions else ()
+
     def assignment(self, topic: str) -> dict[int, tuple[int, ...]]:
         partitions = self.image.topics[topic].partitions
         return {number: partition.replicas for number, partition in partitions.items()}
