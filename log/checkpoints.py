@@ -122,11 +122,8 @@ def read_topic_id(disk: Disk, path: str) -> bytes | None:
 
 
 def write_topic_id(disk: Disk, path: str, topic_id: bytes) -> None:
-    """Write ``partition.metadata``; durable on return, because a log without an id is a stray one to a broker of KRaft.
-
-    Raises OSError.
-    """
-    disk.write_file(path, f"version: 0\ntopic_id: {uuid_to_text(topic_id)}".encode())
+    """Write ``partition.metadata``, without a sync: the log's first flush brings it to stable storage. Raises OSError."""
+    disk.write_file(path, f"version: 0\ntopic_id: {uuid_to_text(topic_id)}".encode(), sync=False)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import trio
 
-from .checkpoints import LEADER_EPOCH_CHECKPOINT, write_leader_epochs
+from .checkpoints import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, write_leader_epochs
 from .disk import Disk, OpenFile, join
 from .files import SEGMENT_INDEX_SUFFIXES, SNAPSHOT_SUFFIX, file_name
 from .leader_epochs import LeaderEpochCache
@@ -185,6 +185,10 @@ class LogFlusher:
                 segment.aborted.write()
                 paths += [segment.file.path_of(suffix) for suffix in SEGMENT_INDEX_SUFFIXES]
                 paths.append(join(directory, file_name(segment.next_offset, SNAPSHOT_SUFFIX)))
+        has_new_folder = recovery_point <= segments[0].base_offset
+        if has_new_folder:
+            # A log that has lost its topic's id is no replica of a KRaft cluster, whatever records are in it.
+            paths.append(join(directory, PARTITION_METADATA))
         return FlushJob(
             segments.folder.disk,
             directory,
@@ -195,5 +199,5 @@ class LogFlusher:
             or epochs is not None
             or bool(paths)
             or any(segment.base_offset >= recovery_point for segment in flushed),
-            has_new_folder=recovery_point <= segments[0].base_offset,
+            has_new_folder=has_new_folder,
         )

@@ -354,6 +354,18 @@ async def test_crash_that_loses_the_end_is_not_named_as_a_loss_after_a_clean_sto
     assert "records were lost" not in caplog.text
 
 
+@pytest.mark.parametrize("seed", range(10))
+async def test_power_loss_keeps_the_topics_id_of_a_log_that_was_flushed(memory_world, seed):
+    """In a KRaft cluster a log without one is set aside, with all that is in it."""
+    world = memory_world
+    log = await world.log()
+    world.append(log, *"abc")
+    await log.flush()
+    metadata = read(world, "partition.metadata")
+    world.disk.crash(random.Random(seed))
+    assert read(world, "partition.metadata") == metadata
+
+
 @pytest.mark.parametrize("seed", range(40))
 async def test_power_loss_keeps_what_was_flushed(memory_world, read_values, seed):
     rng = random.Random(seed)
