@@ -13,6 +13,7 @@ from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import SimulatedClock
 from ottla.controller.raft.settings import MetadataLogSettings
 from ottla.log.memory_disk import MemoryDisk
+from ottla.tests.controller.quorum.active.controller_server import ControllerQuorum, until
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -20,7 +21,6 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 from ottla.wire.record_codec import Record
 from ottla.wire.records import RecordBatch, build_batch
 
-from ..controller.quorum.active.controller_server import ControllerQuorum, until
 from .quorum_world import CLUSTER_ID, HOST, Broker, QuorumWorld
 
 

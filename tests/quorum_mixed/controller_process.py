@@ -17,8 +17,7 @@ from ottla.base.tcp import TcpNetwork
 from ottla.compat_tests.quorum_cluster import CLUSTER_ID
 from ottla.compat_tests.server_process import ServerProcess
 from ottla.log.disk import OsDisk
-
-from ..controller.quorum.active.controller_server import ControllerQuorum
+from ottla.tests.controller.quorum.active.controller_server import ControllerQuorum
 
 _SESSION_MS = 6000
 

@@ -22,7 +22,7 @@ from ottla.transaction_coordinator.coordinator import TransactionCoordinator
 
 pytestmark = pytest.mark.computes
 
-OUTDATED = 52
+OUTDATED = 20
 """Power is lost without a flush, and with it the last states of a transactional id whose later epoch a partition still knows."""
 SEEDS = range(150)
 PARTS = 15
