@@ -63,7 +63,7 @@ class MetadataLogWriter(Protocol):
         ...
 
 
-class _Waiting(NamedTuple):
+class _PendingResponse(NamedTuple):
     offset: int
     respond: Callable[[], None]
     fail: Callable[[KafkaError], None]
@@ -78,7 +78,7 @@ class _Claim:
         self.tasks = tasks
         self.uncommitted: deque[tuple[int, ControllerState]] = deque()
         """States by the offset of their last record, in the order in which they were made."""
-        self.waiting: deque[_Waiting] = deque()
+        self.waiting: deque[_PendingResponse] = deque()
 
 
 class ActiveController:
@@ -266,7 +266,7 @@ class ActiveController:
         appended(result.response, last_offset)
         if claim.uncommitted:
             offset = claim.uncommitted[-1][0]
-            claim.waiting.append(_Waiting(offset, lambda: respond(result.response), respond))
+            claim.waiting.append(_PendingResponse(offset, lambda: respond(result.response), respond))
         else:
             respond(result.response)
 

@@ -274,13 +274,13 @@ class ControllerNode:
     def _take_image(self, log_bytes: int) -> None:
         """Have a snapshot written if enough has come with what is committed now, of ``log_bytes`` of the log."""
         state = self.controller.committed_state
-        position = state.image.position
-        if state.transaction is None and position is not None:
+        image, position = state.image, state.image.position
+        if state.transaction is not None or position is None:
+            return
+        if position.timestamp < 0:
             # The controller's own records have no time in its image: they got it where they were appended.
-            known = position if position.timestamp >= 0 else position._replace(timestamp=self._clock.now_ms())
-            self._snapshots.take_image(
-                dataclasses.replace(state.image, position=known), LoaderManifest(is_snapshot=False, log_bytes=log_bytes)
-            )
+            image = dataclasses.replace(image, position=position._replace(timestamp=self._clock.now_ms()))
+        self._snapshots.take_image(image, LoaderManifest(is_snapshot=False, log_bytes=log_bytes))
 
     def _count_snapshot(self, snapshot: SnapshotId, size: int) -> None:
         self.driver.step(SnapshotWritten(snapshot, size))

@@ -17,7 +17,7 @@ from ....base.errors import ErrorCode, KafkaError
 from ....metadata.types import VersionRange
 from ....security.principal import ANONYMOUS, Principal
 from ....wire.messages import alter_configs as legacy
-from ....wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from ....wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from ....wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from ....wire.messages.alter_partition import AlterPartitionRequest
 from ....wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
@@ -127,7 +127,6 @@ class ControllerRequests:
         self._new_uuid = partial(random_uuid, randomness)
         self._makers: dict[type[Message], Callable[[Any, RequestSource, int], Operation[Any]]] = {
             **_PLAIN,
-            AllocateProducerIdsRequest: lambda request, source, now: lambda context: _allocated(context, request),
             CreateTopicsRequest: self._create_topics,
             CreatePartitionsRequest: self._create_partitions,
             DeleteTopicsRequest: self._delete_topics,
@@ -231,6 +230,7 @@ _PLAIN: dict[type[Message], Callable[[Any, RequestSource, int], Operation[Any]]]
     AlterPartitionRequest: lambda request, source, now: (
         lambda context: alter_partition(context, request, source.version)
     ),
+    AllocateProducerIdsRequest: lambda request, source, now: lambda context: allocate_producer_ids(context, request),
     AssignReplicasToDirsRequest: lambda request, source, now: lambda context: assign_replicas(context, request),
     ElectLeadersRequest: lambda request, source, now: lambda context: elect_leaders(context, request),
     AlterPartitionReassignmentsRequest: lambda request, source, now: (
@@ -250,10 +250,3 @@ _PLAIN: dict[type[Message], Callable[[Any, RequestSource, int], Operation[Any]]]
     ),
 }
 """Requests that need nothing but the cluster."""
-
-
-def _allocated(context: OperationContext, request: AllocateProducerIdsRequest) -> ControllerResult[Any]:
-    try:
-        return allocate_producer_ids(context, request)
-    except KafkaError as error:
-        return ControllerResult([], AllocateProducerIdsResponse(error_code=error.code))

@@ -45,7 +45,7 @@ class WatchedController(ActiveController):
 
     def apply_committed(self, records: Any, position: Any) -> None:
         super().apply_committed(records, position)
-        self._world.take(self._committed)
+        self._world.take(self.committed_state)
 
     def committed(self, offset: int) -> None:
         assert self._claim is not None

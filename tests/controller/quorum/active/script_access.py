@@ -18,50 +18,57 @@ _ALICE, _BOB = "User:alice", "User:bob"
 
 def acls(capture: Capture) -> None:
     """Some rules are left."""
+    _create_rules(capture)
+    _delete_rules(capture)
 
-    def rule(name: str, **changed: Any) -> dict[str, Any]:
-        return {
-            "resource_type": int(ResourceType.TOPIC),
-            "resource_name": name,
-            "principal": _ALICE,
-            "host": "*",
-            "operation": int(Operation.READ),
-            "permission_type": int(Permission.ALLOW),
-            **changed,
-        }
 
+def _rule(name: str, **changed: Any) -> dict[str, Any]:
+    return {
+        "resource_type": int(ResourceType.TOPIC),
+        "resource_name": name,
+        "principal": _ALICE,
+        "host": "*",
+        "operation": int(Operation.READ),
+        "permission_type": int(Permission.ALLOW),
+        **changed,
+    }
+
+
+def _pattern(**changed: Any) -> dict[str, Any]:
+    return {
+        "resource_type_filter": int(ResourceType.ANY),
+        "resource_name_filter": None,
+        "pattern_type_filter": int(PatternType.ANY),
+        "principal_filter": None,
+        "host_filter": None,
+        "operation": int(Operation.ANY),
+        "permission_type": int(Permission.ANY),
+        **changed,
+    }
+
+
+def _create_rules(capture: Capture) -> None:
     def create(about: str, *rules: dict[str, Any], version: int = 3) -> None:
         capture.call(about, ApiKey.CREATE_ACLS, version, creations=list(rules))
 
-    def pattern(**changed: Any) -> dict[str, Any]:
-        return {
-            "resource_type_filter": int(ResourceType.ANY),
-            "resource_name_filter": None,
-            "pattern_type_filter": int(PatternType.ANY),
-            "principal_filter": None,
-            "host_filter": None,
-            "operation": int(Operation.ANY),
-            "permission_type": int(Permission.ANY),
-            **changed,
-        }
-
-    def delete(about: str, *filters: dict[str, Any]) -> None:
-        capture.call(about, ApiKey.DELETE_ACLS, 3, filters=list(filters))
-
-    create("one rule", rule("a"))
-    create("it exists already", rule("a"))
+    create("one rule", _rule("a"))
+    create("it exists already", _rule("a"))
     create(
-        "several, one of them twice", rule("b"), rule("c"), rule("b"), rule("d", permission_type=int(Permission.DENY))
+        "several, one of them twice",
+        _rule("b"),
+        _rule("c"),
+        _rule("b"),
+        _rule("d", permission_type=int(Permission.DENY)),
     )
-    create("a prefix", rule("pre", resource_pattern_type=int(PatternType.PREFIXED)))
-    create("all topics, by version 1", rule("*", host="127.0.0.1"), version=1)
+    create("a prefix", _rule("pre", resource_pattern_type=int(PatternType.PREFIXED)))
+    create("all topics, by version 1", _rule("*", host="127.0.0.1"), version=1)
     create(
-        "the cluster", rule("kafka-cluster", resource_type=int(ResourceType.CLUSTER), operation=int(Operation.ALTER))
+        "the cluster", _rule("kafka-cluster", resource_type=int(ResourceType.CLUSTER), operation=int(Operation.ALTER))
     )
     create(
         "a group, an id of transactions, a token and a user",
         *(
-            rule("x", resource_type=int(kind), operation=int(Operation.DESCRIBE))
+            _rule("x", resource_type=int(kind), operation=int(Operation.DESCRIBE))
             for kind in (
                 ResourceType.GROUP,
                 ResourceType.TRANSACTIONAL_ID,
@@ -70,34 +77,40 @@ def acls(capture: Capture) -> None:
             )
         ),
     )
-    create("an operation that the resource does not have", rule("a", operation=int(Operation.IDEMPOTENT_WRITE)))
+    create("an operation that the resource does not have", _rule("a", operation=int(Operation.IDEMPOTENT_WRITE)))
     create("none")
     for about, bad in {
-        "another name of the cluster": rule("x", resource_type=int(ResourceType.CLUSTER)),
-        "an empty name": rule(""),
-        "any type": rule("a", resource_type=int(ResourceType.ANY)),
-        "an unknown type": rule("a", resource_type=77),
-        "any pattern": rule("a", resource_pattern_type=int(PatternType.ANY)),
-        "a pattern to match": rule("a", resource_pattern_type=int(PatternType.MATCH)),
-        "an unknown pattern": rule("a", resource_pattern_type=77),
-        "any operation": rule("a", operation=int(Operation.ANY)),
-        "an unknown operation": rule("a", operation=77),
-        "any permission": rule("a", permission_type=int(Permission.ANY)),
-        "an unknown permission": rule("a", permission_type=77),
-        "a principal without a colon": rule("a", principal="alice"),
-        "an empty principal": rule("a", principal=""),
+        "another name of the cluster": _rule("x", resource_type=int(ResourceType.CLUSTER)),
+        "an empty name": _rule(""),
+        "any type": _rule("a", resource_type=int(ResourceType.ANY)),
+        "an unknown type": _rule("a", resource_type=77),
+        "any pattern": _rule("a", resource_pattern_type=int(PatternType.ANY)),
+        "a pattern to match": _rule("a", resource_pattern_type=int(PatternType.MATCH)),
+        "an unknown pattern": _rule("a", resource_pattern_type=77),
+        "any operation": _rule("a", operation=int(Operation.ANY)),
+        "an unknown operation": _rule("a", operation=77),
+        "any permission": _rule("a", permission_type=int(Permission.ANY)),
+        "an unknown permission": _rule("a", permission_type=77),
+        "a principal without a colon": _rule("a", principal="alice"),
+        "an empty principal": _rule("a", principal=""),
     }.items():
         create(f"refused: {about}", bad)
-    create("one of two is refused", rule("e"), rule("e", principal="alice"))
-    delete("one by its name", pattern(resource_name_filter="a", resource_type_filter=int(ResourceType.TOPIC)))
-    delete("none is left", pattern(resource_name_filter="a", resource_type_filter=int(ResourceType.TOPIC)))
-    delete("all that match a name", pattern(resource_name_filter="prefix", pattern_type_filter=int(PatternType.MATCH)))
-    delete("by what is denied, and the same again", *[pattern(permission_type=int(Permission.DENY))] * 2)
-    delete("nothing", pattern(principal_filter=_BOB))
+    create("one of two is refused", _rule("e"), _rule("e", principal="alice"))
+
+
+def _delete_rules(capture: Capture) -> None:
+    def delete(about: str, *filters: dict[str, Any]) -> None:
+        capture.call(about, ApiKey.DELETE_ACLS, 3, filters=list(filters))
+
+    delete("one by its name", _pattern(resource_name_filter="a", resource_type_filter=int(ResourceType.TOPIC)))
+    delete("none is left", _pattern(resource_name_filter="a", resource_type_filter=int(ResourceType.TOPIC)))
+    delete("all that match a name", _pattern(resource_name_filter="prefix", pattern_type_filter=int(PatternType.MATCH)))
+    delete("by what is denied, and the same again", *[_pattern(permission_type=int(Permission.DENY))] * 2)
+    delete("nothing", _pattern(principal_filter=_BOB))
     delete("no filters")
     for name in ("resource_type_filter", "pattern_type_filter", "operation", "permission_type"):
-        delete(f"refused: an unknown {name}", pattern(**{name: 77}))
-    delete("all of an operation", pattern(operation=int(Operation.DESCRIBE)))
+        delete(f"refused: an unknown {name}", _pattern(**{name: 77}))
+    delete("all of an operation", _pattern(operation=int(Operation.DESCRIBE)))
 
 
 def scram(capture: Capture) -> None:

@@ -89,6 +89,11 @@ def topic_configs(capture: Capture) -> None:
     alter(capture, "refused: a resource twice", *[resource(TOPIC, "t", ("retention.ms", SET, "5"))] * 2)
     alter(capture, "refused: a resource of an unknown type", resource(7, "t", ("retention.ms", SET, "5")))
     alter(capture, "no resources")
+    _replaced_topic_configs(capture)
+
+
+def _replaced_topic_configs(capture: Capture) -> None:
+    """Topic t has no configs in the end."""
     replace(capture, "two configs, all others are removed", TOPIC, "t", {"retention.ms": "9", "segment.ms": "10"})
     replace(capture, "one of them", TOPIC, "t", {"segment.ms": "11"})
     replace(capture, "nothing is changed, only checked", TOPIC, "t", {"segment.ms": "12"}, validate_only=True)
