@@ -77,7 +77,7 @@ def partition_change(
 ) -> VersionedRecord | None:
     """The record that makes ``partition`` into its target, or None where nothing changes."""
     aim = _aim_at(partition, target)
-    isr, elr = aim.isr, _eligible_replicas(partition, aim.isr, target.unclean_shutdown, rules)
+    isr, elr = aim.isr, _eligible_replicas(partition, aim, target.unclean_shutdown, rules)
     record = PartitionChangeRecord(topic_id=topic_id, partition_id=number)
     elected = elect(partition, aim.replicas, isr, elr, target.goal, rules)
     if elected.leader != partition.leader:
@@ -153,17 +153,19 @@ def completed_reassignment(
 
 
 def _eligible_replicas(
-    partition: PartitionRegistration, isr: Replicas, unclean_shutdown: Collection[int], rules: PartitionRules
+    partition: PartitionRegistration, aim: _Aim, unclean_shutdown: Collection[int], rules: PartitionRules
 ) -> Replicas:
-    """The ELR beside ``isr``: who left an ISR that has become smaller than the minimum, and has everything committed.
+    """The ELR beside the ISR aimed at: who left an ISR that is smaller than the minimum now, and has everything committed.
 
     A full ISR needs none. Records are committed only while the ISR has the minimum, so whoever was in it has all of them.
     """
     if not rules.has_elr:
         return partition.elr
-    if len(isr) >= rules.min_isr:
+    if len(aim.isr) >= rules.min_isr:
         return ()
-    return tuple(sorted({*partition.elr, *partition.isr} - set(isr) - set(unclean_shutdown)))
+    # Kafka (4.0 to 4.3) keeps a replica that was moved elsewhere. Moved back, it would be eligible with an empty log.
+    candidates = {*partition.elr, *partition.isr} & set(aim.replicas)
+    return tuple(sorted(candidates - set(aim.isr) - set(unclean_shutdown)))
 
 
 def elect(

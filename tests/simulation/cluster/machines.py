@@ -127,7 +127,8 @@ class SimulatedCluster(Run):
     def is_well(self, broker_id: int) -> bool:
         """Whether a broker serves, and its machine has no fault."""
         machine = self.machines[broker_id]
-        return machine.ready.is_set() and not machine.is_stopping and not machine.is_faulty
+        is_serving = machine.ready.is_set() and not machine.disk.is_dead  # who has just died has yet to leave ``ready``
+        return is_serving and not machine.is_stopping and not machine.is_faulty
 
     # --- what the keeper of the metadata has --------------------------------------------------------------------------
 

@@ -301,6 +301,20 @@ CHANGES = {
         )
         for version, elr in ((0, []), (1, []), (2, [2]))
     },
+    "a replica that is moved elsewhere leaves the ELR": Change(
+        registration(replicas=(1, 2, 3), isr=(2,), elr=(1, 3), leader=2, adding=(3,), removing=(1, 2)),
+        PartitionTarget(isr=(2, 3)),
+        rules(2, 3),
+        {
+            "isr": [3],
+            "leader": 3,
+            "replicas": [3],
+            "adding_replicas": [],
+            "removing_replicas": [],
+            "directories": [directory(3)],
+            "eligible_leader_replicas": [],
+        },
+    ),
     "one of the ELR leads": Change(
         registration(replicas=(1, 2, 3, 4), isr=(1,), elr=(3,), leader=1),
         PartitionTarget(isr=(), goal=PREFERRED),
