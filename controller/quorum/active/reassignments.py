@@ -113,13 +113,10 @@ def _altered(
     if not may_change_factor:
         _check_factor(partition, len(wanted.replicas))
     move = move_to(partition.replicas, tuple(wanted.replicas))
-    target = PartitionTarget(
-        replicas=move.replicas,
-        # A move that adds nothing keeps what the one before adds, and one that removes nothing what that removes. That is Kafka's
-        # way: a replica may be in both lists then, and the move waits until it is cancelled or replaced.
-        adding=move.adding or None,
-        removing=move.removing or None,
-    )
+    # Where the new move adds or removes nothing, Kafka (up to 4.3) keeps the whole list of the move before: a replica that was
+    # asked to stay is removed then, or the move never ends.
+    still_adding = tuple(replica for replica in partition.adding if replica in wanted.replicas)
+    target = PartitionTarget(replicas=move.replicas, adding=move.adding or still_adding, removing=move.removing)
     return context.change(topic, wanted.partition_index, target)
 
 

@@ -72,8 +72,6 @@ class SimulatedCluster(Run):
         }
     )
 
-    replaces_moves = True
-    """Whether a move that replaces another one ends with the replicas that it asks for."""
     places: Mapping[int, BrokerPlace]
     machines: dict[int, Machine]
 

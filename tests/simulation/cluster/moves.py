@@ -52,8 +52,6 @@ class Mover(Actor):
                 is_cancelled = self.rng.random() < 0.5
             else:
                 key, is_cancelled = self.rng.choice(sorted(self.world.states()) or [("plain", 0)]), False
-            if key in moving and not self.world.replaces_moves:
-                is_cancelled = True
             await self.move(key, None if is_cancelled else self._any_brokers())
 
     def _any_brokers(self) -> list[int]:

@@ -90,9 +90,6 @@ class QuorumPlace:
 class QuorumClusterWorld(SimulatedCluster):
     """See the module. ``has_elr``: whether eligible leader replicas (KIP-966) are on."""
 
-    replaces_moves = False
-    """A replica that a move was about to remove is removed, even if the next move keeps it: as in Kafka's
-    changePartitionReassignment, where nothing to remove leaves what the former move removes."""
     places: dict[int, QuorumPlace]
 
     def __init__(

@@ -153,6 +153,23 @@ def test_a_move_in_place_of_another_one(world: World) -> None:
     assert listed(world) == {}
 
 
+def test_a_move_in_place_of_another_one_removes_only_what_it_says(world: World) -> None:
+    world.topic("t", (0, 1, 2))
+    alter(world, {"t": {0: [0, 1, 3]}})
+    assert listed(world) == {("t", 0): ([0, 1, 3, 2], [3], [2])}
+    alter(world, {"t": {0: [0, 1, 2, 3]}})
+    assert listed(world) == {("t", 0): ([0, 1, 2, 3], [3], [])}
+    assert world.propose("t", 0, 1, 2, 3).error_code == 0
+    assert (world.partition("t").replicas, listed(world)) == ((0, 1, 2, 3), {})
+
+
+def test_a_move_back_to_what_was_there_ends_at_once(world: World) -> None:
+    world.topic("t", (0, 1, 2))
+    alter(world, {"t": {0: [0, 1, 3]}})
+    alter(world, {"t": {0: [0, 1, 2]}})
+    assert (world.partition("t").replicas, listed(world)) == ((0, 1, 2), {})
+
+
 def test_a_move_that_keeps_the_leader_answers_with_the_new_isr(world: World) -> None:
     world.topic("t", (0, 1))
     alter(world, {"t": {0: [0, 2]}})
