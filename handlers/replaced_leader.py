@@ -3,8 +3,8 @@
 While its controller cannot reach it, a broker goes on as the leader that it was. What its successor appends is not in its log, so
 a producer that comes to it, by metadata that is as old, has a sequence number that it does not expect. But
 OUT_OF_ORDER_SEQUENCE_NUMBER is final: librdkafka's producer ends with a fatal error, Java's fails the batch and goes on under
-another epoch. So the partition's state in the cluster's store is read before that is said, once for each batch that is refused.
-Apache Kafka 3.9 does not look.
+another epoch. So whoever keeps the cluster's metadata is asked before that is said, once for each batch that is refused. Apache
+Kafka does not look.
 """
 
 from __future__ import annotations

@@ -35,6 +35,7 @@ from ..raft.observer import Observer
 from .channel import QuorumChannel
 from .envelope import enveloped, opened
 from .figures import QuorumFigures
+from .leadership import confirmed_leader_epoch
 from .lifecycle import BrokerLifecycle, Standing
 from .loader import MetadataLoader
 from .metadata_version import finalized_level
@@ -74,6 +75,7 @@ class QuorumCluster:
         self._observer = observer
         self._lifecycle = lifecycle
         self._forwarding = channel("forwarding")
+        self._leadership = channel("leadership")
         self._nursery = nursery
         self._registration_seconds = registration_seconds
 
@@ -201,8 +203,13 @@ class QuorumCluster:
         return await self.producer_ids.next_producer_id()
 
     async def leader_epoch(self, topic: str, partition: int) -> int | None:
-        known = self._metadata.partition(topic, partition)
-        return None if known is None else known.leader_epoch
+        image = self._metadata.image.topics.get(topic)
+        known = None if image is None else image.partitions.get(partition)
+        if image is None or known is None or known.leader != self._broker_id:
+            return None if known is None else known.leader_epoch
+        return await confirmed_leader_epoch(
+            self._leadership, self._broker_id, self.broker_epoch, image.topic_id, partition, known
+        )
 
     async def refresh_topic_configs(self, topics: Iterable[str]) -> None:
         """Records come in their order: the image has a topic's configs with the topic."""
