@@ -17,6 +17,9 @@ def follow_told(node: RaftNode, leader_id: int, epoch: int, endpoints: Endpoints
 
     A second leader in one epoch is a bug in one of the nodes: this one stops rather than to follow it.
     """
+    if leader_id == node.key.node_id and not node.is_voter:
+        # The leader had this node's id and another directory: this one has come with an empty disk (KIP-853). Kafka's would stop.
+        leader_id = NOBODY
     if leader_id == node.key.node_id:
         assert epoch != node.epoch or isinstance(node.state, Leading), f"{node.state} is told that it leads {epoch}"
         assert epoch <= node.epoch, f"node {leader_id} is told that it leads epoch {epoch}"

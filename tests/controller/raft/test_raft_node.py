@@ -190,6 +190,18 @@ def test_a_node_that_knows_only_the_id_of_its_leader_follows_it_once_it_is_told_
     assert node.state.leader_id == 2
 
 
+def test_a_controller_with_an_empty_disk_hears_that_its_former_self_leads() -> None:
+    node = made(4, 1, 2, 3)
+    [sent] = of(node.start(0, None), effects.SendRequest)
+    leader = KnownLeader(5, 4, ControllerAddress("host-4", 9093))
+    refusal = messages.fetch_response(leader, ErrorCode.NOT_LEADER_OR_FOLLOWER, log_start_offset=-1, high_watermark=-1)
+    node.step(1, events.ResponseReceived(sent.request_id, refusal))
+    assert isinstance(node.state, Unattached)
+    assert (node.epoch, node.leader_id) == (5, -1)
+    again = of(node.step(node.deadline_ms, events.Tick()), effects.SendRequest)
+    assert [isinstance(each.request, FetchRequest) for each in again] == [True], "it asks others who leads now"
+
+
 def test_votes_that_are_needed_make_a_leader() -> None:
     node = made(1, 1, 2, 3)
     node.start(0, None)

@@ -13,6 +13,7 @@ import trio
 
 from ...controller.quorum.active.controller_server import ControllerQuorum, ControllerServer
 from ..cluster.network import ClusterNetwork, Host
+from ..faults import FaultyDisk
 from ..machine import Machine
 from ..run import Run
 
@@ -68,6 +69,7 @@ class ControllerMachine(Machine):
         name = f"controller-{node_id}"
         self._home = ControllerPlace(network, name)
         super().__init__(run, name, {}, self._home, run.random_for(f"life {name}"), _RESTART_SECONDS)
+        self._wish_to_stop = trio.Event()
         self.workers = SlowWorkers(run.random_for(f"workers {name}"))
         self.controller: ControllerServer = quorum.add(
             node_id, name, CONTROLLER_PORT, self._home.network, self.disk, _FOLDER, self.clock
@@ -76,4 +78,28 @@ class ControllerMachine(Machine):
 
     async def _serve(self) -> None:
         self._home.home()
-        await self.controller.live(_Started(self._is_ready))  # type: ignore[arg-type]
+        self._wish_to_stop = trio.Event()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._stop_when_wished)
+            await self.controller.live(_Started(self._is_ready))  # type: ignore[arg-type]
+            nursery.cancel_scope.cancel()
+
+    async def _stop_when_wished(self) -> None:
+        await self._wish_to_stop.wait()
+        await self.controller.stop()
+
+    def stop_soon(self) -> None:
+        """Stop the controller as SIGTERM does."""
+        if self.ready.is_set():
+            self.is_stopping = True
+            self._wish_to_stop.set()
+
+    async def replace_disk(self) -> None:
+        """The machine dies, and comes back with an empty disk, as a controller that is no voter."""
+        self.is_held = True
+        self.crash(power_lost=False)
+        while self.is_serving:
+            await trio.sleep(0.01)
+        self.disk = FaultyDisk(self.clock.now_ms)
+        self.controller.take_disk(self.disk)
+        self.is_held = False

@@ -1,7 +1,8 @@
 """One seed of a KRaft cluster: the clients and faults of a cluster, and the faults of its controllers.
 
-Controllers die, lose power one by one or all at once, wait for their disks, and are cut off in one direction or both, from one
-another, from brokers, or from both.
+Controllers die, stop, lose power one by one or all at once, and wait for their disks. They are cut off in one direction or both,
+from one another, from brokers, or from both. In some seeds they write snapshots often and delete what these stand for, and the
+voters change all the while.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
+from ottla.controller.raft.events import CleanRequested
+
 from ..cluster.aimed import AimedFaults
 from ..cluster.simulation import ClusterSimulation
 from ..machine import Machine
 from ..outcome import Result, play
 from ..run import Mode
 from .controller_machine import ControllerMachine
+from .voters import VoterChanges
 from .world import QuorumClusterWorld
 
 
@@ -31,6 +35,8 @@ def simulate_quorum_cluster(seed: int, *, is_harsh: bool = False) -> Result:
     session_timeout_ms = rng.choice((1500, 3000, 6000))
     is_balanced = rng.random() < 0.3
     has_elr = rng.random() < 0.5
+    spare_controllers = rng.choice((0, 0, 1, 2))
+    snapshot_bytes = rng.choice((None, 2_000, 10_000))
     return play(
         seed,
         lambda: QuorumClusterWorld(
@@ -38,6 +44,8 @@ def simulate_quorum_cluster(seed: int, *, is_harsh: bool = False) -> Result:
             mode,
             brokers=brokers,
             controllers=controllers,
+            spare_controllers=spare_controllers,
+            snapshot_bytes=snapshot_bytes,
             has_elr=has_elr,
             session_timeout_ms=session_timeout_ms,
             imbalance_check_interval_ms=2000 if is_balanced else None,
@@ -51,9 +59,16 @@ class QuorumClusterSimulation(ClusterSimulation):
 
     world: QuorumClusterWorld
 
+    def __init__(self, world: QuorumClusterWorld, *, is_harsh: bool, is_balanced: bool) -> None:
+        super().__init__(world, is_harsh=is_harsh, is_balanced=is_balanced)
+        if world.has_spares:
+            self._clients.append(VoterChanges(world, least=1))
+
     def _between(self, aimed: AimedFaults) -> list[Callable[[], Awaitable[None]]]:
         between = [self._cut, self._isolate, self._cut_from_store, self._slow_down, self._delete_records]
+        between.append(self._cut_from_controllers_one_way)
         of_controllers = [self._crash_controllers, self._cut_controller, self._slow_disk, self._move_controller]
+        of_controllers += [self._stop_controllers, self._clean_log, self._clean_log]
         return [*between, *of_controllers, self._crash_controllers, self._cut_controller]
 
     def _any_controller(self) -> ControllerMachine:
@@ -77,6 +92,35 @@ class QuorumClusterSimulation(ClusterSimulation):
             else:
                 machine.crash_at(int(2 ** rng.uniform(0, 5)), lambda path: True, power_lost=power_lost)
         await trio.sleep(rng.uniform(0.2, 4))
+
+    async def _stop_controllers(self) -> None:
+        """A clean stop and a start; at times of all controllers, one after the other."""
+        machines = list(self.world.controllers.values())
+        for machine in machines if self._rng.random() < 0.2 else [self._any_controller()]:
+            lives = machine.lives
+            machine.stop_soon()
+            with trio.move_on_after(10):
+                while machine.lives == lives:
+                    await trio.sleep(0.05)
+                await machine.wait_ready()
+
+    async def _clean_log(self) -> None:
+        """A controller deletes old snapshots, and what the oldest one left stands for."""
+        server = self._any_controller().controller
+        if not server.is_down and (snapshots := list(server.node.driver.node.log.snapshots)):
+            snapshot = self._rng.choice(snapshots)
+            self.world.log("quorum", f"controller-{server.node_id} begins its log at {snapshot.file_name}")
+            server.node.driver.step(CleanRequested(snapshot))
+
+    async def _cut_from_controllers_one_way(self) -> None:
+        """A broker does not hear the controllers, or they do not hear it."""
+        name, _ = self._any()
+        hosts = [machine.name for machine in self.world.controllers.values()]
+        is_deaf = self._rng.random() < 0.5
+        self.world.log("network", f"{name} {'does not hear' if is_deaf else 'is not heard by'} the controllers")
+        self.world.network.cut((host, name) if is_deaf else (name, host) for host in hosts)
+        await self._for_a_while()
+        self._heal_network()
 
     async def _cut_controller(self) -> None:
         """Cut a controller off from other controllers, from brokers, or from both, in one direction or both."""

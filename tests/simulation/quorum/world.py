@@ -19,12 +19,13 @@ from ottla.controller.quorum.active.controller import ActiveController
 from ottla.controller.quorum.active.state import ControllerState
 from ottla.controller.quorum.metadata_version import ELR
 from ottla.controller.raft.events import ResignRequested
+from ottla.controller.raft.settings import MetadataLogSettings
 from ottla.controller.zookeeper.store.cluster_home import ClusterHome
 from ottla.metadata.image import ClusterImage
 from ottla.metadata.types import LeaderState, ReplicaAssignment
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 
-from ...controller.quorum.active.controller_server import LEVELS, LISTENER, ControllerQuorum
+from ...controller.quorum.active.controller_server import LEVELS, LISTENER, ControllerQuorum, ControllerServer
 from ..cluster.machines import PORT, RESTART_SECONDS, SimulatedCluster
 from ..cluster.network import Host
 from ..history import TopicPartition
@@ -88,7 +89,11 @@ class QuorumPlace:
 
 
 class QuorumClusterWorld(SimulatedCluster):
-    """See the module. ``has_elr``: whether eligible leader replicas (KIP-966) are on."""
+    """See the module.
+
+    ``has_elr``: whether eligible leader replicas (KIP-966) are on. ``controllers`` are voters at first, and ``spare_controllers``
+    are not. ``snapshot_bytes`` is how much of the metadata log comes between two snapshots, of controllers and brokers.
+    """
 
     places: dict[int, QuorumPlace]
 
@@ -99,6 +104,8 @@ class QuorumClusterWorld(SimulatedCluster):
         *,
         brokers: int = 3,
         controllers: int = 3,
+        spare_controllers: int = 0,
+        snapshot_bytes: int | None = None,
         has_elr: bool = False,
         replication_factor: int = 3,
         session_timeout_ms: int = 3000,
@@ -123,14 +130,19 @@ class QuorumClusterWorld(SimulatedCluster):
                 "imbalance_check_interval_ms": imbalance_check_interval_ms,
             },
             new_controller=functools.partial(WatchedController, self),
+            log_settings=_log_settings(snapshot_bytes),
         )
+        first = range(FIRST_CONTROLLER, FIRST_CONTROLLER + controllers)
         self.controllers = {
             node_id: ControllerMachine(self, self.network, self.quorum, node_id)
-            for node_id in range(FIRST_CONTROLLER, FIRST_CONTROLLER + controllers)
+            for node_id in range(FIRST_CONTROLLER, FIRST_CONTROLLER + controllers + spare_controllers)
         }
-        self.quorum.format()
+        self.quorum.format(*first)
+        self.has_spares = spare_controllers > 0
         self._restart_seconds = restart_seconds
         self.places = {broker_id: QuorumPlace(self, broker_id) for broker_id in range(1, brokers + 1)}
+        if snapshot_bytes is not None:
+            properties = {**properties, "metadata.log.max.record.bytes.between.snapshots": str(snapshot_bytes)}
         self.machines = {
             broker_id: self._machine(broker_id, place, self.properties(properties))
             for broker_id, place in self.places.items()
@@ -205,15 +217,19 @@ class QuorumClusterWorld(SimulatedCluster):
             if each.adding or each.removing
         }
 
-    def controller(self) -> int | None:
+    @property
+    def active(self) -> ControllerServer | None:
         """The active controller of the highest epoch."""
         active = [machine.controller for machine in self.controllers.values() if machine.controller.is_active]
-        return max(active, key=lambda each: each.node.driver.node.state.epoch).node_id if active else None
+        return max(active, key=lambda each: each.node.driver.node.state.epoch) if active else None
+
+    def controller(self) -> int | None:
+        return None if (active := self.active) is None else active.node_id
 
     async def remove_controller(self) -> None:
         """Have the active controller resign."""
-        if (node_id := self.controller()) is not None:
-            driver = self.controllers[node_id].controller.node.driver
+        if (active := self.active) is not None:
+            driver = active.node.driver
             driver.step(ResignRequested(driver.node.state.epoch))
 
     def unfinished(self) -> str | None:
@@ -222,6 +238,12 @@ class QuorumClusterWorld(SimulatedCluster):
                 return f"broker {broker_id} is fenced"
         leaderless = [key for key, state in self.states().items() if state.leader == NO_LEADER]
         return f"without a leader: {leaderless}" if leaderless else None
+
+
+def _log_settings(snapshot_bytes: int | None) -> MetadataLogSettings:
+    if snapshot_bytes is None:
+        return MetadataLogSettings()
+    return MetadataLogSettings({"record_bytes_between_snapshots": snapshot_bytes, "segment_bytes": 4 * snapshot_bytes})
 
 
 __all__ = ["QuorumClusterWorld"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import trio
@@ -52,6 +52,7 @@ from ottla.wire.schema import Message
 LISTENER = "CONTROLLER"
 LEVELS = {"metadata.version": 30, "transaction.version": 2}
 _SIZE = struct.Struct(">i")
+_LEAVE_MS = 5000
 SERVED = (
     *(each.api_key for each in OF_RAFT),
     ApiKey.API_VERSIONS,
@@ -89,6 +90,7 @@ class ControllerServer:
         self.endpoint = endpoint
         self.key = ReplicaKey(node_id, b"directory" + node_id.to_bytes(7, "big"))
         self.disk = disk
+        self._disks = 1
         self.is_down = True
         self.lives = 0
         self._quorum = quorum
@@ -108,6 +110,14 @@ class ControllerServer:
         for batch in encode_snapshot(SnapshotHead(0, 1, voters.to_record()), [], epoch=0, now_ms=0):
             file.append(batch)
         file.freeze()
+
+    def take_disk(self, disk: Disk) -> None:
+        """An empty disk in place of the one that there was: another directory id, so another voter (KIP-853)."""
+        self.disk = disk
+        self._disks += 1
+        self.key = ReplicaKey(
+            self.node_id, b"directory" + self._disks.to_bytes(3, "big") + self.node_id.to_bytes(4, "big")
+        )
 
     async def live(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until ``kill``. Raises what ends the node by itself."""
@@ -189,6 +199,11 @@ class ControllerServer:
         self._scope.cancel()
         await self._ended.wait()
 
+    async def stop(self) -> None:
+        """End the present life as a clean stop does: a leader has another one elected first."""
+        await self.node.driver.leave(_LEAVE_MS)
+        await self.kill()
+
     @property
     def is_active(self) -> bool:
         return not self.is_down and self.node.controller.is_active
@@ -246,7 +261,10 @@ class ControllerServer:
 
 
 class ControllerQuorum:
-    """Controllers that are all voters, and know each other. ``settings`` are those of ``ActiveSettings``."""
+    """Controllers that know each other, and are voters if they are formatted as such.
+
+    ``settings`` are those of ``ActiveSettings``.
+    """
 
     def __init__(
         self,
@@ -279,12 +297,13 @@ class ControllerQuorum:
     @property
     def voters(self) -> VoterSet:
         """All that were added."""
-        return VoterSet(QuorumVoter(each.key, (each.endpoint,), 0, 1) for each in self.servers.values())
+        return _voters(self.servers.values())
 
-    def format(self) -> None:
-        """All that were added are the first voters."""
-        for server in self.servers.values():
-            server.format(self.voters)
+    def format(self, *node_ids: int) -> None:
+        """These are the first voters, by default all that were added; the others begin with an empty folder."""
+        first = [self.servers[node_id] for node_id in node_ids or self.servers]
+        for server in first:
+            server.format(_voters(first))
 
     @property
     def bootstrap(self) -> list[ControllerAddress]:
@@ -294,6 +313,10 @@ class ControllerQuorum:
         """The active controller, once there is one."""
         await until(lambda: any(server.is_active for server in self.servers.values()))
         return next(server for server in self.servers.values() if server.is_active)
+
+
+def _voters(servers: Iterable[ControllerServer]) -> VoterSet:
+    return VoterSet(QuorumVoter(each.key, (each.endpoint,), 0, 1) for each in servers)
 
 
 async def until(condition: Callable[[], bool], seconds: float = 60) -> None:
