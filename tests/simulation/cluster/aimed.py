@@ -1,7 +1,7 @@
 """Aimed faults: sequences that are too rare by chance, in the order in which a certain rule is needed.
 
 Each chooses its victims by the present state of the cluster, and does nothing if that does not fit. Other faults at the same
-time, and the outcome, are left to chance.
+time, and the outcome, are left to chance. ``StoreAimedFaults`` are those of a cluster with a store.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 import trio
 
-from ottla.controller.zookeeper import znodes
-
 from ..clients import TOPICS
 from ..history import History, TopicPartition
 from ..producers import IdempotentProducer, Refused
 from ..run import Mode
 from .inspector import Inspector
+from .machines import SimulatedCluster
 from .world import ClusterWorld
 
 _PATIENCE_SECONDS = 1.5
@@ -63,7 +62,7 @@ class AimedFaults:
 
     def __init__(
         self,
-        world: ClusterWorld,
+        world: SimulatedCluster,
         history: History,
         inspector: Inspector,
         rng: random.Random,
@@ -124,34 +123,11 @@ class AimedFaults:
         await self._until(lambda: self._epoch_of(leader, key) == self._epoch_of(heir, key))
         await trio.sleep(self._rng.uniform(0, 0.2))
         network.heal()
-        network.choke(way for way in self._into(third) if way[0] != self._host(leader))
+        network.choke(way for way in self._into(third) if way[0] != self._world.host(leader))
         await trio.sleep(0.2)
         self._heal()
 
     # --- a broker that is back ----------------------------------------------------------------------------------------
-
-    async def bounce_leader(self) -> None:
-        """A leader restarts before a request confirms its leadership; it gets that when it is back, before its absence shows."""
-        roles = self._roles()
-        if roles is None or roles.leader == roles.controller:
-            return
-        other = roles.third if roles.heir == roles.controller else roles.heir
-        self._log(
-            f"{roles.leader}, the leader of {roles.partition}, is back before {roles.controller} sees that it went"
-        )
-        self._world.network.cut(self._ways([(roles.controller, roles.leader)]))
-        for _ in range(3):
-            self._write(roles.partition)
-        await trio.sleep(self._rng.uniform(0, 0.1))
-        await self._forget(other)
-        await trio.sleep(self._rng.uniform(0.05, 0.3))
-        place = self._world.places[roles.controller]
-        with trio.move_on_after(self._world.session_timeout_ms / 1000 * self._rng.uniform(0.2, 0.6)):
-            await self._bounce(roles.leader, before_it_is_missed=place.cut_from_store)
-            self._heal()
-            await trio.sleep_forever()
-        place.heal()
-        self._heal()
 
     async def bounce_joining(self) -> None:
         """A follower has caught up, and restarts before the controller hears from the leader that it is in sync."""
@@ -181,29 +157,15 @@ class AimedFaults:
         machine = self._world.machines[broker_id]
         if not machine.ready.is_set() or self._world.must_spare:
             return
-        before = self._registration(broker_id)
+        before = self._world.registration(broker_id)
         machine.is_held = True
         machine.crash(power_lost=self._world.mode is not Mode.KILLS)
         before_it_is_missed()
         try:
-            await self._expire(broker_id)
+            await self._world.expire(broker_id)
         finally:
             machine.is_held = False
-        await self._until(lambda: self._registration(broker_id) not in (None, before))
-
-    # --- a controller that is one no more -----------------------------------------------------------------------------
-
-    async def replace_controller(self) -> None:
-        """Cut the controller from the store until another one is elected; then it continues."""
-        controller = self._world.controller()
-        if controller is None:
-            return
-        self._log(f"broker {controller} does not hear that it is to be controller no more")
-        place = self._world.places[controller]
-        place.cut_from_store()
-        await self._world.remove_controller()
-        await trio.sleep(self._world.session_timeout_ms / 1000 * self._rng.uniform(0.1, 0.6))
-        place.heal()
+        await self._until(lambda: self._world.registration(broker_id) not in (None, before))
 
     # --- helpers ------------------------------------------------------------------------------------------------------
 
@@ -211,7 +173,7 @@ class AimedFaults:
         """The roles in a partition that clients write to; None if none fits, or there is no controller."""
         world = self._world
         controller = world.controller()
-        if controller is None or not world.machines[controller].ready.is_set():
+        if controller is None or (controller in world.machines and not world.machines[controller].ready.is_set()):
             return None
         found = []
         for key, state in world.states().items():
@@ -245,28 +207,13 @@ class AimedFaults:
                 return replica.log.latest_epoch
         return -1
 
-    def _registration(self, broker_id: int) -> int | None:
-        node = self._world.store.tree.nodes.get(znodes.broker_path(broker_id))
-        return None if node is None else node.czxid
-
     async def _forget(self, broker_id: int) -> None:
-        """Expire the session of a broker, if the cluster can spare it."""
+        """End the session of a broker, if the cluster can spare it."""
         if not self._world.must_spare:
-            await self._expire(broker_id)
-
-    async def _expire(self, broker_id: int) -> None:
-        """Expire a broker's session, if it has one."""
-        node = self._world.store.tree.nodes.get(znodes.broker_path(broker_id))
-        for session in self._world.store.sessions:
-            if node is not None and session.session_id == node.ephemeral_owner:
-                self._world.log("store", f"the session of broker {broker_id} expires")
-                await session.expire()
-
-    def _host(self, broker_id: int) -> str:
-        return self._world.places[broker_id].host
+            await self._world.expire(broker_id)
 
     def _ways(self, ways: Iterable[tuple[int, int]]) -> list[tuple[str, str]]:
-        return [(self._host(source), self._host(target)) for source, target in ways]
+        return [(self._world.host(source), self._world.host(target)) for source, target in ways]
 
     def _into(self, broker_id: int) -> list[tuple[str, str]]:
         """The paths from all other brokers."""
@@ -280,4 +227,47 @@ class AimedFaults:
         self._world.log("aimed", what)
 
 
-__all__ = ["AimedFaults"]
+class StoreAimedFaults(AimedFaults):
+    """With a store, a broker can be back before the controller sees that it went, and a controller does not see that it is one no
+    more.
+    """
+
+    _world: ClusterWorld
+
+    async def bounce_leader(self) -> None:
+        """A leader restarts before a request confirms its leadership; it gets that when it is back, before its absence shows."""
+        roles = self._roles()
+        if roles is None or roles.leader == roles.controller:
+            return
+        other = roles.third if roles.heir == roles.controller else roles.heir
+        self._log(
+            f"{roles.leader}, the leader of {roles.partition}, is back before {roles.controller} sees that it went"
+        )
+        self._world.network.cut(self._ways([(roles.controller, roles.leader)]))
+        for _ in range(3):
+            self._write(roles.partition)
+        await trio.sleep(self._rng.uniform(0, 0.1))
+        await self._forget(other)
+        await trio.sleep(self._rng.uniform(0.05, 0.3))
+        place = self._world.places[roles.controller]
+        with trio.move_on_after(self._world.session_timeout_ms / 1000 * self._rng.uniform(0.2, 0.6)):
+            await self._bounce(roles.leader, before_it_is_missed=place.cut_from_store)
+            self._heal()
+            await trio.sleep_forever()
+        place.heal()
+        self._heal()
+
+    async def replace_controller(self) -> None:
+        """Cut the controller from the store until another one is elected; then it continues."""
+        controller = self._world.controller()
+        if controller is None:
+            return
+        self._log(f"broker {controller} does not hear that it is to be controller no more")
+        place = self._world.places[controller]
+        place.cut_from_store()
+        await self._world.remove_controller()
+        await trio.sleep(self._world.session_timeout_ms / 1000 * self._rng.uniform(0.1, 0.6))
+        place.heal()
+
+
+__all__ = ["AimedFaults", "StoreAimedFaults"]

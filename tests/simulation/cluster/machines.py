@@ -139,6 +139,18 @@ class SimulatedCluster(Run):
         """Whether a broker is in the cluster, the controller has handled that, and nothing is about to change it."""
 
     @abstractmethod
+    def registration(self, broker_id: int) -> int | None:
+        """The epoch under which a broker is registered; None if it is not."""
+
+    @abstractmethod
+    async def expire(self, broker_id: int) -> None:
+        """End the session of a broker, if it has one."""
+
+    @abstractmethod
+    def host(self, node_id: int) -> str:
+        """Where a broker or a controller is in the network."""
+
+    @abstractmethod
     def states(self) -> Mapping[TopicPartition, LeaderState]:
         """Leader and ISR of every partition that has had a leader. The same object until something is written."""
 

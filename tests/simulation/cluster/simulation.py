@@ -26,7 +26,7 @@ from ..producers import IdempotentProducer, TransactionalProducer
 from ..readers import Reader
 from ..run import Mode, Violation
 from ..simulation import PLACES
-from .aimed import AimedFaults
+from .aimed import StoreAimedFaults
 from .inspector import Inspector
 from .moves import Mover, interrupt
 from .topics import PassingTopics
@@ -103,8 +103,7 @@ class ClusterSimulation:
             async with trio.open_nursery() as clients:
                 for client in self._clients:
                     clients.start_soon(client.run, self._over)
-                aimed = AimedFaults(world, self.history, self.inspector, self._rng, clients.start_soon)
-                await self._make_trouble(aimed)
+                await self._make_trouble(clients.start_soon)
                 await self._heal()
                 self._over.set()
             world.log("world", "all clients are done")
@@ -113,13 +112,14 @@ class ClusterSimulation:
 
     # --- trouble ------------------------------------------------------------------------------------------------------
 
-    async def _make_trouble(self, aimed: AimedFaults) -> None:
+    async def _make_trouble(self, start: Callable[..., None]) -> None:
+        """``start`` starts a task that runs beside the faults."""
         rng = self._rng
         self.world.network.trouble = rng.choice((0, 0.02, 0.05))
         machines = [self._crash, self._crash, self._crash, self._stop_and_go, self._fail_disk, self._fill_disk]
         if self._mover is not None:
             machines += [functools.partial(interrupt, self.world, self._mover)] * 3
-        between = self._between(aimed)
+        between = self._between(start)
         if rng.random() < 0.3:
             self.world.trusts_time = False
             machines.append(self._jump)
@@ -128,8 +128,9 @@ class ClusterSimulation:
             nursery.start_soon(self._keep_at, machines, deadline)
             nursery.start_soon(self._keep_at, between, deadline)
 
-    def _between(self, aimed: AimedFaults) -> list[Callable[[], Awaitable[None]]]:
+    def _between(self, start: Callable[..., None]) -> list[Callable[[], Awaitable[None]]]:
         """Faults between machines."""
+        aimed = StoreAimedFaults(self.world, self.history, self.inspector, self._rng, start)
         between = [self._cut, self._cut, self._isolate, self._cut_from_store, self._slow_down, self._expire]
         between += [self._lose_store_connection, self._move_controller, self._delete_records]
         between += [aimed.replace_sender, aimed.bounce_leader, aimed.bounce_joining]

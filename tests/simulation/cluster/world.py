@@ -134,6 +134,20 @@ class ClusterWorld(SimulatedCluster):
         silent_since = self.places[broker_id].link.silent_since
         return is_registered and silent_since is None and self.is_well(broker_id)
 
+    def registration(self, broker_id: int) -> int | None:
+        node = self.store.tree.nodes.get(znodes.broker_path(broker_id))
+        return None if node is None else node.czxid
+
+    async def expire(self, broker_id: int) -> None:
+        node = self.store.tree.nodes.get(znodes.broker_path(broker_id))
+        for session in self.store.sessions:
+            if node is not None and session.session_id == node.ephemeral_owner:
+                self.log("store", f"the session of broker {broker_id} expires")
+                await session.expire()
+
+    def host(self, node_id: int) -> str:
+        return self.places[node_id].host
+
     # --- what the store has -------------------------------------------------------------------------------------------
 
     def states(self) -> Mapping[TopicPartition, LeaderState]:

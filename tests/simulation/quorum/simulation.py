@@ -64,11 +64,15 @@ class QuorumClusterSimulation(ClusterSimulation):
         if world.has_spares:
             self._clients.append(VoterChanges(world, least=1))
 
-    def _between(self, aimed: AimedFaults) -> list[Callable[[], Awaitable[None]]]:
+    def _between(self, start: Callable[..., None]) -> list[Callable[[], Awaitable[None]]]:
+        aimed = AimedFaults(self.world, self.history, self.inspector, self._rng, start)
         between = [self._cut, self._isolate, self._cut_from_store, self._slow_down, self._delete_records]
         between.append(self._cut_from_controllers_one_way)
         of_controllers = [self._crash_controllers, self._cut_controller, self._slow_disk, self._move_controller]
         of_controllers += [self._stop_controllers, self._clean_log, self._clean_log]
+        between += [aimed.replace_sender, aimed.bounce_joining]
+        if self._is_harsh:
+            between += [aimed.hold_answers, *between[-2:]] * 2
         return [*between, *of_controllers, self._crash_controllers, self._cut_controller]
 
     def _any_controller(self) -> ControllerMachine:

@@ -60,6 +60,14 @@ class WatchedController(ActiveController):
             self._world.heard[request.broker_id] = now_ms
         super().heartbeat(request, now_ms, respond)
 
+    def expire(self, broker_id: int) -> None:
+        """End the session of a broker as if it had been silent."""
+        broker = self.state.image.quorum_brokers.get(broker_id)
+        if self._claim is not None and broker is not None and not broker.is_fenced:
+            now_ms = int(trio.current_time() * 1000)
+            self._claim.heartbeats.track(broker_id, broker.epoch, now_ms - self._settings.session_timeout_ms - 1)
+            self.tick(now_ms)
+
 
 class QuorumPlace:
     """The surroundings of a broker's machine: its host in the network, and its paths to the controllers."""
@@ -191,6 +199,20 @@ class QuorumClusterWorld(SimulatedCluster):
             return False
         silent_ms = trio.current_time() * 1000 - self.heard.get(broker_id, -1_000_000)
         return silent_ms < self.session_timeout_ms / 3
+
+    def registration(self, broker_id: int) -> int | None:
+        broker = self.image.quorum_brokers.get(broker_id)
+        return None if broker is None else broker.epoch
+
+    async def expire(self, broker_id: int) -> None:
+        if (active := self.active) is not None:
+            controller = active.node.controller
+            assert isinstance(controller, WatchedController)
+            self.log("quorum", f"the session of broker {broker_id} is over")
+            controller.expire(broker_id)
+
+    def host(self, node_id: int) -> str:
+        return self.places[node_id].host if node_id in self.places else self.controllers[node_id].name
 
     def states(self) -> Mapping[TopicPartition, LeaderState]:
         if self._states is None:
