@@ -1,20 +1,24 @@
 """A cluster for a scripted scenario: faults do not happen by chance, but when the script says so.
 
-There are three brokers, or four, of which the script chooses the controller, and one topic with one partition, which broker 1
-leads and brokers 2 and 3 follow. The results are checked as in a run of seeds: by ``Inspector`` all the time, by
-``Checker`` and ``Inspector`` at the end, when everything is healed.
+There are three brokers, or four, and one topic with one partition, which broker 1 leads and brokers 2 and 3 follow. The results
+are checked as in a run of seeds: by ``Inspector`` all the time, by ``Checker`` and ``Inspector`` at the end, when everything is
+healed.
+
+``Stage`` is the same whoever keeps the metadata. ``store_stage`` has the cluster whose brokers share a store, and
+``quorum.stage`` the one with a quorum of controllers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
+from typing import TypeVar
 
 import trio
 
 from ottla.base.errors import ErrorCode
 from ottla.base.partitions import NO_LEADER
-from ottla.controller.zookeeper import znodes
 from ottla.replication.coordinator_log import partition_of
 from ottla.replication.isr import PendingExpand
 from ottla.wire.messages.create_topics import (
@@ -34,10 +38,9 @@ from ..machine import Machine
 from ..outcome import Result, play
 from ..producers import IdempotentProducer, TransactionalProducer
 from ..readers import Reader
-from ..run import Mode
 from .client import ClusterClient
 from .inspector import Inspector
-from .world import PORT, ClusterWorld
+from .machines import PORT, SimulatedCluster
 
 TOPIC = "plain"
 PARTITION = (TOPIC, 0)
@@ -51,12 +54,18 @@ _PATIENCE_SECONDS = 60.0
 _SETTLED_SECONDS = 20.0
 _LOOK_SECONDS = 0.0001
 """Shorter than anything takes on the network."""
-_PROPERTIES = {
+RESTART_SECONDS = (0.05,)
+PROPERTIES = {
     "auto.leader.rebalance.enable": "false",
     "replica.fetch.wait.max.ms": "1000",  # a follower fetches again at once after records, and then waits for more
 }
 
 Ways = Iterable[tuple[int, int]]
+
+
+def apart(ones: Iterable[int], others: Collection[int]) -> list[tuple[int, int]]:
+    """The paths between these nodes and those, in both directions."""
+    return [way for one in ones for other in others for way in ((one, other), (other, one))]
 
 
 class Writer(IdempotentProducer):
@@ -103,9 +112,9 @@ class Transactor(TransactionalProducer):
 
 
 class Stage:
-    """See the module. Machines are identified by their broker ids."""
+    """See the module. Machines are identified by the ids of their nodes."""
 
-    def __init__(self, world: ClusterWorld, nursery: trio.Nursery) -> None:
+    def __init__(self, world: SimulatedCluster, nursery: trio.Nursery) -> None:
         self.world = world
         self.nursery = nursery
         self.history = History()
@@ -116,17 +125,18 @@ class Stage:
             Reader(world, self.history, "committed", committed=True),
         ]
 
-    async def open(self, controller: int) -> None:
-        """Start the brokers, and create the topic."""
-        world = self.world
-        await world.store.open()
-        self.nursery.start_soon(world.store.run)
-        for broker_id in (controller, *(other for other in world.machines if other != controller)):
-            self.nursery.start_soon(world.machines[broker_id].keep_running)
-            await world.machines[broker_id].wait_ready()
-        assert world.controller() == controller
+    async def open(self) -> None:
+        """Start the cluster, and create the topic."""
+        await self.world.open(self.nursery)
+        await self._start_brokers()
         await self.create_topic()
         self.nursery.start_soon(self.inspector.run)
+
+    async def _start_brokers(self) -> None:
+        for machine in self.world.machines.values():
+            self.nursery.start_soon(machine.keep_running)
+        for machine in self.world.machines.values():
+            await machine.wait_ready()
 
     async def create_topic(self) -> None:
         topic = CreatableTopic(
@@ -163,7 +173,7 @@ class Stage:
         return transactor
 
     def coordinator_of(self, transactional_id: str) -> int:
-        """Whom the store names."""
+        """Whom the metadata names."""
         count = len(self.world.assignment("__transaction_state"))
         return self.world.states()["__transaction_state", partition_of(transactional_id, count)].leader
 
@@ -191,15 +201,12 @@ class Stage:
 
     @property
     def leader(self) -> int:
-        """Whom the store names."""
+        """Whom the metadata names."""
         return self.world.states()[PARTITION].leader
 
     @property
     def isr(self) -> set[int]:
         return set(self.world.states()[PARTITION].isr)
-
-    def has_node(self, path: str) -> bool:
-        return path in self.world.store.tree.nodes
 
     def end_of(self, broker_id: int) -> tuple[int, int]:
         """The newest leader epoch in a broker's log of the partition, and where that ends."""
@@ -218,55 +225,38 @@ class Stage:
     # --- what a script has happen -------------------------------------------------------------------------------------
 
     def ways(self, *, cut: Ways = (), choked: Ways = ()) -> None:
-        """Cut or choke these paths between brokers from now on, and no others."""
+        """Cut or choke these paths between nodes from now on, and no others."""
         network = self.world.network
         network.heal()
         network.cut(self._hosts(cut))
         network.choke(self._hosts(choked))
 
     def _hosts(self, ways: Ways) -> list[tuple[str, str]]:
-        places = self.world.places
-        return [(places[source].host, places[target].host) for source, target in ways]
+        return [(self.machine(source).name, self.machine(target).name) for source, target in ways]
 
-    def kill(self, broker_id: int, *, power_lost: bool = False) -> None:
-        """Kill a broker's process, or its machine; it stays away, and its session stays."""
-        machine = self._machine(broker_id)
+    def kill(self, node_id: int, *, power_lost: bool = False) -> None:
+        """Kill a node's process, or its machine; it stays away, and a broker's session stays."""
+        machine = self.machine(node_id)
         machine.is_held = True
         machine.crash(power_lost=power_lost)
         assert machine.power_lost == power_lost
 
-    async def start(self, broker_id: int) -> None:
-        """Start a broker that was killed."""
-        machine = self._machine(broker_id)
+    async def start(self, node_id: int) -> None:
+        """Start a node that was killed."""
+        machine = self.machine(node_id)
         machine.is_held = False
         await machine.wait_ready()
 
-    async def bounce(self, broker_id: int, unseen_by: int | None = None) -> None:
-        """A broker's machine loses power and is back at once, before the controller ``unseen_by`` can look."""
-        before = self._registration(broker_id)
-        self.kill(broker_id, power_lost=True)
-        if unseen_by is not None:
-            self.world.places[unseen_by].cut_from_store()
-        await self.forget(broker_id)
-        self._machine(broker_id).is_held = False
-        await self.until(lambda: self._registration(broker_id) not in (None, before))
-
-    def slow_store(self, broker_id: int, seconds: float) -> None:
-        """Delay every request of a broker to the store, and its response, by this long from now on."""
-        self.world.places[broker_id].link.latency = lambda: seconds
-
+    @abstractmethod
     async def forget(self, broker_id: int) -> None:
-        """Expire a broker's session."""
-        owner = self.world.store.tree.nodes[znodes.broker_path(broker_id)].ephemeral_owner
-        (session,) = [one for one in self.world.store.sessions if one.session_id == owner]
-        await session.expire()
+        """End a broker's session, as if it had not been heard of for so long. It joins again if it is alive and not cut off."""
 
-    def _registration(self, broker_id: int) -> int | None:
-        node = self.world.store.tree.nodes.get(znodes.broker_path(broker_id))
-        return None if node is None else node.czxid
+    @abstractmethod
+    async def bounce(self, broker_id: int) -> None:
+        """A broker's machine loses power, and is back at once."""
 
-    def _machine(self, broker_id: int) -> Machine:
-        return self.world.machines[broker_id]
+    def machine(self, node_id: int) -> Machine:
+        return self.world.machines[node_id]
 
     # --- judgement ----------------------------------------------------------------------------------------------------
 
@@ -310,42 +300,41 @@ class Stage:
                 self.world.violate(f"{transaction.name} was aborted, and is there")
 
 
-Script = Callable[[Stage], Awaitable[None]]
+W = TypeVar("W", bound=SimulatedCluster)
+S = TypeVar("S", bound=Stage)
+Script = Callable[[S], Awaitable[None]]
+"""A script for any cluster takes a ``Stage``, and one for a certain cluster the type of its stage."""
 
 
-def perform(
-    script: Script,
+def perform_on(
+    new_stage: Callable[[W, trio.Nursery], S],
+    new_world: Callable[[], W],
+    script: Script[S],
     *,
-    controller: int = 3,
-    mode: Mode = Mode.KILLS,
-    seed: int = 1,
-    acks: int = -1,
-    topic_configs: Mapping[str, str] = MappingProxyType({}),
+    seed: int,
+    acks: int,
+    topic_configs: Mapping[str, str],
 ) -> Result:
-    """Run a script, and return the result. A ``controller`` 4 has no replica.
+    """Run a script on a new stage, and return the result.
 
     ``acks`` are those of producers; ``topic_configs`` those of the topic in addition to ``min.insync.replicas=2``.
     """
 
-    async def story(world: ClusterWorld) -> None:
+    async def story(world: W) -> None:
         async with trio.open_nursery() as nursery:
-            stage = Stage(world, nursery)
-            await stage.open(controller)
+            stage = new_stage(world, nursery)
+            await stage.open()
             await script(stage)
             await stage.judge()
             nursery.cancel_scope.cancel()
 
-    def new_world() -> ClusterWorld:
-        world = ClusterWorld(
-            seed,
-            mode,
-            brokers=max(3, controller),
-            session_timeout_ms=SESSION_TIMEOUT_MS,
-            restart_seconds=(0.05,),
-            properties=_PROPERTIES,
-        )
+    def prepared() -> W:
+        world = new_world()
         world.topic_configs = {**world.topic_configs, **topic_configs}
         world.acks = (acks,)
         return world
 
-    return play(seed, new_world, story)
+    return play(seed, prepared, story)
+
+
+NO_CONFIGS: Mapping[str, str] = MappingProxyType({})

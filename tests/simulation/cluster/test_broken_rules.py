@@ -12,7 +12,8 @@ from ottla.base.partitions import NO_LEADER
 from ottla.controller.zookeeper import znodes
 from ottla.tests.simulation.cluster.breakages import BREAKAGES
 from ottla.tests.simulation.cluster.moves import Mover
-from ottla.tests.simulation.cluster.stage import NOTHING, PARTITION, TOPIC, Script, Stage, perform
+from ottla.tests.simulation.cluster.stage import NOTHING, PARTITION, TOPIC, Script, Stage, apart
+from ottla.tests.simulation.cluster.store_stage import StoreStage, perform
 from ottla.tests.simulation.run import Mode
 
 
@@ -20,7 +21,7 @@ async def a_leader_without_followers(stage: Stage) -> None:
     """A leader that no follower reaches gets a record, and dies."""
     writer, other = await stage.writer("w"), await stage.writer("x")
     await writer.write(5)
-    stage.ways(cut=[(2, 1), (3, 1), (1, 2), (1, 3)])
+    stage.ways(cut=apart([1], [2, 3]))
     stage.nursery.start_soon(writer.write)
     await trio.sleep(0.3)
     stage.kill(1)
@@ -34,7 +35,7 @@ async def a_leader_that_comes_back_with_more(stage: Stage) -> None:
     """A leader has a record that no other has, and dies; another one leads on, and then the first is back."""
     first, second = await stage.writer("a"), await stage.writer("b")
     await second.write(5)
-    stage.ways(cut=[(2, 1), (3, 1), (1, 2), (1, 3)])
+    stage.ways(cut=apart([1], [2, 3]))
     with trio.move_on_after(0.3):
         await first.write()
     stage.kill(1)
@@ -46,7 +47,7 @@ async def a_leader_that_comes_back_with_more(stage: Stage) -> None:
     await second.write(3)
 
 
-async def a_follower_far_behind(stage: Stage) -> None:
+async def a_follower_far_behind(stage: StoreStage) -> None:
     """A follower that was away has hardly begun to catch up when the two in sync die."""
     writer = await stage.writer("w")
     await writer.write(3)
@@ -64,7 +65,7 @@ async def a_follower_far_behind(stage: Stage) -> None:
     await trio.sleep(0.5)
 
 
-async def words_for_an_earlier_life(stage: Stage) -> None:
+async def words_for_an_earlier_life(stage: StoreStage) -> None:
     """A leader loses power before it is told that it leads on, and is told so when it is back, without what it had."""
     writer = await stage.writer("w")
     await writer.write(10)
@@ -80,7 +81,7 @@ async def words_for_an_earlier_life(stage: Stage) -> None:
     await stage.until(lambda: stage.leader == 3)
 
 
-async def a_controller_of_the_past(stage: Stage) -> None:
+async def a_controller_of_the_past(stage: StoreStage) -> None:
     """A controller is replaced while it deletes a topic, which its successor deletes, and a client makes again."""
     places = stage.world.places
     stage.nursery.start_soon(stage.delete_topic)
@@ -129,7 +130,7 @@ async def an_answer_that_changed_on_its_way(stage: Stage) -> None:
     await trio.sleep(0.5)
 
 
-async def a_topic_deleted_while_a_broker_is_dead(stage: Stage) -> None:
+async def a_topic_deleted_while_a_broker_is_dead(stage: StoreStage) -> None:
     """It is gone when the last broker that has it is back, and has deleted it."""
     writer = await stage.writer("w")
     await writer.write(3)
@@ -144,7 +145,7 @@ async def a_topic_deleted_while_a_broker_is_dead(stage: Stage) -> None:
     stage.history.sent.clear()
 
 
-async def a_bounce_that_nobody_saw(stage: Stage) -> None:
+async def a_bounce_that_nobody_saw(stage: StoreStage) -> None:
     """A leader loses power and is back, without what it had, before the controller looks."""
     writer = await stage.writer("w")
     await writer.write(10)
@@ -184,13 +185,13 @@ async def a_move_from_a_broker_that_is_dead(stage: Stage) -> None:
     mover.check()
 
 
-async def a_bounce_while_a_leader_asks(stage: Stage) -> None:
+async def a_bounce_while_a_leader_asks(stage: StoreStage) -> None:
     """A leader asks for another replica in sync, and is back from a loss of power when that is written.
 
     Then the controller dies, before it looks.
     """
     writer = await stage.writer("w")
-    stage.ways(cut=[(1, 3), (3, 1)])
+    stage.ways(cut=apart([1], [3]))
     await writer.write(10)
     await stage.until(lambda: stage.isr == {1, 2})
     stage.slow_store(4, 1.0)
@@ -230,7 +231,7 @@ async def a_coordinator_of_the_past(stage: Stage) -> None:
     await producer.commit(await producer.begin())
     await trio.sleep(0.2)  # until it has ended, too
     stage.world.places[past].cut_from_store()
-    stage.ways(cut=[way for other in others for way in ((past, other), (other, past))])
+    stage.ways(cut=apart([past], others))
     await stage.forget(past)
     await stage.until(
         lambda: not {stage.takes_for_coordinator(other, producer.name) for other in others} & {past, NO_LEADER, None}
@@ -250,7 +251,7 @@ class Case(NamedTuple):
     """A rule and the scenario that needs it; ``controller`` is the broker that is it at first."""
 
     breakage: str
-    script: Script
+    script: Script[StoreStage]
     controller: int = 3
     mode: Mode = Mode.KILLS
 

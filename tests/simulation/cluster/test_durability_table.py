@@ -15,7 +15,8 @@ from typing import NamedTuple
 import pytest
 import trio
 
-from ottla.tests.simulation.cluster.stage import PARTITION, Stage, Writer, perform
+from ottla.tests.simulation.cluster.stage import PARTITION, Stage, Writer, apart
+from ottla.tests.simulation.cluster.store_stage import perform
 from ottla.tests.simulation.network import Lost
 from ottla.tests.simulation.readers import LATEST
 from ottla.tests.simulation.run import Mode
@@ -108,7 +109,7 @@ class Trial:
     async def have_one_in_sync(self) -> None:
         """The leader reaches no follower for so long that they are out of sync."""
         other = await self.writer()
-        self.stage.ways(cut=[(1, 2), (2, 1), (1, 3), (3, 1)])
+        self.stage.ways(cut=apart([1], [2, 3]))
         await self.write(1, other)  # those who have everything are in sync however long they are silent
         await trio.sleep(1)
         await self.stage.until(lambda: self.stage.isr == {1})
@@ -119,7 +120,7 @@ class Trial:
         await self.stage.until(lambda: self.stage.isr == {1, 2})
 
     async def separate_third(self) -> None:
-        self.stage.ways(cut=[(1, 3), (3, 1), (2, 3), (3, 2)])
+        self.stage.ways(cut=apart([3], [1, 2]))
         await self.stage.start(3)
         await trio.sleep(0.5)
 
@@ -140,7 +141,7 @@ async def another_leads(trial: Trial) -> None:
 async def the_leader_dies_ahead(trial: Trial) -> None:
     writer = await trial.writer()
     await trial.write(2, writer)
-    trial.stage.ways(cut=[(1, 2), (2, 1), (1, 3), (3, 1)])
+    trial.stage.ways(cut=apart([1], [2, 3]))
     await trial.write(2, writer)
     await trial.leave(1)
     trial.stage.ways()

@@ -35,6 +35,7 @@ from .controller_machine import CONTROLLER_PORT, ControllerMachine
 
 CLUSTER_ID = "3Db5QLSqSZieL3rJBUUegA"
 FIRST_CONTROLLER = 3001
+_LONG_AGO_MS = -1_000_000
 
 
 class WatchedController(ActiveController):
@@ -60,13 +61,25 @@ class WatchedController(ActiveController):
             self._world.heard[request.broker_id] = now_ms
         super().heartbeat(request, now_ms, respond)
 
-    def expire(self, broker_id: int) -> None:
-        """End the session of a broker as if it had been silent."""
+    def has_unfenced(self, broker_id: int) -> bool:
         broker = self.state.image.quorum_brokers.get(broker_id)
-        if self._claim is not None and broker is not None and not broker.is_fenced:
-            now_ms = int(trio.current_time() * 1000)
-            self._claim.heartbeats.track(broker_id, broker.epoch, now_ms - self._settings.session_timeout_ms - 1)
-            self.tick(now_ms)
+        return broker is not None and not broker.is_fenced
+
+    def end_session(self, broker_id: int) -> None:
+        """Fence a broker, as if it had not been heard of for longer than a session lasts."""
+        self.tick(self._be_stale(broker_id))
+
+    def drop_session(self, broker_id: int) -> None:
+        """Have a broker's session over while nobody has fenced it: who registers next in its place may."""
+        assert self._claim is not None
+        session = self._claim.heartbeats.remove_expired(self._be_stale(broker_id))
+        assert session is not None and session.broker_id == broker_id, f"{session} was over before"
+
+    def _be_stale(self, broker_id: int) -> int:
+        assert self._claim is not None
+        epoch = self.state.image.quorum_brokers[broker_id].epoch
+        self._claim.heartbeats.track(broker_id, epoch, _LONG_AGO_MS)
+        return int(trio.current_time() * 1000)
 
 
 class QuorumPlace:
@@ -75,6 +88,8 @@ class QuorumPlace:
     def __init__(self, world: QuorumClusterWorld, broker_id: int) -> None:
         self.host = f"broker-{broker_id}"
         self.network = Host(world.network, self.host)
+        self.is_cut = False
+        """Whether ``cut_from_store`` holds."""
         self._world = world
 
     def home(self) -> ClusterHome | None:
@@ -86,9 +101,11 @@ class QuorumPlace:
 
     def cut_from_store(self) -> None:
         """Cut the broker from all controllers, also after its next starts, until ``heal``."""
+        self.is_cut = True
         self._world.network.part(self._ways())
 
     def heal(self) -> None:
+        self.is_cut = False
         self._world.network.join(self._ways())
 
     def _ways(self) -> list[tuple[str, str]]:
@@ -197,7 +214,7 @@ class QuorumClusterWorld(SimulatedCluster):
         hosts = [self.places[broker_id].host, *(machine.name for machine in self.controllers.values())]
         if any(self.network.is_troubled(host) for host in hosts):
             return False
-        silent_ms = trio.current_time() * 1000 - self.heard.get(broker_id, -1_000_000)
+        silent_ms = trio.current_time() * 1000 - self.heard.get(broker_id, _LONG_AGO_MS)
         return silent_ms < self.session_timeout_ms / 3
 
     def registration(self, broker_id: int) -> int | None:
@@ -205,11 +222,10 @@ class QuorumClusterWorld(SimulatedCluster):
         return None if broker is None else broker.epoch
 
     async def expire(self, broker_id: int) -> None:
-        if (active := self.active) is not None:
-            controller = active.node.controller
-            assert isinstance(controller, WatchedController)
+        active = self.controller()
+        if active is not None and (controller := self.watched(active)).has_unfenced(broker_id):
             self.log("quorum", f"the session of broker {broker_id} is over")
-            controller.expire(broker_id)
+            controller.end_session(broker_id)
 
     def host(self, node_id: int) -> str:
         return self.places[node_id].host if node_id in self.places else self.controllers[node_id].name
@@ -247,6 +263,12 @@ class QuorumClusterWorld(SimulatedCluster):
 
     def controller(self) -> int | None:
         return None if (active := self.active) is None else active.node_id
+
+    def watched(self, node_id: int) -> WatchedController:
+        """What a running controller decides with."""
+        controller = self.controllers[node_id].controller.node.controller
+        assert isinstance(controller, WatchedController)
+        return controller
 
     async def remove_controller(self) -> None:
         """Have the active controller resign."""
