@@ -11,9 +11,12 @@ from trio.testing import MockClock
 
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import SimulatedClock
+from ottla.controller.quorum.active.requests import RequestSource
 from ottla.controller.raft.settings import MetadataLogSettings
 from ottla.log.memory_disk import MemoryDisk
-from ottla.tests.controller.quorum.active.controller_server import ControllerQuorum, until
+from ottla.tests.controller.quorum.active.controller_server import LEVELS, LISTENER, ControllerQuorum, until
+from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, Feature
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -127,6 +130,29 @@ async def test_a_broker_that_stops_hands_its_partitions_over_and_gets_them_back(
                 while len(second.services.metadata.image.topics["t"].partitions[0].isr) < 2:
                     await trio.sleep(0.1)
             assert await read(first, "t") == [b"a", b"b"]
+
+
+async def test_a_lone_broker_that_falls_silent_is_fenced(tmp_path: Path, autojump_clock: MockClock) -> None:
+    """At its first heartbeat no other session is there whose end the controller waits for."""
+    async with world_of(tmp_path) as world:
+        node = (await world.quorum.active()).node
+        registration = BrokerRegistrationRequest(
+            broker_id=11,
+            cluster_id=CLUSTER_ID,
+            incarnation_id=b"incarnation 11 a",
+            features=[
+                Feature(name=name, min_supported_version=0, max_supported_version=level)
+                for name, level in {**LEVELS, "kraft.version": 1}.items()
+            ],
+            log_dirs=[b"directory of 11 "],
+        )
+        epoch = (await node.ask(registration, RequestSource(4), LISTENER)).broker_epoch
+        beat = BrokerHeartbeatRequest(broker_id=11, broker_epoch=epoch, current_metadata_offset=epoch)
+        assert not (await node.ask(beat, RequestSource(1), LISTENER)).is_fenced
+        await trio.sleep(2.9)
+        assert not node.controller.state.image.quorum_brokers[11].is_fenced
+        await trio.sleep(0.2)
+        assert node.controller.state.image.quorum_brokers[11].is_fenced
 
 
 async def test_any_controller_may_be_gone(tmp_path: Path, autojump_clock: MockClock) -> None:

@@ -199,11 +199,10 @@ class ActiveController:
 
     def heartbeat(
         self, request: BrokerHeartbeatRequest, now_ms: int, respond: Respond[BrokerHeartbeatResponse]
-    ) -> None:
-        """A broker says that it is alive."""
+    ) -> bool:
+        """A broker says that it is alive. True if a session begins: ``tick`` may have to come sooner than it has said."""
         claim = self._claim
-        if claim is not None:
-            claim.heartbeats.track(request.broker_id, request.broker_epoch, now_ms)
+        begins = claim is not None and claim.heartbeats.track(request.broker_id, request.broker_epoch, now_ms)
 
         def operation(context: OperationContext) -> ControllerResult[HeartbeatReply]:
             assert claim is not None
@@ -218,6 +217,7 @@ class ActiveController:
             respond(reply if isinstance(reply, KafkaError) else reply.response)
 
         self._run(operation, responded, appended)
+        return begins
 
     def tick(self, now_ms: int) -> int | None:
         """Do what is due. Returns when to come again; None for a standby, which has nothing to do."""

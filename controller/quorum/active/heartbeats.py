@@ -72,9 +72,12 @@ class BrokerHeartbeats:
             if not broker.is_fenced:
                 self.track(broker_id, broker.epoch, now_ms)
 
-    def track(self, broker_id: int, broker_epoch: int, now_ms: int) -> None:
-        """Note that a heartbeat has arrived, whoever sent it."""
-        self._contacts[HeartbeatSession(broker_id, broker_epoch)] = now_ms
+    def track(self, broker_id: int, broker_epoch: int, now_ms: int) -> bool:
+        """Note that a heartbeat has arrived, whoever sent it. True if a session begins with it."""
+        session = HeartbeatSession(broker_id, broker_epoch)
+        is_new = session not in self._contacts
+        self._contacts[session] = now_ms
+        return is_new
 
     def has_session(self, broker_id: int, broker_epoch: int, now_ms: int) -> bool:
         contact = self._contacts.get(HeartbeatSession(broker_id, broker_epoch))

@@ -198,9 +198,9 @@ class ControllerNode:
         if isinstance(request, BrokerRegistrationRequest):
             kraft_version = self.driver.node.log.quorum.kraft_version
             self.controller.register(request, source.version, kraft_version, _now_ms(), outcome.take)
-            self._sooner.set()
         elif isinstance(request, BrokerHeartbeatRequest):
-            self.controller.heartbeat(request, _now_ms(), outcome.take)
+            if self.controller.heartbeat(request, _now_ms(), outcome.take):
+                self._sooner.set()  # it may be the only session there is, and nobody waits for its end yet
         else:
             operation = self._requests.operation(request, source, self._clock.now_ms())
             self.controller.run(operation, outcome.take)

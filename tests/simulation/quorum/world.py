@@ -56,10 +56,10 @@ class WatchedController(ActiveController):
             self._world.take(state)
         super().committed(offset)
 
-    def heartbeat(self, request: BrokerHeartbeatRequest, now_ms: int, respond: Any) -> None:
+    def heartbeat(self, request: BrokerHeartbeatRequest, now_ms: int, respond: Any) -> bool:
         if self.is_active:
             self._world.heard[request.broker_id] = now_ms
-        super().heartbeat(request, now_ms, respond)
+        return super().heartbeat(request, now_ms, respond)
 
     def has_unfenced(self, broker_id: int) -> bool:
         broker = self.state.image.quorum_brokers.get(broker_id)
