@@ -14,6 +14,7 @@ from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, Listener
 from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 
 from ...controller.quorum.active.controller_server import LISTENER, ControllerServer
+from ..faults import Crashed
 from .world import QuorumClusterWorld
 
 _PATIENCE_SECONDS = 5.0
@@ -83,6 +84,8 @@ class VoterChanges:
                 code = known_code(response.error_code)
             except KafkaError as error:
                 code = error.code
+            except Crashed:
+                code = None  # the controller has died while it wrote this down
         self._world.log("quorum", f"{about}: {'no answer' if code is None else code.name}")
         return code
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
@@ -28,6 +29,7 @@ from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ...controller.quorum.active.controller_server import LEVELS, LISTENER, ControllerQuorum, ControllerServer
 from ..cluster.machines import PORT, RESTART_SECONDS, SimulatedCluster
 from ..cluster.network import Host
+from ..faults import Crashed
 from ..history import TopicPartition
 from ..machine import DATA, Machine
 from ..run import Mode
@@ -225,7 +227,8 @@ class QuorumClusterWorld(SimulatedCluster):
         active = self.controller()
         if active is not None and (controller := self.watched(active)).has_unfenced(broker_id):
             self.log("quorum", f"the session of broker {broker_id} is over")
-            controller.end_session(broker_id)
+            with suppress(Crashed):  # at the record that fences it
+                controller.end_session(broker_id)
 
     def host(self, node_id: int) -> str:
         return self.places[node_id].host if node_id in self.places else self.controllers[node_id].name
@@ -274,7 +277,8 @@ class QuorumClusterWorld(SimulatedCluster):
         """Have the active controller resign."""
         if (active := self.active) is not None:
             driver = active.node.driver
-            driver.step(ResignRequested(driver.node.state.epoch))
+            with suppress(Crashed):
+                driver.step(ResignRequested(driver.node.state.epoch))
 
     def unfinished(self) -> str | None:
         for broker_id, broker in self.image.quorum_brokers.items():
