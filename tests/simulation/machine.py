@@ -66,7 +66,8 @@ class Machine:
         self.server: BrokerServer | None = None
         self.wants_stop = False
         self.power_lost = False
-        """Whether the next crash is that of the machine."""
+        """Whether the last crash was that of the machine, which has lost its power."""
+        self._is_next_of_power = False
         self.is_serving = False
         self.is_stopping = False
         self.is_faulty = False
@@ -92,6 +93,7 @@ class Machine:
             if self.disk.is_dead:
                 survivors = self._run.random_for(f"{self._prefix}power {self.lives}") if self.power_lost else None
                 self.disk.revive(survivors)
+                self.power_lost = False
             if not (self.wants_stop or self.is_held):
                 await trio.sleep(self._rng.choice(self.restart_seconds))
             while self.is_held and not self.wants_stop:
@@ -166,12 +168,12 @@ class Machine:
 
     def crash_at(self, count: int, where: Callable[[str], bool], *, power_lost: bool) -> None:
         """Crash at the ``count``-th change of the disk from now on."""
-        self.power_lost = power_lost
+        self._is_next_of_power = power_lost
         self.disk.crash_at(count, where, self._died)
 
     def crash(self, *, power_lost: bool) -> None:
         """Crash now."""
-        self.power_lost = power_lost
+        self._is_next_of_power = power_lost
         self.disk.crash_at(0, lambda path: True, self._died)
         self.disk.die("between two changes")
 
@@ -180,8 +182,9 @@ class Machine:
         self.disk.crash_at(0, lambda path: True, lambda what: None)
 
     def _died(self, what: str) -> None:
-        self.power_lost = self.power_lost and self.may_lose_power()
-        self._run.log("machine" if self.power_lost else "process", f"{self._prefix}dies at {what}")
+        is_of_power = self._is_next_of_power and self.may_lose_power()
+        self.power_lost = self.power_lost or is_of_power  # what was lost before the next start stays lost
+        self._run.log("machine" if is_of_power else "process", f"{self._prefix}dies at {what}")
         self._place.gone(power_lost=self.power_lost)
         self._scope.cancel()
 
