@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
@@ -25,6 +25,7 @@ from ottla.controller.zookeeper.store.cluster_home import ClusterHome
 from ottla.metadata.image import ClusterImage
 from ottla.metadata.types import LeaderState, ReplicaAssignment
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from ottla.wire.messages.broker_registration import BrokerRegistrationRequest
 
 from ...controller.quorum.active.controller_server import LEVELS, LISTENER, ControllerQuorum, ControllerServer
 from ..cluster.machines import PORT, RESTART_SECONDS, SimulatedCluster
@@ -34,6 +35,7 @@ from ..history import TopicPartition
 from ..machine import DATA, Machine
 from ..run import Mode
 from .controller_machine import CONTROLLER_PORT, ControllerMachine
+from .inspector import MetadataInspector
 
 CLUSTER_ID = "3Db5QLSqSZieL3rJBUUegA"
 FIRST_CONTROLLER = 3001
@@ -58,10 +60,26 @@ class WatchedController(ActiveController):
             self._world.take(state)
         super().committed(offset)
 
+    def claim(self, epoch: int, now_ms: int) -> None:
+        self._world.metadata.claimed(self, now_ms)
+        super().claim(epoch, now_ms)
+
     def heartbeat(self, request: BrokerHeartbeatRequest, now_ms: int, respond: Any) -> bool:
         if self.is_active:
             self._world.heard[request.broker_id] = now_ms
-        return super().heartbeat(request, now_ms, respond)
+        metadata = self._world.metadata
+        metadata.heard(self, request, now_ms)
+        return super().heartbeat(
+            request, now_ms, _watched(respond, lambda response: metadata.answered(self, request, response))
+        )
+
+    def register(self, request: BrokerRegistrationRequest, version: int, *others: Any) -> None:
+        *times, respond = others
+        told = _watched(respond, lambda response: self._world.metadata.registered(request, response))
+        super().register(request, version, *times, told)
+
+    def run(self, operation: Any, respond: Any) -> None:
+        super().run(operation, _watched(respond, self._world.metadata.responded))
 
     def has_unfenced(self, broker_id: int) -> bool:
         broker = self.state.image.quorum_brokers.get(broker_id)
@@ -82,6 +100,16 @@ class WatchedController(ActiveController):
         epoch = self.state.image.quorum_brokers[broker_id].epoch
         self._claim.heartbeats.track(broker_id, epoch, _LONG_AGO_MS)
         return int(trio.current_time() * 1000)
+
+
+def _watched(respond: Callable[[Any], None], told: Callable[[Any], None]) -> Callable[[Any], None]:
+    """``respond``, of which the world is told before."""
+
+    def tell(response: Any) -> None:
+        told(response)
+        respond(response)
+
+    return tell
 
 
 class QuorumPlace:
@@ -146,6 +174,7 @@ class QuorumClusterWorld(SimulatedCluster):
         self.image = ClusterImage()
         """The newest that is committed."""
         self._states: dict[TopicPartition, LeaderState] | None = None
+        self.metadata = MetadataInspector(self)
         self.quorum = ControllerQuorum(
             CLUSTER_ID,
             seed=seed,
@@ -203,6 +232,7 @@ class QuorumClusterWorld(SimulatedCluster):
 
     def take(self, state: ControllerState) -> None:
         """A controller has this state, which is committed."""
+        self.metadata.committed(state)
         new, known = state.image.position, self.image.position
         if new is not None and (known is None or new.offset > known.offset):
             self.image = state.image
@@ -279,6 +309,9 @@ class QuorumClusterWorld(SimulatedCluster):
             driver = active.node.driver
             with suppress(Crashed):
                 driver.step(ResignRequested(driver.node.state.epoch))
+
+    def check_writes(self) -> None:
+        self.metadata.look()
 
     def unfinished(self) -> str | None:
         for broker_id, broker in self.image.quorum_brokers.items():
