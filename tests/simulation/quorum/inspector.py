@@ -111,9 +111,10 @@ class MetadataInspector:
             if partition is before:
                 continue
             self._partitions[topic_id, number, partition.partition_epoch] = partition
-            if partition.is_recovering and before is not None and not before.is_recovering:
-                if left := [replica for replica in before.elr if self._goes_on(replica, metadata)]:
-                    self._world.violate(f"{name}: {partition.leader} is elected uncleanly while {left} are eligible")
+            is_unclean = partition.is_recovering and before is not None and not before.is_recovering
+            eligible = () if before is None else before.elr
+            if is_unclean and (left := [replica for replica in eligible if self._goes_on(replica, metadata)]):
+                self._world.violate(f"{name}: {partition.leader} is elected uncleanly while {left} are eligible")
         for (topic_id, number), partition in metadata.partitions.items():
             if partition.leader == NO_LEADER:
                 continue
