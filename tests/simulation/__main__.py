@@ -2,9 +2,9 @@
 
 With one seed (``SEEDS=123-123``) all its events are printed. With ``CLUSTER=1`` they are seeds of a cluster of several
 machines, otherwise of one machine; with ``HARSH=1`` it has more faults. With ``CLUSTER=1 QUORUM=1`` that is a cluster of KRaft,
-with controllers in place of a store. With ``BREAK=no_epoch_truncation`` the brokers of clusters with a store have a rule broken
-on purpose (``cluster/breakages``): seeds run one after the other, up to the first that detects it. With ``RAFT=1`` they are
-seeds of a quorum of Raft nodes, whose rules are in ``raft/breakages``.
+with controllers in place of a store. With ``BREAK=no_epoch_truncation`` clusters have a rule broken on purpose
+(``cluster/breakages``, with a quorum those of ``quorum/breakages`` as well): seeds run one after the other, up to the first that
+detects it. With ``RAFT=1`` they are seeds of a quorum of Raft nodes, whose rules are in ``raft/breakages``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import pytest
 from ottla.tests.simulation.cluster.breakages import BREAKAGES
 from ottla.tests.simulation.cluster.simulation import simulate_cluster
 from ottla.tests.simulation.outcome import Result
+from ottla.tests.simulation.quorum.breakages import BREAKAGES as QUORUM_BREAKAGES
 from ottla.tests.simulation.quorum.simulation import simulate_quorum_cluster
 from ottla.tests.simulation.raft.breakages import BREAKAGES as RAFT_BREAKAGES
 from ottla.tests.simulation.raft.seeds import hunt_seeds, run_seeds
@@ -79,9 +80,10 @@ def hunt(text: str, breakage: str, *, is_quorum: bool = False) -> int:
     """
     started = time.monotonic()
     run = simulate_quorum_cluster if is_quorum else simulate_cluster
+    breakages = {**BREAKAGES, **QUORUM_BREAKAGES} if is_quorum else BREAKAGES
     for count, seed in enumerate(parse_seeds(text), 1):
         with pytest.MonkeyPatch.context() as patch:
-            BREAKAGES[breakage](patch)
+            breakages[breakage](patch)
             result = run(seed, is_harsh=True)
         took = f"{time.monotonic() - started:.0f} s"
         if result.violations and not run(seed, is_harsh=True).violations:
@@ -102,7 +104,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--harsh", action="store_true")
     parser.add_argument("--quorum", action="store_true")
     parser.add_argument("--raft", action="store_true")
-    parser.add_argument("--break", dest="breakage", choices=sorted({*BREAKAGES, *RAFT_BREAKAGES}))
+    parser.add_argument("--break", dest="breakage", choices=sorted({*BREAKAGES, *QUORUM_BREAKAGES, *RAFT_BREAKAGES}))
     return parser.parse_args(arguments)
 
 

@@ -36,6 +36,8 @@ class Pipe:
         self.is_reset = False
         self.has_ended = False
         self.is_abandoned = False
+        self.is_stalled = False
+        """Whether nothing arrives although the path is open."""
         self._network = network
         self._clock = trio.lowlevel.current_clock()
         assert isinstance(self._clock, SimulationClock)
@@ -125,7 +127,8 @@ class Pipe:
 
     def settle(self) -> None:
         """Deliver what has arrived by now: called when something arrives, and when the path may be open again."""
-        if (self._on_the_way or self._resets_at < math.inf) and not self._network.is_cut(*self.way):
+        is_held = self.is_stalled or self._network.is_cut(*self.way)
+        if (self._on_the_way or self._resets_at < math.inf) and not is_held:
             now = self._now()
             while self._on_the_way and self._on_the_way[0][0] <= now:
                 data = self._on_the_way.popleft()[1]
@@ -291,7 +294,10 @@ class ClusterNetwork:
 
     def is_troubled(self, host: str) -> bool:
         """Whether a path from or to a host is cut, slow or choked."""
-        return any(host in way for ways in (self._cuts, self._parted, self._slow, self._choked) for way in ways)
+        stalled = [pipe.way for pipe in self._pipes if pipe.is_stalled]
+        return any(
+            host in way for ways in (self._cuts, self._parted, self._slow, self._choked, stalled) for way in ways
+        )
 
     def slow_down(self, ways: Iterable[tuple[str, str]], seconds: float) -> None:
         """Delay everything from now on by up to ``seconds``."""
@@ -304,8 +310,16 @@ class ClusterNetwork:
         """
         self._choked.update(ways)
 
+    def stall(self, ways: Iterable[tuple[str, str]]) -> None:
+        """Nothing arrives by the connections that there are, from the first host of each pair to the second. New ones work."""
+        stalled = set(ways)
+        for pipe in self._pipes:
+            pipe.is_stalled = pipe.is_stalled or pipe.way in stalled
+
     def heal(self) -> None:
         """Open all paths, none of which is slow or choked any more; a machine without power stays silent."""
+        for pipe in self._pipes:
+            pipe.is_stalled = False
         self._cuts.clear()
         self._slow.clear()
         self._choked.clear()

@@ -35,13 +35,14 @@ from ottla.transaction_coordinator.coordinator import TransactionCoordinator
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """A function of the product: ``name``, as each of ``owners`` (classes or modules) looks it up."""
+    """A function or property of the product: ``name``, as each of ``owners`` (classes or modules) looks it up."""
 
     name: str
     owners: tuple[Any, ...]
 
     def __post_init__(self) -> None:
-        missing = [owner.__name__ for owner in self.owners if not callable(getattr(owner, self.name, None))]
+        found = {owner.__name__: getattr(owner, self.name, None) for owner in self.owners}
+        missing = [name for name, rule in found.items() if not callable(rule) and not isinstance(rule, property)]
         assert not missing, f"{self.name} is no rule of {missing} any more"
 
     @property

@@ -8,6 +8,8 @@ Invariants at any time:
 - nobody is elected uncleanly while there is an eligible leader replica, if no topic allows it;
 - an active controller fences who was silent for a session, counted from the claim of the leadership where that is later;
 - a response promises only what is committed, and no producer id is given out twice;
+- a leader's proposal for the ISR is followed only if nothing has changed since;
+- the metadata transaction that a controller has left open is ended by the next one;
 - a broker that was in controlled shutdown is let go when no other active broker takes it for a leader;
 - each partition state of a broker is one that was committed.
 """
@@ -26,7 +28,7 @@ from ottla.metadata.image import ClusterImage
 from ottla.metadata.types import PartitionRegistration, QuorumBroker
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsResponse
-from ottla.wire.messages.alter_partition import AlterPartitionResponse
+from ottla.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from ottla.wire.messages.create_topics import CreateTopicsResponse
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 _LATE_MS = 100
 """By so much a fencing may be late: the loop has other tasks."""
+_TRANSACTION_MS = 1000
+"""Whoever begins a metadata transaction ends it at once, or resigns."""
 
 PartitionId = tuple[bytes, int]
 
@@ -73,6 +77,8 @@ class MetadataInspector:
         self._claimed: dict[ActiveController, int] = {}
         self._heard: dict[tuple[ActiveController, int, int], int] = {}
         """When a controller has heard of a broker and its epoch. Both in ms of the loop's time."""
+        self._open: dict[str, float] = {}
+        """Since when an active controller has a transaction open."""
         self._leaving: set[tuple[ActiveController, int, int]] = set()
         """The brokers and their epochs that a controller has in controlled shutdown."""
 
@@ -99,7 +105,7 @@ class MetadataInspector:
                 self._world.violate(f"the epoch of broker {broker_id} falls from {before.epoch} to {broker.epoch}")
             if before is None or broker.is_fenced or not before.is_fenced:
                 continue
-            cache, registered = self._cache(broker_id), state.registration_offsets[broker_id]
+            cache, registered = self._cache(broker_id, is_ready=False), state.registration_offsets[broker_id]
             applied = None if cache is None or cache.image.position is None else cache.image.position.offset
             if applied is not None and applied < registered:
                 self._world.violate(f"{broker_id} is unfenced at {applied}, below its registration at {registered}")
@@ -182,6 +188,17 @@ class MetadataInspector:
                 if not made.error_code and made.topic_id != ZERO_UUID and made.topic_id not in known:
                     self._world.violate(f"{made.name} is said to be made, and is not committed")
 
+    def carried_out(self, request: Any, response: Any) -> None:
+        """A request has come to a controller, and has had this response."""
+        if not isinstance(request, AlterPartitionRequest):
+            return
+        asked = {(topic.topic_id, each.partition_index): each for topic in request.topics for each in topic.partitions}
+        for topic in response.topics:
+            for told in topic.partitions:
+                proposal = asked[topic.topic_id, told.partition_index]
+                if not told.error_code and told.partition_epoch > proposal.partition_epoch + 1:
+                    self._world.violate(f"a proposal of long ago is followed: {proposal}, in {told}")
+
     def _check_block(self, first: int, end: int) -> None:
         if self._newest.next_producer_id < end:
             self._world.violate(f"producer ids up to {end} are given out before that is committed")
@@ -199,6 +216,7 @@ class MetadataInspector:
     def look(self) -> None:
         """Check the present state of brokers and of active controllers."""
         self._check_sessions()
+        self._check_transactions()
         for broker_id in self._world.machines:
             for topic_id, number, state in self._known_to(broker_id):
                 leader, leader_epoch, partition_epoch = state
@@ -215,10 +233,11 @@ class MetadataInspector:
                 for number, each in topic.partitions.items():
                     yield topic_id, number, (each.leader, each.leader_epoch, each.partition_epoch)
 
-    def _cache(self, broker_id: int) -> MetadataCache | None:
-        """What a running broker knows of the cluster."""
+    def _cache(self, broker_id: int, *, is_ready: bool = True) -> MetadataCache | None:
+        """What a running broker knows of the cluster; ``is_ready``: only if it serves clients."""
         machine = self._world.machines[broker_id]
-        if not machine.ready.is_set() or machine.disk.is_dead or machine.is_faulty or machine.server is None:
+        is_there = machine.ready.is_set() or (machine.is_serving and not is_ready)
+        if not is_there or machine.disk.is_dead or machine.is_faulty or machine.server is None:
             return None
         services = getattr(machine.server.assembly, "services", None)
         return None if services is None else services.metadata
@@ -234,6 +253,14 @@ class MetadataInspector:
                 silent_ms = now_ms - max(heard_ms, self._claimed[controller])
                 if not broker.is_fenced and silent_ms > world.session_timeout_ms + _LATE_MS:
                     world.violate(f"{broker_id} is not fenced by {machine.name}, after {silent_ms:.0f} ms of silence")
+
+    def _check_transactions(self) -> None:
+        now_ms = trio.current_time() * 1000
+        for machine in self._world.controllers.values():
+            is_open = machine.controller.is_active and machine.controller.node.controller.state.transaction is not None
+            since_ms = self._open.setdefault(machine.name, now_ms) if is_open else self._open.pop(machine.name, now_ms)
+            if now_ms - since_ms > _TRANSACTION_MS:
+                self._world.violate(f"{machine.name} is active, and nobody ends the transaction in the metadata log")
 
 
 def _difference(one: _Metadata, other: _Metadata) -> str:

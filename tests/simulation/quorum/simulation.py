@@ -22,13 +22,14 @@ from ..faults import Crashed
 from ..machine import Machine
 from ..outcome import Result, play
 from ..run import Mode
+from .aimed import AimedControllerFaults
 from .controller_machine import ControllerMachine
 from .voters import VoterChanges
 from .world import QuorumClusterWorld
 
 
 def simulate_quorum_cluster(seed: int, *, is_harsh: bool = False) -> Result:
-    """Run one seed. ``is_harsh``: topics always come and go, and replicas always move."""
+    """Run one seed. ``is_harsh``: topics always come and go, replicas always move, and some faults are aimed."""
     rng = random.Random(seed)
     modes = [Mode.KILLS, Mode.POWER_OF_ONE, Mode.POWER_WITH_FLUSH, Mode.POWER]
     mode = rng.choices(modes, [4, 4, 2, 1])[0]
@@ -75,6 +76,7 @@ class QuorumClusterSimulation(ClusterSimulation):
         between += [aimed.replace_sender, aimed.bounce_joining]
         if self._is_harsh:
             between += [aimed.hold_answers, *between[-2:]] * 2
+            of_controllers += AimedControllerFaults(self.world, self._rng).all
         return [*between, *of_controllers, self._crash_controllers, self._cut_controller]
 
     def _any_controller(self) -> ControllerMachine:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..cluster.stage import NO_CONFIGS, PROPERTIES, RESTART_SECONDS, SESSION_TIMEOUT_MS, Script, Stage, perform_on
+from ottla.broker.server import BrokerServer
+
+from ..cluster.stage import NO_CONFIGS, PROPERTIES, RESTART_SECONDS, SESSION_TIMEOUT_MS, Script, Stage, Ways, perform_on
 from ..machine import Machine
 from ..outcome import Result
 from ..run import Mode
@@ -51,6 +53,21 @@ class QuorumClusterStage(Stage):
     def slow_disk(self, node_id: int, seconds: float) -> None:
         """A controller waits for its disk for up to this long from now on; 0 for an end of that."""
         self.world.controllers[node_id].workers.seconds = seconds
+
+    def end_of_metadata(self, node_id: int) -> int:
+        """Where the metadata log of a controller ends."""
+        return self.world.controllers[node_id].controller.node.driver.node.log.end_offset
+
+    # --- paths and starts ---------------------------------------------------------------------------------------------
+
+    def stall(self, ways: Ways) -> None:
+        """Nothing arrives by the connections that there are, from the first node of each pair to the second, until ``ways``."""
+        self.world.network.stall(self._hosts(ways))
+
+    def has_parts(self, broker_id: int, before: BrokerServer | None) -> bool:
+        """Whether a broker has started so far, after the life ``before``, that it registers next."""
+        server = self.machine(broker_id).server
+        return server is not None and server is not before and hasattr(server.assembly, "services")
 
     # --- sessions of brokers ------------------------------------------------------------------------------------------
 

@@ -188,6 +188,7 @@ class QuorumClusterWorld(SimulatedCluster):
             new_controller=functools.partial(WatchedController, self),
             log_settings=_log_settings(snapshot_bytes),
         )
+        self.quorum.on_response = self.metadata.carried_out
         first = range(FIRST_CONTROLLER, FIRST_CONTROLLER + controllers)
         self.controllers = {
             node_id: ControllerMachine(self, self.network, self.quorum, node_id)

@@ -234,6 +234,7 @@ class ControllerServer:
     async def _carry_out(self, request: Any, source: RequestSource) -> Message:
         try:
             response: Message = await self.node.ask(request, source, LISTENER)
+            self._quorum.on_response(request, response)
             return response
         except KafkaError as error:
             return _refused(request, error)
@@ -278,6 +279,8 @@ class ControllerQuorum:
         new_controller: Callable[..., ActiveController] = ActiveController,
     ) -> None:
         self.new_controller = new_controller
+        self.on_response: Callable[[Message, Message], None] = lambda request, response: None
+        """Told of every request that is not refused as a whole."""
         self.cluster_id = cluster_id
         self.seed = seed
         self.levels = levels
