@@ -30,6 +30,8 @@ from .world import QuorumClusterWorld
 
 _BEGIN = BeginTransactionRecord(name="a transaction of the simulation")
 _PATIENCE_SECONDS = 1.5
+_BACK_SECONDS = 1.0
+"""Shorter than any session."""
 _LOOK_SECONDS = 0.001
 _ENDS = (EndTransactionRecord(), AbortTransactionRecord(reason="so it was decided"), None)
 
@@ -158,9 +160,12 @@ class AimedControllerFaults:
         machine.crash(power_lost=world.mode is not Mode.KILLS)
         world.watched(node_id).drop_session(broker_id)
         machine.is_held = False
-        with trio.move_on_after(_PATIENCE_SECONDS):
+        with trio.move_on_after(_BACK_SECONDS) as waiting:
             while world.image.quorum_brokers[broker_id].epoch == epoch:
                 await trio.sleep(_LOOK_SECONDS)
+        node_id = world.controller()
+        if waiting.cancelled_caught and node_id is not None:
+            world.watched(node_id).end_session(broker_id)  # or it would never end, and nobody would fence the broker
 
     def _log(self, what: str) -> None:
         self._world.log("aimed", what)

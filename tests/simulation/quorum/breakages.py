@@ -268,6 +268,7 @@ def shrunk_when_asked(patch: pytest.MonkeyPatch) -> None:
 
 def expanded_when_answered(patch: pytest.MonkeyPatch) -> None:
     """A leader commits without the replica that it asks to have added, although that may be in sync already."""
+    rules.MEMBERS_PROPOSED.replace(patch, rules.MEMBERS_UNTIL_EXPANDED.function)
     rules.MEMBERS_UNTIL_EXPANDED.replace(patch, property(lambda self: self.isr))
 
 
