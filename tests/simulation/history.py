@@ -68,6 +68,8 @@ class History:
         """The highest offset of DeleteRecords requests."""
         self.commits: dict[tuple[str, TopicPartition], list[Commit]] = {}
         """Offset commits of groups, in the order in which they were sent."""
+        self.producer_ids: dict[int, str] = {}
+        """The producers that are not transactional, by the ids that they were given."""
         self._numbers: dict[tuple[str, TopicPartition], int] = {}
 
     def record(

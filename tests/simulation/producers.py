@@ -63,6 +63,10 @@ class Producer(Actor):
             raise Refused("InitProducerId", ErrorCode(answer.error_code))
         self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
         self.sequences = {}
+        if self.transactional_id is None and not self.world.mode.may_lose:
+            if other := self.history.producer_ids.get(self.producer_id):
+                self.world.violate(f"{self.name} is producer {self.producer_id}, as {other} was before")
+            self.history.producer_ids[self.producer_id] = self.name
         self.log(f"is producer {self.producer_id} epoch {self.epoch}")
 
     def new_records(self, partition: TopicPartition, transaction: Transaction | None) -> list[Sent]:

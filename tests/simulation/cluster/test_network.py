@@ -58,6 +58,26 @@ async def test_one_way_can_be_cut_alone(autojump_clock: Clock) -> None:
     assert scope.cancelled_caught
 
 
+async def test_a_connection_stalls_beside_one_that_works(autojump_clock: Clock) -> None:
+    network = ClusterNetwork(random.Random(1))
+    near, far = await connected(network)
+    network.stall([("a", "b")])
+    assert network.is_troubled("a") and network.is_troubled("b")
+    await near.send([b"late"])
+    await far.send([b"passes"])
+    assert await receive(near) == b"passes"
+    listener = network.listeners["b", 1]
+    other, other_far = await network.host("a").connect("b", 1), await listener.accept()
+    await other.send([b"passes as well"])
+    assert await receive(other_far) == b"passes as well"
+    with trio.move_on_after(60) as scope:
+        await receive(far)
+    assert scope.cancelled_caught
+    network.heal()
+    assert await receive(far) == b"late"
+    assert not network.is_troubled("a")
+
+
 async def test_a_killed_process_resets_its_connections_and_refuses_new_ones(autojump_clock: Clock) -> None:
     network = ClusterNetwork(random.Random(1))
     near, _ = await connected(network)

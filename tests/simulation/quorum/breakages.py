@@ -107,6 +107,16 @@ def transactions_stay_open(patch: pytest.MonkeyPatch) -> None:
     rules.ACTIVATION.replace(patch, activate_only)
 
 
+def controllers_apply_in_part(patch: pytest.MonkeyPatch) -> None:
+    """A controller applies the records of a metadata transaction as they come."""
+    apply = rules.APPLIED_BATCH.function
+
+    def apply_each(self: Any, records: Any, position: Any) -> Any:
+        return apply(self, [record for record in records if not isinstance(record, _OF_TRANSACTIONS)], position)
+
+    rules.APPLIED_BATCH.replace(patch, apply_each)
+
+
 # --- brokers, as the controller knows them ----------------------------------------------------------------------------
 
 
@@ -251,7 +261,7 @@ def metadata_beyond_the_watermark(patch: pytest.MonkeyPatch) -> None:
     rules.TOLD_WATERMARK.replace(patch, lambda self, told: take(self, self.log.end_offset))
 
 
-def transactions_in_part(patch: pytest.MonkeyPatch) -> None:
+def brokers_apply_in_part(patch: pytest.MonkeyPatch) -> None:
     """A broker applies the records of a metadata transaction as they come."""
 
     def take(self: Any, record: Any) -> None:
@@ -281,6 +291,7 @@ BREAKAGES: dict[str, Breakage] = {
         operations_see_the_committed,
         claim_before_applied,
         transactions_stay_open,
+        controllers_apply_in_part,
         sessions_end_with_the_controller,
         fencing_elects_nobody,
         brokers_expire_together,
@@ -294,7 +305,7 @@ BREAKAGES: dict[str, Breakage] = {
         eligible_for_ever,
         the_last_leader_is_good_enough,
         metadata_beyond_the_watermark,
-        transactions_in_part,
+        brokers_apply_in_part,
         shrunk_when_asked,
         expanded_when_answered,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ottla.controller.quorum.active import alter_partition, broker_states, brokers, controller, partition_changes
 from ottla.controller.quorum.active.controller import ActiveController
 from ottla.controller.quorum.active.heartbeats import BrokerHeartbeats
+from ottla.controller.quorum.active.state import ControllerState
 from ottla.controller.quorum.loader import MetadataLoader
 from ottla.controller.raft.node import RaftNode
 from ottla.controller.raft.observer import Observer
@@ -16,6 +17,7 @@ from ..cluster.rules import Rule
 OPERATION = Rule("_run", (ActiveController,))
 RENOUNCE = Rule("renounce", (ActiveController,))
 TOLD_TO_LEAD = Rule("_tell_leader", (RaftNode,))
+APPLIED_BATCH = Rule("apply", (ControllerState,))
 ACTIVATION = Rule("activate", (controller,))
 
 # Brokers, as the controller knows them

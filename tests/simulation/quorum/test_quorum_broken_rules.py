@@ -287,6 +287,7 @@ CASES = [
     Case("operations_see_the_committed", two_are_fenced_at_a_slow_disk),
     Case("claim_before_applied", a_change_that_nobody_knows_to_be_committed),
     Case("transactions_stay_open", a_transaction_without_end),
+    Case("controllers_apply_in_part", a_transaction_without_end),
     Case("sessions_end_with_the_controller", a_broker_dies_with_the_controller),
     Case("fencing_elects_nobody", a_leader_dies),
     Case("brokers_expire_together", two_die_with_the_controller),
@@ -300,11 +301,12 @@ CASES = [
     Case("eligible_for_ever", an_eligible_one_is_left_behind),
     Case("the_last_leader_is_good_enough", the_last_leader_is_back_first),
     Case("metadata_beyond_the_watermark", records_that_will_be_cut_off),
-    Case("transactions_in_part", a_transaction_without_end),
+    Case("brokers_apply_in_part", a_transaction_without_end),
     Case("shrunk_when_asked", a_follower_that_cannot_be_removed),
     Case("expanded_when_answered", a_follower_that_is_in_already),
 ]
 SCRIPTS = list({case.script: case for case in CASES}.values())
+"""A case for each scenario."""
 
 
 def test_every_breakage_has_a_scenario() -> None:
