@@ -72,6 +72,8 @@ class SimulatedCluster(Run):
         }
     )
 
+    forwards_again = False
+    """Whether a request may be carried out twice: a broker that forwards one repeats it where it gets no response."""
     places: Mapping[int, BrokerPlace]
     machines: dict[int, Machine]
 

@@ -79,6 +79,8 @@ class Mover(Actor):
         elif code in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_CONTROLLER):
             # The store was not reached, or another controller was elected meanwhile: the outcome is unknown.
             self._unanswered.setdefault(key, []).append(target)
+        elif code is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS and self.world.forwards_again:
+            self._unanswered.setdefault(key, []).append(target)  # or it is the same request that has ended the move
         return code
 
     def check(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import trio
 
@@ -30,10 +30,16 @@ from .world import QuorumClusterWorld
 
 _BEGIN = BeginTransactionRecord(name="a transaction of the simulation")
 _PATIENCE_SECONDS = 1.5
+_GONE_SECONDS = 0.01
 _BACK_SECONDS = 1.0
 """Shorter than any session."""
 _LOOK_SECONDS = 0.001
 _ENDS = (EndTransactionRecord(), AbortTransactionRecord(reason="so it was decided"), None)
+
+
+class _Pair(NamedTuple):
+    leader: int
+    follower: int
 
 
 class AimedControllerFaults:
@@ -48,6 +54,7 @@ class AimedControllerFaults:
             self.die_together,
             self.hear_late,
             self.tell_late,
+            self.tell_long_after,
         ]
 
     async def write_transaction(self) -> None:
@@ -89,8 +96,7 @@ class AimedControllerFaults:
         if not world.must_spare:
             rng.choice(list(world.machines.values())).crash(power_lost=False)
         await trio.sleep(rng.uniform(0.5, 5))
-        world.network.heal()
-        world.log("network", "is well")
+        self._heal()
 
     async def die_together(self) -> None:
         """Two brokers die, and the active controller with them: the next one fences both in the same moment."""
@@ -117,55 +123,97 @@ class AimedControllerFaults:
         self._log(f"{machine.name} does not hear of its registration")
         world.network.stall((controller.name, machine.name) for controller in world.controllers.values())
         await trio.sleep(rng.uniform(0.2, 1.5))
-        world.network.heal()
-        world.log("network", "is well")
+        self._heal()
 
     async def tell_late(self) -> None:
         """A follower has caught up, and until its leader can tell the controller of that, it is fenced, or another life of it."""
         world, rng = self._world, self._rng
+        pair = self._pair()
+        if pair is None:
+            return
+        self._log(f"{pair.leader} tells late that {pair.follower} is in sync")
+        await self._part(pair)
+        world.network.cut((self._host(pair.leader), controller.name) for controller in world.controllers.values())
+        await trio.sleep(rng.uniform(0.05, 0.5))
+        await self._replace(pair.follower)
+        self._heal()
+
+    async def tell_long_after(self) -> None:
+        """As before, but one controller alone is told late: others were active, and have fenced the follower."""
+        world, rng, first = self._world, self._rng, self._world.controller()
+        pair = self._pair()
+        if pair is None or first is None or len(world.controllers) == 1:
+            return
+        self._log(f"{pair.leader} tells {first} long after that {pair.follower} is in sync")
+        await self._part(pair)
+        world.network.cut([(self._host(pair.leader), world.controllers[first].name)])
+        await trio.sleep(rng.uniform(0.05, 0.5))
+        await world.remove_controller()
+        await trio.sleep(rng.uniform(2.2, 3))
+        await self._fence(pair.follower)
+        for _ in range(10):
+            if world.controller() != first:
+                await world.remove_controller()
+                await trio.sleep(0.5)
+        self._heal()
+
+    def _pair(self) -> _Pair | None:
+        """A leader and a follower in sync; None where the cluster is to be left alone."""
+        world = self._world
+        if world.controller() is None or world.must_spare:
+            return None
         found = [
-            (state.leader, replica)
-            for key, state in world.states().items()
+            _Pair(state.leader, replica)
+            for state in world.states().values()
             for replica in state.isr
             if replica != state.leader and state.leader in state.isr and world.is_member(replica)
         ]
-        if not found or world.controller() is None or world.must_spare:
-            return
-        leader, follower = rng.choice(found)
-        here, there = world.places[leader].host, world.places[follower].host
-        self._log(f"{leader} tells late that {follower} is in sync")
-        world.network.cut([(here, there), (there, here)])
-        await trio.sleep(rng.uniform(2, 4))
-        world.network.heal()
-        world.network.cut((here, controller.name) for controller in world.controllers.values())
-        await trio.sleep(rng.uniform(0.05, 0.5))
-        await self._replace(follower)
-        world.network.heal()
-        world.log("network", "is well")
+        return self._rng.choice(found) if found else None
+
+    async def _part(self, pair: _Pair) -> None:
+        """Cut two brokers from each other until the leader has had the follower removed from the ISR."""
+        here, there = self._host(pair.leader), self._host(pair.follower)
+        self._world.network.cut([(here, there), (there, here)])
+        await trio.sleep(self._rng.uniform(2.5, 4))
+        self._world.network.heal()
+
+    async def _fence(self, broker_id: int) -> None:
+        """Fence a broker that goes on, for a moment."""
+        world, node_id = self._world, self._world.controller()
+        if node_id is not None and not world.must_spare and world.watched(node_id).has_unfenced(broker_id):
+            world.places[broker_id].cut_from_store()
+            world.watched(node_id).end_session(broker_id)
+            await trio.sleep(self._rng.uniform(0.1, 0.5))
+            world.places[broker_id].heal()
 
     async def _replace(self, broker_id: int) -> None:
         """Fence a broker, or restart it before that, with its machine where that may lose power."""
         world, node_id = self._world, self._world.controller()
         if node_id is None or world.must_spare or world.image.quorum_brokers[broker_id].is_fenced:
             return
-        machine, place = world.machines[broker_id], world.places[broker_id]
+        machine = world.machines[broker_id]
         if self._rng.random() < 0.5:
-            place.cut_from_store()
-            world.watched(node_id).end_session(broker_id)
-            await trio.sleep(self._rng.uniform(0.1, 0.5))
-            place.heal()
+            await self._fence(broker_id)
             return
         epoch = world.image.quorum_brokers[broker_id].epoch
         machine.is_held = True
         machine.crash(power_lost=world.mode is not Mode.KILLS)
         world.watched(node_id).drop_session(broker_id)
+        await trio.sleep(_GONE_SECONDS)
         machine.is_held = False
         with trio.move_on_after(_BACK_SECONDS) as waiting:
-            while world.image.quorum_brokers[broker_id].epoch == epoch:
+            while (broker := world.image.quorum_brokers[broker_id]).epoch == epoch or broker.is_fenced:
                 await trio.sleep(_LOOK_SECONDS)
         node_id = world.controller()
-        if waiting.cancelled_caught and node_id is not None:
+        if waiting.cancelled_caught and node_id is not None and world.watched(node_id).has_unfenced(broker_id):
             world.watched(node_id).end_session(broker_id)  # or it would never end, and nobody would fence the broker
+
+    def _host(self, broker_id: int) -> str:
+        return self._world.places[broker_id].host
+
+    def _heal(self) -> None:
+        self._world.network.heal()
+        self._world.log("network", "is well")
 
     def _log(self, what: str) -> None:
         self._world.log("aimed", what)

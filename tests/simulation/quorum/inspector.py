@@ -8,7 +8,7 @@ Invariants at any time:
 - nobody is elected uncleanly while there is an eligible leader replica, if no topic allows it;
 - an active controller fences who was silent for a session, counted from the claim of the leadership where that is later;
 - a response promises only what is committed, and no producer id is given out twice;
-- a leader's proposal for the ISR is followed only if nothing has changed since;
+- a leader's proposal for the ISR is followed only if nothing has changed since, and no member has registered again;
 - the metadata transaction that a controller has left open is ended by the next one;
 - a broker that was in controlled shutdown is let go when no other active broker takes it for a leader;
 - each partition state of a broker is one that was committed.
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
 
-from ottla.base.partitions import NO_LEADER
+from ottla.base.partitions import NO_BROKER_EPOCH, NO_LEADER
 from ottla.controller.quorum.active.controller import ActiveController
 from ottla.controller.quorum.active.state import ControllerState
 from ottla.metadata.image import ClusterImage
@@ -72,6 +72,8 @@ class MetadataInspector:
         """By the offset of the last record."""
         self._partitions: dict[tuple[bytes, int, int], PartitionRegistration] = {}
         """By partition epoch."""
+        self._members: dict[tuple[bytes, int, int], Mapping[int, int]] = {}
+        """The broker epochs of those in sync, by the same."""
         self._blocks: dict[int, int] = {}
         """The producer ids that were given out: the end of each block by its beginning."""
         self._claimed: dict[ActiveController, int] = {}
@@ -117,6 +119,8 @@ class MetadataInspector:
             if partition is before:
                 continue
             self._partitions[topic_id, number, partition.partition_epoch] = partition
+            lives = {member: metadata.brokers[member].epoch for member in partition.isr if member in metadata.brokers}
+            self._members[topic_id, number, partition.partition_epoch] = lives
             is_unclean = partition.is_recovering and before is not None and not before.is_recovering
             eligible = () if before is None else before.elr
             if is_unclean and (left := [replica for replica in eligible if self._goes_on(replica, metadata)]):
@@ -196,8 +200,20 @@ class MetadataInspector:
         for topic in response.topics:
             for told in topic.partitions:
                 proposal = asked[topic.topic_id, told.partition_index]
-                if not told.error_code and told.partition_epoch > proposal.partition_epoch + 1:
+                if told.error_code:
+                    continue
+                if told.partition_epoch > proposal.partition_epoch + 1:
                     self._world.violate(f"a proposal of long ago is followed: {proposal}, in {told}")
+                if told.partition_epoch == proposal.partition_epoch + 1:
+                    self._check_lives(topic.topic_id, proposal, told)
+
+    def _check_lives(self, topic_id: bytes, proposal: Any, told: Any) -> None:
+        """Whoever joins is the life that has caught up (KIP-903)."""
+        epochs = self._members.get((topic_id, told.partition_index, told.partition_epoch), {})
+        for member in proposal.new_isr_with_epochs:
+            epoch = epochs.get(member.broker_id, member.broker_epoch)
+            if member.broker_epoch not in (NO_BROKER_EPOCH, epoch):
+                self._world.violate(f"the life {epoch} of {member.broker_id} is in sync: {proposal}, {told}")
 
     def _check_block(self, first: int, end: int) -> None:
         if self._newest.next_producer_id < end:

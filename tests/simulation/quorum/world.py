@@ -150,6 +150,7 @@ class QuorumClusterWorld(SimulatedCluster):
     are not. ``snapshot_bytes`` is how much of the metadata log comes between two snapshots, of controllers and brokers.
     """
 
+    forwards_again = True
     places: dict[int, QuorumPlace]
 
     def __init__(
