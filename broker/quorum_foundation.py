@@ -10,7 +10,7 @@ understand, the broker ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import trio
 
@@ -18,17 +18,20 @@ from ..base.errors import KafkaError
 from ..base.settings import SettingError
 from ..controller.broker_configs import BrokerConfigs
 from ..controller.quorum.channel import QuorumChannel
-from ..controller.quorum.following import QuorumFollower
+from ..controller.quorum.following import LoaderListener, MetadataFollower
 from ..controller.quorum.lifecycle import Directories
 from ..controller.quorum.loader import MetadataLoader
 from ..controller.quorum.metadata_version import KRAFT_VERSION
 from ..controller.quorum.registrations import ReplayError
 from ..controller.quorum.settings import QuorumSettings
 from ..controller.quorum.snapshot_generator import SnapshotGenerator
+from ..controller.raft.driver import RaftDriver
 from ..controller.raft.metadata_cleaning import MetadataLogCleaner
 from ..controller.raft.metadata_log import MetadataLog
-from ..controller.raft.observer import Observer
-from ..controller.raft.settings import MetadataLogSettings
+from ..controller.raft.node import RaftIdentity, RaftNode
+from ..controller.raft.settings import MetadataLogSettings, RaftTimes
+from ..controller.raft.storage import RaftStorage
+from ..controller.raft.voter_set import ReplicaKey, VoterSet
 from ..controller.raft.voters import ControllerAddress, parse_addresses, parse_static_voters
 from ..log.checkpoints import CorruptFileError, read_clean_shutdown
 from ..log.data_folders import LogStartError, metadata_folder_of
@@ -70,7 +73,8 @@ class QuorumFoundation(Foundation):
         self.previous_epoch = -1
         self.broker_epoch: Callable[[], int] = lambda: -1
         self.loader = MetadataLoader(self._publish)
-        self.observer: Observer | None = None
+        self.driver: RaftDriver | None = None
+        self._has_let_go = trio.Event()
         self._first_image = trio.Event()
 
     @property
@@ -141,23 +145,31 @@ class QuorumFoundation(Foundation):
             await log.open()
         except CorruptFileError as error:
             raise LogStartError(str(error)) from None
-        self.observer = Observer(
-            self.broker_id,
-            self.logs.directory_id(folder),
-            self.cluster_id,
-            log,
+        around, limits = self._around, self.log_settings
+        node = self._raft_node(log, voters, bootstrap)
+        driver = RaftDriver(node, RaftStorage(log), self._client("raft"), around.clock, around.workers)
+        follower = MetadataFollower(driver, LoaderListener(driver, self.loader), around.workers)
+        generator = SnapshotGenerator(log, limits, around.clock, around.workers, driver.note_snapshot)
+        self.loader.on_image = generator.take_image
+        self._nursery.start_soon(self._drive, driver)
+        self._nursery.start_soon(self._guard, follower.run)
+        self._nursery.start_soon(generator.run)
+        self._nursery.start_soon(MetadataLogCleaner(log, limits, around.clock, around.workers, driver.clean).run)
+        self.driver = driver
+
+    def _raft_node(
+        self, log: MetadataLog, voters: Mapping[int, ControllerAddress], bootstrap: Sequence[ControllerAddress]
+    ) -> RaftNode:
+        key = ReplicaKey(self.broker_id, self.logs.directory_id(self.state_folder))
+        listener = self._controllers.name
+        return RaftNode(
+            RaftIdentity(self.cluster_id, key, (), listener, may_vote=False),
+            RaftTimes(request_timeout_ms=self.settings.request_timeout_ms),
+            log.outline(),
             bootstrap,
-            voters,
-            self._controllers.name,
+            VoterSet.of_addresses(voters, listener),
             self._around.randomness,
         )
-        follower = QuorumFollower(self.observer, self.loader, self._client("raft"), self._around.workers)
-        around = self._around
-        generator = SnapshotGenerator(log, self.log_settings, around.clock, around.workers)
-        self.loader.on_image = generator.take_image
-        self._nursery.start_soon(self._follow, follower)
-        self._nursery.start_soon(generator.run)
-        self._nursery.start_soon(MetadataLogCleaner(log, self.log_settings, around.clock, around.workers).run)
 
     def _check_place(self, folder: LogFolder) -> None:
         """Refuse to pass over a metadata log elsewhere: ``metadata.log.dir`` was changed. Raises LogStartError."""
@@ -169,9 +181,15 @@ class QuorumFoundation(Foundation):
                     f"{folder.path})."
                 )
 
-    async def _follow(self, follower: QuorumFollower) -> None:
+    async def _drive(self, driver: RaftDriver) -> None:
         try:
-            await follower.run()
+            await self._guard(driver.run)
+        finally:
+            self._has_let_go.set()
+
+    async def _guard(self, run: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await run()
         except (KafkaError, OSError, CorruptFileError, ReplayError) as error:
             text = error.message if isinstance(error, KafkaError) else str(error)
             self._on_failure(f"the metadata log cannot be followed any more: {text}")
@@ -181,8 +199,8 @@ class QuorumFoundation(Foundation):
 
         The first delta has the configs that a start needs. The parts that are made with them are told of it when they are there.
         """
-        features, observer = delta.features, self.observer
-        if features is not None and observer is not None and (level := observer.log.quorum.kraft_version):
+        features, driver = delta.features, self.driver
+        if features is not None and driver is not None and (level := driver.node.log.quorum.kraft_version):
             delta = delta._replace(features=features._replace(levels={**features.levels, KRAFT_VERSION: level}))
         if not self._first_image.is_set():
             self.loader.is_held = True
@@ -203,9 +221,9 @@ class QuorumFoundation(Foundation):
 
     def channel(self, purpose: str) -> QuorumChannel:
         """A way to the active controller."""
-        observer = self.observer
-        assert observer is not None
-        return QuorumChannel(lambda: observer.leader, self._client(purpose))
+        assert self.driver is not None
+        node = self.driver.node
+        return QuorumChannel(lambda: node.leader_address, self._client(purpose))
 
     def directories(self) -> Directories:
         """The ids of the data folders, and of those that have failed."""
@@ -215,7 +233,8 @@ class QuorumFoundation(Foundation):
         return Directories(sorted([*ids, *offline]), [each for each in offline if each != ZERO_UUID])
 
     async def close(self) -> None:
-        """End the follower, and close the metadata log."""
+        """End the tasks, and wait until the metadata log is closed."""
         self._nursery.cancel_scope.cancel()
-        if self.observer is not None:
-            self.observer.close()
+        if self.driver is not None:
+            with trio.CancelScope(shield=True):
+                await self._has_let_go.wait()

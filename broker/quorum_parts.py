@@ -49,7 +49,7 @@ class QuorumParts(Parts):
 
     def _make_cluster(self) -> QuorumCluster:
         foundation = self._quorum
-        assert foundation.observer is not None
+        assert foundation.driver is not None
         lifecycle = BrokerLifecycle(
             foundation.cluster_id,
             uuid.UUID(int=self._around.randomness.getrandbits(128), version=4).bytes,
@@ -65,7 +65,7 @@ class QuorumParts(Parts):
             self._broker_id,
             self._metadata,
             foundation.loader,
-            foundation.observer,
+            foundation.driver.node,
             lifecycle,
             self._controller_channel,
             self._nursery,

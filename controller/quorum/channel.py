@@ -1,8 +1,8 @@
 """Requests of a broker to the quorum's active controller, whichever node that is.
 
-The controller is the leader that the observer knows. Where it cannot be reached, or says NOT_CONTROLLER, the leader there is then
-is asked, after a moment; so a request may be executed twice (Kafka's NodeToControllerChannelManager). Each purpose has a
-connection of its own with one request in flight, so that none waits behind the requests of another.
+The controller is the leader that the broker's Raft node knows. Where it cannot be reached, or says NOT_CONTROLLER, the leader
+there is then is asked, after a moment; so a request may be executed twice (Kafka's NodeToControllerChannelManager). Each purpose
+has a connection of its own with one request in flight, so that none waits behind the requests of another.
 """
 
 from __future__ import annotations

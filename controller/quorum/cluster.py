@@ -31,7 +31,7 @@ from ...wire.messages.create_topics import (
 from ...wire.schema import Message
 from ..cluster import ProducerIdSource
 from ..new_topics import Charge, NewTopic
-from ..raft.observer import Observer
+from ..raft.node import RaftNode
 from .channel import QuorumChannel
 from .envelope import enveloped, opened
 from .figures import QuorumFigures
@@ -63,7 +63,7 @@ class QuorumCluster:
         broker_id: int,
         metadata: MetadataCache,
         loader: MetadataLoader,
-        observer: Observer,
+        raft: RaftNode,
         lifecycle: BrokerLifecycle,
         channel: Callable[[str], QuorumChannel],
         nursery: trio.Nursery,
@@ -72,7 +72,7 @@ class QuorumCluster:
         self._broker_id = broker_id
         self._metadata = metadata
         self._loader = loader
-        self._observer = observer
+        self._raft = raft
         self._lifecycle = lifecycle
         self._forwarding = channel("forwarding")
         self._leadership = channel("leadership")
@@ -152,13 +152,13 @@ class QuorumCluster:
 
     def figures(self) -> QuorumFigures:
         """For metrics."""
-        observer, image = self._observer, self._metadata.image
+        raft, image = self._raft, self._metadata.image
         return QuorumFigures(
-            observer.leadership.leader_id,
-            observer.leadership.epoch,
-            -1 if observer.high_watermark is None else observer.high_watermark,
-            observer.log.end_offset,
-            observer.log.last_epoch,
+            raft.leader_id,
+            raft.epoch,
+            -1 if raft.told_high_watermark is None else raft.told_high_watermark,
+            raft.log.end_offset,
+            raft.log.last_epoch,
             image.position or LogPosition(-1, -1, -1),
             finalized_level(image.features),
         )

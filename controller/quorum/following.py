@@ -1,152 +1,129 @@
-"""The task that follows a quorum: it fetches the metadata log from the leader, and has what is committed loaded.
+"""The committed part of the metadata log for what lives on a Raft node: the controller of a quorum, a broker, or both.
 
-One request is in flight in all: an answer to a second one could be appended twice. While nothing can be fetched nothing changes,
-and the broker goes on with the metadata that it has.
+A ``MetadataFollower`` takes the node's news in their order, and tells its listener of leaders, snapshots and committed batches.
+Several can follow one node, each at its own pace: the log stays readable behind it, and what was deleted comes as the snapshot
+that stands for it. While nothing can be fetched nothing is told, and a broker goes on with the metadata that it has.
+
+Model: Kafka's ``RaftClient.Listener``.
 """
 
 from __future__ import annotations
 
-import functools
 import logging
 import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
-import trio
-
-from ...base.errors import KafkaError
 from ...base.seams import Workers
-from ...log.metadata_snapshots import SnapshotReader
 from ...metadata.types import LogPosition
-from ...replication.broker_client import NoAnswerError
-from ...wire.messages.fetch import FetchRequest
-from ..raft.observer import NO_LEADER, Observer, OutboundRequest
-from .controller_client import Connect, ControllerClient
+from ...wire.schema import Message
+from ..raft.driver import RaftDriver
+from ..raft.effects import LeaderChanged
+from ..raft.election_file import NOBODY
+from ..raft.metadata_log import CommittedBatch
 from .loader import MetadataLoader
 
 logger = logging.getLogger(__name__)
 
-_RETRY_SECONDS = 0.02
-"""``controller.quorum.retry.backoff.ms``."""
-_REFUSAL_SECONDS = 1.0
-"""After an answer that no later one need differ from, as that of another cluster."""
+
+class MetadataListener(Protocol):
+    """Is told what its Raft node finds out. Each call ends before the next one begins."""
+
+    def take_leader(self, news: LeaderChanged) -> None:
+        """Another leader or epoch."""
+
+    def take_high_watermark(self, high_watermark: int) -> bool:
+        """All below is committed; False where it is to be read to this listener, True where it has written that itself."""
+
+    async def take_snapshot(self, batches: Iterable[Sequence[Message]], position: LogPosition) -> None:
+        """A snapshot that ends with ``position`` takes the place of everything. Raises ReplayError, CorruptFileError."""
+
+    async def take_committed(self, batches: Iterator[CommittedBatch]) -> None:
+        """The next batches; all of them are to be taken. Raises ReplayError."""
 
 
-class QuorumFollower:
-    """``run`` it in a task of its own. ``connect`` makes the way to a controller."""
+class MetadataFollower:
+    """Make it before the driver runs, and ``run`` it in a task of its own."""
 
-    def __init__(
-        self,
-        observer: Observer,
-        loader: MetadataLoader,
-        connect: Connect,
-        workers: Workers,
-    ) -> None:
-        self.observer = observer
-        self.loader = loader
-        self._controller = ControllerClient(connect)
+    def __init__(self, driver: RaftDriver, listener: MetadataListener, workers: Workers) -> None:
+        self._news = driver.news()
+        self._log = driver.storage.log
+        self._listener = listener
         self._workers = workers
-        self._told: set[str] = set()
+        self._offset = 0
+        """What comes next: everything below was told."""
 
     async def run(self) -> None:
         """Follow until cancelled.
 
-        Raises KafkaError, OSError, CorruptFileError, ReplayError where the log cannot be kept, or not be understood.
+        Raises KafkaError, OSError and CorruptFileError where the log cannot be read, ReplayError where it is not understood.
         """
-        try:
-            await self._store_election()
-            await self._load_newest_snapshot()
-            await self._load_committed()
-            while True:
-                before = self.observer.leadership
-                await self._ask()
-                if self.observer.leadership != before:
-                    await self._store_election()
-                await self._load_committed()
-        finally:
-            self._controller.close()
+        await self._load_newest_snapshot()
+        async for news in self._news:
+            if isinstance(news, LeaderChanged):
+                self._listener.take_leader(news)
+            elif self._listener.take_high_watermark(news.high_watermark):
+                self._offset = news.high_watermark
+            else:
+                await self._read(news.high_watermark)
 
-    async def _store_election(self) -> None:
-        """As Kafka does at each start, and at each change of the epoch or its leader."""
-        await self.observer.log.write_election(self.observer.election)
+    async def _read(self, high_watermark: int) -> None:
+        log = self._log
+        while self._offset < min(high_watermark, log.high_watermark):
+            before = self._offset
+            if before < log.start_offset:
+                await self._load_newest_snapshot()
+            else:
+                await self._listener.take_committed(self._counted(log.committed(before)))
+            assert self._offset > before, f"nothing was read from {before} on, and {log.high_watermark} is committed"
 
-    async def _ask(self) -> None:
-        """Send one request, and apply what comes back."""
-        asked = self.observer.next_request()
-        client = self._controller.at(asked.address)
-        try:
-            version = await client.negotiate(type(asked.request))
-            response = await client.send(asked.request, version)
-        except NoAnswerError as error:
-            self._tell(logging.WARNING, str(error))
-            self.observer.take_failure(asked)
-            await trio.sleep(_RETRY_SECONDS)
-            return
-        except KafkaError as error:
-            await self._refused(asked, error)
-            return
-        if isinstance(asked.request, FetchRequest):
-            await self._take_fetch(asked, response)
-        else:
-            await self._take_snapshot(asked, response)
-
-    async def _take_fetch(self, asked: OutboundRequest, response: object) -> None:
-        before = self.observer.leadership
-        try:
-            knows_whom_to_ask = self.observer.take_fetch(asked, response)  # type: ignore[arg-type]
-        except KafkaError as error:
-            self.observer.log.check_online()
-            await self._refused(asked, error)
-            return
-        epoch, leader_id = self.observer.leadership
-        if self.observer.leadership != before and leader_id != NO_LEADER:
-            logger.info("Controller %d leads the quorum in epoch %d", leader_id, epoch)
-        self._told.clear()
-        if not knows_whom_to_ask:
-            await trio.sleep(_RETRY_SECONDS)
-
-    async def _refused(self, asked: OutboundRequest, error: KafkaError) -> None:
-        """Try again later."""
-        self._tell(logging.ERROR, f"{asked.address.host}:{asked.address.port}: {error.code.name}: {error.message}")
-        self.observer.take_failure(asked)
-        await trio.sleep(_REFUSAL_SECONDS)
-
-    def _tell(self, level: int, reason: str) -> None:
-        """One line for each controller and reason, until a fetch is answered again."""
-        if reason not in self._told:
-            self._told.add(reason)
-            logger.log(level, "No metadata from the controller at %s", reason)
-
-    async def _take_snapshot(self, asked: OutboundRequest, response: object) -> None:
-        download = self.observer.take_snapshot(asked, response)  # type: ignore[arg-type]
-        if download is None:
-            return
-        reader = await self._workers.run(download.finish)
-        self.observer.start_after(download.id, reader.head)
-        await self.observer.log.remove_forgotten()
-        logger.info("Fetched the metadata snapshot %s, %d bytes", download.id.file_name, download.size)
-        await self._load_snapshot(reader, download.id.end_offset, download.id.epoch)
-
-    # --- loading ------------------------------------------------------------------------------------------------------
+    def _counted(self, batches: Iterator[CommittedBatch]) -> Iterator[CommittedBatch]:
+        for batch in batches:
+            yield batch
+            self._offset = batch.position.offset + 1
 
     async def _load_newest_snapshot(self) -> None:
-        """At the start, of those that are on disk."""
-        log = self.observer.log
-        newest = log.newest_snapshot
-        if newest is not None:
-            reader = await self._workers.run(functools.partial(log.read_snapshot, newest))
-            await self._load_snapshot(reader, newest.end_offset, newest.epoch)
+        """Of those on disk, if it is further than this."""
+        log = self._log
+        while (newest := log.newest_snapshot) is not None and newest.end_offset > self._offset:
+            try:
+                reader = await self._workers.run(log.read_snapshot, newest)
+            except FileNotFoundError:
+                if newest in log.snapshots:
+                    raise
+                continue  # another has taken its place meanwhile
+            position = LogPosition(newest.end_offset - 1, newest.epoch, reader.head.last_contained_ms)
+            await self._listener.take_snapshot(reader.batches(), position)
+            self._offset = newest.end_offset
 
-    async def _load_snapshot(self, reader: SnapshotReader, end_offset: int, epoch: int) -> None:
-        position = LogPosition(end_offset - 1, epoch, reader.head.last_contained_ms)
-        await self.loader.load_snapshot(reader.batches(), position, self._known_high_watermark())
 
-    async def _load_committed(self) -> None:
-        log, loader = self.observer.log, self.loader
-        while loader.loaded_offset < log.high_watermark:
-            await loader.commit(log.committed(loader.loaded_offset), self._known_high_watermark())
-        if not loader.has_caught_up:  # a snapshot may have had all there is before the high watermark was known
-            loader.publish_changes(self._known_high_watermark())
+class LoaderListener:
+    """Has what is committed loaded for a broker, which publishes nothing before it knows how much there is."""
 
-    def _known_high_watermark(self) -> float:
+    def __init__(self, driver: RaftDriver, loader: MetadataLoader) -> None:
+        self._node = driver.node
+        self._loader = loader
+        known = driver.storage.log.election
+        self._leader = LeaderChanged(-1, NOBODY) if known is None else LeaderChanged(known.epoch, known.leader_id)
+
+    def take_leader(self, news: LeaderChanged) -> None:
+        if news.leader_id != NOBODY and news != self._leader:
+            logger.info("Controller %d leads the quorum in epoch %d", news.leader_id, news.epoch)
+        self._leader = news
+
+    def take_high_watermark(self, high_watermark: int) -> bool:
+        if not self._loader.has_caught_up:  # a snapshot may have had all there is before the high watermark was known
+            self._loader.publish_changes(self._enough)
+        return False
+
+    async def take_snapshot(self, batches: Iterable[Sequence[Message]], position: LogPosition) -> None:
+        await self._loader.load_snapshot(batches, position, self._enough)
+
+    async def take_committed(self, batches: Iterator[CommittedBatch]) -> None:
+        await self._loader.commit(batches, self._enough)
+
+    @property
+    def _enough(self) -> float:
         """What has to be loaded before anything is published: without a leader that tells it, nothing suffices."""
-        known = self.observer.high_watermark
+        known = self._node.told_high_watermark
         return math.inf if known is None else known

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 class SnapshotGenerator:
     """``run`` it in a task of its own; ``take_image`` is told of every image that is published.
 
-    ``on_written`` is called with each snapshot that has its name, and its size in bytes.
+    ``on_written`` is called with each snapshot that has its name, and its size in bytes (``RaftDriver.note_snapshot``).
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class SnapshotGenerator:
         settings: MetadataLogSettings,
         clock: Clock,
         workers: Workers,
-        on_written: Callable[[SnapshotId, int], None] = lambda snapshot, size: None,
+        on_written: Callable[[SnapshotId, int], None],
     ) -> None:
         self._log = log
         self._on_written = on_written

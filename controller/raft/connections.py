@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ...wire.schema import Message
 from .effects import RaftPeer
 from .settings import RaftTimes
 from .voters import ControllerAddress
+
+_REFUSAL_BACKOFF_MS = 1000
 
 
 class OwnRequest(NamedTuple):
@@ -57,11 +59,18 @@ class Connections:
 
     def end(self, own: OwnRequest, succeeded: bool, now_ms: float) -> None:
         """A request has been answered, or has failed. Another to the same peer waits a moment where that did not help."""
+        self._end(own, 0 if succeeded else self._times.retry_backoff_ms, now_ms)
+
+    def refuse(self, own: OwnRequest, now_ms: float) -> None:
+        """A request has been answered as the next one is likely to be, which waits for longer."""
+        self._end(own, _REFUSAL_BACKOFF_MS, now_ms)
+
+    def _end(self, own: OwnRequest, back_off_ms: float, now_ms: float) -> None:
         self._silent_until.pop(own.peer.address, None)
         if self._in_flight.get(own.peer.node_id) is own:
             del self._in_flight[own.peer.node_id]
-            if not succeeded:
-                self._back_off_until[own.peer.node_id] = now_ms + self._times.retry_backoff_ms
+            if back_off_ms:
+                self._back_off_until[own.peer.node_id] = now_ms + back_off_ms
 
     def reset(self) -> None:
         """Forget all requests: in another epoch or state their responses mean nothing."""
@@ -69,11 +78,14 @@ class Connections:
         self._back_off_until.clear()
 
     def leave_alone(self, peer: RaftPeer, now_ms: float) -> None:
-        """A peer has not answered in time: others are asked for a while, before it is again."""
+        """A peer has not answered in time. Others are asked for as long, before it is again: it may take all of its time again.
+
+        Kafka asks it again after half an election timeout; the followers' voters have another leader by then.
+        """
         own = self._in_flight.pop(peer.node_id, None)
         if own is not None:
             self._note_silence(own)
-        self._back_off_until[peer.node_id] = now_ms + self._times.election_timeout_ms / 2
+        self._back_off_until[peer.node_id] = now_ms + self._times.request_timeout_ms
 
     # --- when ---------------------------------------------------------------------------------------------------------
 
@@ -97,20 +109,28 @@ class Connections:
             (own.deadline_ms - now_ms for own in self._in_flight.values() if own.deadline_ms > now_ms), default=0
         )
 
-    def ready_bootstrap(self, useless: Collection[ControllerAddress], now_ms: float) -> RaftPeer | None:
-        """One of those that can be asked now, by chance."""
+    def ready_bootstrap(
+        self, useless: Collection[ControllerAddress], now_ms: float, voters: Sequence[RaftPeer] = ()
+    ) -> RaftPeer | None:
+        """One of those that can be asked now, by chance; one of the ``voters`` where all bootstrap servers are useless."""
         for own in self._in_flight.values():
             if own.deadline_ms <= now_ms:
                 self._note_silence(own)
-        ready = [peer for peer in self._useful(useless, now_ms) if self.ready_in_ms(peer, now_ms) <= 0]
+        ready = [peer for peer in self._useful(useless, now_ms, voters) if self.ready_in_ms(peer, now_ms) <= 0]
         return self._randomness.choice(ready) if ready else None
 
-    def bootstrap_ready_in_ms(self, useless: Collection[ControllerAddress], now_ms: float) -> float:
-        return min((self.ready_in_ms(peer, now_ms) for peer in self._useful(useless, now_ms)), default=math.inf)
+    def bootstrap_ready_in_ms(
+        self, useless: Collection[ControllerAddress], now_ms: float, voters: Sequence[RaftPeer] = ()
+    ) -> float:
+        useful = self._useful(useless, now_ms, voters)
+        return min((self.ready_in_ms(peer, now_ms) for peer in useful), default=math.inf)
 
-    def _useful(self, useless: Collection[ControllerAddress], now_ms: float) -> list[RaftPeer]:
+    def _useful(
+        self, useless: Collection[ControllerAddress], now_ms: float, voters: Sequence[RaftPeer]
+    ) -> list[RaftPeer]:
         """All but some, unless these are all. Kafka asks the node itself, and those that do not answer, as well."""
-        others = [peer for peer in self._bootstrap if peer.address not in useless] or self._bootstrap
+        others = [peer for peer in self._bootstrap if peer.address not in useless]
+        others = others or [peer for peer in voters if peer.address not in useless] or self._bootstrap
         silent = self._silent_until
         return [peer for peer in others if silent.get(peer.address, now_ms) <= now_ms] or others
 

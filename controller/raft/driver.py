@@ -4,11 +4,13 @@ An effect that waits for a disk (``Persist``, ``FinishSnapshot``) holds up those
 flush runs beside them. Requests to other nodes are sent by tasks of their own, one connection to each address. The first error
 of the disk ends the driver: what the node believes would no longer be true.
 
-``news`` tells the node's own controller who leads and what is committed, in the order in which the node found it out.
+Whoever lives on the node, its controller or its broker, asks for its ``news``: who leads and what is committed, in the order in
+which the node found it out.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -19,12 +21,19 @@ import trio
 from ...base.errors import ErrorCode, KafkaError
 from ...base.seams import Clock, Workers
 from ...log.checkpoints import CorruptFileError
+from ...log.metadata_snapshots import SnapshotId
 from ...replication.broker_client import BrokerClient, NoAnswerError
+from ...wire.api_keys import ApiKey
+from ...wire.messages.fetch import FetchRequest, FetchResponse
+from ...wire.messages.fetch_snapshot import FetchSnapshotRequest
 from ...wire.schema import Message
 from . import effects, events
+from .fetch_reports import FetchReports
 from .node import RaftNode
 from .storage import RaftStorage
 from .voters import ControllerAddress
+
+logger = logging.getLogger(__name__)
 
 _ROUNDING_SECONDS = 1e-6
 """A timer ends by so much later: rounded down, it would find that its time has not come, and turn without rest."""
@@ -41,7 +50,10 @@ class _Answer:
 
 
 class RaftDriver:
-    """See the module. ``run`` it in a task; ``connect`` makes a client of the node at an address."""
+    """See the module. ``run`` it in a task; ``connect`` makes a client of the node at an address.
+
+    A client need not end a request that takes too long.
+    """
 
     def __init__(
         self,
@@ -68,7 +80,9 @@ class RaftDriver:
         self._failure: Exception | None = None
         self._failed = trio.Event()
         self._may_go = trio.Event()
-        self._tell, self.news = trio.open_memory_channel[RaftNews](math.inf)
+        self._told: list[trio.MemorySendChannel[RaftNews]] = []
+        self._reports = FetchReports()
+        self._has_started = False
         self._nursery: trio.Nursery
         self._others: dict[type[Any], Callable[[Any], None]] = {
             effects.DeleteBefore: self._delete_before,
@@ -76,19 +90,28 @@ class RaftDriver:
             effects.SendRequest: self._begin_sending,
             effects.Respond: self._respond,
             effects.HighWatermarkAdvanced: self._advance,
-            effects.LeaderChanged: self._tell.send_nowait,
+            effects.LeaderChanged: self._tell,
             effects.AppendRefused: lambda effect: None,
+            effects.PeerRefused: lambda effect: self._reports.refused(effect.peer.address, effect.code, effect.why),
             effects.ShutdownFinished: lambda effect: self._may_go.set(),
         }
         """Effects beside those that the storage performs."""
+
+    def news(self) -> trio.MemoryReceiveChannel[RaftNews]:
+        """What the node finds out, from its start on. Each who follows it asks for its own before ``run``."""
+        assert not self._has_started, "news that came before would be missed"
+        tell, news = trio.open_memory_channel[RaftNews](math.inf)
+        self._told.append(tell)
+        return news
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Take part in the quorum until cancelled. Raises OSError, KafkaError, CorruptFileError where the log cannot be kept."""
+        self._has_started = True
         try:
             async with trio.open_nursery() as self._nursery:
-                self._take(self.node.start(_now_ms(), self.storage.log.election))
+                self._start()
                 self._nursery.start_soon(self._keep_time)
                 self._nursery.start_soon(self._work_on_disk)
                 await self._failed.wait()
@@ -103,6 +126,15 @@ class RaftDriver:
             for client in self._clients.values():
                 client.close()
             self.storage.close()
+
+    def _start(self) -> None:
+        log = self.storage.log
+        election = log.election
+        if election is not None and election.epoch < log.last_epoch:
+            logger.warning(
+                "quorum-state has epoch %d, and the log of %s epoch %d", election.epoch, log.directory, log.last_epoch
+            )
+        self._take(self.node.start(_now_ms(), election))
 
     async def leave(self, timeout_ms: int) -> None:
         """Resign where this node leads, and return once another does, or the time is up."""
@@ -145,6 +177,16 @@ class RaftDriver:
         if self.node.log.end_offset != wanted:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, f"This controller does not lead in epoch {epoch}.")
         return wanted - 1
+
+    def note_snapshot(self, snapshot: SnapshotId, size: int) -> None:
+        """A snapshot of what is committed has its name; ``size`` in bytes."""
+        self.step(events.SnapshotWritten(snapshot, size))
+
+    def clean(self, snapshot: SnapshotId) -> bool:
+        """Let the log begin at the end of a snapshot, and delete older ones; False where it cannot."""
+        before = self.node.log.start_offset
+        self.step(events.CleanRequested(snapshot))
+        return self.node.log.start_offset > before
 
     async def _keep_time(self) -> None:
         """Wake the node when its deadline has come."""
@@ -197,14 +239,18 @@ class RaftDriver:
                     await self._workers.run(self.storage.persist, effect)
                 else:
                     assert isinstance(effect, effects.FinishSnapshot)
-                    head = await self._workers.run(self.storage.freeze_snapshot, effect.snapshot)
-                    self.storage.start_after(effect.snapshot, head)
-                    await self.storage.log.remove_forgotten()
+                    await self._finish_snapshot(effect.snapshot)
             except (OSError, KafkaError, CorruptFileError) as error:
                 self._fail(error)
                 return
             self._is_held_up = False
             self._perform()
+
+    async def _finish_snapshot(self, snapshot: SnapshotId) -> None:
+        storage = self.storage
+        head = await self._workers.run(storage.freeze_snapshot, snapshot)
+        storage.start_after(snapshot, head)
+        await storage.log.remove_forgotten()
 
     def _fail(self, error: Exception) -> None:
         self._failure = self._failure or error
@@ -235,7 +281,11 @@ class RaftDriver:
 
     def _advance(self, effect: effects.HighWatermarkAdvanced) -> None:
         self.storage.log.advance_high_watermark(effect.high_watermark)
-        self._tell.send_nowait(effect)
+        self._tell(effect)
+
+    def _tell(self, news: RaftNews) -> None:
+        for each in self._told:
+            each.send_nowait(news)
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
@@ -251,28 +301,53 @@ class RaftDriver:
         self._nursery.start_soon(self._send, effect)
 
     async def _send(self, effect: effects.SendRequest) -> None:
-        address, outcome = effect.peer.address, ErrorCode.BROKER_NOT_AVAILABLE
+        address, request = effect.peer.address, effect.request
         client = self._clients.get(address)
         if client is None:
             client = self._clients[address] = self._connect(address)
-        with trio.move_on_after(effect.timeout_ms / 1000) as waiting:
-            try:
-                version = await client.negotiate(type(effect.request))
-                response = await client.send(effect.request, version)
-            except NoAnswerError:
-                pass
-            except KafkaError as error:
-                outcome = error.code
-            except ValueError:
-                outcome = ErrorCode.UNSUPPORTED_VERSION  # the version lacks a field that the request needs
-            else:
-                self.step(events.ResponseReceived(effect.request_id, response))
-                return
-        if waiting.cancelled_caught and self._clients.get(address) is client:
+        with trio.move_on_after(effect.timeout_ms / 1000):
+            self.step(await self._exchange(effect, client))
+            return
+        # The node knows that the time is up.
+        if self._clients.get(address) is client:
             # What came later would wait for the same response.
             del self._clients[address]
             client.close()
-        self.step(events.RequestFailed(effect.request_id, outcome))
+            self._report(request, f"{client.peer}: no answer to {_name(request)} within {effect.timeout_ms / 1000:g} s")
+
+    async def _exchange(
+        self, effect: effects.SendRequest, client: BrokerClient
+    ) -> events.ResponseReceived | events.RequestFailed:
+        """What becomes of a request."""
+        request, outcome = effect.request, ErrorCode.BROKER_NOT_AVAILABLE
+        try:
+            version = await client.negotiate(type(request))
+            response = await client.send(request, version)
+        except NoAnswerError as error:
+            if self._clients.get(effect.peer.address) is client:
+                self._report(request, str(error))
+        except KafkaError as error:
+            outcome = error.code
+            self._reports.refused(effect.peer.address, outcome, error.message or "")
+        except ValueError:
+            outcome = ErrorCode.UNSUPPORTED_VERSION  # the version lacks a field that the request needs
+        else:
+            if isinstance(request, FetchRequest) and _has_succeeded(response):
+                self._reports.fetched()
+            return events.ResponseReceived(effect.request_id, response)
+        return events.RequestFailed(effect.request_id, outcome)
+
+    def _report(self, request: Message, why: str) -> None:
+        if isinstance(request, FetchRequest | FetchSnapshotRequest):
+            self._reports.failed(why)
+
+
+def _name(request: Message) -> str:
+    return ApiKey(request.api_key).name
+
+
+def _has_succeeded(response: FetchResponse) -> bool:
+    return not response.error_code and not response.responses[0].partitions[0].error_code
 
 
 def _now_ms() -> float:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ...base.errors import ErrorCode
 from ...log.disk import Bytes
 from ...log.metadata_snapshots import SnapshotId
 from ...wire.schema import Message
@@ -119,7 +120,7 @@ class RaftPeer(NamedTuple):
 class SendRequest(NamedTuple):
     """Send a request; ``events.ResponseReceived`` or ``RequestFailed`` reports what becomes of it, with the same id.
 
-    The node waits no longer than ``timeout_ms``.
+    The node waits no longer than ``timeout_ms``, of which it need not be told.
     """
 
     request_id: int
@@ -181,6 +182,14 @@ class AppendRefused(NamedTuple):
     epoch: int
 
 
+class PeerRefused(NamedTuple):
+    """A peer refuses to be followed, or says what it never should. It is asked again slowly."""
+
+    peer: RaftPeer
+    code: ErrorCode
+    why: str
+
+
 class ShutdownFinished(NamedTuple):
     """The node may go. ``in_time`` is False where the timeout has passed before another has led."""
 
@@ -204,5 +213,6 @@ RaftEffect = (
     | HighWatermarkAdvanced
     | LeaderChanged
     | AppendRefused
+    | PeerRefused
     | ShutdownFinished
 )

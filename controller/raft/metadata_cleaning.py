@@ -29,7 +29,8 @@ _INTERVAL_SECONDS = 60.0
 class MetadataLogCleaner:
     """``run`` it in a task of its own.
 
-    ``delete_before`` lets the log begin at the end of a snapshot, and deletes older ones; False where it cannot.
+    ``delete_before`` lets the log begin at the end of a snapshot, and deletes older ones; False where it cannot
+    (``RaftDriver.clean``).
     """
 
     def __init__(
@@ -38,10 +39,10 @@ class MetadataLogCleaner:
         settings: MetadataLogSettings,
         clock: Clock,
         workers: Workers,
-        delete_before: Callable[[SnapshotId], bool] | None = None,
+        delete_before: Callable[[SnapshotId], bool],
     ) -> None:
         self._log = log
-        self._delete_before = delete_before or (lambda snapshot: log.delete_before(snapshot, clock.now_ms()))
+        self._delete_before = delete_before
         self._settings = settings
         self._clock = clock
         self._workers = workers

@@ -63,13 +63,6 @@ class CommittedBatch(NamedTuple):
     """Bytes of the batch in the log."""
 
 
-class QuorumInLog(NamedTuple):
-    """What the log, committed or not, says of the quorum: a node follows that at once (KIP-853)."""
-
-    kraft_version: int = 0
-    voters: VotersRecord | None = None
-
-
 class SnapshotFacts(NamedTuple):
     """The size of a snapshot's file, and when the newest record was made that the snapshot stands for."""
 
@@ -97,7 +90,8 @@ class MetadataLog:
         """What ``quorum-state`` says."""
         self._forgotten: list[str] = []
         self._log: PartitionLog
-        self._quorum: list[tuple[int, QuorumInLog]] = []
+        self._quorum: list[QuorumEntry] = []
+        """What the log says of the quorum, committed or not."""
 
     # --- start --------------------------------------------------------------------------------------------------------
 
@@ -162,38 +156,27 @@ class MetadataLog:
             self._note_quorum(batch)
 
     def _note_head(self, offset: int, head: SnapshotHead) -> None:
-        self._quorum = [(offset - 1, QuorumInLog(head.kraft_version, head.voters))]
+        voters = None if head.voters is None else VoterSet.of_record(head.voters)
+        self._quorum = [QuorumEntry(offset - 1, head.kraft_version, voters)]
 
     def _note_quorum(self, batch: RecordBatch) -> None:
         if not batch.is_control:
             return
         for record in batch.records():
-            message = decode_quorum_record(record)
+            known, message = self._quorum[-1] if self._quorum else QuorumEntry(-1), decode_quorum_record(record)
             if isinstance(message, KRaftVersionRecord):
-                self._quorum.append((record.offset, self.quorum._replace(kraft_version=message.k_raft_version)))
+                self._quorum.append(QuorumEntry(record.offset, message.k_raft_version, known.voters))
             elif isinstance(message, VotersRecord):
-                self._quorum.append((record.offset, self.quorum._replace(voters=message)))
+                self._quorum.append(QuorumEntry(record.offset, known.kraft_version, VoterSet.of_record(message)))
 
     def close(self) -> None:
         self._log.close()
 
-    async def write_election(self, election: ElectionState) -> None:
-        """Bring what is known of elections to stable storage, in the form of the level of ``kraft.version``. Raises OSError."""
-        await self._folder.workers.run(self._write_election, election, min(self.quorum.kraft_version, 1))
-        self.election = election
-
-    def write_election_at_once(self, election: ElectionState, kraft_version: int) -> None:
-        """``write_election`` without waiting, which holds up the loop. Raises OSError."""
-        self._write_election(election, min(kraft_version, 1))
-        self.election = election
-
-    def _write_election(self, election: ElectionState, version: int) -> None:
+    def write_election(self, election: ElectionState, kraft_version: int) -> None:
+        """In a worker: bring what is known of elections to stable storage, in the form of the level. Raises OSError."""
         self._folder.disk.make_dir(self.directory)
-        write_election(self._folder.disk, self.directory, election, version)
-
-    def check_online(self) -> None:
-        """Raise KafkaError(KAFKA_STORAGE_ERROR) where the folder has failed."""
-        self._folder.check_online()
+        write_election(self._folder.disk, self.directory, election, min(kraft_version, 1))
+        self.election = election
 
     # --- what there is ------------------------------------------------------------------------------------------------
 
@@ -227,20 +210,6 @@ class MetadataLog:
         """The newest one, that of formatting apart."""
         return self.snapshots[-1] if self.snapshots and self.snapshots[-1] != BOOTSTRAP_ID else None
 
-    @property
-    def quorum(self) -> QuorumInLog:
-        return self._quorum[-1][1] if self._quorum else QuorumInLog()
-
-    def end_offset_for_epoch(self, epoch: int) -> SnapshotId:
-        """Where an epoch ends here, or the newest one before it; before the log begins, its oldest snapshot's end."""
-        found, end = self._log.end_offset_for_epoch(epoch)
-        if end < 0:
-            return SnapshotId(self.end_offset, self.last_epoch)
-        oldest = next((each for each in self.snapshots if each != BOOTSTRAP_ID), None)
-        if oldest is not None and end == oldest.end_offset and found == epoch:
-            return oldest
-        return SnapshotId(end, found)
-
     # --- changes ------------------------------------------------------------------------------------------------------
 
     def append(self, records: Bytes, epoch: int) -> None:
@@ -269,7 +238,7 @@ class MetadataLog:
         """Cut off what is from ``offset`` on, where a batch begins. Raises KafkaError."""
         assert offset >= self.high_watermark, f"{self.high_watermark} is committed, not {offset}"
         self._log.truncate_to(offset)
-        self._quorum = [each for each in self._quorum if each[0] < offset]
+        self._quorum = [each for each in self._quorum if each.offset < offset]
 
     async def flush(self) -> None:
         """Bring what there is to stable storage. Raises KafkaError."""
@@ -279,23 +248,6 @@ class MetadataLog:
         """``flush`` without waiting, which holds up the loop. Raises KafkaError."""
         if self._log.segments.active is not None:
             self._log.flush_at_once()
-
-    def truncate_to(self, leader: SnapshotId) -> None:
-        """Cut off what the leader does not have, of which the given epoch ends there. Raises KafkaError.
-
-        An end below the high watermark is an error: what is committed is never taken back.
-        """
-        offset = min(leader.end_offset, self.end_offset)
-        if leader.epoch:
-            own = self.end_offset_for_epoch(leader.epoch)
-            offset = min(own.end_offset, leader.end_offset) if own.epoch == leader.epoch else own.end_offset
-        if offset < self.high_watermark:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_SERVER_ERROR,
-                f"the leader's metadata log differs at offset {offset}, and {self.high_watermark} is committed",
-            )
-        if offset < self.end_offset:
-            self.truncate(offset)
 
     def advance_high_watermark(self, offset: int) -> bool:
         """Follow the leader's high watermark as far as the log reaches; whether it has moved."""
@@ -386,9 +338,9 @@ class MetadataLog:
 
     def snapshot_head(self, position: LogPosition) -> SnapshotHead:
         """What a snapshot that ends with ``position`` says of the quorum."""
-        known = (quorum for offset, quorum in reversed(self._quorum) if offset <= position.offset)
-        kraft_version, voters = next(known, QuorumInLog())
-        return SnapshotHead(position.timestamp, kraft_version, voters)
+        known = (entry for entry in reversed(self._quorum) if entry.offset <= position.offset)
+        _, kraft_version, voters = next(known, QuorumEntry(-1))
+        return SnapshotHead(position.timestamp, kraft_version, None if voters is None else voters.to_record())
 
     def add_snapshot(self, snapshot: SnapshotId) -> None:
         """Count a snapshot of what this node has loaded, which has its name."""
@@ -434,12 +386,8 @@ class MetadataLog:
     def outline(self) -> LogOutline:
         """What a node of the quorum has to know of the log when it starts. Nothing counts as flushed. Raises OSError."""
         sizes = {each: self._folder.disk.file_size(join(self.directory, each.file_name)) for each in self.snapshots}
-        quorum = [
-            QuorumEntry(offset, each.kraft_version, None if each.voters is None else VoterSet.of_record(each.voters))
-            for offset, each in self._quorum
-        ]
         epochs = self._log.leader_epochs.entries()
-        return LogOutline(self.start_offset, self.end_offset, self.start_offset, epochs, sizes, quorum)
+        return LogOutline(self.start_offset, self.end_offset, self.start_offset, epochs, sizes, list(self._quorum))
 
     def remove_forgotten_at_once(self) -> None:
         """``remove_forgotten`` without waiting. Raises OSError."""

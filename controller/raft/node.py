@@ -104,6 +104,8 @@ class RaftNode:
         self.log = log
         self.high_watermark: int | None = None
         """What this node knows to be committed since its start; None before it has heard."""
+        self.told_high_watermark: int | None = None
+        """The same, and what its log has not come to yet: a leader tells how far it is with everything that it sends."""
         self.deadline_ms = math.inf
         """When a Tick is due."""
         self.shutdown_deadline_ms: float | None = None
@@ -144,7 +146,9 @@ class RaftNode:
         if known.epoch < self.log.last_epoch:
             self.state = Unattached(self.log.last_epoch, NOBODY, None, deadline)
         elif known.leader_id == self.key.node_id:
-            self.state = self._resigned(known.epoch, [], now_ms)
+            # A broker that was a controller has nothing to resign from. The epoch that Kafka's goes on to, the quorum has not.
+            leads_no_more = Unattached(known.epoch, NOBODY, voted, deadline)
+            self.state = self._resigned(known.epoch, [], now_ms) if self.identity.may_vote else leads_no_more
         elif voted in (self.key, ReplicaKey(self.key.node_id)) and known.leader_id == NOBODY and self.may_stand:
             # With a leader the election is over. Kafka stands again, which others find malformed once it has written.
             votes = EpochElection(self.voters, self.key.node_id)
@@ -221,7 +225,7 @@ class RaftNode:
 
     @property
     def is_voter(self) -> bool:
-        return self.voters.is_voter(self.key)
+        return self.identity.may_vote and self.voters.is_voter(self.key)
 
     @property
     def may_stand(self) -> bool:
@@ -230,8 +234,8 @@ class RaftNode:
         Kafka has voters only. There a leader of two that removes itself, and dies before the other has heard, leaves nobody who
         can be elected: its own log is longer, and it does not stand (section 4.2.2 of Ongaro's dissertation).
         """
-        if self.is_voter:
-            return True
+        if self.is_voter or not self.identity.may_vote:
+            return self.is_voter
         entry = self.log.quorum
         if entry.voters is None or entry.offset < self.log.committed_offset:
             return False
@@ -240,7 +244,7 @@ class RaftNode:
 
     @property
     def is_only_voter(self) -> bool:
-        return self.voters.is_only_voter(self.key)
+        return self.identity.may_vote and self.voters.is_only_voter(self.key)
 
     @property
     def as_voter(self) -> QuorumVoter:
@@ -263,6 +267,11 @@ class RaftNode:
         if isinstance(state, Prospective):
             return state.leader_endpoints
         return self.identity.endpoints if isinstance(state, Leading | Resigned) else ()
+
+    @property
+    def leader_address(self) -> ControllerAddress | None:
+        """Where nodes of the quorum reach the leader, if that is known."""
+        return address_of(self.leader_endpoints, self.listener)
 
     def known_leader(self, listener: str) -> KnownLeader:
         return KnownLeader(self.epoch, self.leader_id, address_of(self.leader_endpoints, listener))
@@ -346,7 +355,8 @@ class RaftNode:
 
     def become_follower(self, epoch: int, leader_id: int, endpoints: Endpoints, now_ms: float) -> None:
         state = self.state
-        assert leader_id != self.key.node_id, f"node {leader_id} is told to follow itself in epoch {epoch}"
+        is_own_id = leader_id == self.key.node_id and self.identity.may_vote
+        assert not is_own_id, f"node {leader_id} is told to follow itself in epoch {epoch}"
         assert epoch >= state.epoch and not (epoch == state.epoch and isinstance(state, Leading)), (
             f"a second leader, {leader_id}, in epoch {epoch}"
         )
@@ -438,8 +448,14 @@ class RaftNode:
             voter_changes.note_high_watermark(self, state)
             inbound.answer_committed(self, now_ms)
 
+    def note_told(self, high_watermark: int) -> None:
+        """A leader has said how far it has committed; -1 where it has not, in its epoch."""
+        if high_watermark >= 0:
+            self.told_high_watermark = max(high_watermark, self.told_high_watermark or 0)
+
     def commit(self, offset: int) -> None:
         """All below is committed; going back is ignored."""
+        self.note_told(offset)
         if self.high_watermark is None or offset > self.high_watermark:
             self.high_watermark = offset
             self.log.committed_offset = max(self.log.committed_offset, offset)
@@ -452,7 +468,8 @@ class RaftNode:
 
     @property
     def has_to_flush(self) -> bool:
-        return self.identity.may_vote or self.is_voter
+        """A broker's log counts for no majority (KAFKA-13884)."""
+        return self.identity.may_vote
 
     # --- sending ------------------------------------------------------------------------------------------------------
 

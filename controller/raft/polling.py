@@ -201,9 +201,11 @@ def _fetch_from_any(node: RaftNode, now_ms: float) -> float:
         return math.inf
     known = (node.identity.endpoints, node.leader_endpoints)
     useless = [address for endpoints in known if (address := address_of(endpoints, node.listener)) is not None]
-    peer = node.connections.ready_bootstrap(useless, now_ms)
+    # Kafka asks bootstrap servers only. A broker that has one, which has led and is gone, would wait for it for ever.
+    voters = [] if node.identity.may_vote else node.peers(node.voters.ids)
+    peer = node.connections.ready_bootstrap(useless, now_ms, voters)
     if peer is None:
-        return now_ms + node.connections.bootstrap_ready_in_ms(useless, now_ms)
+        return now_ms + node.connections.bootstrap_ready_in_ms(useless, now_ms, voters)
     node.send(peer, _fetch(node), now_ms)
     return now_ms + node.connections.busy_for_ms(now_ms)
 

@@ -23,14 +23,14 @@ from ...wire.messages.vote import VoteRequest, VoteResponse
 from ...wire.schema import Message
 from . import voter_changes
 from .connections import OwnRequest
-from .effects import AppendFetched, AppendToSnapshot, BeginSnapshot, DropSnapshot, FinishSnapshot, Truncate
+from .effects import AppendFetched, AppendToSnapshot, BeginSnapshot, DropSnapshot, FinishSnapshot, PeerRefused, Truncate
 from .election import Prospective, RaftCandidate, Resigned, Unattached
 from .election_file import NOBODY
 from .follower import Following, SnapshotDownload, appendable
 from .leader import Leading
 from .log_outline import Divergence
 from .polling import end_prospective
-from .transitions import follow_told
+from .transitions import PeerRefusalError, follow_told, insist
 from .voter_set import Endpoints, ListenerEndpoint, VoterSet
 
 if TYPE_CHECKING:
@@ -39,8 +39,14 @@ if TYPE_CHECKING:
 
 def take_response(node: RaftNode, request_id: int, response: Message, now_ms: float) -> None:
     own = node.connections.take(request_id)
-    if own is not None:
+    if own is None:
+        return
+    try:
         succeeded = _handle(node, own, response, now_ms)
+    except PeerRefusalError as refusal:
+        node.emit(PeerRefused(own.peer, refusal.code, refusal.message or ""))
+        node.connections.refuse(own, now_ms)
+    else:
         node.connections.end(own, succeeded, now_ms)
 
 
@@ -55,11 +61,14 @@ def take_failure(node: RaftNode, request_id: int, error: ErrorCode, now_ms: floa
     elif isinstance(own.request, ApiVersionsRequest) and isinstance(node.state, Leading):
         failed = ApiVersionsResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE)
         voter_changes.take_api_versions(node, node.state, own.peer, failed, now_ms)
-    node.connections.end(own, False, now_ms)
+    if error is ErrorCode.UNSUPPORTED_VERSION and not node.identity.may_vote:
+        node.connections.refuse(own, now_ms)
+    else:
+        node.connections.end(own, False, now_ms)
 
 
 def _handle(node: RaftNode, own: OwnRequest, response: Any, now_ms: float) -> bool:
-    """Whether the response has helped: after another the peer is left alone for a moment."""
+    """Whether the response has helped: after another the peer is left alone for a moment. Raises PeerRefusalError."""
     state = node.state
     if isinstance(response, ApiVersionsResponse):
         if isinstance(state, Leading):
@@ -72,7 +81,9 @@ def _handle(node: RaftNode, own: OwnRequest, response: Any, now_ms: float) -> bo
     if response.error_code:
         if isinstance(response, VoteResponse) and response.error_code == ErrorCode.UNSUPPORTED_VERSION:
             take_failure(node, own.request_id, ErrorCode.UNSUPPORTED_VERSION, now_ms)
-        assert response.error_code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "the quorum refuses this node"
+        error = known_code(response.error_code)
+        insist(node, error is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED, error, "the quorum refuses this node")
+        _check_refusal(node, error)
         return False
     if isinstance(response, FetchResponse):
         partition: Any = response.responses[0].partitions[0]
@@ -104,6 +115,16 @@ def _handle(node: RaftNode, own: OwnRequest, response: Any, now_ms: float) -> bo
     return True
 
 
+def _check_refusal(node: RaftNode, error: ErrorCode) -> None:
+    """An error that says nothing of who leads. Kafka asks again after a moment; only a broker has no other way to go on.
+
+    Raises PeerRefusalError.
+    """
+    is_lasting = not node.identity.may_vote and error not in (ErrorCode.NONE, ErrorCode.BROKER_NOT_AVAILABLE)
+    if is_lasting or error is ErrorCode.INCONSISTENT_CLUSTER_ID:
+        raise PeerRefusalError(error, "the quorum's controller refuses to be followed")
+
+
 def _endpoints(node: RaftNode, response: Any, leader_id: int) -> Endpoints:
     told = tuple(
         ListenerEndpoint(node.listener, each.host, each.port)
@@ -118,7 +139,9 @@ def _take_leader(
 ) -> bool | None:
     """None where the response is to be read on (``maybeHandleCommonResponse``); False where it has told nothing new."""
     if epoch < node.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
-        return True
+        return (
+            node.identity.may_vote
+        )  # a broker does not end that by an election, and would ask as fast as the network is
     if epoch > node.epoch or error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
         before = node.state
         follow_told(node, leader_id, epoch, endpoints, now_ms)
@@ -131,7 +154,7 @@ def _take_leader(
         return False
     if error is ErrorCode.INVALID_VOTER_KEY:
         return True
-    assert error is not ErrorCode.INVALID_REQUEST, "another node finds a request of this one malformed"
+    insist(node, error is not ErrorCode.INVALID_REQUEST, error, "another node finds a request of this one malformed")
     return None
 
 
@@ -154,7 +177,12 @@ def _take_vote(node: RaftNode, voter_id: int, is_granted: bool, now_ms: float) -
 
 def _take_fetch(node: RaftNode, own: OwnRequest, error: ErrorCode, partition: PartitionData, now_ms: float) -> bool:
     state = node.state
-    if error or not isinstance(state, Following) or own.offset != node.log.end_offset:
+    _check_refusal(node, error)
+    if not error:
+        node.note_told(partition.high_watermark)
+    if not isinstance(state, Following):
+        return not error and node.identity.may_vote  # a broker that cannot reach the leader has no election to wait for
+    if error or own.offset != node.log.end_offset:
         return not error
     diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
     if diverging is not None and diverging.epoch >= 0:
@@ -180,11 +208,17 @@ def _followed(node: RaftNode, state: Following, now_ms: float) -> None:
 
 
 def truncate(node: RaftNode, leader: Divergence) -> None:
-    """Cut off what the leader does not have. What is committed is never taken back: the leader would have it."""
+    """Cut off what the leader does not have. What is committed is never taken back: the leader would have it.
+
+    Raises PeerRefusalError.
+    """
     offset = min(leader.end_offset, node.log.end_offset)
     if leader.epoch:
         own = node.log.end_offset_for_epoch(leader.epoch)
         offset = min(own.end_offset, leader.end_offset) if own.epoch == leader.epoch else own.end_offset
+    committed = node.log.committed_offset
+    why = f"the leader's metadata log differs at offset {offset}, and {committed} is committed"
+    insist(node, offset >= committed, ErrorCode.UNKNOWN_SERVER_ERROR, why)
     if offset < node.log.end_offset:
         node.log.truncate(offset)
         node.emit(Truncate(offset))
@@ -204,6 +238,8 @@ def _append(node: RaftNode, records: Any) -> None:
     if size:
         node.emit(AppendFetched(memoryview(records)[:size], log.end_offset))
         node.flush()
+    elif not node.identity.may_vote:
+        raise PeerRefusalError(ErrorCode.CORRUPT_MESSAGE, f"no records from offset {log.end_offset} on can be appended")
 
 
 def _take_snapshot(node: RaftNode, error: ErrorCode, partition: ResponsePartitionSnapshot, now_ms: float) -> bool:
@@ -215,10 +251,13 @@ def _take_snapshot(node: RaftNode, error: ErrorCode, partition: ResponsePartitio
         _drop(node, state)
         _followed(node, state, now_ms)
         return True
+    _check_refusal(node, error)
     if error:
         return False
-    assert SnapshotId(told.end_offset, told.epoch) == download.snapshot, "another snapshot than the one asked for"
-    assert partition.position == download.size, f"a piece from {partition.position} on follows {download.size} bytes"
+    if (told.end_offset, told.epoch, partition.position) != (*download.snapshot, download.size):
+        _drop(node, state)
+        why = f"a piece of {told} from {partition.position} on follows {download.size} bytes of {download.snapshot}"
+        insist(node, False, ErrorCode.UNKNOWN_SERVER_ERROR, why)
     records = partition.unaligned_records
     assert isinstance(records, bytes | bytearray | memoryview), "what was received is in memory"
     node.emit(AppendToSnapshot(download.snapshot, download.size, records))
@@ -226,6 +265,9 @@ def _take_snapshot(node: RaftNode, error: ErrorCode, partition: ResponsePartitio
         download.append(records)
         if download.size >= partition.size:
             _finish(node, state, download)
+    except PeerRefusalError:
+        _drop(node, state)
+        raise
     except (CorruptFileError, KafkaError):
         _drop(node, state)
         return False
@@ -240,9 +282,10 @@ def _drop(node: RaftNode, state: Following) -> None:
 
 
 def _finish(node: RaftNode, state: Following, download: SnapshotDownload) -> None:
-    """The snapshot takes the place of the log."""
+    """The snapshot takes the place of the log. Raises PeerRefusalError."""
     head, snapshot = download.head(), download.snapshot
-    assert snapshot.end_offset >= node.log.committed_offset, f"{snapshot} takes back what is committed"
+    is_ahead = snapshot.end_offset >= node.log.committed_offset
+    insist(node, is_ahead, ErrorCode.UNKNOWN_SERVER_ERROR, f"{snapshot} takes back what is committed")
     state.download = None
     voters = None if head.voters is None else VoterSet.of_record(head.voters)
     node.log.start_after(snapshot, download.size, head.kraft_version, voters)

@@ -7,12 +7,15 @@ has ended.
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from ...log.disk import Bytes
 from ...log.metadata_snapshots import SnapshotFile, SnapshotHead, SnapshotId
 from . import effects
 from .metadata_log import MetadataLog
+
+logger = logging.getLogger(__name__)
 
 LogEffect = (
     effects.Persist
@@ -61,7 +64,8 @@ class RaftStorage:
             case effects.FinishSnapshot(snapshot):
                 self.start_after(snapshot, self.freeze_snapshot(snapshot))
                 log.remove_forgotten_at_once()
-            case effects.DropSnapshot():
+            case effects.DropSnapshot(snapshot):
+                logger.info("The metadata snapshot %s is fetched no further", snapshot.file_name)
                 self._drop()
 
     def complete(self, effect: effects.Respond) -> None:
@@ -82,13 +86,15 @@ class RaftStorage:
         download.append(data)
 
     def persist(self, effect: effects.Persist) -> None:
-        self.log.write_election_at_once(effect.election, effect.kraft_version)
+        self.log.write_election(effect.election, effect.kraft_version)
 
     def freeze_snapshot(self, snapshot: SnapshotId) -> SnapshotHead:
         """Bring the snapshot that was fetched to stable storage, if it is whole."""
         download = self._download
         assert download is not None and download.id == snapshot, "another snapshot is fetched"
-        return download.finish().head
+        reader = download.finish()
+        logger.info("Fetched the metadata snapshot %s, %d bytes", snapshot.file_name, download.size)
+        return reader.head
 
     def start_after(self, snapshot: SnapshotId, head: SnapshotHead) -> None:
         """Let the log begin after a snapshot that is frozen. What is older is set aside."""

@@ -126,11 +126,19 @@ class VoterSet:
         )
 
     @classmethod
+    def of_addresses(cls, addresses: Mapping[int, ControllerAddress], listener: str) -> VoterSet:
+        """Static voters, of which ``controller.quorum.voters`` says no directories, and no level of ``kraft.version``."""
+        return cls(
+            QuorumVoter(ReplicaKey(node_id), (ListenerEndpoint(listener, host, port),))
+            for node_id, (host, port) in addresses.items()
+        )
+
+    @classmethod
     def of_record(cls, record: VotersRecord) -> VoterSet:
         return cls(
             QuorumVoter(
                 ReplicaKey(voter.voter_id, voter.voter_directory_id),
-                tuple(ListenerEndpoint(each.name, each.host, each.port) for each in voter.endpoints),
+                tuple(ListenerEndpoint(each.name.upper(), each.host, each.port) for each in voter.endpoints),
                 voter.k_raft_version_feature.min_supported_version,
                 voter.k_raft_version_feature.max_supported_version,
             )

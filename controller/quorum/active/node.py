@@ -11,14 +11,13 @@ NOT_CONTROLLER.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import trio
 
 from ....base.errors import ErrorCode, KafkaError
 from ....base.seams import Clock, Workers
-from ....log.metadata_snapshots import SnapshotId
 from ....metadata.types import LogPosition
 from ....wire.messages.add_raft_voter import AddRaftVoterRequest
 from ....wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
@@ -36,13 +35,14 @@ from ....wire.records import RecordsBuilder
 from ....wire.schema import Message
 from ...raft.driver import RaftDriver
 from ...raft.effects import LeaderChanged
-from ...raft.events import CleanRequested, KRaftVersionRequested, PreparedBatch, ResignRequested, SnapshotWritten
+from ...raft.events import KRaftVersionRequested, PreparedBatch, ResignRequested
 from ...raft.leader import Leading
 from ...raft.metadata_cleaning import MetadataLogCleaner
+from ...raft.metadata_log import CommittedBatch
 from ...raft.settings import MetadataLogSettings
 from ...raft.voter_changes import check_upgrade
-from ...raft.voter_set import address_of
 from ..controller_client import Connect, ControllerClient
+from ..following import MetadataFollower
 from ..loader import LoaderManifest, snapshot_image
 from ..snapshot_generator import SnapshotGenerator
 from .controller import ActiveController
@@ -131,7 +131,7 @@ class _Outcome(Generic[T]):
 
 
 class ControllerNode:
-    """See the module. ``run`` it in a task."""
+    """See the module. ``run`` it in a task. It is the ``MetadataListener`` of its Raft node."""
 
     def __init__(
         self,
@@ -153,13 +153,12 @@ class ControllerNode:
         self._writer = writer
         self._requests = requests
         self._clock = clock
-        self._workers = workers
         self._active = ControllerClient(connect)
         self._registrar = ControllerRegistrar(registration, lambda: controller.state.image, self._ask_active)
         log = driver.storage.log
-        self._snapshots = SnapshotGenerator(log, log_settings, clock, workers, self._count_snapshot)
-        self._cleaner = MetadataLogCleaner(log, log_settings, clock, workers, self._delete_before)
-        self._applied_offset = 0
+        self._snapshots = SnapshotGenerator(log, log_settings, clock, workers, driver.note_snapshot)
+        self._cleaner = MetadataLogCleaner(log, log_settings, clock, workers, driver.clean)
+        self._follower = MetadataFollower(driver, self, workers)
         self._sooner = trio.Event()
 
     async def run(self) -> None:
@@ -168,7 +167,7 @@ class ControllerNode:
         Raises OSError, KafkaError and CorruptFileError where the log cannot be kept, ReplayError where it cannot be understood.
         """
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._follow)
+            nursery.start_soon(self._follower.run)
             nursery.start_soon(self._keep_time)
             nursery.start_soon(self._registrar.run)
             nursery.start_soon(self._snapshots.run)
@@ -210,7 +209,7 @@ class ControllerNode:
         raft = self.driver.node
         if self.controller.is_active:
             return await self.ask(request, RequestSource(type(request).valid_versions.stop - 1), raft.listener)
-        address = address_of(raft.leader_endpoints, raft.listener)
+        address = raft.leader_address
         if address is None:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "No controller appears to be active.")
         client = self._active.at(address)
@@ -222,17 +221,7 @@ class ControllerNode:
 
     # --- the log ------------------------------------------------------------------------------------------------------
 
-    async def _follow(self) -> None:
-        """Apply what is committed, and follow who leads, in the order in which Raft has found it out."""
-        await self._load_newest_snapshot()
-        async for news in self.driver.news:
-            if isinstance(news, LeaderChanged):
-                self._take_leader(news)
-            else:
-                await self._apply(news.high_watermark)
-            self._registrar.look()
-
-    def _take_leader(self, news: LeaderChanged) -> None:
+    def take_leader(self, news: LeaderChanged) -> None:
         controller = self.controller
         controller.leader_id = None if news.leader_id < 0 else news.leader_id
         if controller.is_active:
@@ -240,34 +229,29 @@ class ControllerNode:
         if news.leader_id == self.node_id:
             controller.claim(news.epoch, _now_ms())
             self._sooner.set()
+        self._registrar.look()
 
-    async def _apply(self, high_watermark: int) -> None:
-        if self.controller.is_active:
-            self.controller.committed(high_watermark - 1)
-            self._applied_offset = high_watermark
-            self._take_image(self._writer.bytes_written)
-            self._writer.bytes_written = 0
-            return
-        log = self.driver.storage.log
-        if self._applied_offset < log.start_offset:
-            await self._load_newest_snapshot()
-        while self._applied_offset < min(high_watermark, log.high_watermark):
-            size = 0
-            for batch in log.committed(self._applied_offset):
-                self.controller.apply_committed(batch.records, batch.position)
-                self._applied_offset = batch.position.offset + 1
-                size += batch.size
-            self._take_image(size)
-            await trio.lowlevel.checkpoint()
+    def take_high_watermark(self, high_watermark: int) -> bool:
+        if not self.controller.is_active:
+            return False
+        self.controller.committed(high_watermark - 1)
+        self._take_image(self._writer.bytes_written)
+        self._writer.bytes_written = 0
+        self._registrar.look()
+        return True
 
-    async def _load_newest_snapshot(self) -> None:
-        log = self.driver.storage.log
-        newest = log.newest_snapshot
-        if newest is not None and newest.end_offset > self._applied_offset:
-            reader = await self._workers.run(log.read_snapshot, newest)
-            position = LogPosition(newest.end_offset - 1, newest.epoch, reader.head.last_contained_ms)
-            self.controller.load(await snapshot_image(reader.batches(), position))
-            self._applied_offset = newest.end_offset
+    async def take_snapshot(self, batches: Iterable[Sequence[Message]], position: LogPosition) -> None:
+        self.controller.load(await snapshot_image(batches, position))
+        self._registrar.look()
+
+    async def take_committed(self, batches: Iterator[CommittedBatch]) -> None:
+        size = 0
+        for batch in batches:
+            self.controller.apply_committed(batch.records, batch.position)
+            size += batch.size
+        self._take_image(size)
+        self._registrar.look()
+        await trio.lowlevel.checkpoint()
 
     # --- snapshots ----------------------------------------------------------------------------------------------------
 
@@ -281,14 +265,6 @@ class ControllerNode:
             # The controller's own records have no time in its image: they got it where they were appended.
             image = dataclasses.replace(image, position=position._replace(timestamp=self._clock.now_ms()))
         self._snapshots.take_image(image, LoaderManifest(is_snapshot=False, log_bytes=log_bytes))
-
-    def _count_snapshot(self, snapshot: SnapshotId, size: int) -> None:
-        self.driver.step(SnapshotWritten(snapshot, size))
-
-    def _delete_before(self, snapshot: SnapshotId) -> bool:
-        outline, before = self.driver.node.log, self.driver.node.log.start_offset
-        self.driver.step(CleanRequested(snapshot))
-        return outline.start_offset > before
 
     # --- time ---------------------------------------------------------------------------------------------------------
 

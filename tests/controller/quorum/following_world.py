@@ -12,13 +12,16 @@ import trio.testing
 
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import InlineWorkers, SimulatedClock, Workers
-from ottla.controller.quorum.following import QuorumFollower
+from ottla.controller.quorum.following import LoaderListener, MetadataFollower
 from ottla.controller.quorum.loader import MetadataLoader
 from ottla.controller.quorum.snapshot_generator import SnapshotGenerator
+from ottla.controller.raft.driver import RaftDriver
 from ottla.controller.raft.metadata_cleaning import MetadataLogCleaner
 from ottla.controller.raft.metadata_log import MetadataLog
-from ottla.controller.raft.observer import Observer
-from ottla.controller.raft.settings import MetadataLogSettings
+from ottla.controller.raft.node import RaftIdentity, RaftNode
+from ottla.controller.raft.settings import MetadataLogSettings, RaftTimes
+from ottla.controller.raft.storage import RaftStorage
+from ottla.controller.raft.voter_set import ReplicaKey, VoterSet
 from ottla.controller.raft.voters import ControllerAddress
 from ottla.log.disk import Disk, OsDisk
 from ottla.log.log_folder import LogFolder
@@ -56,13 +59,16 @@ class World:
         self.quorum = ScriptedQuorum(self.network)
         self.folder = folder
         self.settings = MetadataLogSettings()
+        self.static_voters: dict[int, ControllerAddress] = {}
+        self.has_bootstrap_servers = True
         self.disk: Disk = OsDisk()
         self.workers: Workers = InlineWorkers()
         self.image = ClusterImage()
         self.published: list[ClusterDelta] = []
         self._changed = trio.Event()
         self.log: MetadataLog
-        self.follower: QuorumFollower
+        self.raft: RaftNode
+        self.loader: MetadataLoader
 
     def _publish(self, delta: ClusterDelta) -> None:
         self.published.append(delta)
@@ -86,21 +92,27 @@ class World:
         disk_folder = LogFolder(self.disk, str(self.folder), clock, self.workers)
         self.log = MetadataLog(disk_folder, self.settings)
         await self.log.open()
-        bootstrap = [ControllerAddress(HOST, node_id) for node_id in self.quorum.ids]
-        observer = Observer(7, b"d" * 16, "cluster", self.log, bootstrap, {}, "CONTROLLER", random.Random(1))
-        loader = MetadataLoader(self._publish)
-        generator = SnapshotGenerator(self.log, self.settings, clock, self.workers)
+        bootstrap = [ControllerAddress(HOST, node_id) for node_id in self.quorum.ids if self.has_bootstrap_servers]
+        identity = RaftIdentity("cluster", ReplicaKey(7, b"d" * 16), (), "CONTROLLER", may_vote=False)
+        voters = VoterSet.of_addresses(self.static_voters, "CONTROLLER")
+        self.raft = RaftNode(identity, RaftTimes(), self.log.outline(), bootstrap, voters, random.Random(1))
+        driver = RaftDriver(self.raft, RaftStorage(self.log), self._connect, clock, self.workers)
+        loader = self.loader = MetadataLoader(self._publish)
+        follower = MetadataFollower(driver, LoaderListener(driver, loader), self.workers)
+        generator = SnapshotGenerator(self.log, self.settings, clock, self.workers, driver.note_snapshot)
         loader.on_image = generator.take_image
-        self.follower = QuorumFollower(observer, loader, self._connect, self.workers)
-        try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self.follower.run)
-                nursery.start_soon(generator.run)
-                nursery.start_soon(MetadataLogCleaner(self.log, self.settings, clock, self.workers).run)
-                yield
-                nursery.cancel_scope.cancel()
-        finally:
-            observer.close()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(driver.run)
+            nursery.start_soon(follower.run)
+            nursery.start_soon(generator.run)
+            nursery.start_soon(MetadataLogCleaner(self.log, self.settings, clock, self.workers, driver.clean).run)
+            yield
+            nursery.cancel_scope.cancel()
+
+    @property
+    def leadership(self) -> tuple[int, int]:
+        """The epoch, and who leads in it; -1 where that is not known."""
+        return self.raft.epoch, self.raft.leader_id
 
     def _connect(self, address: ControllerAddress) -> BrokerClient:
         return BrokerClient(self.network, *address, "raft-client-7", timeout=2.0, max_in_flight=1)

@@ -51,6 +51,9 @@ class ScriptedQuorum:
         """Nodes that answer nothing, as the whole quorum does while it ``is_silent``."""
         self.refusal = ErrorCode.NONE
         self.asked: list[int] = []
+        """Who was asked for the log, and answered."""
+        self.fetch_batches = 1 << 30
+        """How many batches a fetch gets at most."""
         self.snapshot_piece = 1 << 20
         self.before_piece: Callable[[int], None] = lambda position: None
         self.answers: dict[type[Message], Answer] = {}
@@ -203,7 +206,8 @@ class ScriptedQuorum:
         if end < offset:
             answer.diverging_epoch = fetch.EpochEndOffset(epoch=max(known, default=0), end_offset=end)
             return
-        answer.records = b"".join(bytes(batch.view) for batch in self.batches if batch.base_offset >= offset)
+        wanted = [batch for batch in self.batches if batch.base_offset >= offset]
+        answer.records = b"".join(bytes(batch.view) for batch in wanted[: self.fetch_batches])
 
     def _fetch_snapshot(
         self, node_id: int, request: fetch_snapshot.FetchSnapshotRequest
@@ -212,6 +216,7 @@ class ScriptedQuorum:
         self.before_piece(asked.position)
         answer = fetch_snapshot.ResponsePartitionSnapshot(
             index=0,
+            snapshot_id=asked.snapshot_id,
             current_leader=fetch_snapshot.LeaderIdAndEpoch(leader_id=self.leader_id, leader_epoch=self.epoch),
             unaligned_records=b"",
         )

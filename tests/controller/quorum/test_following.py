@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,9 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode
 from ottla.controller.quorum.replay import ReplayError
+from ottla.controller.raft.election_file import ElectionState
 from ottla.controller.raft.settings import MetadataLogSettings
+from ottla.controller.raft.voters import ControllerAddress
 from ottla.log.checkpoints import CorruptFileError
 from ottla.log.memory_disk import MemoryDisk
 from ottla.wire.messages.setting_records import FeatureLevelRecord
@@ -19,6 +23,7 @@ from ottla.wire.messages.setting_records import FeatureLevelRecord
 from .following_world import FEATURE, ids, running, settle
 from .images import contents
 from .record_walk import RecordWalk
+from .scripted_quorum import HOST
 
 
 async def test_what_is_committed_arrives_and_what_is_not_does_not(
@@ -89,7 +94,7 @@ async def test_another_leader_is_followed_and_what_it_lacks_is_cut_off(
             world.quorum.elect(3, keeps=2)
             world.quorum.append(ids(4))
             await world.sees_ids(4)
-            assert world.follower.observer.leadership == (2, 3)
+            assert world.leadership == (2, 3)
         assert [delta.next_producer_id for delta in world.published if delta.next_producer_id] == [1, 4]
         assert world.log.last_epoch == 2
 
@@ -139,7 +144,7 @@ async def test_a_snapshot_in_the_middle_of_the_run_publishes_only_what_is_new(
             world.quorum.take_snapshot([*records, ids(9)])
             world.quorum.is_silent = False
             await world.sees_ids(9)
-            assert contents(world.image) == contents(world.follower.loader.image)
+            assert contents(world.image) == contents(world.loader.image)
             assert world.image.position is not None
             assert world.image.position.offset == world.quorum.start_offset - 1
 
@@ -246,6 +251,93 @@ async def test_another_cluster_is_said_once_of_each_controller_and_asked_again(
             assert len(said) == len(set(said)) == len(world.quorum.ids)
             world.quorum.refusal = ErrorCode.NONE
             await world.sees_ids(1)
+
+
+async def test_silence_is_said_once_of_each_controller_and_again_after_a_fetch(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(tmp_path) as world, world.following():
+
+        def said() -> list[str]:
+            return sorted(line for line in caplog.messages if line.startswith("No metadata from the controller at"))
+
+        every = [
+            f"No metadata from the controller at {HOST}:{node}: no answer to FETCH within 2 s" for node in (1, 2, 3)
+        ]
+        await world.sees_ids(1)
+        assert said() == []
+        world.quorum.is_silent = True
+        await trio.sleep(60)
+        assert said() == every
+        world.quorum.is_silent = False
+        world.quorum.append(ids(2))
+        await world.sees_ids(2)
+        world.quorum.is_silent = True
+        await trio.sleep(60)
+        assert said() == sorted([*every, *every])
+
+
+async def test_who_leads_and_what_is_fetched_is_said(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with running(tmp_path) as world:
+        world.quorum.take_snapshot([FEATURE, ids(2)])
+        async with world.following():
+            await world.sees_ids(2)
+        assert "Controller 1 leads the quorum in epoch 1" in caplog.messages
+        assert any(
+            re.match(r"Fetched the metadata snapshot \S+\.checkpoint, \d+ bytes$", line) for line in caplog.messages
+        )
+        caplog.clear()
+        async with world.following():
+            await world.sees_ids(2)
+            assert not any("leads" in line for line in caplog.messages), "it has been said of this epoch"
+            world.quorum.elect(3)
+            world.quorum.append(ids(3))
+            await world.sees_ids(3)
+            assert "Controller 3 leads the quorum in epoch 2" in caplog.messages
+
+
+async def test_a_controller_that_is_silent_holds_up_no_search_for_the_leader(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Each request to it would take its whole time: of a minute, it has no more than a third."""
+    async with running(tmp_path) as world:
+        world.quorum.leader_id = -1
+        world.quorum.silent.add(2)
+        async with world.following():
+            await trio.sleep(60)
+        assert set(world.quorum.asked) == {1, 3}
+        assert len(world.quorum.asked) > 40 * 50, "every 20 ms in the other two thirds"
+
+
+async def test_nothing_is_published_before_all_is_loaded_that_the_leader_has_committed(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Though it comes in many pieces."""
+    async with running(tmp_path) as world:
+        for number in range(2, 200):
+            world.quorum.append(ids(number))
+        world.quorum.fetch_batches = 5
+        async with world.following():
+            await world.sees(lambda: bool(world.published))
+            assert world.image.next_producer_id == 199
+            assert len(world.published) == 1
+
+
+async def test_static_voters_are_asked_where_there_are_no_bootstrap_servers(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running(tmp_path) as world:
+        world.static_voters = {node: ControllerAddress(HOST, node) for node in world.quorum.ids}
+        world.has_bootstrap_servers = False
+        async with world.following():
+            await world.sees_ids(1)
+            world.quorum.elect(3)
+            world.quorum.append(ids(2))
+            await world.sees_ids(2)
+        assert world.log.election == ElectionState(2, 3, voters=(1, 2, 3))
 
 
 async def test_what_is_committed_is_never_taken_back(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:

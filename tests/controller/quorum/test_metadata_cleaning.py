@@ -186,6 +186,16 @@ async def test_a_crash_before_the_log_was_emptied_for_a_snapshot(tmp_path: Path,
             assert world.image.next_producer_id == 7
 
 
+async def test_a_log_that_lost_its_end_goes_on_at_its_newest_snapshot(tmp_path: Path, autojump_clock: Clock) -> None:
+    async with running(tmp_path) as world:
+        async with world.following():
+            await settle(world)
+        put_snapshot(world, SnapshotId(9, 1), 7)
+        world.quorum.is_silent = True
+        async with world.following():
+            assert (world.log.end_offset, world.log.high_watermark, world.log.last_epoch) == (9, 9, 1)
+
+
 async def test_what_a_crash_left_of_a_cleaning_is_removed(tmp_path: Path, autojump_clock: Clock) -> None:
     async with running(tmp_path) as world:
         world.settings = limits(retention_bytes=1)
@@ -246,7 +256,7 @@ async def test_after_every_loss_of_power_all_of_the_metadata_is_there(
                         break
                 if randomness.random() < 0.5:
                     await settle(world)
-                assert world.follower.observer.leadership.epoch >= epoch
+                assert world.raft.epoch >= epoch
                 epoch = world.log.election.epoch if world.log.election is not None else 0
             disk.crash(randomness)
         async with world.following():

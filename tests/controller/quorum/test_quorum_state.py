@@ -91,12 +91,12 @@ async def test_a_restart_does_not_go_back_to_an_earlier_epoch(tmp_path: Path, au
             world.quorum.epoch, world.quorum.leader_id = 4, 2
             world.quorum.wake()
             await trio.sleep(2)
-            assert world.follower.observer.leadership == (4, 2)
+            assert world.leadership == (4, 2)
         world.quorum.epoch, world.quorum.leader_id = 1, 1
         world.quorum.append(ids(2))
         async with world.following():
             await trio.sleep(10)
-            assert world.follower.observer.leadership == (4, 2)
+            assert world.leadership == (4, 2)
             assert world.image.next_producer_id == -1
             world.quorum.epoch = 4
             world.quorum.elect(3)
@@ -135,6 +135,6 @@ async def test_a_file_that_is_older_than_the_log_or_names_this_node_is_replaced(
             write_election(OsDisk(), str(file_of(world).parent), left, 1)
             async with world.following():
                 await trio.testing.wait_all_tasks_blocked()
-                assert world.follower.observer.leadership == found
+                assert world.leadership == found
                 assert json.loads(file_of(world).read_text())["leaderEpoch"] == found[0]
                 assert json.loads(file_of(world).read_text())["votedId"] == -1

@@ -87,7 +87,7 @@ class DrivenNode:
             random.Random(self.node_id),
         )
         self.driver = RaftDriver(node, storage, self._quorum.client, self.clock, InlineWorkers())
-        self.news = []
+        self.news, self._heard = [], self.driver.news()
         self.is_down = False
         try:
             with trio.CancelScope() as self._scope:
@@ -116,7 +116,7 @@ class DrivenNode:
             self.disk.crash(loses_power)
 
     async def _hear(self) -> None:
-        async for news in self.driver.news:
+        async for news in self._heard:
             self.news.append(news)
 
     async def _accept(self, listener: MemoryListener, nursery: trio.Nursery) -> None:

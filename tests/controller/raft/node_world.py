@@ -45,7 +45,13 @@ from ottla.wire.messages.vote import VoteRequest
 from ottla.wire.records import iter_batches
 from ottla.wire.schema import ZERO_UUID, Message
 
-_NEWS = effects.HighWatermarkAdvanced | effects.LeaderChanged | effects.AppendRefused | effects.ShutdownFinished
+_NEWS = (
+    effects.HighWatermarkAdvanced
+    | effects.LeaderChanged
+    | effects.AppendRefused
+    | effects.PeerRefused
+    | effects.ShutdownFinished
+)
 
 
 class NoChance(random.Random):

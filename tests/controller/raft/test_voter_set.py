@@ -7,8 +7,10 @@ import itertools
 import pytest
 
 from ottla.controller.raft.voter_set import ListenerEndpoint, QuorumVoter, ReplicaKey, VoterSet, address_of
+from ottla.controller.raft.voters import ControllerAddress
 from ottla.tests.controller.raft.quorum_parts import address_of_node, static_voters_of, voter_of, voters_of
 from ottla.tests.simulation.raft.machine import LISTENER, endpoint_of, key_of
+from ottla.wire.messages.control_records import Endpoint, Voter, VotersRecord
 
 OTHER_DIRECTORY = b"another disk 456"
 KEYS = {
@@ -109,3 +111,16 @@ def test_majorities_before_and_after_a_change_of_one_overlap(count: int) -> None
     assert all(before & after for before, after in itertools.product(majorities(count), majorities(count + 1)))
     two_more = itertools.product(majorities(count), majorities(count + 2))
     assert all(before & after for before, after in two_more) == (count % 2 == 0)
+
+
+def test_a_listener_is_named_in_capitals_whoever_wrote_its_name() -> None:
+    """As Kafka's ``ListenerName.normalised``."""
+    endpoints = [Endpoint(name="OTHER", host="elsewhere", port=1), Endpoint(name="Controller", host="three", port=9093)]
+    voters = VoterSet.of_record(VotersRecord(voters=[Voter(voter_id=3, endpoints=endpoints)]))
+    assert address_of(voters.endpoints(3), "CONTROLLER") == ("three", 9093)
+
+
+def test_static_voters_have_any_directory() -> None:
+    voters = VoterSet.of_addresses({2: ControllerAddress("two", 9093)}, "CONTROLLER")
+    assert address_of(voters.endpoints(2), "CONTROLLER") == ("two", 9093)
+    assert voters.is_voter(ReplicaKey(2, b"d" * 16))

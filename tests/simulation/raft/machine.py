@@ -384,5 +384,6 @@ _PERFORMERS: dict[type, Any] = {
     effects.HighWatermarkAdvanced: RaftMachine._advanced,
     effects.LeaderChanged: RaftMachine._leader_changed,
     effects.AppendRefused: RaftMachine._ignore,
+    effects.PeerRefused: RaftMachine._ignore,
     effects.ShutdownFinished: RaftMachine._ignore,
 }
