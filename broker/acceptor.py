@@ -16,7 +16,7 @@ from ..base.network import Connection
 from ..base.repeated_lines import INTERVAL_SECONDS
 from ..base.wording import counted, explained
 from ..handlers.connection_context import ConnectionContext
-from ..handlers.services import Services
+from ..handlers.node_services import NodeServices
 from .connection import ClientConnection
 from .connection_limits import ConnectionLimits
 from .connection_pace import ConnectionPace
@@ -39,9 +39,9 @@ more. Kafka waits for as long as the client sends something now and then (connec
 
 
 class Acceptor:
-    """All connections of one broker."""
+    """All connections of one node."""
 
-    def __init__(self, services: Services, monitor: Monitor, limits: ConnectionLimits) -> None:
+    def __init__(self, services: NodeServices, monitor: Monitor, limits: ConnectionLimits) -> None:
         self._monitor = monitor
         self._services = services
         self._limits = limits

@@ -38,9 +38,9 @@ from ..base.presence import Presence
 from ..base.tcp import copy_of
 from ..base.wording import shortened
 from ..handlers.activity import Activity
-from ..handlers.call import AnswersLost, Call, CloseConnection
+from ..handlers.call import AnswersLost, CloseConnection, NodeCall
 from ..handlers.connection_context import ConnectionContext
-from ..handlers.services import Services
+from ..handlers.node_services import NodeServices
 from ..wire.api_keys import ApiKey
 from .dispatch import Answer, PendingAnswer, answer, framed
 from .flight_recorder import MOST_KEPT
@@ -81,7 +81,7 @@ class ClientConnection:
         self,
         connection: Connection,
         context: ConnectionContext,
-        services: Services,
+        services: NodeServices,
         max_request: int,
         monitor: Monitor,
         gate: Gate | None = None,
@@ -96,7 +96,7 @@ class ClientConnection:
         if gate is not None and gate.frame_limit is not None:
             self._frame_limit = gate.frame_limit
             self.unknown_since = trio.current_time()
-        self._call = Call(services, context, self._flush, monitor.observer)
+        self._call = services.new_call(context, self._flush, monitor.observer)
         if monitor.keeps_activity:
             self._call.activity = Activity()
         self._elapsed = services.clock.elapsed
@@ -128,7 +128,7 @@ class ClientConnection:
         return self._context
 
     @property
-    def call(self) -> Call:
+    def call(self) -> NodeCall:
         """The last request, with what is known of the client."""
         return self._call
 
@@ -429,7 +429,7 @@ class ClientConnection:
     async def _refuse(self, answer: list[Part]) -> None:
         """Answer the earlier requests and then, after the delay that slows down guessing, the failed authentication."""
         await self._flush()
-        settings = self._call.broker.config.settings(BrokerSettings)
+        settings = self._call.node.config.settings(BrokerSettings)
         await self._pause(settings.connection_failed_authentication_delay_ms / 1000)
         if answer:
             await self._connection.send(answer)

@@ -14,7 +14,7 @@ import trio
 from ..base.config import Config
 from ..base.settings import SettingError
 from ..handlers.connection_context import ConnectionContext
-from ..replication.metadata_cache import MetadataCache
+from ..metadata.published import PublishedMetadata
 from ..security.connection_rates import CONNECTION_CREATION_RATE, UNLIMITED, ConnectionRates
 from ..security.entities import DEFAULT, IPS, Entity
 from ..security.quota_settings import ClientQuotaSettings, ConnectionRateSettings
@@ -25,9 +25,9 @@ logger = logging.getLogger(__name__)
 
 
 class ConnectionPace:
-    """Of one broker."""
+    """Of one node."""
 
-    def __init__(self, config: Config, metadata: MetadataCache, limits: ConnectionLimits) -> None:
+    def __init__(self, config: Config, metadata: PublishedMetadata, limits: ConnectionLimits) -> None:
         self._config = config
         self._limits = limits
         self._rates = ConnectionRates(config.settings(ClientQuotaSettings))

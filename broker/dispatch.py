@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from ..base.errors import ErrorCode, KafkaError, ProtocolError
 from ..base.network import Part, total_size
-from ..handlers.call import AnswersLost, Call, CloseConnection, PendingResponse
+from ..handlers.call import AnswersLost, CloseConnection, NodeCall, PendingResponse
 from ..handlers.request_cost import RequestCost
 from ..handlers.table import Handler, Route, ServedApis, UnservedApiVersionsError
 from ..wire.api_keys import ApiKey
@@ -40,7 +40,9 @@ class PendingAnswer:
 
     __slots__ = ("_call", "_frame", "_noted", "_request", "_response", "_route")
 
-    def __init__(self, call: Call, route: Route, frame: memoryview, request: Any, response: PendingResponse) -> None:
+    def __init__(
+        self, call: NodeCall, route: Route, frame: memoryview, request: Any, response: PendingResponse
+    ) -> None:
         """``frame`` is the request's, in a buffer that is used again; it is kept for an observer."""
         self._call, self._route = call, route
         self._frame = _NO_FRAME if call.observer is None else memoryview(bytes(frame))
@@ -80,18 +82,18 @@ class PendingAnswer:
         return parts
 
 
-async def answer(call: Call, frame: memoryview) -> Answer:
+async def answer(call: NodeCall, frame: memoryview) -> Answer:
     """Handle one request; returns the framed answer. It is pending only where ``call.may_suspend``.
 
     Raises ProtocolError, CloseConnection and AnswersLost, after which the connection is to be closed.
     """
     key, correlation_id, length = start_of_request(frame)
-    route = call.broker.served.routes.get(key)
+    route = call.node.served.routes.get(key)
     if route is None:
         try:
-            route = call.broker.served.find_route(key)
+            route = call.node.served.find_route(key)
         except UnservedApiVersionsError:
-            return _unsupported_api_version(correlation_id, call.broker.served)
+            return _unsupported_api_version(correlation_id, call.node.served)
     if key != call.key:
         call.change_kind(key, route.api_key)
     elif not call.is_plain:
@@ -100,7 +102,7 @@ async def answer(call: Call, frame: memoryview) -> Answer:
     assert handler.handle is not None
     assert handler.request_class is not None
     call.client_id, body_offset = rest_of_header(frame, route.header_version, length)
-    call.cost = _begin_cost(call) if call.broker.client_quotas.is_on else None
+    call.cost = _begin_cost(call) if call.node.client_quotas.is_on else None
     parts: list[Part] | None
     large = len(frame) > LARGE_FRAME and route.api_key != ApiKey.PRODUCE
     if large:
@@ -124,14 +126,14 @@ async def answer(call: Call, frame: memoryview) -> Answer:
         except KafkaError as error:
             call.fail(error.message)
             if large:
-                response = await call.broker.workers.run(error_answer, handler, version, request, error)
+                response = await call.node.workers.run(error_answer, handler, version, request, error)
             else:
                 response = error_answer(handler, version, request, error)
         if call.cost is not None:
             response = _settle(call, call.cost, route.api_key, len(frame), response)
         header = route.encode_response_header(correlation_id)
         if large:
-            parts, call.error_counts = await call.broker.workers.run(_framed_and_counted, header, version, response)
+            parts, call.error_counts = await call.node.workers.run(_framed_and_counted, header, version, response)
         else:
             parts = None if response is None else framed(header, version, response)
     except (ProtocolError, CloseConnection, AnswersLost):
@@ -146,7 +148,7 @@ async def answer(call: Call, frame: memoryview) -> Answer:
     return parts
 
 
-def _bug(call: Call, route: Route, request: Any) -> tuple[Any, list[Part]]:
+def _bug(call: NodeCall, route: Route, request: Any) -> tuple[Any, list[Part]]:
     """The answer to a request that failed by a bug of ours, which is being handled as an exception; response and parts.
 
     Encoding can fail, too: an answer may have a value that its version cannot express.
@@ -162,15 +164,15 @@ def _framed_and_counted(header: bytes, version: int, response: Any) -> tuple[lis
     return framed(header, version, response), Counter(error_finder(type(response))(response))
 
 
-def _begin_cost(call: Call) -> RequestCost | None:
+def _begin_cost(call: NodeCall) -> RequestCost | None:
     """None before authentication, when the client is not known yet; Kafka counts nothing there either."""
-    broker = call.broker
+    node = call.node
     if call.connection.is_authenticating:
         return None
-    return RequestCost(broker.client_quotas, broker.clock, call.connection.principal.name, call.client_id)
+    return RequestCost(node.client_quotas, node.clock, call.connection.principal.name, call.client_id)
 
 
-def _settle(call: Call, cost: RequestCost, api_key: int, size: int, response: Any) -> Any:
+def _settle(call: NodeCall, cost: RequestCost, api_key: int, size: int, response: Any) -> Any:
     """Charge the request to the client's quotas; returns the answer with the time for which the client is throttled."""
     throttle_ms = cost.settle(api_key, size, has_answer=response is not None)
     if throttle_ms:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ..base.network import Part
-from ..handlers.call import Call
+from ..handlers.call import NodeCall
 from .dispatch import Answer
 
 
@@ -36,7 +36,7 @@ class Gate(Protocol):
     is_open: bool
     frame_limit: int | None
 
-    async def take(self, call: Call, frame: memoryview) -> Answer:
+    async def take(self, call: NodeCall, frame: memoryview) -> Answer:
         """Handle one frame; returns the framed answer as dispatch does.
 
         Raises AuthenticationFailedError; ProtocolError, CloseConnection and AnswersLost as dispatch does.

@@ -22,7 +22,7 @@ import trio
 
 from ..base.errors import KafkaError, ProtocolError
 from ..base.worker_errors import run_expecting
-from ..handlers.call import Call, CloseConnection
+from ..handlers.call import CloseConnection, NodeCall
 from ..handlers.rights import Right
 from ..handlers.table import Handler
 from ..security.acl import CLUSTER_NAME, ResourceType
@@ -75,11 +75,11 @@ _INDEPENDENT: Mapping[ApiKey, Callable[[int], Entries]] = {
 }
 
 
-def refuse_without_rights(call: Call, start: memoryview, size: int) -> None:
+def refuse_without_rights(call: NodeCall, start: memoryview, size: int) -> None:
     """Look at the start of a large frame of ``size`` bytes. Raises CloseConnection for a client without any right to its API."""
     api_key, _ = key_and_version(int.from_bytes(start[:4]))
-    handler = call.broker.served.by_key.get(api_key)
-    if handler is None or call.broker.authorizer is None or api_key == ApiKey.PRODUCE:
+    handler = call.node.served.by_key.get(api_key)
+    if handler is None or call.node.authorizer is None or api_key == ApiKey.PRODUCE:
         return
     if handler.looks_at and not any(_has(call, right) for right in handler.looks_at):
         raise CloseConnection(
@@ -87,26 +87,26 @@ def refuse_without_rights(call: Call, start: memoryview, size: int) -> None:
         )
 
 
-def _has(call: Call, right: Right) -> bool:
-    authorizer = call.broker.authorizer
+def _has(call: NodeCall, right: Right) -> bool:
+    authorizer = call.node.authorizer
     assert authorizer is not None
     if right.resource_type is ResourceType.CLUSTER:
         return authorizer.allows(call.connection, right.operation, right.resource_type, CLUSTER_NAME, False, "")
     return authorizer.allows_by_resource_type(call.connection, right.operation, right.resource_type)
 
 
-async def decode_large(call: Call, handler: Handler, version: int, body: memoryview) -> Any:
+async def decode_large(call: NodeCall, handler: Handler, version: int, body: memoryview) -> Any:
     """The request in ``body``, decoded by a worker. Raises ProtocolError."""
     assert handler.request_class is not None
     most = None
     if handler.cluster_right is None:
-        most = call.broker.config.settings(BrokerSettings).request_max_entries
+        most = call.node.config.settings(BrokerSettings).request_max_entries
     read = functools.partial(decode, handler.request_class, version, body, ignore_rest=True, most_elements=most)
-    async with call.broker.large_decoding:
-        return await run_expecting(call.broker.workers, ProtocolError, read)
+    async with call.node.large_decoding:
+        return await run_expecting(call.node.workers, ProtocolError, read)
 
 
-async def handle_in_parts(call: Call, handler: Handler, version: int, request: Any) -> Any:
+async def handle_in_parts(call: NodeCall, handler: Handler, version: int, request: Any) -> Any:
     """The response to a large request. Raises what its handler raises."""
     assert handler.handle is not None
     assert handler.error_response is not None

@@ -9,7 +9,7 @@ from ..base.config import Config
 from ..base.network import Connection, Listener
 from ..base.seams import Workers
 from ..handlers.connection_context import ConnectionContext
-from ..handlers.services import Services
+from ..handlers.node_services import NodeServices
 from .gate import Gate
 from .listener_config import ListenerConfig
 from .listeners import Endpoint
@@ -25,7 +25,7 @@ deadline are the caller's.
 Background = Callable[[Workers], Awaitable[None]]
 """A loop that runs while the listener is open, for instance to read keys again."""
 
-MakeGate = Callable[[ConnectionContext, Services, Monitor], Gate]
+MakeGate = Callable[[ConnectionContext, NodeServices, Monitor], Gate]
 """The gate of a connection whose transport is ready."""
 
 
@@ -72,7 +72,7 @@ def listener_security(config: ListenerConfig, workers: Workers, *, is_inter_brok
     listener = sasl_listener(config)
     background = tuple(each.background for each in listener.mechanisms.values() if each.background is not None)
 
-    def make_gate(context: ConnectionContext, services: Services, monitor: Monitor) -> Gate:
+    def make_gate(context: ConnectionContext, services: NodeServices, monitor: Monitor) -> Gate:
         return SaslGate(context, services, monitor, listener)
 
     return dataclasses.replace(security, make_gate=make_gate, background=background)

@@ -14,7 +14,7 @@ from typing import Any
 from ..base.network import Part
 from ..base.repeated_lines import RepeatedLines
 from ..base.wording import counted
-from ..handlers.call import Call, RequestObserver
+from ..handlers.call import NodeCall, RequestObserver
 from .flight_recorder import FlightRecorder
 
 
@@ -95,7 +95,13 @@ class Observers:
             observer.answered_at_once(key, count, seconds)
 
     def answered(
-        self, call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None, local: float, remote: float
+        self,
+        call: NodeCall,
+        frame: memoryview,
+        response: Any,
+        parts: Sequence[Part] | None,
+        local: float,
+        remote: float,
     ) -> None:
         for observer in self._observers:
             observer.answered(call, frame, response, parts, local, remote)

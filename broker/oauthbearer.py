@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 
 from ..base.seams import Clock, SystemClock, Workers
 from ..base.settings import SettingError
-from ..handlers.services import Services
+from ..handlers.node_services import NodeServices
 from ..security.jaas import OAUTHBEARER_MODULE
 from ..security.jwks import JwksError
 from ..security.oauthbearer import OAUTHBEARER, OAuthBearerClient, OAuthBearerServer
@@ -125,7 +125,7 @@ class OAuthBearerMechanism:
         except ValueError as error:
             raise SettingError(_ENDPOINT, url, str(error)) from None
 
-    def server(self, services: Services) -> SaslServer:
+    def server(self, services: NodeServices) -> SaslServer:
         if self._validate is None:
             self._validate = self._validator(services.clock)
         return OAuthBearerServer(self._validate)

@@ -190,7 +190,7 @@ class Parts(ABC):
         served = self._served()
         slots = around.config.settings(ReplicationSettings).max_incremental_fetch_session_cache_slots
         return Services(
-            broker_id=self._broker_id,
+            node_id=self._broker_id,
             cluster_id=foundation.cluster_id,
             config=around.config,
             clock=around.clock,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..replication.metadata_cache import MetadataCache
+from ..metadata.published import PublishedMetadata
 from ..security.client_quotas import ClientQuotas
 from ..security.entities import IPS, USERS, Entity, UserClient
 from ..security.quota_precedence import QuotaEntity
 
 
-def follow_quotas(metadata: MetadataCache, quotas: ClientQuotas) -> None:
+def follow_quotas(metadata: PublishedMetadata, quotas: ClientQuotas) -> None:
     """Have ``quotas`` follow what is set on users and client ids."""
 
     def apply(changes: Mapping[Entity, Mapping[str, float]]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from ..base.errors import ErrorCode
 from ..base.network import Part
 from ..base.wording import shortened
-from ..handlers.call import TELLING, Call
+from ..handlers.call import TELLING, NodeCall
 from ..wire.api_keys import ApiKey
 from ..wire.error_codes import error_finder
 from ..wire.headers import key_and_version
@@ -41,7 +41,13 @@ class RefusalLog:
         """No line: requests reported this way have not failed."""
 
     def answered(
-        self, call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None, local: float, remote: float
+        self,
+        call: NodeCall,
+        frame: memoryview,
+        response: Any,
+        parts: Sequence[Part] | None,
+        local: float,
+        remote: float,
     ) -> None:
         if response is None or not (call.failed or self.wants_each(key_and_version(call.key)[0])):
             return

@@ -12,7 +12,7 @@ from typing import Any
 from ..base.errors import ErrorCode
 from ..base.network import Part, total_size
 from ..base.wording import shortened
-from ..handlers.call import Call
+from ..handlers.call import NodeCall
 from ..handlers.table import HANDLERS
 from ..wire.api_keys import ApiKey
 from ..wire.error_codes import error_finder
@@ -52,7 +52,13 @@ class RequestLog:
         """No line: requests of the traced APIs are reported one by one."""
 
     def answered(
-        self, call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None, local: float, remote: float
+        self,
+        call: NodeCall,
+        frame: memoryview,
+        response: Any,
+        parts: Sequence[Part] | None,
+        local: float,
+        remote: float,
     ) -> None:
         name = self._names.get(key_and_version(call.key)[0])
         if name is None:

@@ -19,9 +19,9 @@ from typing import Any
 
 from ..base.errors import ErrorCode, ProtocolError
 from ..base.network import Part
-from ..handlers.call import Call, CloseConnection
+from ..handlers.call import CloseConnection, NodeCall
 from ..handlers.connection_context import ConnectionContext
-from ..handlers.services import Services
+from ..handlers.node_services import NodeServices
 from ..security.principal import Principal
 from ..security.sasl import Authenticated, AuthenticationError, SaslServer
 from ..wire.api_keys import ApiKey
@@ -64,14 +64,14 @@ def sasl_listener(config: ListenerConfig) -> SaslListener:
     return SaslListener(mechanisms, session_ms, config.settings(SaslSettings).server_max_receive_size)
 
 
-_Take = Callable[[Call, memoryview], Awaitable[list[Part] | None]]
+_Take = Callable[[NodeCall, memoryview], Awaitable[list[Part] | None]]
 
 
 class SaslGate:
     """The gate of one connection; it writes the client's principal into the connection's ``context``."""
 
     def __init__(
-        self, context: ConnectionContext, services: Services, monitor: Monitor, listener: SaslListener
+        self, context: ConnectionContext, services: NodeServices, monitor: Monitor, listener: SaslListener
     ) -> None:
         self.is_open = False
         self.frame_limit: int | None = listener.frame_limit
@@ -84,7 +84,7 @@ class SaslGate:
         self._last_beginning = -_REAUTHENTICATION_INTERVAL
         context.is_authenticating = True
 
-    async def take(self, call: Call, frame: memoryview) -> Answer:
+    async def take(self, call: NodeCall, frame: memoryview) -> Answer:
         if self._conversation is None:
             if not self._begins_anew(frame):
                 self._check_session()
@@ -141,7 +141,7 @@ class _Session:
 class _Conversation:
     """One authentication. ``outcome`` and ``session_expires`` (by the broker's clock) are set at its end."""
 
-    def __init__(self, listener: SaslListener, services: Services, earlier: _Session | None = None) -> None:
+    def __init__(self, listener: SaslListener, services: NodeServices, earlier: _Session | None = None) -> None:
         self.mechanism = ""
         self.outcome: Authenticated | None = None
         self.session_expires: float | None = None
@@ -152,13 +152,13 @@ class _Conversation:
         self._knows_versions = earlier is not None
         self._server: SaslServer | None = None
 
-    async def take(self, call: Call, frame: memoryview) -> list[Part] | None:
+    async def take(self, call: NodeCall, frame: memoryview) -> list[Part] | None:
         """The answer to the next frame. Raises AuthenticationFailedError."""
         return await self._take(call, frame)
 
     # --- which mechanism ----------------------------------------------------------------------------------------------
 
-    async def _take_beginning(self, call: Call, frame: memoryview) -> list[Part] | None:
+    async def _take_beginning(self, call: NodeCall, frame: memoryview) -> list[Part] | None:
         try:
             header, start = decode_request_header(frame)
         except ProtocolError as error:
@@ -190,7 +190,7 @@ class _Conversation:
         self.mechanism = name
         return _framed(header, response)
 
-    async def _refuse_mechanism(self, _call: Call, _frame: memoryview) -> list[Part] | None:
+    async def _refuse_mechanism(self, _call: NodeCall, _frame: memoryview) -> list[Part] | None:
         assert self._earlier is not None
         raise AuthenticationFailedError(
             f"SASL mechanism '{self.mechanism}' requested by client is not supported for re-authentication of mechanism "
@@ -200,7 +200,7 @@ class _Conversation:
 
     # --- its tokens ---------------------------------------------------------------------------------------------------
 
-    async def _take_request(self, _call: Call, frame: memoryview) -> list[Part] | None:
+    async def _take_request(self, _call: NodeCall, frame: memoryview) -> list[Part] | None:
         try:
             header, start = decode_request_header(frame)
         except ProtocolError as error:
@@ -218,7 +218,7 @@ class _Conversation:
         lifetime_ms = 0 if self.outcome is None else self._begin_session(self.outcome)
         return _framed(header, SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms))
 
-    async def _take_bare(self, _call: Call, frame: memoryview) -> list[Part] | None:
+    async def _take_bare(self, _call: NodeCall, frame: memoryview) -> list[Part] | None:
         try:
             token = self._respond(bytes(frame))
         except AuthenticationError as error:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from ..base.seams import Workers
 from ..base.settings import SettingError
-from ..handlers.services import Services
+from ..handlers.node_services import NodeServices
 from ..security.jaas import JaasError, LoginModule, parse_jaas
 from ..security.sasl import AuthenticationError, SaslClient, SaslServer
 from .listener_config import ListenerConfig
@@ -32,7 +32,7 @@ class Mechanism(Protocol):
     @property
     def background(self) -> Background | None: ...
 
-    def server(self, services: Services) -> SaslServer:
+    def server(self, services: NodeServices) -> SaslServer:
         """This side of a client's authentication."""
         ...
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ..base.seams import Workers
 from ..base.settings import SettingError
-from ..handlers.services import Services
+from ..handlers.node_services import NodeServices
 from ..security.jaas import PLAIN_MODULE, SCRAM_MODULE
 from ..security.oauthbearer import OAUTHBEARER
 from ..security.plain import PLAIN, PlainClient, PlainServer, plain_users
@@ -41,7 +41,7 @@ class PlainMechanism:
         self._module = module
         self._users = plain_users(module)
 
-    def server(self, services: Services) -> SaslServer:
+    def server(self, services: NodeServices) -> SaslServer:
         return PlainServer(self._users)
 
     async def client(self, workers: Workers) -> SaslClient:
@@ -59,7 +59,7 @@ class ScramUsers:
         self._module = login_module(config, mechanism.sasl_name, SCRAM_MODULE)
         self._unusable: dict[str, UnusableCredential] = {}  # by user, the credential that a log line has reported
 
-    def server(self, services: Services) -> SaslServer:
+    def server(self, services: NodeServices) -> SaslServer:
         return ScramServer(
             self._mechanism, lambda name: self._find(services, name), lambda name: self._find_token(services, name)
         )
@@ -67,11 +67,11 @@ class ScramUsers:
     async def client(self, workers: Workers) -> SaslClient:
         return ScramClient(self._mechanism, *identity(self._module))
 
-    def _find_token(self, services: Services, token_id: str) -> ScramUser | None:
+    def _find_token(self, services: NodeServices, token_id: str) -> ScramUser | None:
         passwords = services.token_passwords
         return None if passwords is None else passwords.scram_user(self._mechanism, token_id)
 
-    def _find(self, services: Services, name: str) -> ScramUser | None:
+    def _find(self, services: NodeServices, name: str) -> ScramUser | None:
         stored = services.metadata.image.scram.get(name, {}).get(self._mechanism)
         if isinstance(stored, UnusableCredential):
             if self._unusable.get(name) != stored:  # once only: any client can cause this by naming the user

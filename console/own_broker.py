@@ -51,7 +51,7 @@ class OwnBroker:
         """See ``asking.Kafka``."""
         services = self._services()
         node = await self._node(services, to)
-        if node == services.broker_id:
+        if node == services.node_id:
             return await self._ask_here(services, request)
         if services.authorizer is not None:
             rehearsal = Rehearsal(services, services.authorizer)
@@ -89,7 +89,7 @@ class OwnBroker:
         """Raises KafkaError where there is none."""
         match to:
             case AnyBroker():
-                return services.broker_id
+                return services.node_id
             case Controller():
                 if services.metadata.controller_id < 0:
                     raise KafkaError(ErrorCode.NOT_CONTROLLER, "No broker is the controller just now.")

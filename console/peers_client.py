@@ -26,7 +26,7 @@ class PeersClient(AskedBrokers):
         if assembly is None or not assembly.is_started:
             return {}
         found = assembly.services.metadata.nodes(assembly.peers.listener)
-        own = assembly.services.broker_id
+        own = assembly.services.node_id
         return {broker_id: (node.host, node.port) for broker_id, node in found.items() if broker_id != own}
 
     async def ask_any(self, request: Message, *, lowest: int = 0, highest: int | None = None) -> Any:

@@ -34,7 +34,7 @@ class Address(Route):
 class _Asked(NamedTuple):
     """A request of an API, by the visitor of the request at hand, as far as rights depend on it (``rights.Asker``)."""
 
-    broker: Guarded
+    node: Guarded
     connection: ConnectionContext
     key: int
 

@@ -246,7 +246,7 @@ class WholeCluster:
             return await self._completed(services, await self._view.group(group_id))
         coordinator = await group_requests.coordinator(self._client, group_id)
         seen = None
-        if coordinator != services.broker_id:
+        if coordinator != services.node_id:
             seen = await group_requests.group(self._client, group_id, coordinator)
         if seen is None:
             raise NotFoundError(f"There is no group {group_id}.")
@@ -291,7 +291,7 @@ def _other_leaders(services: Services, keys: Iterable[TopicPartition]) -> dict[i
     found: dict[int, list[TopicPartition]] = {}
     for key in keys:
         state = services.metadata.partition(*key)
-        if state is not None and state.leader >= 0 and state.leader != services.broker_id:
+        if state is not None and state.leader >= 0 and state.leader != services.node_id:
             found.setdefault(state.leader, []).append(key)
     return found
 
@@ -301,7 +301,7 @@ def _seen_here(services: Services, group_ids: Iterable[str], topic: str | None =
     for group_id in group_ids:
         found = services.groups.find(group_id)
         if found is not None:
-            yield _seen(found, services.broker_id, topic)
+            yield _seen(found, services.node_id, topic)
 
 
 def _seen(found: GroupAndOffsets, broker_id: int, topic: str | None) -> GroupSeen:

@@ -1,4 +1,4 @@
-"""The passwords of delegation tokens, as one broker knows them (KIP-48).
+"""The passwords of delegation tokens, as one node knows them (KIP-48).
 
 They are not stored: each is computed from the token's id and the brokers' common secret, and what SCRAM needs of it when the
 token is first used, since that takes milliseconds.
@@ -12,7 +12,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock
 from ..metadata.delta import ClusterDelta
 from ..metadata.image import ClusterImage
-from ..replication.metadata_cache import MetadataCache
+from ..metadata.published import PublishedMetadata
 from ..security import delegation
 from ..security.delegation import DelegationToken
 from ..security.principal import Principal
@@ -23,7 +23,7 @@ from ..security.scram_exchange import ScramUser
 class TokenPasswords:
     """Those of the tokens in ``metadata``."""
 
-    def __init__(self, secret: str, metadata: MetadataCache, clock: Clock) -> None:
+    def __init__(self, secret: str, metadata: PublishedMetadata, clock: Clock) -> None:
         self._secret = secret
         self._metadata = metadata
         self._clock = clock

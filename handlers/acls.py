@@ -22,7 +22,7 @@ from ..security.acl import (
 )
 from ..security.principal import parse_principal
 from ..wire.messages.create_acls import AclCreation
-from .call import Call
+from .call import NodeCall
 
 Elements = tuple[ResourceType, PatternType, Operation, Permission]
 
@@ -39,9 +39,9 @@ class RequestedFilter(Protocol):
     permission_type: int
 
 
-def check_is_secured(call: Call) -> None:
+def check_is_secured(call: NodeCall) -> None:
     """Raises KafkaError where there is no authorizer."""
-    if call.broker.authorizer is None:
+    if call.node.authorizer is None:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
 
 

@@ -33,7 +33,7 @@ from ..wire.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from .call import Call
+from .call import NodeCall
 from .table import ServedApis
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -70,7 +70,7 @@ def _finalized_features(levels: Mapping[str, int]) -> list[FinalizedFeatureKey]:
     ]
 
 
-async def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
+async def handle(call: NodeCall, request: ApiVersionsRequest) -> ApiVersionsResponse:
     if call.version >= 3:
         name, version = request.client_software_name, request.client_software_version
         if not _SOFTWARE.fullmatch(name) or not _SOFTWARE.fullmatch(version):
@@ -78,15 +78,15 @@ async def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse
                 ErrorCode.INVALID_REQUEST, f"client software {name!r} {version!r} is not a name and a version"
             )
         call.client_software_name, call.client_software_version = name, version
-    if request.cluster_id is not None and request.cluster_id != call.broker.cluster_id:
-        raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED, f"this is cluster {call.broker.cluster_id}")
-    if request.node_id != -1 and request.node_id != call.broker.broker_id:
-        raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED, f"this is broker {call.broker.broker_id}")
-    served = call.broker.served
+    if request.cluster_id is not None and request.cluster_id != call.node.cluster_id:
+        raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED, f"this is cluster {call.node.cluster_id}")
+    if request.node_id != -1 and request.node_id != call.node.node_id:
+        raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED, f"this is broker {call.node.node_id}")
+    served = call.node.served
     if not served.has_features:
         return ApiVersionsResponse(api_keys=_ranges(served))
-    features = call.broker.metadata.image.features
-    supported = call.broker.supported_features
+    features = call.node.finalized_features
+    supported = call.node.supported_features
     if features is None:
         features, supported = _OF_ONE_ALONE, _SUPPORTED_BY_ONE_ALONE
     return ApiVersionsResponse(

@@ -1,18 +1,21 @@
-"""The request a handler is working on: its header, where it came from, and the broker's parts."""
+"""The request a handler is working on: its header, where it came from, and the parts of the node."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..base.errors import KafkaError
 from ..base.network import Part
 from ..wire.api_keys import ApiKey
 from .activity import Activity
 from .connection_context import ConnectionContext
+from .node_services import NodeServices
 from .request_cost import RequestCost
-from .services import Services
+
+if TYPE_CHECKING:
+    from .services import Services
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +43,13 @@ class RequestObserver(Protocol):
         ...
 
     def answered(
-        self, call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None, local: float, remote: float
+        self,
+        call: NodeCall,
+        frame: memoryview,
+        response: Any,
+        parts: Sequence[Part] | None,
+        local: float,
+        remote: float,
     ) -> None:
         """``parts`` is ``response`` as it goes to the client, None of a request that has no answer.
 
@@ -69,7 +78,7 @@ class PendingResponse:
 
 
 class SuspendedCall(NamedTuple):
-    """What a ``Call`` knows of a request that waits, while its connection goes on with the next one; as there."""
+    """What a ``NodeCall`` knows of a request that waits, while its connection goes on with the next one; as there."""
 
     key: int
     version: int
@@ -96,8 +105,10 @@ class AnswersLost(Exception):
         self.error = error
 
 
-class Call:
-    """One request of one connection, ``connection``. A connection has one Call, whose header fields change with each request.
+class NodeCall:
+    """One request of one connection, ``connection``, to the node whose parts are ``node``.
+
+    A connection has one call, whose header fields change with each request.
 
     For the observer: ``key`` are API key and version as ``start_of_request`` gives them; ``answered`` counts the requests of this
     kind that were answered since the clock was last read and have not been reported yet; ``is_plain`` says that the present
@@ -114,7 +125,7 @@ class Call:
     ``may_suspend``: a handler may return a ``PendingResponse``, and the next request is handled before it is finished.
 
     A wait can be answered in the step that ends it, which saves the client a turn of the loop: what is to be done is put into
-    ``early_answers``, the broker's, and done when the present request is handled or waits. ``send_early`` sends a response then,
+    ``early_answers``, the node's, and done when the present request is handled or waits. ``send_early`` sends a response then,
     if it is small and there is room for it, and returns whether it has: then the handler returns None. ``note_ready`` is called
     when a pending response may be ready. Where ``may_suspend`` is False, nothing is answered so. ``route`` is the present
     request's.
@@ -127,7 +138,6 @@ class Call:
         "_waited_since",
         "activity",
         "answered",
-        "broker",
         "client_id",
         "client_software_name",
         "client_software_version",
@@ -140,6 +150,7 @@ class Call:
         "is_plain",
         "key",
         "may_suspend",
+        "node",
         "note_ready",
         "observer",
         "reason",
@@ -151,12 +162,12 @@ class Call:
 
     def __init__(
         self,
-        broker: Services,
+        node: NodeServices,
         connection: ConnectionContext,
         flush: Callable[[], Awaitable[None]],
         observer: RequestObserver | None = None,
     ) -> None:
-        self.broker = broker
+        self.node = node
         self.connection = connection
         self._flush = flush
         self.observer = observer
@@ -268,3 +279,19 @@ class Call:
             await self._flush()
         except (OSError, KafkaError) as error:
             raise AnswersLost(error) from error
+
+
+class Call(NodeCall):
+    """A request to a broker, ``broker``."""
+
+    __slots__ = ("broker",)
+
+    def __init__(
+        self,
+        broker: Services,
+        connection: ConnectionContext,
+        flush: Callable[[], Awaitable[None]],
+        observer: RequestObserver | None = None,
+    ) -> None:
+        super().__init__(broker, connection, flush, observer)
+        self.broker = broker

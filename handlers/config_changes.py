@@ -114,7 +114,7 @@ async def _change_topic(
 async def _change_broker(
     call: Call, transform: Callable[[Mapping[str, str]], Overrides], *, per_broker: bool, validate_only: bool
 ) -> None:
-    name: Name = str(call.broker.broker_id) if per_broker else DEFAULT
+    name: Name = str(call.broker.node_id) if per_broker else DEFAULT
 
     def checked(overrides: Mapping[str, str]) -> dict[str, str]:
         return check_broker_overrides(call.broker.config, transform(overrides), per_broker=per_broker)

@@ -8,9 +8,9 @@ from enum import IntEnum
 from ..base.errors import ErrorCode, KafkaError
 from ..metadata.rules.topic_names import check_name
 from ..security.acl import Operation
-from .call import Call
+from .call import NodeCall
+from .node_services import NodeServices
 from .rights import CLUSTER, GROUP, TOPIC, check
-from .services import Services
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
 """What Java's ``parseInt`` takes, except for leading zeros without end and figures of other scripts."""
@@ -27,7 +27,7 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
-def check_right(call: Call, operation: Operation, kind: int, name: str) -> None:
+def check_right(call: NodeCall, operation: Operation, kind: int, name: str) -> None:
     """Whether the client may do this to the settings of a resource. Raises KafkaError.
 
     A topic has rights of its own, and so has a group (KIP-848); brokers, their loggers and client metrics are the cluster's.
@@ -40,18 +40,18 @@ def check_right(call: Call, operation: Operation, kind: int, name: str) -> None:
         check(call, operation, CLUSTER)
 
 
-def check_topic(broker: Services, name: str) -> None:
+def check_topic(node: NodeServices, name: str) -> None:
     """Raises KafkaError when there is no such topic."""
     check_name(name)
-    if broker.metadata.topic(name) is None:
+    if name not in node.metadata.image.topics:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
 
 
-def check_broker(broker: Services, name: str) -> None:
-    """Raises KafkaError unless ``name`` is this broker's id."""
+def check_broker(node: NodeServices, name: str) -> None:
+    """Raises KafkaError unless ``name`` is this node's id."""
     if _INTEGER.fullmatch(name) is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
-    if int(name) != broker.broker_id:
+    if int(name) != node.node_id:
         raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {broker.broker_id}, but received {name}"
+            ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node.node_id}, but received {name}"
         )

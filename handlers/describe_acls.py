@@ -15,14 +15,14 @@ from ..wire.messages.describe_acls import (
     DescribeAclsResponse,
 )
 from .acls import check_is_secured, requested_filter
-from .call import Call
+from .call import NodeCall
 
 
-async def handle(call: Call, request: DescribeAclsRequest) -> DescribeAclsResponse:
+async def handle(call: NodeCall, request: DescribeAclsRequest) -> DescribeAclsResponse:
     wanted = requested_filter(request)
     check_is_secured(call)
     found: dict[ResourcePattern, DescribeAclsResource] = {}
-    for pattern, entry in sorted(select(call.broker.metadata.image.acls, wanted)):
+    for pattern, entry in sorted(select(call.node.metadata.image.acls, wanted)):
         resource = found.get(pattern)
         if resource is None:
             kind, name, pattern_type = pattern

@@ -23,7 +23,7 @@ from ..wire.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from .call import Call
+from .call import Call, NodeCall
 from .config_entries import ConfigEntry, broker_entries, default_broker_entries, topic_entries
 from .config_resources import ResourceType, check_broker, check_right, check_topic
 from .rights import TOPIC, allowed_names
@@ -34,6 +34,11 @@ _RESOURCES_PER_SLICE = 25
 
 async def handle(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     await _load_topics(call, request)
+    return await described(call, request)
+
+
+async def described(call: NodeCall, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    """The response of a node by what its image says of topics."""
     results = []
     for count, resource in enumerate(request.resources, 1):
         results.append(_describe(call, request, resource))
@@ -55,7 +60,9 @@ async def _load_topics(call: Call, request: DescribeConfigsRequest) -> None:
         await call.broker.cluster.refresh_topic_configs(known)
 
 
-def _describe(call: Call, request: DescribeConfigsRequest, resource: DescribeConfigsResource) -> DescribeConfigsResult:
+def _describe(
+    call: NodeCall, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
     try:
         wanted = frozenset(resource.configuration_keys or ())
         entries = _entries(call, resource, wanted)
@@ -69,23 +76,23 @@ def _describe(call: Call, request: DescribeConfigsRequest, resource: DescribeCon
     )
 
 
-def _entries(call: Call, resource: DescribeConfigsResource, wanted: frozenset[str]) -> list[ConfigEntry]:
+def _entries(call: NodeCall, resource: DescribeConfigsResource, wanted: frozenset[str]) -> list[ConfigEntry]:
     """Those of a topic are not even made if they are not wanted: they are asked for of thousands of topics."""
-    broker, name = call.broker, resource.resource_name
+    node, name = call.node, resource.resource_name
     check_right(call, Operation.DESCRIBE_CONFIGS, resource.resource_type, name)
     match resource.resource_type:
         case ResourceType.TOPIC:
-            check_topic(broker, name)
-            return topic_entries(broker.config, broker.metadata.image.topic_config(name), wanted)
+            check_topic(node, name)
+            return topic_entries(node.config, node.metadata.image.topic_config(name), wanted)
         case ResourceType.BROKER:
             if not name:
-                return default_broker_entries(broker.config, broker.config.parsed())
-            check_broker(broker, name)
-            return broker_entries(broker.config, broker.config.parsed())
+                return default_broker_entries(node.config, node.config.parsed())
+            check_broker(node, name)
+            return broker_entries(node.config, node.config.parsed())
         case ResourceType.BROKER_LOGGER:
             if not name:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
-            check_broker(broker, name)
+            check_broker(node, name)
             return []
         case ResourceType.CLIENT_METRICS | ResourceType.GROUP:
             return []

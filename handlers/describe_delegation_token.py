@@ -18,25 +18,25 @@ from ..wire.messages.describe_delegation_token import (
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse,
 )
-from .call import Call
+from .call import NodeCall
 from .delegation_tokens import asked_tokens
 from .rights import may
 
 
-async def handle(call: Call, request: DescribeDelegationTokenRequest) -> DescribeDelegationTokenResponse:
+async def handle(call: NodeCall, request: DescribeDelegationTokenRequest) -> DescribeDelegationTokenResponse:
     passwords = asked_tokens(call)
     owners = request.owners
     asker = call.connection.principal
     wanted = None if owners is None else [Principal(owner.principal_type, owner.principal_name) for owner in owners]
     described = [
         _described(call.version, token, passwords.hmac(token))
-        for token in call.broker.metadata.image.tokens.values()
+        for token in call.node.metadata.image.tokens.values()
         if (wanted is None or any(map(token.concerns, wanted))) and _is_visible(call, asker, token)
     ]
     return DescribeDelegationTokenResponse(tokens=described)
 
 
-def _is_visible(call: Call, asker: Principal, token: DelegationToken) -> bool:
+def _is_visible(call: NodeCall, asker: Principal, token: DelegationToken) -> bool:
     """Whether the token concerns the client, or the client may describe it or the tokens of its owner."""
     return (
         token.concerns(asker)

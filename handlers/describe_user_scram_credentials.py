@@ -17,11 +17,11 @@ from ..wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
-from .call import Call
+from .call import NodeCall
 
 
-async def handle(call: Call, request: DescribeUserScramCredentialsRequest) -> DescribeUserScramCredentialsResponse:
-    image = call.broker.metadata.image
+async def handle(call: NodeCall, request: DescribeUserScramCredentialsRequest) -> DescribeUserScramCredentialsResponse:
+    image = call.node.metadata.image
     if not request.users:
         return DescribeUserScramCredentialsResponse(results=_everybody(image))
     counts = Counter(user.name for user in request.users)

@@ -89,7 +89,7 @@ async def _find(call: Call, key_type: int, key: str) -> Node:
     node = broker.metadata.nodes(call.connection.listener).get(leader)
     if node is None:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic}-{partition} has no leader")
-    if is_new and leader == broker.broker_id:
+    if is_new and leader == broker.node_id:
         # The client's next request comes here; while the empty partition is loaded it would have to try again.
         with trio.move_on_after(_LOAD_SECONDS):
             await coordinator.wait_loaded(partition)

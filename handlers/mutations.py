@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..controller.new_topics import Charge
-from .call import Call
+from .call import NodeCall
 
 
-def charge(call: Call, first_strict_version: int) -> Charge | None:
+def charge(call: NodeCall, first_strict_version: int) -> Charge | None:
     """A function that charges partitions that are about to be created or deleted; None where the client has no quota.
 
     From ``first_strict_version`` of the request on, it raises KafkaError THROTTLING_QUOTA_EXCEEDED where the quota is exhausted.
@@ -17,7 +17,7 @@ def charge(call: Call, first_strict_version: int) -> Charge | None:
     return None if mutations is None else mutations.charge
 
 
-def permissive_charge(call: Call) -> Charge | None:
+def permissive_charge(call: NodeCall) -> Charge | None:
     """The same for what is made because a client named it: it is counted, and never refused."""
     if call.cost is None:
         return None

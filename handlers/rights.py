@@ -81,10 +81,10 @@ class Guarded(Protocol):
 
 
 class Asker(Protocol):
-    """Of a ``Call``, what its rights depend on: which broker it is made to, by which client, and the request's key."""
+    """Of a ``NodeCall``, what its rights depend on: which node it is made to, by which client, and the request's key."""
 
     @property
-    def broker(self) -> Guarded: ...
+    def node(self) -> Guarded: ...
     @property
     def connection(self) -> ConnectionContext: ...
     @property
@@ -98,7 +98,7 @@ def refusal(resource_type: ResourceType) -> KafkaError:
 
 @functools.cache
 def _title(key: int) -> str:
-    """The name of a request, which the audit log is told. There are as many keys as the broker serves versions."""
+    """The name of a request, which the audit log is told. There are as many keys as the node serves versions."""
     return TITLES[key_and_version(key)[0]]
 
 
@@ -111,7 +111,7 @@ def may(
     log_if_denied: bool = True,
 ) -> bool:
     """Whether the client may do this; see ``Authorizer.allows``."""
-    authorizer = call.broker.authorizer
+    authorizer = call.node.authorizer
     if authorizer is None:
         return True
     return authorizer.allows(call.connection, operation, resource_type, name, log_if_denied, _title(call.key))
@@ -119,7 +119,7 @@ def may(
 
 def may_with_any(call: Asker, operation: Operation, resource_type: ResourceType) -> bool:
     """Whether there may be a resource of the type that the client may do this to (KIP-679)."""
-    authorizer = call.broker.authorizer
+    authorizer = call.node.authorizer
     if authorizer is None:
         return True
     return authorizer.allows_by_resource_type(call.connection, operation, resource_type, _title(call.key))
@@ -150,7 +150,7 @@ def split(
 ) -> tuple[list[T], list[T]]:
     """What is allowed of ``asked``, and what is not."""
     items = list(asked)
-    if call.broker.authorizer is None:
+    if call.node.authorizer is None:
         return items, []
     allowed = allowed_names(call, operation, resource_type, map(name_of, items))
     return [each for each in items if name_of(each) in allowed], [
@@ -160,7 +160,7 @@ def split(
 
 def authorized_operations(call: Asker, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
     """What the client may do to the resource, as a bit field whose bits are numbered as ``Operation`` is (KIP-430)."""
-    authorizer = call.broker.authorizer
+    authorizer = call.node.authorizer
     if authorizer is None:
         return sum(1 << operation for operation in SUPPORTED_OPERATIONS[resource_type])
     return authorizer.authorized_operations(call.connection, resource_type, name)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
 from ..wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from .call import Call
+from .call import NodeCall
 
 
-async def handle(call: Call, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
+async def handle(call: NodeCall, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
     why = "SaslAuthenticate request received after successful authentication"
     raise KafkaError(ErrorCode.ILLEGAL_SASL_STATE, why)
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
 from ..wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from .call import Call
+from .call import NodeCall
 
 
-async def handle(call: Call, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
+async def handle(call: NodeCall, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
     raise KafkaError(ErrorCode.ILLEGAL_SASL_STATE)
 
 

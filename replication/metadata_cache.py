@@ -14,6 +14,7 @@ import trio
 
 from ..metadata.delta import ClusterDelta
 from ..metadata.image import ClusterImage, TopicImage
+from ..metadata.published import Publish
 from ..metadata.types import (
     LOST_DIRECTORY,
     MIGRATING_DIRECTORY,
@@ -33,10 +34,6 @@ class Node(NamedTuple):
     host: str
     port: int
     rack: str | None
-
-
-Publish = Callable[[ClusterDelta, ClusterImage], None]
-"""Takes a change over into a part of the broker; the image has it already."""
 
 
 class MetadataCache:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ...base.distribution import TIME_BOUNDS_MS
 from ...base.errors import ErrorCode
 from ...base.network import Part
-from ...handlers.call import TELLING, Call
+from ...handlers.call import TELLING, NodeCall
 from ...wire.error_codes import FindErrors, error_finder
 from ...wire.headers import key_and_version
 
@@ -74,7 +74,13 @@ class RequestMetrics:
         times.at_once_seconds += seconds
 
     def answered(
-        self, call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None, local: float, remote: float
+        self,
+        call: NodeCall,
+        frame: memoryview,
+        response: Any,
+        parts: Sequence[Part] | None,
+        local: float,
+        remote: float,
     ) -> None:
         api_key, _ = key_and_version(call.key)
         times = self._times[call.key]

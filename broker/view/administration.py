@@ -178,4 +178,4 @@ async def cluster_detail(services: Services, moves: tuple[MoveRow, ...] | None, 
         )
         for broker in metadata.brokers()
     ]
-    return sums.detail(metadata.cluster_id, metadata.controller_id, services.broker_id, nodes, moves)
+    return sums.detail(metadata.cluster_id, metadata.controller_id, services.node_id, nodes, moves)

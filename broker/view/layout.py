@@ -138,7 +138,7 @@ async def broker_layout(services: Services, ask: Ask, pace: Pace) -> Layout:
     racks = {broker.broker_id: broker.rack for broker in services.metadata.brokers()}
 
     async def ask_any(broker_id: int, request: Message) -> Any:
-        if broker_id != services.broker_id:
+        if broker_id != services.node_id:
             return await ask(broker_id, request)
         assert isinstance(request, DescribeLogDirsRequest)
         await trio.lowlevel.checkpoint()

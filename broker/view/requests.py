@@ -12,7 +12,7 @@ from typing import Any
 
 from ...base.errors import ErrorCode
 from ...base.network import Part, total_size
-from ...handlers.call import TELLING, Call
+from ...handlers.call import TELLING, NodeCall
 from ...wire.api_keys import ApiKey
 from ...wire.error_codes import error_finder
 from ...wire.headers import key_and_version
@@ -65,7 +65,13 @@ class RequestsSeen:
         self.count += count
 
     def answered(
-        self, call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None, local: float, remote: float
+        self,
+        call: NodeCall,
+        frame: memoryview,
+        response: Any,
+        parts: Sequence[Part] | None,
+        local: float,
+        remote: float,
     ) -> None:
         self.count += 1
         api_key, version = key_and_version(call.key)

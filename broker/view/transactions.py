@@ -19,7 +19,7 @@ async def transaction_rows(services: Services, now_ms: int, pace: Pace) -> list[
     """The transactional ids whose coordinator this broker is."""
     rows = []
     for transaction in services.transactions.transactions():
-        rows.append(_row(transaction, services.broker_id, now_ms))
+        rows.append(_row(transaction, services.node_id, now_ms))
         if pace.is_due(2):
             await pace.rest()
     return rows
@@ -30,7 +30,7 @@ async def transaction_row(services: Services, transactional_id: str, now_ms: int
     for transaction in services.transactions.transactions():
         if transaction.transactional_id == transactional_id:
             names = sorted((key.topic, key.partition) for key in transaction.partitions)
-            row = _row(transaction, services.broker_id, now_ms)
+            row = _row(transaction, services.node_id, now_ms)
             return dataclasses.replace(row, partitions=tuple(names[:_LONGEST_NAMES]))
         if pace.is_due():
             await pace.rest()

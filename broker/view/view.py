@@ -179,7 +179,7 @@ class BrokerView:
         """Ask the other brokers where their consoles are."""
         assembly, services = self._broker.assembly, self.services
         if assembly is not None and services is not None:
-            others = [broker_id for broker_id in services.metadata.broker_ids() if broker_id != services.broker_id]
+            others = [broker_id for broker_id in services.metadata.broker_ids() if broker_id != services.node_id]
             self.consoles = await find_consoles(others, asked_by(assembly.peers))
 
     async def sample(self) -> None:
@@ -381,7 +381,7 @@ class BrokerView:
             self.traffic.total if services is not None else NO_RATES,
             (*self._warnings(services, offline, under_replicated, lost), *_hung(await self.details.holders())),
             () if services is None else (*partitions_and_groups(partitions, groups), *_looked_at_here(services, led)),
-            -1 if services is None else services.broker_id,
+            -1 if services is None else services.node_id,
             int((trio.current_time() - self._began) * 1000),
             led,
             self._open_connections(),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -28,9 +29,9 @@ from ottla.broker.listeners import Endpoint
 from ottla.broker.monitor import Ending, Monitor
 from ottla.broker.server import BrokerServer
 from ottla.broker.settings import parse_connection_overrides
-from ottla.handlers.call import Call
+from ottla.handlers.call import NodeCall
 from ottla.handlers.connection_context import ConnectionContext
-from ottla.handlers.services import Services
+from ottla.handlers.node_services import NodeServices
 from ottla.handlers.table import SERVED
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.security.connection_rates import CONNECTION_CREATION_RATE
@@ -175,7 +176,7 @@ class Closed:
     is_open = False
     frame_limit: int | None = 64
 
-    async def take(self, call: Call, frame: memoryview) -> list[Part] | None:
+    async def take(self, call: NodeCall, frame: memoryview) -> list[Part] | None:
         return [b"?"]
 
 
@@ -184,9 +185,9 @@ async def accepting(security: ListenerSecurity) -> AsyncIterator[tuple[MemoryNet
     """An acceptor at ADDRESS, without a broker behind it."""
     config = Config({})
     clock = SystemClock()
-    services = cast(
-        Services, SimpleNamespace(config=config, metadata=MetadataCache(), clock=clock, served=SERVED, early_answers=[])
-    )
+    parts = SimpleNamespace(config=config, metadata=MetadataCache(), clock=clock, served=SERVED, early_answers=[])
+    services = cast(NodeServices, parts)
+    parts.new_call = partial(NodeCall, services)
     network, monitor = MemoryNetwork(), Monitor()
     listener = await network.listen(*OUTSIDE, 5)
     acceptor = Acceptor(services, monitor, ConnectionLimits(config, "OUTSIDE", {"OUTSIDE"}))

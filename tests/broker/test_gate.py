@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 import struct
@@ -21,9 +22,9 @@ from ottla.base.seams import Clock, SystemClock
 from ottla.broker.connection import ClientConnection
 from ottla.broker.gate import AuthenticationFailedError, Gate
 from ottla.broker.monitor import Ending, Monitor
-from ottla.handlers.call import Call
+from ottla.handlers.call import NodeCall
 from ottla.handlers.connection_context import ConnectionContext
-from ottla.handlers.services import Services
+from ottla.handlers.node_services import NodeServices
 from ottla.handlers.table import SERVED
 from ottla.security.client_quotas import ClientQuotas
 from ottla.security.quota_settings import ClientQuotaSettings
@@ -46,7 +47,7 @@ class Doorman:
         self.frame_limit: int | None = _LIMIT
         self.taken = 0
 
-    async def take(self, call: Call, frame: memoryview) -> list[Part] | None:
+    async def take(self, call: NodeCall, frame: memoryview) -> list[Part] | None:
         said = bytes(frame)
         self.taken += 1
         if said == b"open":
@@ -80,12 +81,11 @@ async def guarded(
     """A client of a connection that a ``Doorman`` guards; either direction has room for so many bytes."""
     config = Config({name.replace("_", "."): value for name, value in properties.items()})
     quotas = ClientQuotas(config.settings(ClientQuotaSettings))
-    services = cast(
-        Services,
-        SimpleNamespace(
-            config=config, clock=clock or SystemClock(), served=SERVED, client_quotas=quotas, early_answers=[]
-        ),
+    parts = SimpleNamespace(
+        config=config, clock=clock or SystemClock(), served=SERVED, client_quotas=quotas, early_answers=[]
     )
+    services = cast(NodeServices, parts)
+    parts.new_call = functools.partial(NodeCall, services)
     network = MemoryNetwork(limit=room)
     listener = await network.listen("test", 1, 1)
     client = await network.connect("test", 1)

@@ -1,0 +1,59 @@
+"""The parts of a node that its listeners use, be it a broker or a controller: settings, limits, rights, and what is served."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
+
+import trio
+
+if TYPE_CHECKING:
+    from ..base.config import Config
+    from ..base.seams import Clock, Workers
+    from ..controller.token_passwords import TokenPasswords
+    from ..metadata.published import PublishedMetadata
+    from ..metadata.types import FinalizedFeatures, VersionRange
+    from ..security.authorizer import Authorizer
+    from ..security.client_quotas import ClientQuotas
+    from .call import NodeCall, RequestObserver
+    from .connection_context import ConnectionContext
+    from .table import ServedApis
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class NodeServices:
+    """See the module. ``metadata`` is what is known of the cluster.
+
+    ``authorizer`` is None where every client may do everything, ``token_passwords`` where there are no delegation tokens.
+    ``large_decoding`` is held while a large request is decoded (``broker.large_requests``).
+    ``served`` may be replaced while the node runs; dispatch reads it with every request.
+    """
+
+    node_id: int
+    cluster_id: str
+    config: Config
+    clock: Clock
+    workers: Workers
+    metadata: PublishedMetadata
+    client_quotas: ClientQuotas
+    token_passwords: TokenPasswords | None
+    authorizer: Authorizer | None
+    served: ServedApis
+    supported_features: Mapping[str, VersionRange] = dataclasses.field(default_factory=dict)
+    """Those that a node of KRaft tells of, each with its levels."""
+    large_decoding: trio.Lock = dataclasses.field(default_factory=trio.Lock)
+    early_answers: list[Callable[[], None]] = dataclasses.field(default_factory=list)
+    """What answers requests whose wait has just ended, before their tasks go on (``NodeCall``)."""
+
+    @abstractmethod
+    def new_call(
+        self, connection: ConnectionContext, flush: Callable[[], Awaitable[None]], observer: RequestObserver | None
+    ) -> NodeCall:
+        """For the requests of a connection."""
+
+    @property
+    def finalized_features(self) -> FinalizedFeatures | None:
+        """Those that clients are told of; None where nobody has told of any."""
+        return self.metadata.image.features

@@ -1,0 +1,21 @@
+"""The interface of a cluster's metadata that changes, for who follows a part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from .delta import ClusterDelta
+from .image import ClusterImage
+
+Publish = Callable[[ClusterDelta, ClusterImage], None]
+"""Takes a change over into a part of the node; the image has it already."""
+
+
+class PublishedMetadata(Protocol):
+    """``image`` is the newest one. Each change of it is handed to the ``publishers``, in their order."""
+
+    @property
+    def image(self) -> ClusterImage: ...
+    @property
+    def publishers(self) -> list[Publish]: ...
