@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import logging
+from collections.abc import Iterable
 
 import trio
 
@@ -58,6 +59,13 @@ class Acceptor:
     def _settings(self) -> BrokerSettings:
         """As they are now: the limits can be changed while the broker runs."""
         return self._services.config.settings(BrokerSettings)
+
+    def start(self, listeners: Iterable[ServedListener], nursery: trio.Nursery) -> None:
+        """Accept from these, and watch over the connections, in tasks of ``nursery``."""
+        for served in listeners:
+            nursery.start_soon(self.accept_from, served, nursery)
+        nursery.start_soon(self.watch_idle)
+        nursery.start_soon(self.watch_peers)
 
     async def accept_from(self, served: ServedListener, nursery: trio.Nursery) -> None:
         """Accept until the listener is closed; each connection is a task of ``nursery``."""

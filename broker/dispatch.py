@@ -16,12 +16,11 @@ from ..base.errors import ErrorCode, KafkaError, ProtocolError
 from ..base.network import Part, total_size
 from ..handlers.call import AnswersLost, CloseConnection, NodeCall, PendingResponse
 from ..handlers.request_cost import RequestCost
-from ..handlers.table import Handler, Route, ServedApis, UnservedApiVersionsError
+from ..handlers.table import Route, ServedApis, UnservedApiVersionsError
 from ..wire.api_keys import ApiKey
 from ..wire.codec import decode, encode
 from ..wire.error_codes import error_finder
 from ..wire.headers import response_header_encoder, rest_of_header, start_of_request
-from ..wire.schema import replace
 from .large_requests import LARGE_FRAME, decode_large, handle_in_parts, refuse_without_rights
 
 logger = logging.getLogger(__name__)
@@ -72,7 +71,7 @@ class PendingAnswer:
                 response = await self._response.finish()
             except KafkaError as error:
                 call.fail(error.message)
-                response = error_answer(route.handler, route.version, self._request, error)
+                response = route.handler.refuse(route.version, self._request, error)
             parts = framed(header, route.version, response)
         except (ProtocolError, CloseConnection, AnswersLost):
             raise
@@ -126,11 +125,11 @@ async def answer(call: NodeCall, frame: memoryview) -> Answer:
         except KafkaError as error:
             call.fail(error.message)
             if large:
-                response = await call.node.workers.run(error_answer, handler, version, request, error)
+                response = await call.node.workers.run(handler.refuse, version, request, error)
             else:
-                response = error_answer(handler, version, request, error)
+                response = handler.refuse(version, request, error)
         if call.cost is not None:
-            response = _settle(call, call.cost, route.api_key, len(frame), response)
+            response = call.settle(call.cost, route.api_key, len(frame), response)
         header = route.encode_response_header(correlation_id)
         if large:
             parts, call.error_counts = await call.node.workers.run(_framed_and_counted, header, version, response)
@@ -155,7 +154,7 @@ def _bug(call: NodeCall, route: Route, request: Any) -> tuple[Any, list[Part]]:
     """
     call.fail()
     logger.exception("%s version %d from %s failed", route.handler.api_key.name, route.version, call.connection.peer)
-    response = error_answer(route.handler, route.version, request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+    response = route.handler.refuse(route.version, request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
     return response, framed(route.encode_response_header(call.correlation_id), route.version, response)
 
 
@@ -172,16 +171,6 @@ def _begin_cost(call: NodeCall) -> RequestCost | None:
     return RequestCost(node.client_quotas, node.clock, call.connection.principal.name, call.client_id)
 
 
-def _settle(call: NodeCall, cost: RequestCost, api_key: int, size: int, response: Any) -> Any:
-    """Charge the request to the client's quotas; returns the answer with the time for which the client is throttled."""
-    throttle_ms = cost.settle(api_key, size, has_answer=response is not None)
-    if throttle_ms:
-        call.throttle_ms = throttle_ms
-        if hasattr(response, "throttle_time_ms"):
-            return replace(response, throttle_time_ms=throttle_ms)
-    return response
-
-
 def framed(header: bytes, version: int, response: Any) -> list[Part]:
     """Size, header and body, as parts for the connection."""
     parts = encode(response, version)
@@ -189,16 +178,6 @@ def framed(header: bytes, version: int, response: Any) -> list[Part]:
         return [b"".join((_SIZE.pack(len(header) + len(body)), header, body))]
     size = len(header) + total_size(parts)
     return [_SIZE.pack(size) + header, *parts]
-
-
-def error_answer(handler: Handler, version: int, request: Any, error: KafkaError) -> Any:
-    """The answer to a request that failed as a whole, without the fields that its version does not have."""
-    assert handler.error_response is not None
-    response = handler.error_response(request, error)
-    for spec in response.fields:
-        if version not in spec.versions:
-            setattr(response, spec.name, spec.make_default())
-    return response
 
 
 def _unsupported_api_version(correlation_id: int, served: ServedApis) -> list[Part]:

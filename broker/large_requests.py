@@ -79,7 +79,8 @@ def refuse_without_rights(call: NodeCall, start: memoryview, size: int) -> None:
     """Look at the start of a large frame of ``size`` bytes. Raises CloseConnection for a client without any right to its API."""
     api_key, _ = key_and_version(int.from_bytes(start[:4]))
     handler = call.node.served.by_key.get(api_key)
-    if handler is None or call.node.authorizer is None or api_key == ApiKey.PRODUCE:
+    authorizer = call.node.authorizer
+    if handler is None or authorizer is None or not authorizer.is_loaded or api_key == ApiKey.PRODUCE:
         return
     if handler.looks_at and not any(_has(call, right) for right in handler.looks_at):
         raise CloseConnection(

@@ -14,7 +14,6 @@ from ..base.repeated_lines import RepeatedLines
 from ..base.wording import counted
 from ..controller.broker_passwords import StoredPasswords
 from ..controller.cluster import ClusterCommands, ClusterMember, ProducerIdSource
-from ..controller.token_settings import DelegationTokenSettings
 from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
@@ -35,20 +34,18 @@ from ..replication.peers import Peers
 from ..replication.quotas import ReplicationQuotas
 from ..replication.replica_manager import ReplicaManager
 from ..replication.settings import QuotaSettings, ReplicationSettings
-from ..security.authorizer_settings import AuthorizerSettings, super_users
 from ..security.client_quotas import ClientQuotas
 from ..security.quota_settings import ClientQuotaSettings
 from ..transaction_coordinator.coordinator import TransactionCoordinator
 from ..transaction_coordinator.entries import TransactionEntries
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from ..transaction_coordinator.settings import TransactionSettings
+from .access import make_authorizer, make_token_passwords
 from .foundation import Foundation
 from .surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from ..controller.token_passwords import TokenPasswords
     from ..controller.zookeeper.replica_requests import ReplicaRequests
-    from ..security.authorizer import Authorizer
 
 
 class Parts(ABC):
@@ -61,7 +58,7 @@ class Parts(ABC):
         self._metadata = foundation.metadata
         listener = around.inter_broker
         self.peers = Peers(around.network, self._broker_id, listener.name, self._metadata, listener.secure)
-        self._authorizer = self._make_authorizer()
+        self._authorizer = make_authorizer(around.config, around.clock)
         self.cluster = self._make_cluster()
         self.isr_changes = AlterPartitionManager(
             self._broker_id, self._controller_channel("alter-partition"), self._broker_epoch
@@ -165,26 +162,6 @@ class Parts(ABC):
         around = self._around
         return CoordinatorPartitionLog(topic, self._replicas, self._metadata, around.clock, around.workers)
 
-    def _make_token_passwords(self) -> TokenPasswords | None:
-        secret = self._around.config.settings(DelegationTokenSettings).secret
-        if secret is None:
-            return None
-        from ..controller.token_passwords import TokenPasswords  # slow to import, and few brokers need it
-
-        return TokenPasswords(secret, self._metadata, self._around.clock)
-
-    def _make_authorizer(self) -> Authorizer | None:
-        """None where none is configured."""
-        settings = self._around.config.settings(AuthorizerSettings)
-        if not settings.authorizer_class_name:
-            return None
-        from ..security.acl_rules import AclRules  # likewise
-        from ..security.audit import AuditLog
-        from ..security.authorizer import Authorizer
-
-        rules = AclRules(allow_everyone_if_no_acl_found=settings.allow_everyone_if_no_acl_found)
-        return Authorizer(rules, super_users(settings.super_users), AuditLog(self._around.clock.elapsed))
-
     def _make_services(self) -> Services:
         around, foundation, authorizer = self._around, self._foundation, self._authorizer
         served = self._served()
@@ -206,7 +183,7 @@ class Parts(ABC):
             controller_requests=self._controller_requests(),
             passwords=self._stored_passwords(),
             client_quotas=ClientQuotas(around.config.settings(ClientQuotaSettings)),
-            token_passwords=self._make_token_passwords(),
+            token_passwords=make_token_passwords(around.config, self._metadata, around.clock),
             groups=self._groups,
             transactions=self._transactions,
             transaction_entries=TransactionEntries(self._broker_id, self._metadata, self.peers, self._transactions),

@@ -341,10 +341,7 @@ class BrokerServer:
                 limits = ConnectionLimits(self.config, self._listeners.inter_broker.name, names)
                 acceptor = self._acceptor = Acceptor(assembly.services, self.monitor, limits)
                 async with trio.open_nursery() as connections:
-                    for served in self._listeners.served:
-                        connections.start_soon(acceptor.accept_from, served, connections)
-                    connections.start_soon(acceptor.watch_idle)
-                    connections.start_soon(acceptor.watch_peers)
+                    acceptor.start(self._listeners.served, connections)
                     connections.start_soon(
                         self._listener_changes.follow, acceptor, limits, assembly.register, connections
                     )

@@ -26,7 +26,7 @@ from ..base.settings import Setting, SettingError
 from ..log.settings import LogCleanerSettings, LogManagerSettings
 from ..metadata.delta import ClusterDelta
 from ..metadata.image import ClusterImage
-from ..replication.metadata_cache import MetadataCache
+from ..metadata.published import PublishedMetadata
 from ..security.entities import BROKERS, DEFAULT
 from .unused_configs import UNUSED, UNUSED_FOR_ONE_BROKER
 
@@ -154,7 +154,7 @@ class BrokerConfigs:
     def __init__(
         self,
         config: Config,
-        metadata: MetadataCache,
+        metadata: PublishedMetadata,
         broker_id: int,
         clear: Callable[[Mapping[str, str]], Mapping[str, str]] = dict,
     ) -> None:

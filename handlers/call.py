@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from ..base.errors import KafkaError
 from ..base.network import Part
 from ..wire.api_keys import ApiKey
+from ..wire.schema import replace
 from .activity import Activity
 from .connection_context import ConnectionContext
 from .node_services import NodeServices
@@ -262,6 +263,15 @@ class NodeCall:
         self.reason = reason or ""
         self.failed = True
         self.is_plain = False
+
+    def settle(self, cost: RequestCost, api_key: int, size: int, response: Any) -> Any:
+        """Charge the present request to its client's quotas; returns the response, with the time for which they hold it up."""
+        throttle_ms = cost.settle(api_key, size, has_answer=response is not None)
+        if throttle_ms:
+            self.throttle_ms = throttle_ms
+            if hasattr(response, "throttle_time_ms"):
+                return replace(response, throttle_time_ms=throttle_ms)
+        return response
 
     async def flush(self) -> None:
         """Send the answers already made on this connection; a handler calls it before it waits for anything.

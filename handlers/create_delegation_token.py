@@ -20,9 +20,7 @@ from .rights import check
 
 async def handle(call: Call, request: CreateDelegationTokenRequest) -> CreateDelegationTokenResponse:
     requester = call.connection.principal
-    owner = requester
-    if request.owner_principal_name:
-        owner = Principal(request.owner_principal_type or "", request.owner_principal_name)
+    owner = token_owner(request, requester)
     renewers = [Principal(renewer.principal_type, renewer.principal_name) for renewer in request.renewers]
     try:
         check_may_ask(call.connection.security_protocol, requester)
@@ -32,8 +30,21 @@ async def handle(call: Call, request: CreateDelegationTokenRequest) -> CreateDel
         passwords = enabled_tokens(call)
         token = await call.broker.commands.create_token(owner, requester, renewers, request.max_lifetime_ms)
     except KafkaError as error:
-        return _from(call.version, owner, requester, _refusal(error))
+        return refused_token(call.version, owner, requester, error)
     return _from(call.version, owner, requester, _answer(token, passwords.hmac(token)))
+
+
+def token_owner(request: CreateDelegationTokenRequest, requester: Principal) -> Principal:
+    """The user whom the request names, or the one who asks."""
+    if request.owner_principal_name:
+        return Principal(request.owner_principal_type or "", request.owner_principal_name)
+    return requester
+
+
+def refused_token(
+    version: int, owner: Principal, requester: Principal, error: KafkaError
+) -> CreateDelegationTokenResponse:
+    return _from(version, owner, requester, _refusal(error))
 
 
 def _from(

@@ -11,15 +11,14 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Protocol
 
-from ..base.errors import KafkaError
 from ..security.acl import Operation
 from ..security.principal import Principal
 from ..wire.api_keys import ApiKey
-from ..wire.registry import request_class, response_class
+from ..wire.registry import request_class
 from ..wire.schema import Message
 from .call import Call
 from .forwarded_configs import checked_first
-from .table import Handler, ServedApis
+from .table import Handler, ServedApis, plain_error
 
 _O = Operation
 
@@ -67,7 +66,7 @@ class ForwardedHandler(Handler):
     def load(self) -> None:
         if self.api_key in _QUORUMS_OWN:
             self.request_class = request_class(self.api_key)
-            self.error_response = _plain_error
+            self.error_response = plain_error
         else:
             Handler.load(self)
         assert self.forwarder is not None
@@ -76,11 +75,6 @@ class ForwardedHandler(Handler):
             assert self.handle is not None
             forward = checked_first(self.handle, forward)
         self.handle = forward
-
-
-def _plain_error(request: Message, error: KafkaError) -> Any:
-    response: Any = response_class(ApiKey(request.api_key))
-    return response(error_code=error.code)
 
 
 def _handle_by(forwarder: Forwarder) -> Callable[[Any, Any], Awaitable[Any]]:

@@ -17,7 +17,8 @@ from ..base.errors import KafkaError, ProtocolError
 from ..security.acl import Operation, ResourceType
 from ..wire.api_keys import ApiKey
 from ..wire.headers import key_and_version, request_header_version, response_header_encoder
-from ..wire.registry import request_class
+from ..wire.registry import request_class, response_class
+from ..wire.schema import Message
 from .rights import (
     CLUSTER,
     NOTHING,
@@ -63,12 +64,34 @@ class Handler:
 
     def load(self) -> None:
         """Import the module of the API, on its first request."""
-        module = importlib.import_module(f".{self.api_key.name.lower()}", __package__)
         self.request_class = request_class(self.api_key)
-        self.error_response = module.error_response
-        self.handle = module.handle
+        handle, self.error_response = self.implementation()
+        self.handle = handle
         if self.is_guarded and self.cluster_right is not None:
-            self.handle = _after_check(module.handle, self.cluster_right)
+            self.handle = _after_check(handle, self.cluster_right)
+
+    def implementation(self) -> tuple[Handle, ErrorResponse]:
+        """What handles a request, and what responds where that fails: those of the module that has the API's name."""
+        module = importlib.import_module(f".{self.api_key.name.lower()}", __package__)
+        return module.handle, module.error_response
+
+    def refuse(self, version: int, request: Any, error: KafkaError) -> Any:
+        """The response to a request that failed as a whole, without the fields that its version does not have."""
+        assert self.error_response is not None
+        response = self.error_response(request, error)
+        for spec in response.fields:
+            if version not in spec.versions:
+                setattr(response, spec.name, spec.make_default())
+        return response
+
+
+def plain_error(request: Message, error: KafkaError) -> Any:
+    """The response of an API whose error is a field of the response, and has a message where there is a field for it."""
+    response: Any = response_class(ApiKey(request.api_key))()
+    response.error_code = error.code
+    if any(spec.name == "error_message" for spec in response.fields):
+        response.error_message = error.message
+    return response
 
 
 def _after_check(handle: Handle, cluster_right: Operation) -> Handle:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from ..base.errors import ErrorCode, KafkaError
 from .acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, Operation, ResourcePattern, ResourceType
 from .acl_rules import AclRules, Entries
 from .audit import AuditLog
@@ -35,6 +36,8 @@ class Authorizer:
         self.rules = rules
         self.version = 0
         """Another one after each change of the rules."""
+        self.is_loaded = True
+        """Whether the rules are known. While they are not, only super users are let in (KAFKA-13649)."""
         self._super_users = super_users
         self._audit = audit
         self._decisions: dict[tuple[str, str, str, Operation, ResourceType, str], bool] = {}
@@ -61,6 +64,8 @@ class Authorizer:
     ) -> bool:
         """Whether the client may do this to the resource. ``request`` is the name of its request, for the audit log.
 
+        Raises KafkaError UNKNOWN_SERVER_ERROR while the rules are not loaded, as ``allows_by_resource_type`` does.
+
         ``log_if_denied`` is False where a denial refuses nothing: where another right is enough, or where the answer only
         leaves out what the client may not see.
         """
@@ -83,7 +88,14 @@ class Authorizer:
     def _decide(self, key: tuple[str, str, str, Operation, ResourceType, str]) -> bool:
         kind, name, host, operation, resource_type, resource = key
         principal = f"{kind}:{name}"
-        return principal in self._super_users or self.rules.allow(principal, host, operation, resource_type, resource)
+        return self._is_super_user(principal) or self.rules.allow(principal, host, operation, resource_type, resource)
+
+    def _is_super_user(self, principal: str) -> bool:
+        if principal in self._super_users:
+            return True
+        if not self.is_loaded:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The access rules are not loaded yet.")
+        return False
 
     def allows_by_resource_type(
         self, context: Context, operation: Operation, resource_type: ResourceType, request: str = ""
@@ -96,7 +108,7 @@ class Authorizer:
             if len(self._any) >= _MOST_DECISIONS:
                 self._any.clear()
             text = f"{principal.type}:{principal.name}"
-            allowed = text in self._super_users or self.rules.allow_any(text, context.host, operation, resource_type)
+            allowed = self._is_super_user(text) or self.rules.allow_any(text, context.host, operation, resource_type)
             self._any[key] = allowed
         if not allowed:
             self._audit.denied((str(principal), context.host, operation, resource_type, "NONE", request))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.broker.dispatch import error_answer
 from ottla.handlers.call import CloseConnection
 from ottla.handlers.table import HANDLERS, SERVED, Handler
 from ottla.wire.codec import encode
@@ -18,7 +17,7 @@ def test_an_error_can_be_said_in_every_version(handler: Handler) -> None:
         found = SERVED.find_route(handler.api_key << 16 | version).handler
         request = request_class(handler.api_key)()
         try:
-            response = error_answer(found, version, request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "why"))
+            response = found.refuse(version, request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "why"))
         except CloseConnection:
             continue  # of a Produce that wants no answer
         encode(response, version)
