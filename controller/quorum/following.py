@@ -41,6 +41,9 @@ class MetadataListener(Protocol):
     async def take_committed(self, batches: Iterator[CommittedBatch]) -> None:
         """The next batches; all of them are to be taken. Raises ReplayError."""
 
+    def caught_up(self) -> None:
+        """All that is known to be committed was told."""
+
 
 class MetadataFollower:
     """Make it before the driver runs, and ``run`` it in a task of its own."""
@@ -62,10 +65,12 @@ class MetadataFollower:
         async for news in self._news:
             if isinstance(news, LeaderChanged):
                 self._listener.take_leader(news)
-            elif self._listener.take_high_watermark(news.high_watermark):
-                self._offset = news.high_watermark
             else:
-                await self._read(news.high_watermark)
+                if self._listener.take_high_watermark(news.high_watermark):
+                    self._offset = news.high_watermark
+                else:
+                    await self._read(news.high_watermark)
+                self._listener.caught_up()
 
     async def _read(self, high_watermark: int) -> None:
         log = self._log
@@ -112,8 +117,6 @@ class LoaderListener:
         self._leader = news
 
     def take_high_watermark(self, high_watermark: int) -> bool:
-        if not self._loader.has_caught_up:  # a snapshot may have had all there is before the high watermark was known
-            self._loader.publish_changes(self._enough)
         return False
 
     async def take_snapshot(self, batches: Iterable[Sequence[Message]], position: LogPosition) -> None:
@@ -121,6 +124,10 @@ class LoaderListener:
 
     async def take_committed(self, batches: Iterator[CommittedBatch]) -> None:
         await self._loader.commit(batches, self._enough)
+
+    def caught_up(self) -> None:
+        if not self._loader.has_caught_up:  # a snapshot may have had all there is before the high watermark was known
+            self._loader.publish_changes(self._enough)
 
     @property
     def _enough(self) -> float:

@@ -27,6 +27,7 @@ from ....wire.schema import Message
 from .activation import activate
 from .broker_heartbeat import HeartbeatReply, fence_stale_broker, process_heartbeat
 from .brokers import register_broker
+from .committed_metadata import CommittedMetadata
 from .context import ActiveSettings, OperationContext
 from .elections import balance_leaders, elect_unclean_leaders
 from .heartbeats import BrokerHeartbeats
@@ -99,6 +100,8 @@ class ActiveController:
         self._tasks = [*_tasks(settings), *further_tasks]
         self._committed = ControllerState()
         self._latest = self._committed
+        self.metadata = CommittedMetadata()
+        """The image of ``committed_state``, for who follows it."""
         self._claim: _Claim | None = None
         self.leader_id: int | None = None
         """The node that leads the quorum, as far as is known here; whoever drives this sets it."""
@@ -122,11 +125,14 @@ class ActiveController:
         """Replace the state by what a snapshot holds. Only a standby loads one."""
         assert self._claim is None, "the active controller has everything"
         self._committed = self._latest = ControllerState.of(image)
+        if self.metadata.is_loaded:
+            self.metadata.load(image)
 
     def apply_committed(self, records: Sequence[Message], position: LogPosition) -> None:
         """A batch is committed, of which ``position`` is the last record's. Raises ReplayError: the node cannot go on then."""
         if self._claim is None:
             self._committed = self._latest = self._committed.apply(records, position)
+            self._publish()
         else:
             self.committed(position.offset)
 
@@ -154,8 +160,17 @@ class ActiveController:
         assert claim is not None, "a standby applies what is committed"
         while claim.uncommitted and claim.uncommitted[0][0] <= offset:
             self._committed = claim.uncommitted.popleft()[1]
+            self._publish()
         while claim.waiting and claim.waiting[0].offset <= offset:
             claim.waiting.popleft().respond()
+
+    def caught_up(self) -> None:
+        """Everything that is known to be committed is applied. From the first image on that has a record, it is published."""
+        if not self.metadata.is_loaded and self._committed.image.position is not None:
+            self.metadata.load(self._committed.image)
+
+    def _publish(self) -> None:
+        self.metadata.publish(self._committed.delta, self._committed.image)
 
     def _not_controller(self) -> KafkaError:
         if self.leader_id is None or self.leader_id == self._settings.node_id:

@@ -253,6 +253,9 @@ class ControllerNode:
         self._registrar.look()
         await trio.lowlevel.checkpoint()
 
+    def caught_up(self) -> None:
+        self.controller.caught_up()
+
     # --- snapshots ----------------------------------------------------------------------------------------------------
 
     def _take_image(self, log_bytes: int) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from ....metadata.delta import ClusterDelta
 from ....metadata.image import ClusterImage
 from ....metadata.types import LogPosition
 from ....wire.messages.broker_records import RegisterBrokerRecord, UnregisterBrokerRecord
@@ -26,6 +27,7 @@ from ..registrations import ReplayError
 from ..replay import RecordReplay
 from .image_index import ImageIndex
 
+_NOTHING = ClusterDelta()
 _Held = tuple[tuple[int, Message], ...]
 """Records of a transaction that has not ended, each with its offset."""
 
@@ -41,6 +43,8 @@ class ControllerState:
     the broker epoch if the broker has registered again under the same epoch."""
     transaction: _Held | None = None
     """None outside of a transaction of the metadata log."""
+    delta: ClusterDelta = _NOTHING
+    """What the last batch has changed of the image."""
 
     @classmethod
     def of(cls, image: ClusterImage) -> ControllerState:
@@ -65,7 +69,7 @@ class ControllerState:
                 held = None
             else:
                 (ready if held is None else held).append((offset, record))
-        state = self._replayed(ready, position) if ready else self
+        state = self._replayed(ready, position) if ready else dataclasses.replace(self, delta=_NOTHING)
         return dataclasses.replace(state, transaction=None if held is None else tuple(held))
 
     def _replayed(self, records: Sequence[tuple[int, Message]], position: LogPosition) -> ControllerState:
@@ -83,4 +87,4 @@ class ControllerState:
             merged = {**known, **offsets}
             known = {broker_id: offset for broker_id, offset in merged.items() if offset is not None}
         index = self.index.apply(self.image, delta)
-        return ControllerState(self.image.apply(delta), index, known)
+        return ControllerState(self.image.apply(delta), index, known, delta=delta)

@@ -1,24 +1,30 @@
-"""Controllers of a quorum that listen on a network, in the loop of a test: the real ones, with a plain listener each."""
+"""Controllers of a quorum that listen on a network, in the loop of a test: their making, their lives, and a listener for each."""
 
 from __future__ import annotations
 
-import contextlib
 import random
-import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import trio
 
 from ottla.base.config import Config
-from ottla.base.errors import ErrorCode, KafkaError
-from ottla.base.network import WOULD_BLOCK, Connection, Network
+from ottla.base.network import Network
 from ottla.base.seams import Clock, InlineWorkers, Workers
+from ottla.broker.acceptor import Acceptor
+from ottla.broker.config_file import load_config
+from ottla.broker.connection_limits import ConnectionLimits
+from ottla.broker.controller_services import controller_services
+from ottla.broker.listener_config import ListenerConfig
+from ottla.broker.listener_security import ServedListener, listener_security
+from ottla.broker.listeners import Endpoint
+from ottla.broker.monitor import Monitor
+from ottla.broker.peer_security import peer_security
 from ottla.controller.broker_configs import declared_settings
 from ottla.controller.quorum.active.configs import ConfigRules
 from ottla.controller.quorum.active.context import ActiveSettings
 from ottla.controller.quorum.active.controller import ActiveController
-from ottla.controller.quorum.active.node import OF_RAFT, ControllerNode, RaftWriter, raise_kraft_version, token_expiry
+from ottla.controller.quorum.active.node import ControllerNode, RaftWriter, raise_kraft_version, token_expiry
 from ottla.controller.quorum.active.requests import ControllerRequests, ControllerRules, RequestSource
 from ottla.controller.quorum.active.tokens import TokenRules
 from ottla.controller.quorum.bootstrap import bootstrap_records
@@ -32,49 +38,36 @@ from ottla.controller.raft.voter_set import ListenerEndpoint, QuorumVoter, Repli
 from ottla.controller.raft.voters import ControllerAddress
 from ottla.controller.token_settings import DelegationTokenSettings
 from ottla.controller.unused_configs import UNUSED
-from ottla.handlers.table import HANDLERS
+from ottla.handlers.controller.services import ControllerServices
 from ottla.log.disk import Disk
 from ottla.log.log_folder import LogFolder
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotFile, SnapshotHead, encode_snapshot
 from ottla.log.settings import LogSettings
 from ottla.replication.broker_client import BrokerClient
-from ottla.security.principal import Principal
-from ottla.wire.api_keys import ApiKey
-from ottla.wire.codec import decode, encode_bytes
-from ottla.wire.headers import decode_request_header, response_header_encoder
-from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse, SupportedFeatureKey
 from ottla.wire.messages.controller_registration import ControllerRegistrationRequest, Feature, Listener
-from ottla.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
-from ottla.wire.messages.principal_data import DefaultPrincipalData
-from ottla.wire.registry import request_class, response_class
 from ottla.wire.schema import Message
 
 LISTENER = "CONTROLLER"
 LEVELS = {"metadata.version": 30, "transaction.version": 2}
-_SIZE = struct.Struct(">i")
 _LEAVE_MS = 5000
-SERVED = (
-    *(each.api_key for each in OF_RAFT),
-    ApiKey.API_VERSIONS,
-    ApiKey.ENVELOPE,
-    ApiKey.BROKER_REGISTRATION,
-    ApiKey.BROKER_HEARTBEAT,
-    ApiKey.ALTER_PARTITION,
-    ApiKey.ALLOCATE_PRODUCER_IDS,
-    ApiKey.ASSIGN_REPLICAS_TO_DIRS,
-    ApiKey.CONTROLLER_REGISTRATION,
-    ApiKey.UPDATE_FEATURES,
-    ApiKey.CREATE_TOPICS,
-    ApiKey.DELETE_TOPICS,
-    ApiKey.ELECT_LEADERS,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-)
+
+
+class _ToldNode(ControllerNode):
+    """Tells ``on_response`` of every request that is not refused as a whole."""
+
+    on_response: Callable[[Message, Message], None]
+
+    async def ask(self, request: Message, source: RequestSource, listener: str) -> Any:
+        response = await super().ask(request, source, listener)
+        self.on_response(request, response)
+        return response
 
 
 class ControllerServer:
     """One controller: ``live`` is one life of it, on its disk and at its address."""
 
     node: ControllerNode
+    services: ControllerServices
 
     def __init__(
         self,
@@ -97,6 +90,8 @@ class ControllerServer:
         self._network = network
         self._folder = folder
         self._clock = clock
+        self._config = load_config(quorum.properties)
+        self._listener = ListenerConfig(self._config, LISTENER, quorum.security_protocol)
         self._scope = trio.CancelScope()
         self._ended = trio.Event()
         self.workers: Workers = InlineWorkers()
@@ -126,28 +121,27 @@ class ControllerServer:
         log = MetadataLog(LogFolder(self.disk, self._folder, self._clock, self.workers), self._quorum.log_settings)
         await log.open()
         self.node = self._made(log)
-        connections: set[Connection] = set()
-        listener = await self._network.listen(self.endpoint.host, self.endpoint.port, 10)
+        acceptor, served = await self._listen()
         self.is_down = False
         try:
             with trio.CancelScope() as self._scope:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self.node.run)
-
-                    async def accept() -> None:
-                        while True:
-                            connection = await listener.accept()
-                            connections.add(connection)
-                            nursery.start_soon(self._serve, connection)
-
-                    nursery.start_soon(accept)
+                    acceptor.start([served], nursery)
                     task_status.started()
         finally:
             self.is_down = True
-            listener.close()
-            for connection in connections:
-                connection.close()
+            served.listener.close()
             self._ended.set()
+
+    async def _listen(self) -> tuple[Acceptor, ServedListener]:
+        config, clock = self._config, self._clock
+        self.services = controller_services(config, clock, self.workers, self._quorum.cluster_id, self.node)
+        acceptor = Acceptor(self.services, Monitor(elapsed=clock.elapsed), ConnectionLimits(config, "", {LISTENER}))
+        security = listener_security(self._listener, self.workers, is_inter_broker=False)
+        listener = await self._network.listen(self.endpoint.host, self.endpoint.port, 10)
+        at = Endpoint(LISTENER, self.endpoint.host, listener.port, self._listener.security_protocol)
+        return acceptor, ServedListener(at, listener, security, is_inter_broker=False)
 
     def _made(self, log: MetadataLog) -> ControllerNode:
         quorum = self._quorum
@@ -162,7 +156,7 @@ class ControllerServer:
         controller = quorum.new_controller(settings, writer, records, randomness, tasks)
         requests = ControllerRequests(
             self.node_id,
-            _rules(self.node_id, quorum),
+            _rules(self.node_id, quorum, self._config),
             randomness,
             lambda: raft.voters.ids,
             lambda: raft.log.quorum.kraft_version,
@@ -178,7 +172,7 @@ class ControllerServer:
                 for name, levels in SUPPORTED.items()
             ],
         )
-        return ControllerNode(
+        node = _ToldNode(
             self.node_id,
             driver,
             writer,
@@ -190,9 +184,12 @@ class ControllerServer:
             self._clock,
             self.workers,
         )
+        node.on_response = quorum.on_response
+        return node
 
     def _connect(self, address: ControllerAddress) -> BrokerClient:
-        return BrokerClient(self._network, address.host, address.port, f"raft-client-{self.node_id}")
+        secure = peer_security(self._listener, self.workers, "sasl.mechanism.controller.protocol")
+        return BrokerClient(self._network, *address, f"raft-client-{self.node_id}", secure=secure)
 
     async def kill(self) -> None:
         """End the present life at once."""
@@ -208,63 +205,12 @@ class ControllerServer:
     def is_active(self) -> bool:
         return not self.is_down and self.node.controller.is_active
 
-    # --- requests -----------------------------------------------------------------------------------------------------
-
-    async def _serve(self, connection: Connection) -> None:
-        received = bytearray()
-        with contextlib.suppress(OSError):
-            while True:
-                frame = await _next_frame(connection, received)
-                header, start = decode_request_header(frame)
-                key, version = ApiKey(header.api_key), header.api_version
-                response = await self._answer(key, version, frame[start:])
-                encode_header = response_header_encoder(key, version)
-                body = encode_header(header.correlation_id) + encode_bytes(response, version)
-                await connection.send([_SIZE.pack(len(body)) + body])
-        connection.close()
-
-    async def _answer(self, key: ApiKey, version: int, body: bytes) -> Message:
-        request: Any = decode(request_class(key), version, body)
-        if isinstance(request, ApiVersionsRequest):
-            return self._versions()
-        if isinstance(request, EnvelopeRequest):
-            return await self._open(request)
-        return await self._carry_out(request, RequestSource(version))
-
-    async def _carry_out(self, request: Any, source: RequestSource) -> Message:
-        try:
-            response: Message = await self.node.ask(request, source, LISTENER)
-            self._quorum.on_response(request, response)
-            return response
-        except KafkaError as error:
-            return _refused(request, error)
-
-    async def _open(self, envelope: EnvelopeRequest) -> Message:
-        """A client's request that a broker has forwarded."""
-        header, start = decode_request_header(envelope.request_data)
-        key, version = ApiKey(header.api_key), header.api_version
-        request: Any = decode(request_class(key), version, envelope.request_data[start:])
-        principal = decode(DefaultPrincipalData, 0, envelope.request_principal[2:])
-        source = RequestSource(version, Principal(principal.type, principal.name), is_forwarded=True)
-        if not self.is_active:
-            return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
-        response = await self._carry_out(request, source)
-        encode_header = response_header_encoder(key, version)
-        return EnvelopeResponse(response_data=encode_header(header.correlation_id) + encode_bytes(response, version))
-
-    def _versions(self) -> ApiVersionsResponse:
-        keys = []
-        for key in SERVED:
-            versions = request_class(ApiKey(key)).valid_versions
-            keys.append(ApiVersion(api_key=key, min_version=versions.start, max_version=versions.stop - 1))
-        feature = SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)
-        return ApiVersionsResponse(api_keys=keys, supported_features=[feature])
-
 
 class ControllerQuorum:
     """Controllers that know each other, and are voters if they are formatted as such.
 
-    ``settings`` are those of ``ActiveSettings``.
+    ``settings`` are those of ``ActiveSettings``; ``properties`` are in the file of each, which may ask for another
+    ``security_protocol`` of its listener.
     """
 
     def __init__(
@@ -276,18 +222,22 @@ class ControllerQuorum:
         times: RaftTimes | None = None,
         log_settings: MetadataLogSettings | None = None,
         settings: Mapping[str, Any] | None = None,
+        properties: Mapping[str, str] | None = None,
+        security_protocol: str = "PLAINTEXT",
         new_controller: Callable[..., ActiveController] = ActiveController,
     ) -> None:
         self.new_controller = new_controller
-        self.on_response: Callable[[Message, Message], None] = lambda request, response: None
-        """Told of every request that is not refused as a whole."""
         self.cluster_id = cluster_id
         self.seed = seed
         self.levels = levels
         self.times = times or RaftTimes()
         self.log_settings = log_settings or MetadataLogSettings()
         self.settings = dict(settings or {})
+        self.properties = dict(properties or {})
+        self.security_protocol = security_protocol
         self.servers: dict[int, ControllerServer] = {}
+        self.on_response: Callable[[Message, Message], None] = lambda request, response: None
+        """Told of every request that is not refused as a whole."""
 
     def add(
         self, node_id: int, host: str, port: int, network: Network, disk: Disk, folder: str, clock: Clock
@@ -329,45 +279,12 @@ async def until(condition: Callable[[], bool], seconds: float = 60) -> None:
             await trio.sleep(0.01)
 
 
-async def _next_frame(connection: Connection, received: bytearray) -> bytes:
-    """The next request, without its size. Raises OSError at the end of the stream."""
-    buffer = memoryview(bytearray(1 << 16))
-    while len(received) < _SIZE.size or len(received) < _SIZE.size + _SIZE.unpack_from(received)[0]:
-        count = connection.receive_into(buffer)
-        if count == WOULD_BLOCK:
-            await connection.wait_readable()
-        elif count == 0:
-            raise OSError("the other side has closed the connection")
-        else:
-            received += buffer[:count]
-    end = _SIZE.size + _SIZE.unpack_from(received)[0]
-    frame = bytes(received[_SIZE.size : end])
-    del received[:end]
-    return frame
-
-
-def _refused(request: Message, error: KafkaError) -> Message:
-    """The response to a request that fails as a whole."""
-    key = ApiKey(request.api_key)
-    handler = next((each for each in HANDLERS if each.api_key == key), None)
-    if handler is not None:
-        handler.load()
-        if handler.error_response is not None:
-            response: Message = handler.error_response(request, error)
-            return response
-    made: Any = response_class(key)()
-    made.error_code = error.code
-    return made  # type: ignore[no-any-return]
-
-
-def _rules(node_id: int, quorum: ControllerQuorum) -> ControllerRules:
-    config = Config()
-    for settings in (LogSettings, DelegationTokenSettings):
-        config.settings(settings)
+def _rules(node_id: int, quorum: ControllerQuorum, config: Config) -> ControllerRules:
+    log_settings, tokens = config.settings(LogSettings), config.settings(DelegationTokenSettings)
     known = {**UNUSED, **declared_settings(config)}
     return ControllerRules(
-        configs=ConfigRules(node_id, [*quorum.servers], LogSettings(), known),
-        tokens=TokenRules(None, DelegationTokenSettings().lifetimes),
+        configs=ConfigRules(node_id, [*quorum.servers], log_settings, known),
+        tokens=TokenRules(tokens.secret, tokens.lifetimes),
         supported=SUPPORTED,
         describe_configs=lambda overrides: [],
     )

@@ -1,0 +1,62 @@
+"""Puts together the parts of a controller that its listeners use. They follow what the controller knows to be committed."""
+
+from __future__ import annotations
+
+from ..base.config import Config
+from ..base.seams import Clock, Workers
+from ..controller.broker_configs import BrokerConfigs
+from ..controller.quorum.active.committed_metadata import CommittedMetadata
+from ..controller.quorum.active.node import ControllerNode
+from ..controller.quorum.supported_features import SUPPORTED
+from ..handlers.controller.services import ControllerServices
+from ..handlers.controller.table import SERVED_BY_CONTROLLERS
+from ..handlers.table import guarded
+from ..metadata.delta import ClusterDelta
+from ..metadata.image import ClusterImage
+from ..security.authorizer import Authorizer
+from ..security.client_quotas import ClientQuotas
+from ..security.quota_settings import ClientQuotaSettings
+from .access import make_authorizer, make_token_passwords
+from .quotas import follow_quotas
+
+
+def controller_services(
+    config: Config, clock: Clock, workers: Workers, cluster_id: str, controller: ControllerNode
+) -> ControllerServices:
+    """Call it before ``controller`` runs: a listener may be open while it is not known yet who may do what.
+
+    Access rules, quotas and dynamic configs are in force as soon as the controller has caught up with the log.
+    """
+    metadata = controller.controller.metadata
+    authorizer = make_authorizer(config, clock)
+    if authorizer is not None:
+        _follow_rules(metadata, authorizer)
+    BrokerConfigs(config, metadata, controller.node_id).follow()
+    client_quotas = ClientQuotas(config.settings(ClientQuotaSettings))
+    follow_quotas(metadata, client_quotas)
+    return ControllerServices(
+        node_id=controller.node_id,
+        cluster_id=cluster_id,
+        config=config,
+        clock=clock,
+        workers=workers,
+        metadata=metadata,
+        client_quotas=client_quotas,
+        token_passwords=make_token_passwords(config, metadata, clock),
+        authorizer=authorizer,
+        served=SERVED_BY_CONTROLLERS if authorizer is None else guarded(SERVED_BY_CONTROLLERS),
+        supported_features=SUPPORTED,
+        quorum_node=controller,
+    )
+
+
+def _follow_rules(metadata: CommittedMetadata, authorizer: Authorizer) -> None:
+    """Until they are known only super users are let in."""
+
+    def follow(delta: ClusterDelta, image: ClusterImage) -> None:
+        authorizer.change(delta.acls)
+        authorizer.is_loaded = True
+
+    assert not metadata.is_loaded, "the controller runs already"
+    authorizer.is_loaded = False
+    metadata.publishers.append(follow)
