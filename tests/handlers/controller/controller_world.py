@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -24,7 +24,13 @@ from ottla.security.authorizer_settings import STANDARD_AUTHORIZER
 from ottla.security.plain import PlainClient
 from ottla.security.principal import USER, Principal
 from ottla.security.sasl import SaslClient
-from ottla.tests.controller.quorum.active.controller_server import LEVELS, LISTENER, ControllerQuorum, ControllerServer
+from ottla.tests.controller.quorum.active.controller_server import (
+    LEVELS,
+    LISTENER,
+    ControllerQuorum,
+    ControllerServer,
+    until,
+)
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.codec import decode
 from ottla.wire.headers import decode_response_header
@@ -58,8 +64,9 @@ SECURED = {
 class World:
     """``server`` runs at HOST and PORT."""
 
-    def __init__(self, network: MemoryNetwork, quorum: ControllerQuorum) -> None:
+    def __init__(self, network: MemoryNetwork, quorum: ControllerQuorum, nursery: trio.Nursery) -> None:
         self.network = network
+        self._nursery = nursery
         self.quorum = quorum
         self._clients: dict[str, BrokerClient] = {}
 
@@ -72,6 +79,24 @@ class World:
         if name not in self._clients:
             self._clients[name] = self.connected("PLAIN", PlainClient(name, PASSWORDS[name]))
         return self._clients[name]
+
+    def plain_client(self) -> BrokerClient:
+        """One that does not authenticate."""
+        return BrokerClient(self.network, HOST, PORT, "test", timeout=20)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        await until(condition)
+
+    async def settle(self) -> None:
+        """Wait until the controller is active, knows its access rules, and is registered."""
+        await self.quorum.active()
+        metadata = self.server.services.metadata
+        await until(lambda: metadata.is_loaded and len(metadata.image.quorum_controllers) > 0)
+
+    async def restart(self) -> None:
+        await self.server.kill()
+        await self._nursery.start(self.server.live)
+        await self.settle()
 
     def connected(self, mechanism: str, sasl: SaslClient) -> BrokerClient:
         """A client that authenticates so."""
@@ -144,9 +169,11 @@ async def running(
     security_protocol: str = "SASL_PLAINTEXT",
     *,
     voters: int = 1,
+    starts: int = 1,
     levels: Mapping[str, int] = LEVELS,
+    is_registered: bool = True,
 ) -> AsyncIterator[World]:
-    """With more than one voter the others don't run, so nothing is ever committed."""
+    """So many of the ``voters`` run; with too few of them nothing is ever committed."""
     network = MemoryNetwork(1 << 20)
     quorum = ControllerQuorum(
         CLUSTER_ID,
@@ -158,15 +185,11 @@ async def running(
     for node_id in range(1, voters + 1):
         quorum.add(node_id, f"controller{node_id}", PORT, network, MemoryDisk(), "data", SimulatedClock())
     quorum.format()
-    world = World(network, quorum)
     async with trio.open_nursery() as nursery:
-        await nursery.start(world.server.live)
-        if voters == 1:
-            await quorum.active()
-            while (
-                not world.server.services.metadata.is_loaded
-                or not world.server.node.controller.state.image.quorum_controllers
-            ):
-                await trio.sleep(0.01)
+        world = World(network, quorum, nursery)
+        for node_id in range(1, starts + 1):
+            await nursery.start(quorum.servers[node_id].live)
+        if voters == 1 and is_registered:
+            await world.settle()
         yield world
         nursery.cancel_scope.cancel()
