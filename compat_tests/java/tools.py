@@ -96,16 +96,17 @@ def write_scripts(folder: Path) -> Path:
 
 
 class KafkaTools:
-    """The tools, pointed at one broker."""
+    """The tools, pointed at one broker, or at a controller where that is what ``option`` names (KIP-919)."""
 
-    def __init__(self, bootstrap: str, folder: Path) -> None:
+    def __init__(self, bootstrap: str, folder: Path, *, option: str = "--bootstrap-server") -> None:
         self.bootstrap = bootstrap
         self.folder = folder
+        self._option = option
         self._java = java_command(folder, *SHORT_LIVED)
 
     def run(self, tool: str, *arguments: str, stdin: str = "", fails: bool = False) -> str:
         """One call; what it printed. The test fails when the tool does, or with ``fails`` when it doesn't."""
-        bootstrap = [] if tool in BOOTSTRAP_IS_POSITIONAL else ["--bootstrap-server", self.bootstrap]
+        bootstrap = [] if tool in BOOTSTRAP_IS_POSITIONAL else [self._option, self.bootstrap]
         command = [*self._java, MAIN_CLASSES[tool], *bootstrap, *arguments]
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=TIMEOUT_S)
         said = f"kafka-{tool} {' '.join(arguments)}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
