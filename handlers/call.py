@@ -267,7 +267,7 @@ class NodeCall:
     def settle(self, cost: RequestCost, api_key: int, size: int, response: Any) -> Any:
         """Charge the present request to its client's quotas; returns the response, with the time for which they hold it up."""
         throttle_ms = cost.settle(api_key, size, has_answer=response is not None)
-        if throttle_ms:
+        if throttle_ms > self.throttle_ms:
             self.throttle_ms = throttle_ms
             if hasattr(response, "throttle_time_ms"):
                 return replace(response, throttle_time_ms=throttle_ms)

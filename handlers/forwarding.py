@@ -2,7 +2,8 @@
 
 Behaviour: the request goes in an Envelope with the client's principal and address, and the controller's response comes back as it
 is. The controller checks rights, quotas and the request; what brokers are configured to, the broker checks before. An error of
-the envelope is an error in the response to the client, as with any other request that fails.
+the envelope is an error in the response to the client, as with any other request that fails. A client that the controller holds
+up is held up here, for the longer of that time and the broker's own (``RequestHandlerHelper.sendForwardedResponse``).
 """
 
 from __future__ import annotations
@@ -81,7 +82,9 @@ def _handle_by(forwarder: Forwarder) -> Callable[[Any, Any], Awaitable[Any]]:
     async def handle(call: Call, request: Message) -> Any:
         await call.flush()
         client = call.connection
-        return await forwarder.forward(request, call.version, call.client_id, client.principal, client.host)
+        response = await forwarder.forward(request, call.version, call.client_id, client.principal, client.host)
+        call.throttle_ms = max(call.throttle_ms, getattr(response, "throttle_time_ms", 0))
+        return response
 
     return handle
 

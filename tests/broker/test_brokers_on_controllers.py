@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 import trio
 from trio.testing import MockClock
 
@@ -15,6 +16,7 @@ from ottla.controller.quorum.active.requests import RequestSource
 from ottla.controller.raft.settings import MetadataLogSettings
 from ottla.log.memory_disk import MemoryDisk
 from ottla.tests.controller.quorum.active.controller_server import LEVELS, LISTENER, ControllerQuorum, until
+from ottla.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, Feature
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -130,6 +132,23 @@ async def test_a_broker_that_stops_hands_its_partitions_over_and_gets_them_back(
                 while len(second.services.metadata.image.topics["t"].partitions[0].isr) < 2:
                     await trio.sleep(0.1)
             assert await read(first, "t") == [b"a", b"b"]
+
+
+async def test_a_client_that_the_controller_holds_up_waits_at_its_broker(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with world_of(tmp_path) as world, world.running(11) as broker:
+        ops = [OpData(key="controller_mutation_rate", value=1.0, remove=False)]
+        entry = EntryData(entity=[EntityData(entity_type="user", entity_name="ANONYMOUS")], ops=ops)
+        (result,) = (await broker.ask(AlterClientQuotasRequest(entries=[entry]), 1)).entries
+        assert result.error_code == 0
+        topic = CreatableTopic(name="t", num_partitions=20, replication_factor=1)
+        response = await broker.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 5)
+        assert response.topics[0].error_code == 0
+        assert response.throttle_time_ms > 1000
+        held_up_at = trio.current_time()
+        await broker.ask(MetadataRequest(topics=[]), 8)
+        assert trio.current_time() - held_up_at == pytest.approx(response.throttle_time_ms / 1000, abs=0.5)
 
 
 async def test_a_lone_broker_that_falls_silent_is_fenced(tmp_path: Path, autojump_clock: MockClock) -> None:

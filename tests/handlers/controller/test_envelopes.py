@@ -9,6 +9,7 @@ from trio.testing import MockClock
 
 from ottla.base.errors import ErrorCode
 from ottla.controller.quorum.envelope import enveloped
+from ottla.replication.broker_client import PeerUnavailableError
 from ottla.security.acl import Operation, ResourceType
 from ottla.security.principal import USER, Principal
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -197,3 +198,15 @@ async def test_a_right_to_make_tokens_for_a_user(autojump_clock: MockClock) -> N
             owner_principal_type=USER, owner_principal_name="carol", max_lifetime_ms=-1
         )
         assert (await world.forward("admin", request, 3)).error_code == 0
+
+
+async def test_a_large_request_is_read_by_a_worker(autojump_clock: MockClock) -> None:
+    """One of a client without any right to it is refused by its beginning: the envelope's is the broker's."""
+    async with running() as world:
+        await world.add_broker()
+        names = [f"{number:0200}" for number in range(2000)]
+        response = await world.forward("admin", creating(*names), 7)
+        assert {each.error_code for each in response.topics} == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+        assert len(response.topics) == len(names)
+        with pytest.raises(PeerUnavailableError):
+            await world.forward("alice", creating(*names), 7)
