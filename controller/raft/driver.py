@@ -23,7 +23,6 @@ from ...base.seams import Clock, Workers
 from ...log.checkpoints import CorruptFileError
 from ...log.metadata_snapshots import SnapshotId
 from ...replication.broker_client import BrokerClient, NoAnswerError
-from ...wire.api_keys import ApiKey
 from ...wire.messages.fetch import FetchRequest, FetchResponse
 from ...wire.messages.fetch_snapshot import FetchSnapshotRequest
 from ...wire.schema import Message
@@ -52,7 +51,7 @@ class _Answer:
 class RaftDriver:
     """See the module. ``run`` it in a task; ``connect`` makes a client of the node at an address.
 
-    A client need not end a request that takes too long.
+    The client gives up a request that takes longer than the node's ``request_timeout_ms``.
     """
 
     def __init__(
@@ -77,6 +76,9 @@ class RaftDriver:
         self._timer_at = -math.inf
         self._answers: dict[int, _Answer] = {}
         self._last_request_id = 0
+        self._has_free_sender = False
+        """Whether a task has sent a request, and can send the next one: within a step only."""
+        self._next_request: effects.SendRequest | None = None
         self._failure: Exception | None = None
         self._failed = trio.Event()
         self._may_go = trio.Event()
@@ -298,52 +300,45 @@ class RaftDriver:
         answer.is_there.set()
 
     def _begin_sending(self, effect: effects.SendRequest) -> None:
-        self._nursery.start_soon(self._send, effect)
+        if self._has_free_sender:
+            self._has_free_sender, self._next_request = False, effect
+        else:
+            self._nursery.start_soon(self._send_all, effect)
 
-    async def _send(self, effect: effects.SendRequest) -> None:
-        address, request = effect.peer.address, effect.request
+    async def _send_all(self, effect: effects.SendRequest) -> None:
+        """Send a request, then the one that the node makes of its response, and so on: that spares a task for each fetch."""
+        request: effects.SendRequest | None = effect
+        while request is not None:
+            outcome = await self._send(request)
+            self._has_free_sender, self._next_request = True, None
+            if outcome is not None:
+                self.step(outcome)
+            request, self._has_free_sender = self._next_request, False
+
+    async def _send(self, effect: effects.SendRequest) -> events.ResponseReceived | events.RequestFailed | None:
+        """What becomes of a request; None where its time is up, which the node knows."""
+        request, address = effect.request, effect.peer.address
+        ends = trio.current_time() + effect.timeout_ms / 1000
         client = self._clients.get(address)
         if client is None:
             client = self._clients[address] = self._connect(address)
-        with trio.move_on_after(effect.timeout_ms / 1000):
-            self.step(await self._exchange(effect, client))
-            return
-        # The node knows that the time is up.
-        if self._clients.get(address) is client:
-            # What came later would wait for the same response.
-            del self._clients[address]
-            client.close()
-            self._report(request, f"{client.peer}: no answer to {_name(request)} within {effect.timeout_ms / 1000:g} s")
-
-    async def _exchange(
-        self, effect: effects.SendRequest, client: BrokerClient
-    ) -> events.ResponseReceived | events.RequestFailed:
-        """What becomes of a request."""
-        request, outcome = effect.request, ErrorCode.BROKER_NOT_AVAILABLE
         try:
             version = await client.negotiate(type(request))
             response = await client.send(request, version)
         except NoAnswerError as error:
-            if self._clients.get(effect.peer.address) is client:
-                self._report(request, str(error))
+            if isinstance(request, FetchRequest | FetchSnapshotRequest):
+                self._reports.failed(str(error))
+            if trio.current_time() >= ends:
+                return None
+            return events.RequestFailed(effect.request_id)
         except KafkaError as error:
-            outcome = error.code
-            self._reports.refused(effect.peer.address, outcome, error.message or "")
-        except ValueError:
-            outcome = ErrorCode.UNSUPPORTED_VERSION  # the version lacks a field that the request needs
-        else:
-            if isinstance(request, FetchRequest) and _has_succeeded(response):
-                self._reports.fetched()
-            return events.ResponseReceived(effect.request_id, response)
-        return events.RequestFailed(effect.request_id, outcome)
-
-    def _report(self, request: Message, why: str) -> None:
-        if isinstance(request, FetchRequest | FetchSnapshotRequest):
-            self._reports.failed(why)
-
-
-def _name(request: Message) -> str:
-    return ApiKey(request.api_key).name
+            self._reports.refused(address, error.code, error.message or "")
+            return events.RequestFailed(effect.request_id, error.code)
+        except ValueError:  # the version lacks a field that the request needs
+            return events.RequestFailed(effect.request_id, ErrorCode.UNSUPPORTED_VERSION)
+        if isinstance(request, FetchRequest) and _has_succeeded(response):
+            self._reports.fetched()
+        return events.ResponseReceived(effect.request_id, response)
 
 
 def _has_succeeded(response: FetchResponse) -> bool:

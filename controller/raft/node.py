@@ -160,10 +160,10 @@ class RaftNode:
 
     def step(self, now_ms: float, event: RaftEvent) -> list[RaftEffect]:
         """Returns the effects of an event, to be performed in this order behind those of the step before."""
-        if isinstance(event, RequestReceived):
-            inbound.take_request(self, event, now_ms)
-        elif isinstance(event, ResponseReceived):
+        if isinstance(event, ResponseReceived):
             responses.take_response(self, event.request_id, event.response, now_ms)
+        elif isinstance(event, RequestReceived):
+            inbound.take_request(self, event, now_ms)
         elif isinstance(event, RequestFailed):
             responses.take_failure(self, event.request_id, event.error, now_ms)
         elif isinstance(event, FlushFinished):

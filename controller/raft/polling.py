@@ -22,12 +22,12 @@ def poll(node: RaftNode, now_ms: float) -> float:
     """Bring the node up to date; returns when it is to be done next. One state may lead to another at once."""
     while not _has_shut_down(node, now_ms):
         state = node.state
-        if isinstance(state, Leading):
+        if isinstance(state, Following):
+            deadline = _poll_follower(node, state, now_ms)
+        elif isinstance(state, Leading):
             deadline = _poll_leader(node, state, now_ms)
         elif isinstance(state, RaftCandidate | Prospective):
             deadline = _poll_nominee(node, state, now_ms)
-        elif isinstance(state, Following):
-            deadline = _poll_follower(node, state, now_ms)
         elif isinstance(state, Resigned):
             deadline = _poll_resigned(node, state, now_ms)
         else:
@@ -130,6 +130,8 @@ def _poll_unattached(node: RaftNode, state: Unattached, now_ms: float) -> float:
 
 
 def _poll_follower(node: RaftNode, state: Following, now_ms: float) -> float:
+    if not node.identity.may_vote:
+        return _fetch_from_best(node, state, now_ms)
     is_voter, may_stand = node.is_voter, node.may_stand
     if may_stand and state.deadline_ms <= now_ms:
         node.become_prospective(now_ms)
@@ -151,7 +153,7 @@ def _introduce(node: RaftNode, state: Following, is_voter: bool, now_ms: float) 
     if is_voter:
         if voters.needs_update(node.as_voter) if version else not state.has_updated_leader:
             return node.send(leader, messages.update_voter_request(cluster_id, node.as_voter, state.epoch), now_ms)
-    elif version and node.times.auto_join and node.identity.may_vote:
+    elif version and node.times.auto_join:
         old = voters.voters.get(node.key.node_id)
         if old is not None:
             return node.send(leader, messages.remove_voter_request(cluster_id, old.key), now_ms)
@@ -175,7 +177,8 @@ def _fetch_from_best(node: RaftNode, state: Following, now_ms: float) -> float:
         return _fetch_from_any(node, now_ms)
     if connections.is_backing_off(leader, now_ms):
         return _fetch_from_any(node, now_ms)
-    if not connections.busy_for_ms(now_ms) and may_fetch(node):
+    busy_ms = connections.busy_for_ms(now_ms)
+    if not busy_ms and may_fetch(node):
         download = state.download
         if download is None:
             node.send(leader, _fetch(node), now_ms)
@@ -189,7 +192,8 @@ def _fetch_from_best(node: RaftNode, state: Following, now_ms: float) -> float:
                 node.times.fetch_snapshot_max_bytes,
             )
             node.send(leader, request, now_ms)
-    return now_ms + connections.busy_for_ms(now_ms) if connections.busy_for_ms(now_ms) else math.inf
+        busy_ms = connections.busy_for_ms(now_ms)
+    return now_ms + busy_ms if busy_ms else math.inf
 
 
 def _fetch_from_any(node: RaftNode, now_ms: float) -> float:

@@ -69,15 +69,10 @@ def take_failure(node: RaftNode, request_id: int, error: ErrorCode, now_ms: floa
 
 def _handle(node: RaftNode, own: OwnRequest, response: Any, now_ms: float) -> bool:
     """Whether the response has helped: after another the peer is left alone for a moment. Raises PeerRefusalError."""
-    state = node.state
-    if isinstance(response, ApiVersionsResponse):
-        if isinstance(state, Leading):
-            voter_changes.take_api_versions(node, state, own.peer, response, now_ms)
-        return not response.error_code
-    if isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse):
-        return _take_own_change(node, response, now_ms)
-    if isinstance(response, UpdateRaftVoterResponse):
-        return _take_updated(node, response, now_ms)
+    is_fetch = isinstance(response, FetchResponse)
+    taken = None if is_fetch else _take_no_partition(node, own, response, now_ms)
+    if taken is not None:
+        return taken
     if response.error_code:
         if isinstance(response, VoteResponse) and response.error_code == ErrorCode.UNSUPPORTED_VERSION:
             take_failure(node, own.request_id, ErrorCode.UNSUPPORTED_VERSION, now_ms)
@@ -85,7 +80,7 @@ def _handle(node: RaftNode, own: OwnRequest, response: Any, now_ms: float) -> bo
         insist(node, error is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED, error, "the quorum refuses this node")
         _check_refusal(node, error)
         return False
-    if isinstance(response, FetchResponse):
+    if is_fetch:
         partition: Any = response.responses[0].partitions[0]
         told = partition.current_leader
     elif isinstance(response, FetchSnapshotResponse):
@@ -100,7 +95,7 @@ def _handle(node: RaftNode, own: OwnRequest, response: Any, now_ms: float) -> bo
     handled = _take_leader(node, error, leader_id, told.leader_epoch, endpoints, now_ms)
     if handled is not None:
         return handled
-    if isinstance(response, FetchResponse):
+    if is_fetch:
         return _take_fetch(node, own, error, partition, now_ms)
     if isinstance(response, FetchSnapshotResponse):
         return _take_snapshot(node, error, partition, now_ms)
@@ -113,6 +108,20 @@ def _handle(node: RaftNode, own: OwnRequest, response: Any, now_ms: float) -> bo
     else:
         assert isinstance(response, BeginQuorumEpochResponse | EndQuorumEpochResponse)
     return True
+
+
+def _take_no_partition(node: RaftNode, own: OwnRequest, response: Any, now_ms: float) -> bool | None:
+    """Whether a response that is not of the quorum's partition has helped; None for one that is."""
+    state = node.state
+    if isinstance(response, ApiVersionsResponse):
+        if isinstance(state, Leading):
+            voter_changes.take_api_versions(node, state, own.peer, response, now_ms)
+        return not response.error_code
+    if isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse):
+        return _take_own_change(node, response, now_ms)
+    if isinstance(response, UpdateRaftVoterResponse):
+        return _take_updated(node, response, now_ms)
+    return None
 
 
 def _check_refusal(node: RaftNode, error: ErrorCode) -> None:

@@ -196,7 +196,8 @@ class DrivenQuorum:
             await self._nursery.start(self.nodes[node_id].live)
 
     def client(self, address: ControllerAddress) -> BrokerClient:
-        return BrokerClient(self.network, address.host, address.port, "raft-client")
+        timeout = self.times.request_timeout_ms / 1000
+        return BrokerClient(self.network, address.host, address.port, "raft-client", timeout=timeout)
 
     async def leader(self, *, but: int = -1) -> DrivenNode:
         """The node that leads, once there is one."""

@@ -188,8 +188,9 @@ class ControllerServer:
         return node
 
     def _connect(self, address: ControllerAddress) -> BrokerClient:
+        name, timeout = f"raft-client-{self.node_id}", self._quorum.times.request_timeout_ms / 1000
         secure = peer_security(self._listener, self.workers, "sasl.mechanism.controller.protocol")
-        return BrokerClient(self._network, *address, f"raft-client-{self.node_id}", secure=secure)
+        return BrokerClient(self._network, *address, name, timeout=timeout, secure=secure)
 
     async def kill(self) -> None:
         """End the present life at once."""
