@@ -257,8 +257,12 @@ def the_last_leader_is_good_enough(patch: pytest.MonkeyPatch) -> None:
 
 def metadata_beyond_the_watermark(patch: pytest.MonkeyPatch) -> None:
     """A broker applies the records of the metadata log when it has them, committed or not."""
-    take = rules.TOLD_WATERMARK.function
-    rules.TOLD_WATERMARK.replace(patch, lambda self, told: take(self, self.log.end_offset))
+    commit = rules.TOLD_WATERMARK.function
+
+    def commit_all(self: Any, offset: int) -> None:
+        commit(self, offset if self.identity.may_vote else self.log.end_offset)
+
+    rules.TOLD_WATERMARK.replace(patch, commit_all)
 
 
 def brokers_apply_in_part(patch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ from ottla.controller.quorum.active.heartbeats import BrokerHeartbeats
 from ottla.controller.quorum.active.state import ControllerState
 from ottla.controller.quorum.loader import MetadataLoader
 from ottla.controller.raft.node import RaftNode
-from ottla.controller.raft.observer import Observer
 from ottla.replication.isr import PendingExpand, PendingShrink
 
 from ..cluster.rules import Rule
@@ -36,7 +35,7 @@ ELIGIBLE = Rule("_eligible_replicas", (partition_changes,))
 ELECTION = Rule("elect", (partition_changes,))
 
 # Brokers
-TOLD_WATERMARK = Rule("_take_high_watermark", (Observer,))
+TOLD_WATERMARK = Rule("commit", (RaftNode,))
 TAKEN_RECORD = Rule("_take", (MetadataLoader,))
 MEMBERS_UNTIL_SHRUNK = Rule("maximal", (PendingShrink,))
 MEMBERS_UNTIL_EXPANDED = Rule("maximal", (PendingExpand,))
