@@ -279,6 +279,9 @@ class FolderLogs:
         await self.folder.workers.run(self._store_checkpoints, self._checkpoint_ticket, gathered)
 
     def _write_checkpoints_now(self) -> None:
+        """For a log that is about to change. The log of the cluster's metadata may do so before and after the others are open."""
+        if not self._is_loaded:
+            return  # which logs there are is not known, and the metadata log is in no checkpoint
         self._checkpoint_ticket += 1
         self._store_checkpoints(self._checkpoint_ticket, self._gather_offsets())
         self.folder.checkpointed_deletions = self.folder.deleted_logs
@@ -316,7 +319,8 @@ class FolderLogs:
     # --- stop ---------------------------------------------------------------------------------------------------------
 
     def close_logs(self) -> None:
-        """Close every file and forget the logs; nothing is written."""
+        """Close every file and forget the logs; nothing is written, now or later."""
+        self._is_loaded = False
         logs, self.logs = self.logs, {}
         for partition_log in logs.values():
             partition_log.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 import trio
@@ -18,7 +18,7 @@ from ottla.controller.zookeeper.config_store import ConfigStore
 from ottla.controller.zookeeper.controller import Controller
 from ottla.controller.zookeeper.membership import Membership
 from ottla.controller.zookeeper.registration import ensure_cluster, register_broker
-from ottla.controller.zookeeper.store.cluster_store import ClusterStore
+from ottla.controller.zookeeper.store.cluster_store import ClusterStore, NoNodeError
 from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.controller.zookeeper.store.session import BrokerSession
 from ottla.controller.zookeeper.store.store_link import StoreLink
@@ -154,8 +154,12 @@ class Cluster:
     async def until_state(self, topic: str, expected: LeaderState, partition: int = 0) -> None:
         """Return once the store has this state of a partition. Raises trio.TooSlowError."""
         with trio.fail_after(10):
-            while (found := await self.state(topic, partition)) != expected:
-                logger.debug("%s, not %s", found, expected)
+            while True:
+                with suppress(NoNodeError):  # there is none before the first one
+                    found = await self.state(topic, partition)
+                    if found == expected:
+                        return
+                    logger.debug("%s, not %s", found, expected)
                 await trio.sleep(0.005)
 
     async def restart(self, *broker_ids: int) -> None:

@@ -80,6 +80,12 @@ class World:
 
     async def start(self, *, broker_id: int = 1, manager: dict[str, Any] | None = None, **settings: Any) -> LogManager:
         """A started manager; keyword arguments are attributes of LogSettings."""
+        started = self.take(broker_id=broker_id, manager=manager, **settings)
+        await started.load()
+        return started
+
+    def take(self, *, broker_id: int = 1, manager: dict[str, Any] | None = None, **settings: Any) -> LogManager:
+        """A manager whose folders are taken, and whose logs are not open yet."""
         started = LogManager(
             self.disk,
             [self.path, *self.more_paths],
@@ -91,7 +97,6 @@ class World:
         )
         self.managers.append(started)
         started.take(broker_id)
-        await started.load()
         return started
 
     async def log(self, topic: str = "t", partition: int = 0, **settings: Any) -> PartitionLog:

@@ -94,6 +94,30 @@ async def test_checkpoints_of_a_stop(world):
     assert {(log.topic, log.partition, log.log_end_offset) for log in again.logs()} == {("a-b", 1, 3), ("c", 1, 2)}
 
 
+async def test_checkpoints_are_those_of_open_logs(world):
+    """The log of a cluster's metadata is in the same folder, and may be cut before the others are open or when they are closed."""
+    log = await world.log()
+    for value in ("a", "b", "c"):
+        world.append(log, value)
+    log.high_watermark = 3
+    log.delete_records_before(2)
+    log.note_cleaned(1)
+    manager = world.managers[-1]
+    await manager.stop()
+    names = (
+        "recovery-point-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        "replication-offset-checkpoint",
+        "cleaner-offset-checkpoint",
+    )
+    kept = {name: text(world, name) for name in names}
+    assert all("t 0" in content for content in kept.values())
+    manager.folders[0].checkpoint_now()
+    assert {name: text(world, name) for name in names} == kept
+    world.take().folders[0].checkpoint_now()
+    assert {name: text(world, name) for name in names} == kept
+
+
 async def test_leader_epoch_checkpoint(world):
     log = await world.log()
     for epoch in (2, 2, 5):
