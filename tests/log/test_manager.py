@@ -95,7 +95,7 @@ async def test_checkpoints_of_a_stop(world):
 
 
 async def test_checkpoints_are_those_of_open_logs(world):
-    """The log of a cluster's metadata is in the same folder, and may be cut before the others are open or when they are closed."""
+    """A cluster's metadata log is in the same folder, and may be cut before the others are open or when they are closed."""
     log = await world.log()
     for value in ("a", "b", "c"):
         world.append(log, value)
