@@ -55,6 +55,7 @@ class AimedControllerFaults:
             self.hear_late,
             self.tell_late,
             self.tell_long_after,
+            self.answer_late,
         ]
 
     async def write_transaction(self) -> None:
@@ -155,6 +156,20 @@ class AimedControllerFaults:
             if world.controller() != first:
                 await world.remove_controller()
                 await trio.sleep(0.5)
+        self._heal()
+
+    async def answer_late(self) -> None:
+        """A follower is in sync again, of which its leader does not hear; and then the two do not hear each other."""
+        rng, pair = self._rng, self._pair()
+        if pair is None:
+            return
+        self._log(f"{pair.leader} does not hear that {pair.follower} is in sync")
+        here, there = self._host(pair.leader), self._host(pair.follower)
+        await self._part(pair)
+        self._world.network.cut((controller.name, here) for controller in self._world.controllers.values())
+        await trio.sleep(rng.uniform(0.1, 0.7))
+        self._world.network.cut([(here, there), (there, here)])
+        await trio.sleep(rng.uniform(2, 3.5))
         self._heal()
 
     def _pair(self) -> _Pair | None:
