@@ -29,6 +29,7 @@ from ..run import Mode
 from .world import QuorumClusterWorld
 
 _BEGIN = BeginTransactionRecord(name="a transaction of the simulation")
+_FAVOURED = 20
 _PATIENCE_SECONDS = 1.5
 _GONE_SECONDS = 0.01
 _BACK_SECONDS = 1.0
@@ -48,7 +49,7 @@ class AimedControllerFaults:
     def __init__(self, world: QuorumClusterWorld, rng: random.Random) -> None:
         self._world = world
         self._rng = rng
-        self.all: list[Callable[[], Awaitable[None]]] = [
+        every: list[Callable[[], Awaitable[None]]] = [
             self.write_transaction,
             self.isolate_active,
             self.die_together,
@@ -57,6 +58,8 @@ class AimedControllerFaults:
             self.tell_long_after,
             self.answer_late,
         ]
+        self.all = [*every, *[rng.choice(every)] * _FAVOURED]
+        """One of them is the favourite of a seed: its steps need no other fault between them."""
 
     async def write_transaction(self) -> None:
         """The active controller elects a leader anew in a metadata transaction: that ends, is aborted, or is left open.
