@@ -260,41 +260,41 @@ class MetadataLog:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def committed(self, offset: int) -> Iterator[CommittedBatch]:
-        """The batches from ``offset`` on, at most a MiB of them, below the high watermark. Raises KafkaError."""
-        end = self.high_watermark
-        for batch in self._batches(offset, end, once=True):
-            position = LogPosition(batch.last_offset, batch.partition_leader_epoch, batch.max_timestamp)
-            yield CommittedBatch(position, _metadata_records(batch), batch.size)
+        """The batches from ``offset`` on, at most a MiB of them, below the high watermark. Raises KafkaError.
+
+        They are read at once, and decoded one by one: what is deleted of the log meanwhile does no harm.
+        """
+        return map(_committed_batch, self._checked(self._read(offset, self.high_watermark, _READ_BYTES), offset))
 
     def read_records(self, offset: int, end: int, max_bytes: int) -> bytes:
         """Whole batches from ``offset`` on and below ``end``, at least one. Raises KafkaError."""
+        return bytes(self._read(offset, end, max_bytes))
+
+    def _read(self, offset: int, end: int, max_bytes: int) -> Bytes:
         piece = self._log.read(offset, max_bytes, up_to=end, at_least_one=True)
         if piece is None:
             return b""
         try:
-            return bytes(piece.read())
+            return piece.read()
         finally:
             piece.release()
 
-    def _batches(self, offset: int, end: int, *, once: bool = False) -> Iterator[RecordBatch]:
-        while offset < end:
-            piece = self._log.read(offset, _READ_BYTES, up_to=end, at_least_one=True)
-            if piece is None:
-                return
-            try:
-                data = piece.read()
-            finally:
-                piece.release()
-            for batch in iter_batches(data):
-                if batch.base_offset > offset:
-                    raise KafkaError(
-                        ErrorCode.CORRUPT_MESSAGE,
-                        f"{self.directory} has no records from offset {offset} to {batch.base_offset}",
-                    )
+    def _batches(self, offset: int, end: int) -> Iterator[RecordBatch]:
+        while offset < end and (data := self._read(offset, end, _READ_BYTES)):
+            for batch in self._checked(data, offset):
                 offset = batch.next_offset
                 yield batch
-            if once:
-                return
+
+    def _checked(self, data: Bytes, offset: int) -> Iterator[RecordBatch]:
+        """Batches that are to begin at ``offset``, and to lie in a row."""
+        for batch in iter_batches(data):
+            if batch.base_offset > offset:
+                raise KafkaError(
+                    ErrorCode.CORRUPT_MESSAGE,
+                    f"{self.directory} has no records from offset {offset} to {batch.base_offset}",
+                )
+            offset = batch.next_offset
+            yield batch
 
     def read_snapshot(self, snapshot: SnapshotId) -> SnapshotReader:
         """Raises CorruptFileError, OSError."""
@@ -398,6 +398,11 @@ class MetadataLog:
         """Remove the files of snapshots that do not count any more. Raises OSError."""
         while self._forgotten:
             await self._folder.workers.run(self._folder.disk.remove, self._forgotten.pop())
+
+
+def _committed_batch(batch: RecordBatch) -> CommittedBatch:
+    position = LogPosition(batch.last_offset, batch.partition_leader_epoch, batch.max_timestamp)
+    return CommittedBatch(position, _metadata_records(batch), batch.size)
 
 
 def _metadata_records(batch: RecordBatch) -> list[Message]:

@@ -12,7 +12,7 @@ import trio.testing
 
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import InlineWorkers, SimulatedClock, Workers
-from ottla.controller.quorum.following import LoaderListener, MetadataFollower
+from ottla.controller.quorum.following import LoaderListener, MetadataFollower, MetadataListener
 from ottla.controller.quorum.loader import MetadataLoader
 from ottla.controller.quorum.snapshot_generator import SnapshotGenerator
 from ottla.controller.raft.driver import RaftDriver
@@ -67,6 +67,8 @@ class World:
         self.published: list[ClusterDelta] = []
         self._changed = trio.Event()
         self.log: MetadataLog
+        self.further: list[Callable[[RaftDriver], MetadataListener]] = []
+        """Those that follow the same node beside the loader, in the next run."""
         self.raft: RaftNode
         self.loader: MetadataLoader
 
@@ -98,12 +100,14 @@ class World:
         self.raft = RaftNode(identity, RaftTimes(), self.log.outline(), bootstrap, voters, random.Random(1))
         driver = RaftDriver(self.raft, RaftStorage(self.log), self._connect, clock, self.workers)
         loader = self.loader = MetadataLoader(self._publish)
-        follower = MetadataFollower(driver, LoaderListener(driver, loader), self.workers)
+        listeners = [LoaderListener(driver, loader), *(made(driver) for made in self.further)]
+        followers = [MetadataFollower(driver, listener, self.workers) for listener in listeners]
         generator = SnapshotGenerator(self.log, self.settings, clock, self.workers, driver.note_snapshot)
         loader.on_image = generator.take_image
         async with trio.open_nursery() as nursery:
             nursery.start_soon(driver.run)
-            nursery.start_soon(follower.run)
+            for follower in followers:
+                nursery.start_soon(follower.run)
             nursery.start_soon(generator.run)
             nursery.start_soon(MetadataLogCleaner(self.log, self.settings, clock, self.workers, driver.clean).run)
             yield

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,21 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
+from ottla.controller.quorum.following import LoaderListener
+from ottla.controller.quorum.loader import MetadataLoader
 from ottla.controller.quorum.replay import ReplayError
+from ottla.controller.raft.driver import RaftDriver
+from ottla.controller.raft.effects import LeaderChanged
 from ottla.controller.raft.election_file import ElectionState
+from ottla.controller.raft.metadata_log import CommittedBatch
 from ottla.controller.raft.settings import MetadataLogSettings
 from ottla.controller.raft.voters import ControllerAddress
 from ottla.log.checkpoints import CorruptFileError
 from ottla.log.memory_disk import MemoryDisk
+from ottla.metadata.delta import ClusterDelta
+from ottla.metadata.types import LogPosition
 from ottla.wire.messages.setting_records import FeatureLevelRecord
+from ottla.wire.schema import Message
 
 from .following_world import FEATURE, ids, running, settle
 from .images import contents
@@ -354,3 +363,58 @@ async def test_a_record_that_is_unknown_stops_the_broker_loudly(
                 await world.sees_ids(1)
                 world.quorum.append(FeatureLevelRecord(name="metadata.version", feature_level=31))
                 await trio.sleep(5)
+
+
+class SlowListener(LoaderListener):
+    """Waits for ``may_go_on`` before it takes anything of the log."""
+
+    def __init__(self, driver: RaftDriver, loader: MetadataLoader) -> None:
+        super().__init__(driver, loader)
+        self.may_go_on = trio.Event()
+        self.leaders: list[int] = []
+        self.snapshots: list[LogPosition] = []
+
+    def take_leader(self, news: LeaderChanged) -> None:
+        self.leaders.append(news.leader_id)
+
+    async def take_snapshot(self, batches: Iterable[Sequence[Message]], position: LogPosition) -> None:
+        self.snapshots.append(position)
+        await super().take_snapshot(batches, position)
+
+    async def take_committed(self, batches: Iterator[CommittedBatch]) -> None:
+        await self.may_go_on.wait()
+        await super().take_committed(batches)
+
+
+async def test_each_of_two_listeners_follows_at_its_own_pace(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    """The other one finds the log at its end deleted, and a snapshot in its place."""
+    images: list[ClusterDelta] = []
+    other = MetadataLoader(images.append)
+    slow: list[SlowListener] = []
+
+    def made(driver: RaftDriver) -> SlowListener:
+        slow.append(SlowListener(driver, other))
+        return slow[0]
+
+    async with running(tmp_path) as world:
+        world.further = [made]
+        world.settings = MetadataLogSettings(
+            {"segment_bytes": 1500, "record_bytes_between_snapshots": 1000, "retention_bytes": 1}
+        )
+        async with world.following():
+            for number in range(2, 60):
+                world.quorum.append(ids(number))
+                await settle(world)
+            await trio.sleep(61)
+            assert world.log.start_offset > 0
+            world.quorum.elect(3)
+            world.quorum.append(ids(60))
+            await settle(world)
+            assert (images, slow[0].leaders) == ([], [1]), "what comes later waits for what came before"
+            slow[0].may_go_on.set()
+            await trio.sleep(1)
+            assert contents(other.image) == contents(world.image)
+            assert [position.offset + 1 for position in slow[0].snapshots] == [world.log.snapshots[-1].end_offset]
+            assert slow[0].leaders == [1, 3]
