@@ -133,12 +133,13 @@ def test_a_snapshot_that_one_leader_has_begun_another_does_not_go_on_with() -> N
 # --- what it never does -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("leader", [2, NOBODY], ids=["follower", "unattached"])
 @pytest.mark.parametrize("kraft_version", [0, 1])
-def test_it_does_not_vote_whatever_the_voters_are(kraft_version: int) -> None:
+def test_it_does_not_vote_whatever_the_voters_are(kraft_version: int, leader: int) -> None:
     """A controller, in another process, may have its id; without a level of ``kraft.version`` only ids are known."""
-    world = broker(own=key_of(OWN), kraft_version=kraft_version)
+    world = broker(own=key_of(OWN), kraft_version=kraft_version, leader=leader)
     world.sleep(30_000)
-    assert world.seen == NodeState("Following", EPOCH, 2)
+    assert world.seen == NodeState("Following" if leader == 2 else "Unattached", EPOCH, leader)
     assert not world.all_sent(VoteRequest)
 
 
