@@ -148,9 +148,8 @@ def _take_leader(
 ) -> bool | None:
     """None where the response is to be read on (``maybeHandleCommonResponse``); False where it has told nothing new."""
     if epoch < node.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
-        return (
-            node.identity.may_vote
-        )  # a broker does not end that by an election, and would ask as fast as the network is
+        # A broker, for which no election ends that, would ask again as fast as the network is.
+        return node.identity.may_vote
     if epoch > node.epoch or error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
         before = node.state
         follow_told(node, leader_id, epoch, endpoints, now_ms)

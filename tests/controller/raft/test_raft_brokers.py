@@ -143,6 +143,15 @@ def test_it_does_not_vote_whatever_the_voters_are(kraft_version: int, leader: in
     assert not world.all_sent(VoteRequest)
 
 
+def test_it_does_not_vote_though_it_was_a_voter_before_the_newest_change() -> None:
+    """Its folder may be that of a node that was a controller, too."""
+    world = unattached(own=key_of(OWN), log=[(5, voters_of(2, 3).to_record())])
+    assert world.node.voters.ids == (2, 3)
+    world.sleep(30_000)
+    assert world.seen == NodeState("Unattached", EPOCH)
+    assert not world.all_sent(VoteRequest)
+
+
 def test_it_follows_a_controller_that_has_its_id() -> None:
     world = unattached(own=key_of(OWN), bootstrap=(1,))
     world.answer_fetch(world.fetch_sent, batch_of(0, 5, 2), high_watermark=2, leader=OWN)
