@@ -78,9 +78,9 @@ class Connections:
         self._back_off_until.clear()
 
     def leave_alone(self, peer: RaftPeer, now_ms: float) -> None:
-        """A peer has not answered in time. Others are asked for as long, before it is again: it may take all of its time again.
+        """A peer has not answered in time. Others are asked for as long as it was waited for.
 
-        Kafka asks it again after half an election timeout; the followers' voters have another leader by then.
+        Kafka asks it again after half an election timeout. A voter stands for election by then, and a broker would wait again.
         """
         own = self._in_flight.pop(peer.node_id, None)
         if own is not None:

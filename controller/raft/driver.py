@@ -241,18 +241,14 @@ class RaftDriver:
                     await self._workers.run(self.storage.persist, effect)
                 else:
                     assert isinstance(effect, effects.FinishSnapshot)
-                    await self._finish_snapshot(effect.snapshot)
+                    head = await self._workers.run(self.storage.freeze_snapshot, effect.snapshot)
+                    self.storage.start_after(effect.snapshot, head)
+                    await self.storage.log.remove_forgotten()
             except (OSError, KafkaError, CorruptFileError) as error:
                 self._fail(error)
                 return
             self._is_held_up = False
             self._perform()
-
-    async def _finish_snapshot(self, snapshot: SnapshotId) -> None:
-        storage = self.storage
-        head = await self._workers.run(storage.freeze_snapshot, snapshot)
-        storage.start_after(snapshot, head)
-        await storage.log.remove_forgotten()
 
     def _fail(self, error: Exception) -> None:
         self._failure = self._failure or error
@@ -326,19 +322,24 @@ class RaftDriver:
             version = await client.negotiate(type(request))
             response = await client.send(request, version)
         except NoAnswerError as error:
-            if isinstance(request, FetchRequest | FetchSnapshotRequest):
+            if _is_fetch(request):
                 self._reports.failed(str(error))
             if trio.current_time() >= ends:
                 return None
             return events.RequestFailed(effect.request_id)
         except KafkaError as error:
-            self._reports.refused(address, error.code, error.message or "")
+            if _is_fetch(request):
+                self._reports.refused(address, error.code, error.message or "")
             return events.RequestFailed(effect.request_id, error.code)
         except ValueError:  # the version lacks a field that the request needs
             return events.RequestFailed(effect.request_id, ErrorCode.UNSUPPORTED_VERSION)
         if isinstance(request, FetchRequest) and _has_succeeded(response):
             self._reports.fetched()
         return events.ResponseReceived(effect.request_id, response)
+
+
+def _is_fetch(request: Message) -> bool:
+    return isinstance(request, FetchRequest | FetchSnapshotRequest)
 
 
 def _has_succeeded(response: FetchResponse) -> bool:
