@@ -209,6 +209,8 @@ class AimedControllerFaults:
         world, node_id = self._world, self._world.controller()
         if node_id is None or world.must_spare or world.image.quorum_brokers[broker_id].is_fenced:
             return
+        if not world.is_well(broker_id):
+            return  # it may be away for so long that the end of its session counts
         machine = world.machines[broker_id]
         if self._rng.random() < 0.5:
             await self._fence(broker_id)
