@@ -90,7 +90,7 @@ def _principal(data: bytes | None) -> Principal:
         if version not in DefaultPrincipalData.valid_versions:
             raise ProtocolError(f"version {version} is not known")
         read: Any = decode(DefaultPrincipalData, version, data[_VERSION.size :])
-    except (ProtocolError, ValueError, ArithmeticError, struct_error) as error:
+    except (ProtocolError, struct_error) as error:
         raise KafkaError(
             ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE,
             f"The client's principal cannot be read from the envelope: {error}",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import pytest
+import trio
 from trio.testing import MockClock
 
 from ottla.base.errors import ErrorCode
@@ -138,8 +140,8 @@ async def test_a_standby_has_the_broker_look_for_another_controller(autojump_clo
         assert response.topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-async def _limit_changes(world: World, user: str) -> None:
-    ops = [OpData(key="controller_mutation_rate", value=0.01, remove=False)]
+async def _limit_changes(world: World, user: str, rate: float = 0.01) -> None:
+    ops = [OpData(key="controller_mutation_rate", value=rate, remove=False)]
     entry = EntryData(entity=[EntityData(entity_type="user", entity_name=user)], ops=ops)
     (result,) = (await world.ask("admin", AlterClientQuotasRequest(entries=[entry]))).entries
     assert result.error_code == 0
@@ -210,3 +212,35 @@ async def test_a_large_request_is_read_by_a_worker(autojump_clock: MockClock) ->
         assert len(response.topics) == len(names)
         with pytest.raises(PeerUnavailableError):
             await world.forward("alice", creating(*names), 7)
+
+
+async def test_a_client_of_the_controller_itself_waits(autojump_clock: MockClock) -> None:
+    """Its connection is not read for the time that it is told (KIP-219)."""
+    async with running() as world:
+        await world.add_broker()
+        await _limit_changes(world, "alice", 1.0)
+        await world.grant("alice", Op.CREATE)
+        topic = CreatableTopic(name="t", num_partitions=20, replication_factor=1)
+        response = await world.ask("alice", CreateTopicsRequest(topics=[topic], timeout_ms=1000), 5)
+        assert (response.topics[0].error_code, response.throttle_time_ms > 1000) == (0, True)
+        began = trio.current_time()
+        await world.ask("alice", creating("u"), 5)
+        assert trio.current_time() - began == pytest.approx(response.throttle_time_ms / 1000, abs=0.5)
+
+
+async def test_no_bytes_in_an_envelope_are_a_bug(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever a broker sends has a response, and the next envelope as well."""
+    rng = random.Random(4)
+    async with running() as world:
+        await world.add_broker()
+        for _ in range(300):
+            envelope = enveloped(creating("t", "u"), 7, "c", Principal(USER, "admin"), "10.1.2.3")
+            fields = ("request_data", "request_principal", "client_host_address")
+            for name in rng.choices(fields, (6, 2, 1), k=2):
+                data = bytearray(getattr(envelope, name))
+                for _ in range(rng.randint(0, 3)):
+                    data[rng.randrange(len(data))] = rng.randrange(256)
+                setattr(envelope, name, bytes(data[: rng.choice((len(data), rng.randint(1, len(data))))]))
+            response = await world.ask("admin", envelope)
+            assert response.error_code != ErrorCode.UNKNOWN_SERVER_ERROR
+        assert [each.getMessage() for each in caplog.records if each.exc_info] == []
