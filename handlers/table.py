@@ -17,6 +17,7 @@ from ..base.errors import KafkaError, ProtocolError
 from ..security.acl import Operation, ResourceType
 from ..wire.api_keys import ApiKey
 from ..wire.headers import key_and_version, request_header_version, response_header_encoder
+from ..wire.older_versions import drop_later_fields
 from ..wire.registry import request_class, response_class
 from ..wire.schema import Message
 from .rights import (
@@ -79,9 +80,7 @@ class Handler:
         """The response to a request that failed as a whole, without the fields that its version does not have."""
         assert self.error_response is not None
         response = self.error_response(request, error)
-        for spec in response.fields:
-            if version not in spec.versions:
-                setattr(response, spec.name, spec.make_default())
+        drop_later_fields(response, version)
         return response
 
 

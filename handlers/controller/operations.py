@@ -26,6 +26,7 @@ from ...wire.messages.delete_acls import DeleteAclsRequest
 from ...wire.messages.delete_topics import DeleteTopicsRequest
 from ...wire.messages.elect_leaders import ElectLeadersRequest
 from ...wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from ...wire.older_versions import drop_later_fields
 from ...wire.schema import Message
 from ..call import CloseConnection
 from ..config_resources import ResourceType, check_right
@@ -64,7 +65,10 @@ async def handle(call: ControllerCall, request: Message) -> Any:
     source = request_source(call, request)
     await call.flush()
     with while_present():
-        return await call.controller.quorum_node.ask(request, source, call.connection.listener)
+        response = await call.controller.quorum_node.ask(request, source, call.connection.listener)
+        if isinstance(request, OF_RAFT) and call.version + 1 < type(request).valid_versions.stop:
+            drop_later_fields(response, call.version)  # Raft responds as in the newest version
+        return response
     raise CloseConnection("the client did not wait for the response")
 
 

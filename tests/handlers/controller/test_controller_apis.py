@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from trio.testing import MockClock
 
@@ -14,6 +16,11 @@ from ottla.wire.api_keys import ApiKey
 from ottla.wire.codec import encode
 from ottla.wire.error_codes import error_finder
 from ottla.wire.messages import alter_partition_reassignments as reassignments
+from ottla.wire.messages import begin_quorum_epoch as begin
+from ottla.wire.messages import describe_quorum as quorum
+from ottla.wire.messages import end_quorum_epoch as end
+from ottla.wire.messages import fetch, vote
+from ottla.wire.messages import fetch_snapshot as snapshots
 from ottla.wire.messages import incremental_alter_configs as configs
 from ottla.wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from ottla.wire.messages.api_versions import ApiVersionsRequest
@@ -224,3 +231,56 @@ async def test_a_config_of_all_brokers_holds_for_the_controller(autojump_clock: 
 async def test_a_change_of_nothing_has_no_error(autojump_clock: MockClock) -> None:
     async with running() as world:
         assert (await world.ask("admin", AlterClientQuotasRequest())).entries == []
+
+
+# --- the older versions of what Raft responds to ------------------------------------------------------------------------
+
+METADATA = "__cluster_metadata"
+METADATA_ID = (1).to_bytes(16, "big")
+
+
+def fetching(version: int) -> Message:
+    asked = fetch.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    topic = fetch.FetchTopic(topic=METADATA, partitions=[asked])
+    if version >= 13:
+        topic = fetch.FetchTopic(topic_id=METADATA_ID, partitions=[asked])
+    return fetch.FetchRequest(topics=[topic], max_wait_ms=0, min_bytes=0, max_bytes=1 << 20)
+
+
+def voting(version: int) -> Message:
+    asked = vote.PartitionData(replica_epoch=1, replica_id=2)
+    return vote.VoteRequest(topics=[vote.TopicData(topic_name=METADATA, partitions=[asked])])
+
+
+def beginning(version: int) -> Message:
+    told = begin.PartitionData(leader_id=1, leader_epoch=1)
+    return begin.BeginQuorumEpochRequest(topics=[begin.TopicData(topic_name=METADATA, partitions=[told])])
+
+
+def ending(version: int) -> Message:
+    told = end.PartitionData(leader_id=1, leader_epoch=0)
+    return end.EndQuorumEpochRequest(topics=[end.TopicData(topic_name=METADATA, partitions=[told])])
+
+
+def fetching_snapshot(version: int) -> Message:
+    asked = snapshots.PartitionSnapshot(current_leader_epoch=1)
+    return snapshots.FetchSnapshotRequest(topics=[snapshots.TopicSnapshot(name=METADATA, partitions=[asked])])
+
+
+def describing(version: int) -> Message:
+    topic = quorum.TopicData(topic_name=METADATA, partitions=[quorum.PartitionData()])
+    return quorum.DescribeQuorumRequest(topics=[topic])
+
+
+@pytest.mark.parametrize(
+    "request_of", [fetching, voting, beginning, ending, fetching_snapshot, describing], ids=lambda each: each.__name__
+)
+async def test_raft_responds_in_every_version(request_of: Callable[[int], Message], autojump_clock: MockClock) -> None:
+    """The response says as much as its version can: later ones have the leader's address, and more."""
+    async with running({}, "PLAINTEXT") as world:
+        client = world.plain_client()
+        handler = SERVED_BY_CONTROLLERS.by_key[request_of(0).api_key]
+        for version in range(handler.lowest, handler.highest + 1):
+            response = await client.send(request_of(version), version)
+            assert ErrorCode.UNKNOWN_SERVER_ERROR not in error_finder(type(response))(response)
+        client.close()
