@@ -39,7 +39,7 @@ class Mover(Actor):
         super().__init__(world, history, name)
         self._promised: dict[TopicPartition, tuple[int, ...]] = {}
         self._unanswered: dict[TopicPartition, list[tuple[int, ...]]] = {}
-        """Requests with unknown outcome, which may be executed later."""
+        """Requests whose outcome is unknown, or which may be executed later, maybe again."""
 
     async def run(self, until: trio.Event) -> None:
         while not until.is_set():
@@ -75,6 +75,8 @@ class Mover(Actor):
         code = ErrorCode(answer.error_code or answer.responses[0].partitions[0].error_code)
         self.log(f"{asked}: {code.name}")
         if code is ErrorCode.NONE:
+            if self.world.forwards_again and key in self._promised:
+                self._unanswered.setdefault(key, []).append(self._promised[key])
             self._promised[key] = target
         elif code in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_CONTROLLER):
             # The store was not reached, or another controller was elected meanwhile: the outcome is unknown.
