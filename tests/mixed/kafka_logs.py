@@ -41,6 +41,7 @@ ALLOWED_OF_KAFKA = {
     r"SessionTimeoutException: Client session timed out": "the test has paused this broker",
     r"SessionExpiredException: Unable to reconnect": "the same, for longer",
     r"Failed atomic move of \S+/leader-epoch-checkpoint.tmp": "Kafka alone: the folder is renamed meanwhile, to be deleted",
+    r"Failed to write to checkpoint file .* This is ok if the topic/partition is being deleted": "the same, and Kafka says so",
     r"controller event queue overloaded. Timed out heartbeat from broker": "a busy machine",
     r"Exceptionally slow controller event": "the same",
     r"Failed to load metadata from __\S+ .*is no longer the leader": "leaders moved twice in a moment",
