@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
@@ -31,6 +31,9 @@ from .parts import Parts
 from .quotas import follow_quotas
 from .settings import BrokerSettings
 from .surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from .controller_role import ControllerRole
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +77,11 @@ class Assembly:
     def cluster_id(self) -> str:
         """Empty until the start has read it from the cluster's store, or made it."""
         return self._foundation.cluster_id
+
+    @property
+    def controller(self) -> ControllerRole | None:
+        """See ``BrokerServer.controller``."""
+        return self._foundation.controller
 
     @property
     def knows_controller(self) -> bool:
@@ -196,6 +204,7 @@ class Assembly:
         """Let another broker become the controller at once, and not only when this one has flushed its logs."""
         if not self._foundation.is_alone:
             await self._parts.cluster.resign()
+            await self._foundation.resign()
 
     async def stop(self) -> None:
         """Flush, mark the data folders clean, and release everything.

@@ -15,7 +15,7 @@ from ..base.settings import SettingError
 from .listener_config import ListenerConfig
 from .listener_plan import ListenerPlan, plan_listeners
 from .listener_security import ListenerSecurity, ServedListener, listener_security
-from .listeners import Endpoint, advertised_endpoints, listener_protocols
+from .listeners import Endpoint, advertised_endpoints
 from .peer_security import PeerListener, peer_security
 from .settings import BrokerSettings
 
@@ -34,42 +34,39 @@ class CannotListenError(Exception):
         super().__init__(f"cannot listen on {join_host_port(host, port)}: {why}")
 
 
+async def bind_listener(
+    config: Config, network: Network, endpoint: Endpoint, security: ListenerSecurity, *, is_inter_broker: bool
+) -> ServedListener:
+    """Bind one listener. Raises CannotListenError."""
+    backlog = config.settings(BrokerSettings).socket_listen_backlog_size
+    try:
+        listener = await network.listen(endpoint.host, endpoint.port, backlog)
+    except OSError as error:
+        raise CannotListenError(endpoint.host, endpoint.port, error) from None
+    return ServedListener(dataclasses.replace(endpoint, port=listener.port), listener, security, is_inter_broker)
+
+
 class BoundListeners:
     """Those of one broker, in the order in which they are set. ``advertised``: the addresses that clients are told.
 
-    ``is_alone``: no other broker can be in the cluster. Which listeners brokers use among themselves does not change after the
-    start.
+    Which listeners brokers use among themselves does not change after the start.
     """
 
-    def __init__(self, config: Config, network: Network, workers: Workers, *, is_alone: bool) -> None:
+    def __init__(self, config: Config, network: Network, workers: Workers) -> None:
         self._config = config
         self._network = network
         self._workers = workers
-        self._is_alone = is_alone
+        self._is_alone = False
+        self._of_controller: Collection[str] = ()
         self._is_closed = False
         self.served: list[ServedListener] = []
         self.advertised: list[Endpoint] = []
         self.inter_broker = PeerListener("")
         self.control_plane = PeerListener("")
 
-    @property
-    def controllers(self) -> PeerListener:
-        """How the controllers of a quorum are reached: by the first of controller.listener.names. Raises SettingError."""
-        settings = self._config.settings(BrokerSettings)
-        if not settings.controller_listener_names:
-            raise SettingError(
-                "controller.listener.names", "", "a node of a cluster of KRaft needs the name of a listener"
-            )
-        name = settings.controller_listener_names[0].upper()
-        protocol = listener_protocols(settings).get(name)
-        if protocol is None:
-            raise SettingError("controller.listener.names", name, "listener.security.protocol.map does not name it")
-        own, mechanism = ListenerConfig(self._config, name, protocol), "sasl.mechanism.controller.protocol"
-        return PeerListener(name, peer_security(own, self._workers, mechanism))
-
     def check(self, config: Config) -> ListenerPlan:
         """The listeners that ``config`` asks for. Raises SettingError."""
-        plan = plan_listeners(config, is_alone=self._is_alone)
+        plan = plan_listeners(config, is_alone=self._is_alone, of_controller=self._of_controller)
         if self.served and not self._is_alone and plan.inter_broker != self.inter_broker.name:
             why = f"brokers reach this one at {self.inter_broker.name}: it is needed until a restart"
             raise SettingError("listeners", config.settings(BrokerSettings).listeners, why)
@@ -97,8 +94,9 @@ class BoundListeners:
             if served.security.follow is not None:
                 served.security.follow()
 
-    async def bind(self) -> None:
-        """Bind all listeners, or none. Raises SettingError, CannotListenError."""
+    async def bind(self, *, is_alone: bool, of_controller: Collection[str] = ()) -> None:
+        """Bind all listeners, or none. Raises SettingError, CannotListenError. See ``plan_listeners``."""
+        self._is_alone, self._of_controller = is_alone, of_controller
         plan = self.check(self._config)
         securities = self.securities(plan, self._config)
         self.inter_broker = self._peer_listener(plan, plan.inter_broker)
@@ -154,13 +152,8 @@ class BoundListeners:
         self.advertised = advertised_endpoints(bound, named, "127.0.0.1")
 
     async def _bind(self, endpoint: Endpoint, security: ListenerSecurity) -> ServedListener:
-        backlog = self._config.settings(BrokerSettings).socket_listen_backlog_size
-        try:
-            listener = await self._network.listen(endpoint.host, endpoint.port, backlog)
-        except OSError as error:
-            raise CannotListenError(endpoint.host, endpoint.port, error) from None
-        address = dataclasses.replace(endpoint, port=listener.port)
-        return ServedListener(address, listener, security, endpoint.name == self.inter_broker.name)
+        is_inter_broker = endpoint.name == self.inter_broker.name
+        return await bind_listener(self._config, self._network, endpoint, security, is_inter_broker=is_inter_broker)
 
     def names(self) -> set[str]:
         return {served.name for served in self.served}

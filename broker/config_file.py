@@ -24,7 +24,7 @@ def declared_classes() -> list[type[Settings]]:
     """Every Settings class of Ottla, in the order of the reference page."""
     from ..controller.password_settings import PasswordEncoderSettings
     from ..controller.quorum.settings import QuorumSettings
-    from ..controller.raft.settings import MetadataLogSettings
+    from ..controller.raft.settings import MetadataLogSettings, RaftSettings
     from ..controller.settings import ControllerSettings
     from ..controller.token_settings import DelegationTokenSettings
     from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
@@ -52,6 +52,7 @@ def declared_classes() -> list[type[Settings]]:
         ConnectionRateSettings,
         ControllerSettings,
         QuorumSettings,
+        RaftSettings,
         MetadataLogSettings,
         ZooKeeperSettings,
         DelegationTokenSettings,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from ..log.disk import Disk
 from ..log.log_folder import LogFolder
@@ -15,6 +16,9 @@ from ..log.log_manager import LogManager
 from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
 from ..replication.metadata_cache import MetadataCache
 from .surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from .controller_role import ControllerRole
 
 
 class Foundation(ABC):
@@ -34,6 +38,8 @@ class Foundation(ABC):
         self._on_failure = on_failure
         config = around.config
         self.broker_id = -1
+        self.controller: ControllerRole | None = None
+        """The node's own controller of a quorum, once the start has made it."""
         self.metadata = MetadataCache(has_logs=self._awaits_topics)
         self.logs = LogManager(
             disk,
@@ -70,6 +76,11 @@ class Foundation(ABC):
     @abstractmethod
     async def start(self) -> None:
         """Do all of it. Raises KafkaError, LogStartError, OSError, StoreError, SettingError."""
+
+    async def resign(self) -> None:
+        """While the broker still belongs to the cluster: have another node's controller lead, if the own one does."""
+        if self.controller is not None:
+            await self.controller.leave()
 
     @abstractmethod
     async def close(self) -> None:

@@ -7,6 +7,7 @@ other brokers, so that the one for clients may have any protocol.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 
 from ..base.config import Config
 from ..base.settings import SettingError
@@ -28,11 +29,19 @@ class ListenerPlan:
     control_plane: str
 
 
-def plan_listeners(config: Config, *, is_alone: bool) -> ListenerPlan:
-    """The plan that the settings ask for; ``is_alone``: no other broker can be in the cluster. Raises SettingError."""
+def plan_listeners(config: Config, *, is_alone: bool, of_controller: Collection[str] = ()) -> ListenerPlan:
+    """The plan that the settings ask for; ``is_alone``: no other broker can be in the cluster. Raises SettingError.
+
+    ``of_controller`` names the listeners of the node's controller, which are none of the broker's.
+    """
     settings = config.settings(BrokerSettings)
     _check_times(settings)
-    endpoints, named = configured_listeners(settings)
+    endpoints, named = (
+        [each for each in configured if each.name not in of_controller] for configured in configured_listeners(settings)
+    )
+    if not endpoints or (settings.advertised_listeners and not named):
+        why = "There must be at least one broker advertised listener. Perhaps all listeners appear in controller.listener.names?"
+        raise SettingError("listeners", settings.listeners, why)
     if settings.inter_broker_listener_name is not None and config.is_given("security.inter.broker.protocol"):
         why = "only one of inter.broker.listener.name and security.inter.broker.protocol may be given"
         raise SettingError("inter.broker.listener.name", settings.inter_broker_listener_name, why)

@@ -6,50 +6,61 @@ registers after that (``QuorumCluster``), with the listeners that are in force b
 
 The follower goes on until the broker has stopped. If the metadata log cannot be kept, or says what this broker does not
 understand, the broker ends.
+
+A node with both roles has its controller on the same Raft node. That begins before the broker waits for its first image, and goes
+on until the broker has stopped, which needs a controller to let it go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import trio
 
-from ..base.errors import KafkaError
-from ..base.settings import SettingError
 from ..controller.broker_configs import BrokerConfigs
 from ..controller.quorum.channel import QuorumChannel
 from ..controller.quorum.following import LoaderListener, MetadataFollower
 from ..controller.quorum.lifecycle import Directories
 from ..controller.quorum.loader import MetadataLoader
 from ..controller.quorum.metadata_version import KRAFT_VERSION
-from ..controller.quorum.registrations import ReplayError
 from ..controller.quorum.settings import QuorumSettings
 from ..controller.quorum.snapshot_generator import SnapshotGenerator
 from ..controller.raft.driver import RaftDriver
 from ..controller.raft.metadata_cleaning import MetadataLogCleaner
-from ..controller.raft.metadata_log import MetadataLog
-from ..controller.raft.node import RaftIdentity, RaftNode
-from ..controller.raft.settings import MetadataLogSettings, RaftTimes
-from ..controller.raft.storage import RaftStorage
-from ..controller.raft.voter_set import ReplicaKey, VoterSet
-from ..controller.raft.voters import ControllerAddress, parse_addresses, parse_static_voters
-from ..log.checkpoints import CorruptFileError, read_clean_shutdown
+from ..controller.raft.voter_set import ReplicaKey
+from ..log.checkpoints import read_clean_shutdown
 from ..log.data_folders import LogStartError, metadata_folder_of
-from ..log.disk import Disk, join
-from ..log.files import METADATA_LOG_FOLDER
+from ..log.disk import Disk
 from ..log.log_folder import LogFolder
 from ..metadata.delta import ClusterDelta
-from ..replication.broker_client import BrokerClient
 from ..wire.schema import ZERO_UUID
+from .controller_listeners import ControllerListeners
+from .controller_role import ControllerRole, bootstrap_of, check_bootstrap
 from .format_folders import random_directory_id
 from .foundation import Foundation
 from .identity import configured_broker_id
+from .monitor import Monitor
 from .peer_security import PeerListener
+from .raft_foundation import RaftFoundation, run_guarded
 from .surroundings import Surroundings
 
 
+class QuorumPlace:
+    """How a broker reaches the quorum: ``controllers`` is the listener of those.
+
+    ``own`` are the listeners of the controller in this process, if there is one, and ``monitor`` counts its connections.
+    """
+
+    def __init__(
+        self, controllers: PeerListener, own: ControllerListeners | None = None, monitor: Monitor | None = None
+    ) -> None:
+        self.controllers = controllers
+        self.own = own
+        self.monitor = monitor or Monitor()
+
+
 class QuorumFoundation(Foundation):
-    """``nursery`` has the task that follows the quorum; ``controllers`` is how the controllers' listener is reached.
+    """``nursery`` has the tasks of the quorum.
 
     ``previous_epoch`` is the broker epoch that the last stop has left in all folders if it was clean, else -1.
     """
@@ -61,15 +72,23 @@ class QuorumFoundation(Foundation):
         disk: Disk,
         on_failure: Callable[[str], None],
         nursery: trio.Nursery,
-        controllers: PeerListener,
+        place: QuorumPlace,
     ) -> None:
         self.settings = around.config.settings(QuorumSettings)
         metadata_dir = metadata_folder_of(self.settings.metadata_log_dir, data_dirs)
         super().__init__(around, data_dirs, disk, on_failure, None if metadata_dir in data_dirs else metadata_dir)
         self._metadata_dir = metadata_dir
         self._nursery = nursery
-        self._controllers = controllers
-        self.log_settings = around.config.settings(MetadataLogSettings)
+        self._place = place
+        self._raft = RaftFoundation(
+            around.config,
+            around.network,
+            around.clock,
+            around.workers,
+            around.randomness,
+            place.controllers,
+            () if place.own is None else place.own.endpoints,
+        )
         self.previous_epoch = -1
         self.broker_epoch: Callable[[], int] = lambda: -1
         self.loader = MetadataLoader(self._publish)
@@ -127,72 +146,38 @@ class QuorumFoundation(Foundation):
     # --- the quorum ---------------------------------------------------------------------------------------------------
 
     async def _begin_following(self) -> None:
-        settings, folder = self.settings, self.state_folder
-        folder.check_online()
-        self._check_place(folder)
-        try:
-            voters, bootstrap = parse_static_voters(settings.voters), parse_addresses(settings.bootstrap_servers)
-        except ValueError as error:
-            raise SettingError("controller.quorum.bootstrap.servers", "", str(error)) from None
-        if not voters and not bootstrap:
-            raise SettingError(
-                "controller.quorum.bootstrap.servers",
-                "",
-                "a broker of a cluster of KRaft needs the addresses of controllers",
-            )
-        log = MetadataLog(folder, self.log_settings)
-        try:
-            await log.open()
-        except CorruptFileError as error:
-            raise LogStartError(str(error)) from None
-        around, limits = self._around, self.log_settings
-        node = self._raft_node(log, voters, bootstrap)
-        driver = RaftDriver(node, RaftStorage(log), self._client("raft"), around.clock, around.workers)
+        around, raft, folder = self._around, self._raft, self.state_folder
+        key = ReplicaKey(self.broker_id, self.logs.directory_id(folder))
+        await raft.open(folder, self.logs.folders, key, self.cluster_id)
+        driver = raft.driver
         follower = MetadataFollower(driver, LoaderListener(driver, self.loader), around.workers)
-        generator = SnapshotGenerator(log, limits, around.clock, around.workers, driver.note_snapshot)
-        self.loader.on_image = generator.take_image
-        self._nursery.start_soon(self._drive, driver)
-        self._nursery.start_soon(self._guard, follower.run)
-        self._nursery.start_soon(generator.run)
-        self._nursery.start_soon(MetadataLogCleaner(log, limits, around.clock, around.workers, driver.clean).run)
+        run = driver.run
+        if self._place.own is not None:
+            self.controller = self._make_controller(self._place.own)
+            run = self.controller.run  # it writes the snapshots and cleans the log, too
+        else:
+            log, limits = driver.storage.log, raft.log_settings
+            generator = SnapshotGenerator(log, limits, around.clock, around.workers, driver.note_snapshot)
+            self.loader.on_image = generator.take_image
+            self._nursery.start_soon(generator.run)
+            self._nursery.start_soon(MetadataLogCleaner(log, limits, around.clock, around.workers, driver.clean).run)
         self.driver = driver
+        self._nursery.start_soon(self._drive, run)
+        self._nursery.start_soon(run_guarded, follower.run, self._on_failure)
 
-    def _raft_node(
-        self, log: MetadataLog, voters: Mapping[int, ControllerAddress], bootstrap: Sequence[ControllerAddress]
-    ) -> RaftNode:
-        key = ReplicaKey(self.broker_id, self.logs.directory_id(self.state_folder))
-        listener = self._controllers.name
-        return RaftNode(
-            RaftIdentity(self.cluster_id, key, (), listener, may_vote=False),
-            RaftTimes(request_timeout_ms=self.settings.request_timeout_ms),
-            log.outline(),
-            bootstrap,
-            VoterSet.of_addresses(voters, listener),
-            self._around.randomness,
+    def _make_controller(self, listeners: ControllerListeners) -> ControllerRole:
+        around, place = self._around, self._place
+        bootstrap = bootstrap_of(self._disk, self._metadata_dir)
+        check_bootstrap(self._raft.driver, bootstrap)
+        return ControllerRole(
+            self._raft, listeners, bootstrap, place.monitor, around.clock, around.workers, around.randomness
         )
 
-    def _check_place(self, folder: LogFolder) -> None:
-        """Refuse to pass over a metadata log elsewhere: ``metadata.log.dir`` was changed. Raises LogStartError."""
-        for other in self.logs.folders:
-            path = join(other.path, METADATA_LOG_FOLDER)
-            if other is not folder and not other.is_offline and self._disk.is_dir(path):
-                raise LogStartError(
-                    f"Found unexpected metadata location in data directory `{path}` (the configured metadata directory is "
-                    f"{folder.path})."
-                )
-
-    async def _drive(self, driver: RaftDriver) -> None:
+    async def _drive(self, run: Callable[[], Awaitable[None]]) -> None:
         try:
-            await self._guard(driver.run)
+            await run_guarded(run, self._on_failure)
         finally:
             self._has_let_go.set()
-
-    async def _guard(self, run: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await run()
-        except (KafkaError, OSError, CorruptFileError, ReplayError) as error:
-            text = error.message if isinstance(error, KafkaError) else str(error)
-            self._on_failure(f"the metadata log cannot be followed any more: {text}")
 
     def _publish(self, delta: ClusterDelta) -> None:
         """Publish what the log says, with the level of ``kraft.version``, which is not among its records.
@@ -208,22 +193,9 @@ class QuorumFoundation(Foundation):
             delta = delta._replace(controller_id=self.broker_id)
         self.metadata.publish(delta)
 
-    def _client(self, purpose: str) -> Callable[[ControllerAddress], BrokerClient]:
-        """Makes connections to controllers, of one purpose each."""
-        around, timeout = self._around, self.settings.request_timeout_ms / 1000
-        name = f"broker-{self.broker_id}-{purpose}"
-
-        def connect(address: ControllerAddress) -> BrokerClient:
-            secure = self._controllers.secure
-            return BrokerClient(around.network, *address, name, timeout=timeout, max_in_flight=1, secure=secure)
-
-        return connect
-
     def channel(self, purpose: str) -> QuorumChannel:
         """A way to the active controller."""
-        assert self.driver is not None
-        node = self.driver.node
-        return QuorumChannel(lambda: node.leader_address, self._client(purpose))
+        return self._raft.channel(purpose)
 
     def directories(self) -> Directories:
         """The ids of the data folders, and of those that have failed."""

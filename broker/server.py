@@ -17,8 +17,8 @@ import functools
 import logging
 import os
 import random
-from collections.abc import Awaitable, Callable, Collection
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 
@@ -32,6 +32,7 @@ from ..base.secret_names import shown
 from ..base.settings import SettingError
 from ..base.tcp import TcpNetwork
 from ..base.wording import explained, how_to_install
+from ..controller.quorum.settings import CONTROLLER_ROLE
 from ..controller.zookeeper.store.cluster_home import ClusterHome, EmbeddedHome, ZooKeeperHome
 from ..controller.zookeeper.store.cluster_store import StoreError
 from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
@@ -45,19 +46,23 @@ from .acceptor import Acceptor
 from .assembly import Assembly, ClusterKind
 from .bound_listeners import BoundListeners, CannotListenError
 from .broker_state import BrokerState
+from .config_file import load_config
 from .connection import ClientConnection
 from .connection_limits import ConnectionLimits
 from .flight_recorder import FlightRecorder
-from .identity import check_broker_id, check_roles, is_of_quorum
+from .identity import check_broker_id, check_roles, has_role, is_of_quorum, log_directories
 from .listener_changes import ListenerChanges
 from .listeners import Endpoint
+from .log_observers import log_observers
 from .monitor import Monitor
-from .peer_security import PeerListener
-from .refusal_log import RefusalLog
 from .settings import BrokerSettings
 from .store_foundation import StoreFoundation
 from .store_parts import StoreParts
 from .surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from .controller_role import ControllerRole
+    from .quorum_foundation import QuorumPlace
 
 logger = logging.getLogger(__name__)
 
@@ -149,13 +154,8 @@ class BrokerServer:
         self._console: Side | None = None
         self._is_accepting = False
         self.monitor = Monitor()
-        self._listeners = BoundListeners(
-            config,
-            self._network,
-            self._workers,
-            is_alone=isinstance(self._home, EmbeddedHome) and not is_of_quorum(config),
-        )
-        self._controllers = PeerListener("")
+        self._listeners = BoundListeners(config, self._network, self._workers)
+        self._quorum_place: QuorumPlace | None = None
         self.assembly: Assembly | None = None
         self._acceptor: Acceptor | None = None
 
@@ -168,12 +168,22 @@ class BrokerServer:
     @property
     def data_dirs(self) -> tuple[str, ...]:
         """The data folders; the first one has the cluster's state, if the broker keeps it itself."""
-        return self.settings.log_dirs or (self.settings.log_dir,)
+        return log_directories(self.config)
 
     @property
     def broker_id(self) -> int:
         """-1 until the start has found it (``identity``)."""
         return -1 if self.assembly is None else self.assembly.broker_id
+
+    @property
+    def cluster_id(self) -> str:
+        """Empty until the start has found it."""
+        return "" if self.assembly is None else self.assembly.cluster_id
+
+    @property
+    def controller(self) -> ControllerRole | None:
+        """The node's own controller of a quorum, once the start has made it."""
+        return None if self.assembly is None else self.assembly.controller
 
     @property
     def endpoints(self) -> list[Endpoint]:
@@ -237,7 +247,7 @@ class BrokerServer:
             if self.settings.console_listener is not None:
                 make = self._make_console or _make_no_console
                 self._console = await self._bind_side("console.listener", self.settings.console_listener, make)
-            self.monitor = self._make_monitor()
+            self.monitor = self._make_monitor(self._sides)
             self._log_start()
             serve: Callable[[], Awaitable[None]] = functools.partial(self._serve_bound, on_ready)
             for side in self._sides:
@@ -245,6 +255,8 @@ class BrokerServer:
             await serve()
         finally:
             self._listeners.close()
+            if self._quorum_place is not None and self._quorum_place.own is not None:
+                self._quorum_place.own.close()
             for side in self._sides:
                 side.close()
         if self._failure is not None:
@@ -254,17 +266,32 @@ class BrokerServer:
         if len({os.path.realpath(path) for path in self.data_dirs}) < len(self.data_dirs):
             raise StartError("log.dirs names a folder twice")
         try:
-            check_roles(self.config)
-            if is_of_quorum(self.config):
-                self._controllers = self._listeners.controllers
-            elif self._home.zookeeper is not None:
-                check_broker_id(self.config)
-            await self._listeners.bind()
+            if is_of_quorum(self.config, self._disk):
+                await self._bind_in_quorum()
+            else:
+                if self._home.zookeeper is not None:
+                    check_broker_id(self.config)
+                await self._listeners.bind(is_alone=isinstance(self._home, EmbeddedHome))
             self._listener_changes = ListenerChanges(self.config, self._listeners)
         except SettingError as error:
             raise StartError(str(error)) from None
         except CannotListenError as error:
             raise StartError(str(error), may_pass=error.may_pass) from None
+
+    async def _bind_in_quorum(self) -> None:
+        """Raises SettingError, CannotListenError."""
+        from .controller_listeners import ControllerListeners, controller_names, controllers_listener
+        from .quorum_foundation import QuorumPlace
+
+        check_roles(self.config)
+        own, names = None, set[str]()
+        if has_role(self.config, CONTROLLER_ROLE):
+            own = ControllerListeners(load_config(self.config.properties), self._network, self._workers)
+            names = {*controller_names(self.config)}
+        await self._listeners.bind(is_alone=False, of_controller=names)
+        self._quorum_place = QuorumPlace(controllers_listener(self.config, self._workers), own, self._make_monitor([]))
+        if own is not None:
+            await own.bind()
 
     async def _bind_side(self, name: str, listener: str, make: MakeSide) -> Side:
         try:
@@ -279,14 +306,8 @@ class BrokerServer:
             raise StartError(str(refusal), may_pass=refusal.may_pass) from None
         return side
 
-    def _make_monitor(self) -> Monitor:
-        observers: list[RequestObserver] = [side.requests for side in self._sides]
-        if self._traced:
-            from .request_log import RequestLog
-
-            observers.append(RequestLog(self._clock.elapsed, self._traced))
-        if RefusalLog.is_wanted():
-            observers.append(RefusalLog(self._clock.elapsed))
+    def _make_monitor(self, sides: Sequence[Side]) -> Monitor:
+        observers = [*(side.requests for side in sides), *log_observers(self._clock.elapsed, self._traced)]
         recorder = FlightRecorder(self._disk, self.data_dirs[0], self._clock, self._workers)
         return Monitor(observers, recorder, self._clock.elapsed, keeps_activity=self._console is not None)
 
@@ -323,11 +344,11 @@ class BrokerServer:
 
     def _kind_of_cluster(self, around: Surroundings, longest: trio.Nursery) -> ClusterKind:
         """``longest`` has the tasks of a broker of KRaft that go on from before its start until it has stopped."""
-        if is_of_quorum(self.config):
+        if self._quorum_place is not None:
             from .quorum_foundation import QuorumFoundation
             from .quorum_parts import QuorumParts
 
-            quorum = QuorumFoundation(around, self.data_dirs, self._disk, self._fail, longest, self._controllers)
+            quorum = QuorumFoundation(around, self.data_dirs, self._disk, self._fail, longest, self._quorum_place)
             return ClusterKind(quorum, lambda: QuorumParts(around, quorum, longest))
         store = StoreFoundation(around, self.data_dirs, self._disk, self._home, self._fail)
         return ClusterKind(store, lambda: StoreParts(around, store))
@@ -374,8 +395,7 @@ class BrokerServer:
                 with trio.CancelScope(shield=True):
                     await assembly.abandon()
         if failure is not None:
-            may_pass = failure.may_pass if isinstance(failure, LogStartError) else isinstance(failure, StoreError)
-            raise StartError(_why(failure), may_pass=may_pass) from failure
+            raise start_error(failure) from failure
         return assembly.is_started
 
     async def _listen(self) -> list[Endpoint]:
@@ -417,6 +437,12 @@ def _make_metrics(server: BrokerServer, network: Network, clock: Clock, workers:
 
 def _make_no_console(server: BrokerServer, network: Network, clock: Clock, workers: Workers) -> Side:
     raise StartError("console.listener: the console is served by ottla serve only")
+
+
+def start_error(error: Exception) -> StartError:
+    """What a user is told of an error that has ended a start."""
+    may_pass = error.may_pass if isinstance(error, LogStartError) else isinstance(error, StoreError)
+    return StartError(_why(error), may_pass=may_pass)
 
 
 def _why(error: Exception) -> str:

@@ -79,8 +79,8 @@ class BrokerSettings(Settings):
     controller_listener_names: tuple[str, ...] = setting(
         "controller.listener.names",
         default=(),
-        doc="Listeners of a KRaft file's controllers, served as any other: PLAINTEXT where listener.security.protocol.map is "
-        "left at its default.",
+        doc="Names of the controllers' listeners in a cluster of KRaft, the first one for nodes that reach them: PLAINTEXT where "
+        "listener.security.protocol.map is left at its default. A broker by itself serves them as any other.",
     )
     inter_broker_listener_name: str | None = setting(
         "inter.broker.listener.name",

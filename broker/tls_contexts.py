@@ -17,11 +17,11 @@ from pathlib import Path
 from ..base.config import Config
 from ..base.settings import SettingError
 from ..controller.password_settings import PasswordEncoderSettings
+from ..controller.quorum.settings import QuorumSettings
 from ..security.tls_ciphers import CipherSuites
 from ..security.tls_context import allowed_suites, client_context, reason, server_context, shake_hands
 from ..security.tls_material import TlsMaterial, check_compatible, read_material
 from ..security.tls_settings import TlsSettings
-from .identity import is_of_quorum
 from .listener_config import ListenerConfig
 
 logger = logging.getLogger(__name__)
@@ -95,7 +95,8 @@ class ListenerTls:
         A quorum's metadata log can always have some, the nodes of a ZooKeeper only where passwords can be encrypted.
         """
         config = self._config.config
-        can_be_stored = is_of_quorum(config) or config.settings(PasswordEncoderSettings).secret is not None
+        is_of_quorum = bool(config.settings(QuorumSettings).process_roles)
+        can_be_stored = is_of_quorum or config.settings(PasswordEncoderSettings).secret is not None
         return can_be_stored and not config.dynamic_broker
 
     def _made(self) -> TlsContexts:

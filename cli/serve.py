@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -28,8 +29,12 @@ from ..broker.config_file import load_config, parse_overrides, read_properties, 
 from ..broker.limits import warn_of_few_descriptors
 from ..broker.open_listeners import warn_of_open_listeners
 from ..broker.server import BrokerFailedError, BrokerServer, Side, StartError
+from ..controller.quorum.settings import CONTROLLER_ROLE, QuorumSettings
 from ..wire.api_keys import ApiKey
 from .log_output import configure_logging
+
+if TYPE_CHECKING:
+    from ..broker.controller_only import ControllerOnlyServer
 
 logger = logging.getLogger(__name__)
 
@@ -126,7 +131,7 @@ def configure(
 async def _serve(config: Config, traced: Collection[ApiKey]) -> None:
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with trio.open_nursery() as nursery:
-            server = BrokerServer(config, traced=traced, make_console=_make_console)
+            server = _make_server(config, traced)
 
             async def stop_on_signal() -> None:
                 async for number in signals:
@@ -145,6 +150,14 @@ async def _serve(config: Config, traced: Collection[ApiKey]) -> None:
         raise failure
 
 
+def _make_server(config: Config, traced: Collection[ApiKey]) -> BrokerServer | ControllerOnlyServer:
+    if config.settings(QuorumSettings).process_roles == (CONTROLLER_ROLE,):
+        from ..broker.controller_only import ControllerOnlyServer  # a broker needs none of it
+
+        return ControllerOnlyServer(config, traced=traced)
+    return BrokerServer(config, traced=traced, make_console=_make_console)
+
+
 _SWITCH_SECONDS = 0.001
 """For how long a worker that computes keeps the loop waiting, each time; Python's own 0.005 add up within one request."""
 
@@ -158,23 +171,28 @@ def _make_console(server: BrokerServer, network: Network, clock: Clock, workers:
     return ConsoleSide(server, network, clock, workers)
 
 
-def _ready(server: BrokerServer) -> None:
+def _log_sides(server: BrokerServer) -> None:
+    if server.metrics_address is not None:
+        logger.info("metrics are on http://%s/metrics", server.metrics_address)
+    if server.console_address is not None:
+        logger.info("the console is on http://%s/", server.console_address)
+
+
+def _ready(server: BrokerServer | ControllerOnlyServer) -> None:
     """Tell the world; and keep what the start made out of the garbage collector's way, for it stays to the end."""
     gc.collect()
     if hasattr(gc, "freeze"):  # PyPy has none: its collector looks at old objects seldom
         gc.freeze()
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.enable()
-    if server.metrics_address is not None:
-        logger.info("metrics are on http://%s/metrics", server.metrics_address)
-    if server.console_address is not None:
-        logger.info("the console is on http://%s/", server.console_address)
-    assert server.assembly is not None
+    if isinstance(server, BrokerServer):
+        _log_sides(server)
     # The first address stands bare, for scripts that take it from here.
-    places = ", ".join([server.bootstrap_servers, *map(str, server.endpoints[1:])])
+    first = server.endpoints[0]
+    places = ", ".join([join_host_port(first.host, first.port), *map(str, server.endpoints[1:])])
     folders = ", ".join(str(Path(path).absolute()) for path in server.data_dirs)
     print(
-        f"Ottla {__version__} is ready on {places}, cluster {server.assembly.cluster_id}, data in {folders}",
+        f"Ottla {__version__} is ready on {places}, cluster {server.cluster_id}, data in {folders}",
         flush=True,
     )
 

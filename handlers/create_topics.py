@@ -14,7 +14,7 @@ topic's partitions, replicas and every setting; 6 may answer THROTTLING_QUOTA_EX
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..base.config import Config
 from ..base.errors import ErrorCode, KafkaError
@@ -103,6 +103,20 @@ def _assignment(assignments: Sequence[CreatableReplicaAssignment]) -> dict[int, 
     return by_partition
 
 
+def described_configs(config: Config, overrides: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+    """The settings of a topic with these overrides, as a response has them."""
+    return [
+        CreatableTopicConfigs(
+            name=entry.name,
+            value=entry.value,
+            read_only=entry.read_only,
+            config_source=entry.source,
+            is_sensitive=entry.is_sensitive,
+        )
+        for entry in topic_entries(config, overrides)
+    ]
+
+
 def _result(
     config: Config, name: str, result: CreatedTopic | KafkaError, *, shows_configs: bool
 ) -> CreatableTopicResult:
@@ -122,16 +136,7 @@ def _result(
         topic_id=result.topic_id,
         num_partitions=result.partition_count,
         replication_factor=result.replication_factor,
-        configs=[
-            CreatableTopicConfigs(
-                name=entry.name,
-                value=entry.value,
-                read_only=entry.read_only,
-                config_source=entry.source,
-                is_sensitive=entry.is_sensitive,
-            )
-            for entry in topic_entries(config, result.configs)
-        ],
+        configs=described_configs(config, result.configs),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...base.settings import Settings, setting
+from ...base.settings import Kind, Settings, setting
 
 BROKER_ROLE = "broker"
 CONTROLLER_ROLE = "controller"
@@ -15,8 +15,8 @@ class QuorumSettings(Settings):
         "process.roles",
         default=(),
         choices=(BROKER_ROLE, CONTROLLER_ROLE),
-        doc="What the node is in a cluster of KRaft: broker, whose controllers are Apache Kafka's. A node with broker and "
-        "controller is alone.",
+        doc="What the node is in a cluster of KRaft: broker, controller, or both. With both, no other controller and a folder "
+        "that is not formatted it is a broker by itself, as without the property.",
     )
     voters: tuple[str, ...] = setting(
         "controller.quorum.voters",
@@ -38,6 +38,19 @@ class QuorumSettings(Settings):
         default=2000,
         at_least=1,
         doc="How often a broker of a cluster of KRaft tells the controller that it is alive.",
+    )
+    session_timeout_ms: int = setting(
+        "broker.session.timeout.ms",
+        default=9000,
+        at_least=1,
+        doc="Time without a heartbeat after which the active controller takes a broker for dead.",
+    )
+    unclean_election_interval_ms: int = setting(
+        "unclean.leader.election.interval.ms",
+        default=300_000,
+        at_least=1,
+        kind=Kind.LONG,
+        doc="How often the active controller looks for partitions without a leader that may get one that was not in sync.",
     )
     initial_registration_timeout_ms: int = setting(
         "initial.broker.registration.timeout.ms",

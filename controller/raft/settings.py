@@ -1,4 +1,4 @@
-"""Settings of a node's metadata log: when it is summed up in a snapshot, and how much of it is kept."""
+"""Settings of a node of the quorum: Raft's times; when the metadata log is summed up in a snapshot, how much of it is kept."""
 
 from __future__ import annotations
 
@@ -82,3 +82,69 @@ class RaftTimes(NamedTuple):
     @property
     def begin_quorum_interval_ms(self) -> float:
         return self.fetch_timeout_ms / 2
+
+
+class RaftSettings(Settings):
+    """How long the nodes of a quorum wait for one another, and how much they fetch at a time."""
+
+    election_timeout_ms: int = setting(
+        "controller.quorum.election.timeout.ms",
+        default=1000,
+        at_least=1,
+        doc="How long a controller waits for an election, and a random part of it again, before it stands itself.",
+    )
+    fetch_timeout_ms: int = setting(
+        "controller.quorum.fetch.timeout.ms",
+        default=2000,
+        at_least=1,
+        doc="Time without a successful fetch after which a controller has another leader elected; a leader that has heard of no "
+        "majority for 1.5 times as long resigns.",
+    )
+    election_backoff_max_ms: int = setting(
+        "controller.quorum.election.backoff.max.ms",
+        default=1000,
+        at_least=0,
+        doc="The longest pause after an election that was lost.",
+    )
+    retry_backoff_ms: int = setting(
+        "controller.quorum.retry.backoff.ms",
+        default=20,
+        at_least=0,
+        doc="The pause before a request to another controller is repeated.",
+    )
+    fetch_max_bytes: int = setting(
+        "controller.quorum.fetch.max.bytes",
+        default=1 << 20,
+        at_least=1,
+        doc="The most bytes of the metadata log in one fetch, or one batch.",
+    )
+    fetch_snapshot_max_bytes: int = setting(
+        "controller.quorum.fetch.snapshot.max.bytes",
+        default=1 << 20,
+        at_least=1,
+        doc="The most bytes of a snapshot in one fetch.",
+    )
+    auto_join_enable: bool = setting(
+        "controller.quorum.auto.join.enable",
+        default=False,
+        doc="Whether a controller that is no voter makes itself one.",
+    )
+    append_linger_ms: int = setting(
+        "controller.quorum.append.linger.ms",
+        default=25,
+        at_least=0,
+        doc="Of no use: records of metadata are flushed at once, and those that come during a flush by the next one.",
+    )
+
+    def times(self, request_timeout_ms: int) -> RaftTimes:
+        """With ``controller.quorum.request.timeout.ms``, which others have as well."""
+        return RaftTimes(
+            self.election_timeout_ms,
+            self.fetch_timeout_ms,
+            self.election_backoff_max_ms,
+            request_timeout_ms,
+            self.retry_backoff_ms,
+            self.fetch_max_bytes,
+            self.fetch_snapshot_max_bytes,
+            self.auto_join_enable,
+        )

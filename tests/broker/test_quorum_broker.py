@@ -401,9 +401,6 @@ async def start_fails(world: QuorumWorld, why: str, **properties: str) -> None:
 
 async def test_what_a_start_refuses(tmp_path: Path, autojump_clock: Clock) -> None:
     async with quorum_world(tmp_path) as world:
-        alone = {"process_roles": "broker,controller", "controller_quorum_voters": "1@a:1,2@b:1"}
-        await start_fails(world, "the controllers of a quorum are Apache Kafka's", **alone)
-        await start_fails(world, "the controllers of a quorum are Apache Kafka's", process_roles="controller")
         await start_fails(world, "controller.listener.names", controller_listener_names="")
         await start_fails(world, "process.roles is set as well", zookeeper_connect="z:2181")
         world.controller.refusal_to_register = ErrorCode.UNSUPPORTED_VERSION

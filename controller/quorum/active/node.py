@@ -64,7 +64,6 @@ OF_RAFT = (
 )
 """Requests that the Raft node answers."""
 
-_TOKEN_EXPIRY_MS = 3_600_000
 _ROUNDING_SECONDS = 1e-6
 """The wait for a task ends by so much later: rounded down, its time would not have come, and the loop would not rest."""
 
@@ -94,10 +93,10 @@ class RaftWriter:
         return last_offset
 
 
-def token_expiry(clock: Clock) -> PeriodicTask:
+def token_expiry(clock: Clock, interval_ms: int = 3_600_000) -> PeriodicTask:
     """The task that removes delegation tokens whose time is up (``delegation.token.expiry.check.interval.ms``)."""
     return PeriodicTask(
-        "expireTokens", lambda context: remove_expired_tokens(context.image, clock.now_ms()), _TOKEN_EXPIRY_MS
+        "expireTokens", lambda context: remove_expired_tokens(context.image, clock.now_ms()), interval_ms
     )
 
 

@@ -1,0 +1,121 @@
+"""The listeners of a controller: where it is reached by the nodes of its quorum, and how a node reaches the controllers.
+
+They are those of ``listeners`` that ``controller.listener.names`` has. A broker in the same process neither serves nor advertises
+them. Source: KafkaConfig ``effectiveAdvertisedControllerListeners``, ControllerServer, SocketServer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+from collections.abc import Sequence
+
+from ..base.config import Config
+from ..base.network import Network
+from ..base.seams import Workers
+from ..base.settings import SettingError
+from ..controller.quorum.settings import QuorumSettings
+from ..controller.raft.voter_set import Endpoints, ListenerEndpoint
+from .bound_listeners import bind_listener
+from .identity import static_voters
+from .listener_config import ListenerConfig
+from .listener_security import ServedListener, listener_security
+from .listeners import Endpoint, configured_listeners, listener_protocols
+from .peer_security import PeerListener, peer_security
+from .settings import BrokerSettings
+
+_EVERY_ADDRESS = ("", "0.0.0.0", "::")
+
+
+def controller_names(config: Config) -> list[str]:
+    """The names of the controllers' listeners, in their order."""
+    return [name.upper() for name in config.settings(BrokerSettings).controller_listener_names]
+
+
+def controllers_listener(config: Config, workers: Workers) -> PeerListener:
+    """How a node reaches the controllers: by the first of controller.listener.names. Raises SettingError."""
+    name, protocols = controller_names(config)[0], listener_protocols(config.settings(BrokerSettings))
+    if name not in protocols:
+        why = (
+            f"Controller listener with name {name} defined in controller.listener.names not found in "
+            "listener.security.protocol.map (an explicit security mapping for each controller listener is required if "
+            "listener.security.protocol.map is non-empty, or if there are security protocols other than PLAINTEXT in use)"
+        )
+        raise SettingError("controller.listener.names", name, why)
+    own = ListenerConfig(config, name, protocols[name])
+    return PeerListener(name, peer_security(own, workers, "sasl.mechanism.controller.protocol"))
+
+
+def advertised_to_controllers(config: Config) -> list[Endpoint]:
+    """Where this controller says that it is, in the order of controller.listener.names. Raises SettingError.
+
+    An empty host is the machine's name, which is looked up later. For the first listener the node's own entry in
+    ``controller.quorum.voters`` goes before that.
+    """
+    settings = config.settings(BrokerSettings)
+    bound, named = ({each.name: each for each in endpoints} for endpoints in configured_listeners(settings))
+    found = []
+    for place, name in enumerate(controller_names(config)):
+        endpoint = named.get(name) or bound[name]
+        if endpoint.host in _EVERY_ADDRESS:
+            voter = static_voters(config.settings(QuorumSettings)).get(settings.node_id) if place == 0 else None
+            host, port = ("", endpoint.port) if voter is None else voter
+            endpoint = dataclasses.replace(endpoint, host=host, port=port)
+        found.append(endpoint)
+    return found
+
+
+class ControllerListeners:
+    """Those of one controller. ``config`` is the controller's own, which its dynamic configs change."""
+
+    def __init__(self, config: Config, network: Network, workers: Workers) -> None:
+        self.config = config
+        self._network = network
+        self._workers = workers
+        self.served: list[ServedListener] = []
+        self.advertised: Sequence[Endpoint] = ()
+        """Where other nodes are told to connect to."""
+        config.checks.append(self._check)
+        config.on_change.append(self._follow)
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """``advertised``, as a Raft node knows it."""
+        return tuple(ListenerEndpoint(each.name, each.host, each.port) for each in self.advertised)
+
+    async def bind(self) -> None:
+        """Bind all, or none. Raises SettingError, CannotListenError."""
+        configured, _ = configured_listeners(self.config.settings(BrokerSettings))
+        advertised = advertised_to_controllers(self.config)
+        names = {each.name for each in advertised}
+        try:
+            for endpoint in configured:
+                if endpoint.name in names:
+                    own = ListenerConfig(self.config, endpoint.name, endpoint.security_protocol)
+                    security = listener_security(own, self._workers, is_inter_broker=False)
+                    self.served.append(
+                        await bind_listener(self.config, self._network, endpoint, security, is_inter_broker=False)
+                    )
+        except BaseException:
+            self.close()
+            raise
+        ports = {served.name: served.endpoint.port for served in self.served}
+        host = "" if all(each.host for each in advertised) else await self._workers.run(socket.getfqdn)
+        self.advertised = [
+            dataclasses.replace(each, host=each.host or host, port=each.port or ports[each.name]) for each in advertised
+        ]
+
+    def _check(self, changed: Config) -> None:
+        for served in self.served:
+            if served.security.check is not None:
+                served.security.check(changed)
+
+    def _follow(self) -> None:
+        for served in self.served:
+            if served.security.follow is not None:
+                served.security.follow()
+
+    def close(self) -> None:
+        """Accept no more connections; safe to call twice."""
+        for served in self.served:
+            served.listener.close()

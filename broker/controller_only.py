@@ -1,0 +1,185 @@
+"""A node that is a controller of KRaft and no broker (``process.roles=controller``): its start and its stop.
+
+Start: bind the listeners, lock the log directories and read whose they are, open the metadata log, and take part in the quorum.
+The node is ready when it accepts connections: without the others of its quorum there is no leader yet. It opens no logs of
+partitions.
+
+Stop: have another controller lead, end the connections, close the metadata log, and let go of the directories.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+from collections.abc import Callable, Collection
+
+import trio
+
+from ..base.config import Config
+from ..base.errors import KafkaError
+from ..base.network import Network
+from ..base.seams import Clock, SystemClock, TrioWorkers, Workers
+from ..base.settings import SettingError
+from ..base.tcp import TcpNetwork
+from ..controller.quorum.settings import QuorumSettings
+from ..controller.raft.voter_set import ReplicaKey
+from ..log.data_folders import DataFolders, LogStartError, metadata_folder_of
+from ..log.disk import Disk, OsDisk
+from ..log.log_folder import LogFolder
+from ..wire.api_keys import ApiKey
+from .bound_listeners import CannotListenError
+from .config_file import load_config
+from .controller_listeners import ControllerListeners, controllers_listener
+from .controller_role import ControllerRole, bootstrap_of, check_bootstrap
+from .flight_recorder import FlightRecorder
+from .format_folders import random_directory_id
+from .identity import check_roles, configured_broker_id, log_directories
+from .listeners import Endpoint
+from .log_observers import log_observers
+from .monitor import Monitor
+from .raft_foundation import RaftFoundation, run_guarded
+from .server import BrokerFailedError, StartError, start_error
+from .settings import BrokerSettings
+
+logger = logging.getLogger(__name__)
+
+
+class ControllerOnlyServer:
+    """One controller. ``serve`` runs it to its end; ``stop`` asks for that end."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        network: Network | None = None,
+        clock: Clock | None = None,
+        workers: Workers | None = None,
+        disk: Disk | None = None,
+        randomness: random.Random | None = None,
+        traced: Collection[ApiKey] = (),
+    ) -> None:
+        """``traced``: the APIs whose requests get a log line each."""
+        self._config = load_config(config.properties)  # of its own: the dynamic configs of the controller go there
+        self._settings = self._config.settings(BrokerSettings)
+        self._workers = workers or TrioWorkers()
+        self._network = network or TcpNetwork(
+            self._workers, self._settings.socket_send_buffer_bytes, self._settings.socket_receive_buffer_bytes
+        )
+        self._clock = clock or SystemClock()
+        self._disk = disk or OsDisk()
+        self._randomness = randomness or random.SystemRandom()
+        self._traced = traced
+        self._stop_asked = trio.Event()
+        self._failure: str | None = None
+        self._listeners = ControllerListeners(self._config, self._network, self._workers)
+        self.cluster_id = ""
+        """Empty until the start has found it."""
+        self.role: ControllerRole | None = None
+        """The controller, once the start has made it."""
+
+    @property
+    def data_dirs(self) -> tuple[str, ...]:
+        """The log directories; ``metadata.log.dir`` may be another one."""
+        return log_directories(self._config)
+
+    @property
+    def endpoints(self) -> list[Endpoint]:
+        """The listeners' advertised addresses; none before they are bound."""
+        return list(self._listeners.advertised)
+
+    def stop(self) -> None:
+        """Ask ``serve`` to end; safe to call twice."""
+        self._stop_asked.set()
+
+    def _fail(self, why: str) -> None:
+        self._failure = why
+        logger.info("stopping: %s", why)
+        self.stop()
+
+    async def serve(self, on_ready: Callable[[], None] = lambda: None) -> None:
+        """Start, call ``on_ready``, and serve until ``stop``. Raises StartError, BrokerFailedError."""
+        try:
+            await self._bind()
+            folders = self._folders()
+            try:
+                await self._serve_in(folders, on_ready)
+            finally:
+                for part in folders.all_parts:
+                    part.release()
+        finally:
+            self._listeners.close()
+        if self._failure is not None:
+            raise BrokerFailedError(self._failure)
+
+    async def _bind(self) -> None:
+        if len({os.path.realpath(path) for path in self.data_dirs}) < len(self.data_dirs):
+            raise StartError("log.dirs names a folder twice")
+        for name, value in (
+            ("metrics.listener", self._settings.metrics_listener),
+            ("console.listener", self._settings.console_listener),
+        ):
+            if value is not None:
+                raise StartError(f"{name}: a controller that is no broker has none")
+        try:
+            check_roles(self._config)
+            await self._listeners.bind()
+        except SettingError as error:
+            raise StartError(str(error)) from None
+        except CannotListenError as error:
+            raise StartError(str(error), may_pass=error.may_pass) from None
+
+    def _folders(self) -> DataFolders:
+        def folder(path: str) -> LogFolder:
+            return LogFolder(self._disk, path, self._clock, self._workers, randomness=self._randomness)
+
+        metadata = self._metadata_dir
+        beside = None if metadata in self.data_dirs else folder(metadata)
+        return DataFolders([folder(path) for path in self.data_dirs], beside)
+
+    @property
+    def _metadata_dir(self) -> str:
+        return metadata_folder_of(self._config.settings(QuorumSettings).metadata_log_dir, self.data_dirs)
+
+    async def _serve_in(self, folders: DataFolders, on_ready: Callable[[], None]) -> None:
+        try:
+            role = self.role = await self._open(folders)
+        except (KafkaError, LogStartError, OSError, SettingError) as error:
+            raise start_error(error) from error
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run_guarded, role.run, self._fail)
+            on_ready()
+            await self._stop_asked.wait()
+            await role.leave()
+            nursery.cancel_scope.cancel()
+
+    async def _open(self, folders: DataFolders) -> ControllerRole:
+        """Raises KafkaError, LogStartError, OSError, SettingError."""
+        folders.take(configured_broker_id(self._config))
+        folders.check_formatted()
+        folders.complete_directory_ids(lambda: random_directory_id(self._randomness))
+        assert folders.broker_id is not None
+        assert folders.cluster_id is not None
+        self.cluster_id = folders.cluster_id
+        part = next(each for each in folders.all_parts if each.folder.path == self._metadata_dir)
+        directory_id = b"" if part.meta is None else part.meta.directory_id
+        raft = RaftFoundation(
+            self._config,
+            self._network,
+            self._clock,
+            self._workers,
+            self._randomness,
+            controllers_listener(self._config, self._workers),
+            self._listeners.endpoints,
+        )
+        key = ReplicaKey(folders.broker_id, directory_id or bytes(16))
+        await raft.open(part.folder, [each.folder for each in folders.all_parts], key, folders.cluster_id)
+        bootstrap = bootstrap_of(self._disk, self._metadata_dir)
+        check_bootstrap(raft.driver, bootstrap)
+        return ControllerRole(
+            raft, self._listeners, bootstrap, self._monitor(), self._clock, self._workers, self._randomness
+        )
+
+    def _monitor(self) -> Monitor:
+        recorder = FlightRecorder(self._disk, self.data_dirs[0], self._clock, self._workers)
+        return Monitor(log_observers(self._clock.elapsed, self._traced), recorder, self._clock.elapsed)

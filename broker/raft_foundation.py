@@ -1,0 +1,132 @@
+"""What every node of KRaft stands on: its metadata log, the Raft node on that, and connections to controllers.
+
+A broker follows the quorum by it, a controller takes part in it, and a node with both roles does both on one Raft node.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Iterable
+
+from ..base.config import Config
+from ..base.errors import KafkaError
+from ..base.network import Network
+from ..base.seams import Clock, Workers
+from ..controller.quorum.channel import QuorumChannel
+from ..controller.quorum.controller_client import Connect
+from ..controller.quorum.registrations import ReplayError
+from ..controller.quorum.settings import QuorumSettings
+from ..controller.raft.driver import RaftDriver
+from ..controller.raft.metadata_log import MetadataLog
+from ..controller.raft.node import RaftIdentity, RaftNode
+from ..controller.raft.settings import MetadataLogSettings, RaftSettings
+from ..controller.raft.storage import RaftStorage
+from ..controller.raft.voter_set import Endpoints, ReplicaKey, VoterSet
+from ..controller.raft.voters import ControllerAddress
+from ..log.checkpoints import CorruptFileError
+from ..log.data_folders import LogStartError
+from ..log.disk import join
+from ..log.files import METADATA_LOG_FOLDER
+from ..log.log_folder import LogFolder
+from ..replication.broker_client import BrokerClient
+from .identity import bootstrap_controllers, static_voters
+from .peer_security import PeerListener
+
+
+class RaftFoundation:
+    """``open`` it once the log directories are known to be this node's; whoever opens it runs the ``driver``.
+
+    ``controllers`` is how the controllers' listener is reached, ``endpoints`` are those of the node's own controller, if it has
+    one: then it may be a voter.
+    """
+
+    driver: RaftDriver
+
+    def __init__(
+        self,
+        config: Config,
+        network: Network,
+        clock: Clock,
+        workers: Workers,
+        randomness: random.Random,
+        controllers: PeerListener,
+        endpoints: Endpoints = (),
+    ) -> None:
+        self.settings = config.settings(QuorumSettings)
+        self.log_settings = config.settings(MetadataLogSettings)
+        self._times = config.settings(RaftSettings).times(self.settings.request_timeout_ms)
+        self._network = network
+        self._clock = clock
+        self._workers = workers
+        self._randomness = randomness
+        self._controllers = controllers
+        self._endpoints = endpoints
+        self._node_id = -1
+
+    async def open(self, folder: LogFolder, others: Iterable[LogFolder], key: ReplicaKey, cluster_id: str) -> None:
+        """Open the log in ``folder``, which ``others`` must not have, and make the driver.
+
+        Raises LogStartError, SettingError, KafkaError, OSError.
+        """
+        folder.check_online()
+        _check_place(folder, others)
+        log = MetadataLog(folder, self.log_settings)
+        try:
+            await log.open()
+        except CorruptFileError as error:
+            raise LogStartError(str(error)) from None
+        self._node_id = key.node_id
+        listener = self._controllers.name
+        node = RaftNode(
+            RaftIdentity(cluster_id, key, self._endpoints, listener, may_vote=bool(self._endpoints)),
+            self._times,
+            log.outline(),
+            bootstrap_controllers(self.settings),
+            VoterSet.of_addresses(static_voters(self.settings), listener),
+            self._randomness,
+        )
+        self.driver = RaftDriver(node, RaftStorage(log), self.connect("raft"), self._clock, self._workers)
+
+    def connect(self, purpose: str) -> Connect:
+        """Makes connections to controllers, of one purpose each."""
+        role = "controller" if self._endpoints else "broker"
+        name, timeout = f"{role}-{self._node_id}-{purpose}", self.settings.request_timeout_ms / 1000
+
+        def connect(address: ControllerAddress) -> BrokerClient:
+            secure = self._controllers.secure
+            return BrokerClient(self._network, *address, name, timeout=timeout, max_in_flight=1, secure=secure)
+
+        return connect
+
+    def channel(self, purpose: str) -> QuorumChannel:
+        """A way to the active controller."""
+        node = self.driver.node
+        return QuorumChannel(lambda: node.leader_address, self.connect(purpose))
+
+
+def _check_place(folder: LogFolder, others: Iterable[LogFolder]) -> None:
+    """Refuse to pass over a metadata log elsewhere: ``metadata.log.dir`` was changed. Raises LogStartError."""
+    for other in others:
+        path = join(other.path, METADATA_LOG_FOLDER)
+        if other is not folder and not other.is_offline and other.disk.is_dir(path):
+            raise LogStartError(
+                f"Found unexpected metadata location in data directory `{path}` (the configured metadata directory is "
+                f"{folder.path})."
+            )
+
+
+async def run_guarded(run: Callable[[], Awaitable[None]], on_failure: Callable[[str], None]) -> None:
+    """Tell ``on_failure`` why the metadata log cannot be kept or understood any more."""
+    try:
+        await run()
+    except* (KafkaError, OSError, CorruptFileError, ReplayError) as group:
+        error = _first(group)
+        text = error.message if isinstance(error, KafkaError) else str(error)
+        on_failure(f"the metadata log cannot be followed any more: {text}")
+
+
+def _first(error: BaseException) -> BaseException:
+    """The first one in a group, which may have groups in it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
