@@ -1,31 +1,22 @@
-"""A controller of Ottla in a process of its own: ``python -m ottla.tests.quorum_mixed.controller_process ID FOLDER PORT…``.
-
-The ports are those of all controllers of the quorum, whose ids are 1 and following. The folder is formatted at the first start.
-"""
+"""A controller of Ottla in a process of its own: ``ottla serve`` with ``process.roles=controller``."""
 
 from __future__ import annotations
 
-import logging
+import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-import trio
-
-from ottla.base.seams import SystemClock, TrioWorkers
-from ottla.base.tcp import TcpNetwork
 from ottla.compat_tests.quorum_cluster import CLUSTER_ID
 from ottla.compat_tests.server_process import ServerProcess
-from ottla.log.disk import OsDisk
-from ottla.tests.controller.quorum.active.controller_server import ControllerQuorum
+from ottla.wire.schema import uuid_to_text
 
 _SESSION_MS = 6000
+_TURNED_OFF = ("group.version", "share.version", "streams.version", "eligible.leader.replicas.version")
+"""The last one for a test that turns it on; Ottla lacks the others."""
 
 
 class ControllerProcess(ServerProcess):
-    """Controller ``node_id``. ``ports`` has those of all, and is complete before the first start."""
-
-    clean_exit = -15
+    """Controller ``node_id``. ``ports`` has those of all, by their ids from 1 on, and is complete before the first start."""
 
     def __init__(self, folder: Path, node_id: int, ports: list[int]) -> None:
         folder.mkdir(parents=True)
@@ -35,21 +26,27 @@ class ControllerProcess(ServerProcess):
         ports.append(self.port)
 
     def command(self) -> list[str]:
-        arguments = [str(self.node_id), str(self.folder / "data"), *map(str, self._ports)]
-        return [sys.executable, "-m", "ottla.tests.quorum_mixed.controller_process", *arguments]
+        file = self.folder / "server.properties"
+        if not file.exists():
+            self._format(file)
+        return [sys.executable, "-m", "ottla", "serve", "--config", str(file)]
 
-
-async def _serve(node_id: int, folder: str, ports: Sequence[int]) -> None:
-    quorum = ControllerQuorum(CLUSTER_ID, seed=node_id, settings={"session_timeout_ms": _SESSION_MS})
-    network, clock = TcpNetwork(TrioWorkers(2)), SystemClock()
-    for number, port in enumerate(ports, 1):
-        quorum.add(number, "127.0.0.1", port, network, OsDisk(), folder, clock)
-    own = quorum.servers[node_id]
-    if not (Path(folder) / "__cluster_metadata-0").exists():
-        own.format(quorum.voters)
-    await own.live()
-
-
-if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    trio.run(_serve, int(sys.argv[1]), sys.argv[2], [int(port) for port in sys.argv[3:]])
+    def _format(self, file: Path) -> None:
+        properties = {
+            "process.roles": "controller",
+            "node.id": str(self.node_id),
+            "controller.quorum.bootstrap.servers": ",".join(f"127.0.0.1:{port}" for port in self._ports),
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"CONTROLLER://{self.address}",
+            "log.dirs": str(self.folder / "data"),
+            "broker.session.timeout.ms": str(_SESSION_MS),
+        }
+        file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+        voters = [
+            f"{number}@127.0.0.1:{port}:{uuid_to_text(bytes(15) + bytes([200 + number]))}"
+            for number, port in enumerate(self._ports, 1)
+        ]
+        command = [sys.executable, "-m", "ottla", "format", "-c", str(file), "-t", CLUSTER_ID, "-I", ",".join(voters)]
+        for feature in _TURNED_OFF:
+            command += ["--feature", f"{feature}=0"]
+        subprocess.run(command, check=True, capture_output=True)
