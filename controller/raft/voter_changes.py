@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from ...base.build_info import version
 from ...base.errors import ErrorCode, KafkaError, known_code
 from ...wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from ...wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from .node import RaftNode
 
 KRAFT_VERSION_FEATURE = "kraft.version"
+_WHO_ASKS = ApiVersionsRequest(client_software_name="ottla", client_software_version=version())
+"""A node refuses a request for its versions that does not say who asks (KIP-511)."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -90,7 +93,7 @@ def add_voter(
     voters = committed_voters(node, leading, now_ms)
     if key.node_id in voters.voters:
         raise KafkaError(ErrorCode.DUPLICATE_VOTER, f"The voter id {key.node_id} is already one of {voters.ids}")
-    if not node.send(RaftPeer(key.node_id, address), ApiVersionsRequest(), now_ms):
+    if not node.send(RaftPeer(key.node_id, address), _WHO_ASKS, now_ms):
         raise _not_yet("the new voter cannot be asked for its versions now")
     deadline = now_ms + node.times.request_timeout_ms
     leading.adding = PendingAdd(request_id, key, endpoints, request.ack_when_committed, deadline)

@@ -14,7 +14,7 @@ from ottla.broker.config_file import load_config
 from ottla.broker.controller_only import ControllerOnlyServer
 from ottla.broker.controller_role import ControllerRole
 from ottla.broker.format_folders import Formatting, format_folders
-from ottla.broker.server import BrokerServer
+from ottla.broker.server import BrokerFailedError, BrokerServer
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
 from ottla.controller.raft.voters import InitialVoter
 from ottla.handlers.services import Services
@@ -38,6 +38,7 @@ class _Life:
         self.scope = trio.CancelScope()
         self.ready = trio.Event()
         self.over = trio.Event()
+        self.failure: BrokerFailedError | None = None
 
 
 class ControllerWorld:
@@ -126,8 +127,19 @@ class ControllerWorld:
 
     async def _serve(self, life: _Life) -> None:
         with life.scope:
-            await life.server.serve(life.ready.set)
+            try:
+                await life.server.serve(life.ready.set)
+            except BrokerFailedError as error:
+                life.failure = error
         life.over.set()
+
+    async def failure(self, node_id: int) -> BrokerFailedError:
+        """What has ended a node, once it has ended by itself."""
+        life = self._end(node_id)
+        with trio.fail_after(SECONDS):
+            await life.over.wait()
+        assert life.failure is not None
+        return life.failure
 
     async def stop(self, *node_ids: int) -> None:
         """Stop nodes one after the other, as SIGTERM does."""
@@ -142,9 +154,9 @@ class ControllerWorld:
         life = self._end(node_id)
         before = self._disks[node_id]
         before.kill()
-        self._disks[node_id], left = _copied(before), life
-        left.scope.cancel()
-        await left.over.wait()
+        self._disks[node_id] = _copied(before)
+        life.scope.cancel()
+        await life.over.wait()
 
     def _end(self, node_id: int) -> _Life:
         client = self._clients.pop(node_id, None)

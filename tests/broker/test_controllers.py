@@ -9,7 +9,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from ottla.broker.server import StartError
+from ottla.broker.server import BrokerServer, StartError
+from ottla.controller.raft.events import ResignRequested
 
 from .controller_world import ControllerWorld, until
 
@@ -216,3 +217,39 @@ async def test_both_roles_and_no_other_controller_on_an_empty_folder_are_a_broke
         assert not world.disk(1).is_dir("/data/__cluster_metadata-0")
         await world.start()
         assert await world.values("t", 1) == [b"a"]
+
+
+async def test_a_folder_with_the_state_of_a_broker_by_itself_goes_on_as_that(autojump_clock: MockClock) -> None:
+    async with world_of({1: BOTH}) as world:
+        world.format()
+        world.disk(1).make_dir("/data/__cluster_state")
+        await world.start()
+        server = world.lives[1].server
+        assert isinstance(server, BrokerServer)
+        assert server.controller is None
+
+
+async def test_a_controller_joins_a_quorum_by_itself(autojump_clock: MockClock) -> None:
+    async with world_of({1: BOTH, 2: BOTH, 3: "controller"}) as world:
+        world.format(1, 2, voters=[1, 2])
+        world.format(3, voters=[])
+        await world.start(1, 2)
+        await world.start(3, controller_quorum_auto_join_enable="true")
+        active = await world.active()
+        raft = world.role(active).node.driver.node
+        await until(lambda: set(raft.voters.ids) == {1, 2, 3})
+        await world.kill(active)
+        assert await world.active() != active
+
+
+@pytest.mark.parametrize("roles", ["controller", BOTH])
+async def test_a_node_whose_metadata_log_cannot_be_kept_ends(roles: str, autojump_clock: MockClock) -> None:
+    async with world_of({1: roles}) as world:
+        world.format()
+        await world.start()
+        await world.active()
+        driver = world.role(1).node.driver
+        for operation in ("write", "sync"):
+            world.disk(1).fail(operation, where=lambda path: "__cluster_metadata" in path)
+        driver.step(ResignRequested(driver.node.epoch))
+        assert "the metadata log cannot be followed any more" in str(await world.failure(1))

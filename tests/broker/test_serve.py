@@ -241,6 +241,23 @@ def test_the_file_that_kafka_is_shipped_with_starts(
         each.close()
 
 
+def test_a_controller_is_served_once_it_is_formatted(serve: Callable[..., Served], tmp_path: Path) -> None:
+    properties, held = tmp_path / "server.properties", HeldPort()
+    properties.write_text(
+        "process.roles=controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
+        f"listeners=CONTROLLER://127.0.0.1:{held.number}\n"
+        f"controller.quorum.bootstrap.servers=127.0.0.1:{held.number}\nlog.dirs={tmp_path / 'data'}\n"
+    )
+    assert "have you run `ottla format`" in refused("--config", str(properties))
+    features = [word for name in ("group", "share", "streams") for word in ("--feature", f"{name}.version=0")]
+    command = [sys.executable, "-m", "ottla", "format", "--config", str(properties), "--standalone", *features]
+    subprocess.run(command, check=True, capture_output=True)
+    controller = serve("--config", str(properties))
+    assert controller.address == f"127.0.0.1:{held.number}"
+    assert controller.stop()[0] == 0
+    held.close()
+
+
 def test_each_listener_names_its_own_address(serve: Callable[..., Served], tmp_path: Path) -> None:
     held = [HeldPort(), HeldPort()]
     inside, outside = (port.number for port in held)
