@@ -20,9 +20,6 @@ from ottla.security.scram import ScramMechanism
 from ottla.security.scram_exchange import ScramClient
 from ottla.security.tls_certificates import Identity
 from ottla.security.tls_context import client_context
-from ottla.tests.security.certificates import broker as certificate
-from ottla.tests.security.certificates import client as client_certificate
-from ottla.tests.security.certificates import parsed, settings_of
 from ottla.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -35,6 +32,9 @@ from ottla.wire.messages.expire_delegation_token import ExpireDelegationTokenReq
 from ottla.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from ottla.wire.messages.metadata import MetadataRequest
 
+from ...security.certificates import broker as certificate
+from ...security.certificates import client as client_certificate
+from ...security.certificates import parsed, settings_of
 from .controller_world import HOST, PASSWORDS, PORT, SECURED, World, running
 
 LISTED = ListPartitionReassignmentsRequest()
