@@ -17,6 +17,7 @@ import trio
 
 from ottla.base.network import Network
 from ottla.base.seams import InlineWorkers
+from ottla.broker.broker_state import BrokerState
 from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerServer, StartError
 from ottla.controller.zookeeper.store.cluster_home import ClusterHome
@@ -192,6 +193,15 @@ class Machine:
     def is_offline(self) -> bool:
         """Whether the broker has given up its data folder."""
         return self.server is not None and self.server.assembly is not None and self.server.assembly.logs.is_offline
+
+    @property
+    def stops_by_itself(self) -> bool:
+        """Whether the broker is on its way to a stop that nobody asked for: it cannot go on."""
+        is_stopping = self.server is not None and self.server.state in (
+            BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+            BrokerState.SHUTTING_DOWN,
+        )
+        return self.is_serving and is_stopping and not self.is_stopping
 
     def stop_soon(self) -> None:
         """Stop the broker as SIGTERM does."""

@@ -208,7 +208,7 @@ class ClusterSimulation:
         await self._until_whole()
         self.world.log(machine.name, "its disk is well")
         with trio.move_on_after(15):
-            while machine.is_offline or not machine.ready.is_set():
+            while machine.is_offline or machine.stops_by_itself or not machine.ready.is_set():
                 if machine.is_offline:
                     machine.stop_soon()
                 await trio.sleep(0.1)
