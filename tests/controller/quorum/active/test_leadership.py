@@ -11,8 +11,9 @@ from ottla.controller.quorum.active.alter_partition import alter_partition
 from ottla.controller.quorum.leadership import confirmed_leader_epoch
 from ottla.metadata.types import PartitionRegistration
 from ottla.replication.broker_client import PeerUnavailableError
-from ottla.tests.controller.quorum.active.world import World
 from ottla.wire.messages.alter_partition import AlterPartitionRequest
+
+from .world import World
 
 
 class Channel:
