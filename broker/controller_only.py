@@ -10,7 +10,6 @@ Stop: have another controller lead, end the connections, close the metadata log,
 from __future__ import annotations
 
 import logging
-import os
 import random
 from collections.abc import Callable, Collection
 
@@ -39,7 +38,7 @@ from .listeners import Endpoint
 from .log_observers import log_observers
 from .monitor import Monitor
 from .raft_foundation import RaftFoundation, run_guarded
-from .server import BrokerFailedError, StartError, start_error
+from .server import BrokerFailedError, StartError, check_distinct, start_error
 from .settings import BrokerSettings
 
 logger = logging.getLogger(__name__)
@@ -113,8 +112,7 @@ class ControllerOnlyServer:
             raise BrokerFailedError(self._failure)
 
     async def _bind(self) -> None:
-        if len({os.path.realpath(path) for path in self.data_dirs}) < len(self.data_dirs):
-            raise StartError("log.dirs names a folder twice")
+        check_distinct(self.data_dirs)
         for name, value in (
             ("metrics.listener", self._settings.metrics_listener),
             ("console.listener", self._settings.console_listener),
@@ -124,10 +122,8 @@ class ControllerOnlyServer:
         try:
             check_roles(self._config)
             await self._listeners.bind()
-        except SettingError as error:
-            raise StartError(str(error)) from None
-        except CannotListenError as error:
-            raise StartError(str(error), may_pass=error.may_pass) from None
+        except (SettingError, CannotListenError) as error:
+            raise start_error(error) from None
 
     def _folders(self) -> DataFolders:
         def folder(path: str) -> LogFolder:

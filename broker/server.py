@@ -263,8 +263,7 @@ class BrokerServer:
             raise BrokerFailedError(self._failure)
 
     async def _bind(self) -> None:
-        if len({os.path.realpath(path) for path in self.data_dirs}) < len(self.data_dirs):
-            raise StartError("log.dirs names a folder twice")
+        check_distinct(self.data_dirs)
         try:
             if is_of_quorum(self.config, self._disk):
                 await self._bind_in_quorum()
@@ -273,10 +272,8 @@ class BrokerServer:
                     check_broker_id(self.config)
                 await self._listeners.bind(is_alone=isinstance(self._home, EmbeddedHome))
             self._listener_changes = ListenerChanges(self.config, self._listeners)
-        except SettingError as error:
-            raise StartError(str(error)) from None
-        except CannotListenError as error:
-            raise StartError(str(error), may_pass=error.may_pass) from None
+        except (SettingError, CannotListenError) as error:
+            raise start_error(error) from None
 
     async def _bind_in_quorum(self) -> None:
         """Raises SettingError, CannotListenError."""
@@ -439,9 +436,17 @@ def _make_no_console(server: BrokerServer, network: Network, clock: Clock, worke
     raise StartError("console.listener: the console is served by ottla serve only")
 
 
+def check_distinct(data_dirs: Collection[str]) -> None:
+    """Raises StartError where two log directories are one."""
+    if len({os.path.realpath(path) for path in data_dirs}) < len(data_dirs):
+        raise StartError("log.dirs names a folder twice")
+
+
 def start_error(error: Exception) -> StartError:
     """What a user is told of an error that has ended a start."""
-    may_pass = error.may_pass if isinstance(error, LogStartError) else isinstance(error, StoreError)
+    may_pass = isinstance(error, StoreError)
+    if isinstance(error, LogStartError | CannotListenError):
+        may_pass = error.may_pass
     return StartError(_why(error), may_pass=may_pass)
 
 

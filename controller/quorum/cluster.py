@@ -204,9 +204,10 @@ class QuorumCluster:
 
     async def leader_epoch(self, topic: str, partition: int) -> int | None:
         image = self._metadata.image.topics.get(topic)
-        known = None if image is None else image.partitions.get(partition)
-        if image is None or known is None or known.leader != self._broker_id:
-            return None if known is None else known.leader_epoch
+        if image is None or (known := image.partitions.get(partition)) is None:
+            return None
+        if known.leader != self._broker_id:
+            return known.leader_epoch
         return await confirmed_leader_epoch(
             self._leadership, self._broker_id, self.broker_epoch, image.topic_id, partition, known
         )

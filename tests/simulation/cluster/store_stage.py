@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 import trio
 
-from ottla.controller.zookeeper import znodes
-
 from ..outcome import Result
 from ..run import Mode
 from .stage import NO_CONFIGS, PROPERTIES, RESTART_SECONDS, SESSION_TIMEOUT_MS, Script, Stage, perform_on
@@ -40,23 +38,18 @@ class StoreStage(Stage):
 
     async def forget(self, broker_id: int) -> None:
         """Expire a broker's session."""
-        owner = self.world.store.tree.nodes[znodes.broker_path(broker_id)].ephemeral_owner
-        (session,) = [one for one in self.world.store.sessions if one.session_id == owner]
-        await session.expire()
+        assert self.world.registration(broker_id) is not None, f"broker {broker_id} has no session"
+        await self.world.expire(broker_id)
 
     async def bounce(self, broker_id: int, unseen_by: int | None = None) -> None:
         """A broker's machine loses power and is back at once, before the controller ``unseen_by`` can look."""
-        before = self._registration(broker_id)
+        before = self.world.registration(broker_id)
         self.kill(broker_id, power_lost=True)
         if unseen_by is not None:
             self.world.places[unseen_by].cut_from_store()
         await self.forget(broker_id)
         self.machine(broker_id).is_held = False
-        await self.until(lambda: self._registration(broker_id) not in (None, before))
-
-    def _registration(self, broker_id: int) -> int | None:
-        node = self.world.store.tree.nodes.get(znodes.broker_path(broker_id))
-        return None if node is None else node.czxid
+        await self.until(lambda: self.world.registration(broker_id) not in (None, before))
 
 
 def perform(

@@ -137,7 +137,7 @@ class AimedControllerFaults:
             return
         self._log(f"{pair.leader} tells late that {pair.follower} is in sync")
         await self._part(pair)
-        world.network.cut((self._host(pair.leader), controller.name) for controller in world.controllers.values())
+        world.network.cut((self._world.host(pair.leader), controller.name) for controller in world.controllers.values())
         await trio.sleep(rng.uniform(0.05, 0.5))
         await self._replace(pair.follower)
         self._heal()
@@ -150,7 +150,7 @@ class AimedControllerFaults:
             return
         self._log(f"{pair.leader} tells {first} long after that {pair.follower} is in sync")
         await self._part(pair)
-        world.network.cut([(self._host(pair.leader), world.controllers[first].name)])
+        world.network.cut([(self._world.host(pair.leader), world.controllers[first].name)])
         await trio.sleep(rng.uniform(0.05, 0.5))
         await world.remove_controller()
         await trio.sleep(rng.uniform(2.2, 3))
@@ -167,7 +167,7 @@ class AimedControllerFaults:
         if pair is None:
             return
         self._log(f"{pair.leader} does not hear that {pair.follower} is in sync")
-        here, there = self._host(pair.leader), self._host(pair.follower)
+        here, there = self._world.host(pair.leader), self._world.host(pair.follower)
         await self._part(pair)
         self._world.network.cut((controller.name, here) for controller in self._world.controllers.values())
         await trio.sleep(rng.uniform(0.1, 0.7))
@@ -190,7 +190,7 @@ class AimedControllerFaults:
 
     async def _part(self, pair: _Pair) -> None:
         """Cut two brokers from each other until the leader has had the follower removed from the ISR."""
-        here, there = self._host(pair.leader), self._host(pair.follower)
+        here, there = self._world.host(pair.leader), self._world.host(pair.follower)
         self._world.network.cut([(here, there), (there, here)])
         await trio.sleep(self._rng.uniform(2.5, 4))
         self._world.network.heal()
@@ -227,9 +227,6 @@ class AimedControllerFaults:
         node_id = world.controller()
         if waiting.cancelled_caught and node_id is not None and world.watched(node_id).has_unfenced(broker_id):
             world.watched(node_id).end_session(broker_id)  # or it would never end, and nobody would fence the broker
-
-    def _host(self, broker_id: int) -> str:
-        return self._world.places[broker_id].host
 
     def _heal(self) -> None:
         self._world.network.heal()
