@@ -23,10 +23,15 @@ VIEW_S = 2.0
 
 
 class Coordination(ABC):
-    """Made, but not started. ``brokers[0]`` is broker 1; ``hosts`` are those of the servers by which brokers agree."""
+    """Made, but not started. ``hosts`` are those of the servers by which brokers agree."""
 
     brokers: Sequence[BrokerProcess]
+    """``brokers[0]`` is broker 1."""
+    nodes: Sequence[BrokerProcess]
+    """The brokers, then the controllers that are no brokers. Faults are for each of them."""
     hosts: Sequence[str]
+    delicate_hosts: Sequence[str] = ()
+    """Those whose disks and clocks are left as they are."""
     ports: Sequence[int] = ALL_PORTS
     """Those of its servers, if there are brokers on the same hosts."""
     broker_ports: Sequence[int] = ALL_PORTS
@@ -45,7 +50,7 @@ class Coordination(ABC):
 
     @abstractmethod
     def before_start(self, broker: BrokerProcess) -> None:
-        """Wait for what a broker's start needs, or prepare it."""
+        """Wait for what a node's start needs, or prepare it."""
 
     @abstractmethod
     def controller(self) -> int | None:
@@ -55,12 +60,16 @@ class Coordination(ABC):
     def depose_controller(self) -> bool:
         """Have another controller elected; False if that cannot be done now."""
 
+    def what_is_not_whole(self) -> str | None:
+        """Which of the servers, by which brokers agree, does not take part yet; None if all do."""
+        return None
+
     def replicas(self, rng: random.Random) -> list[int]:
         """Brokers for a partition that is moved."""
         return rng.sample(range(1, len(self.brokers) + 1), REPLICAS)
 
     def stop(self, broker: BrokerProcess) -> None:
-        """SIGTERM to a broker. Raises AssertionError if that is not a clean end, TimeoutExpired if it takes too long."""
+        """SIGTERM to a node. Raises AssertionError if that is not a clean end, TimeoutExpired if it takes too long."""
         broker.stop()
 
     @abstractmethod
@@ -73,7 +82,7 @@ class Coordination(ABC):
 
 
 class Kind(NamedTuple):
-    """``count`` brokers, and ``own_hosts`` on which there are none."""
+    """``count`` nodes, and ``own_hosts`` on which there are none."""
 
     count: int
     own_hosts: Sequence[str]
@@ -81,5 +90,5 @@ class Kind(NamedTuple):
 
 
 def host_of(number: int) -> str:
-    """The name of a broker's host."""
+    """The name of a node's host."""
     return f"broker-{number}"

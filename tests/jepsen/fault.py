@@ -72,8 +72,8 @@ class Fault(ABC):
 def kill(machines: Sequence[Machine]) -> None:
     """Send SIGKILL to those that run."""
     for machine in machines:
-        if machine.broker.is_running:
-            machine.broker.kill()
+        if machine.process.is_running:
+            machine.process.kill()
 
 
 def numbers(machines: Sequence[Machine]) -> str:

@@ -26,7 +26,7 @@ Ends = Mapping[str, Mapping[Partition, int]]
 def read_everything(system: System, recorder: Recorder) -> Ends:
     """Record final reads. Raises TimeoutError when the end of a partition is not reached."""
     ends: dict[str, dict[Partition, int]] = {}
-    for machine in system.machines:
+    for machine in system.brokers:
         process = f"final-{machine.number}"
         ends[READ_COMMITTED] = _read(system.bootstrap, recorder, process, READ_COMMITTED, machine.rack)
     ends[READ_UNCOMMITTED] = _read(system.bootstrap, recorder, "final-uncommitted", READ_UNCOMMITTED, "")

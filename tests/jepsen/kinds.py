@@ -8,7 +8,7 @@ from functools import partial
 from ottla.compat_tests.clusters import KINDS as CLUSTERS
 
 from .coordination import Kind
-from .quorum_coordination import KAFKAS, OTTLAS, QuorumCoordination
+from .quorum_coordination import ALL_OTTLA, APART, KAFKA_ON_OTTLA, MIXED, QuorumCoordination
 from .zookeeper_coordination import BROKERS, ZOOKEEPER, ZooKeeperCoordination
 
 PROPERTIES: Mapping[str, str] = {
@@ -27,4 +27,12 @@ PROPERTIES: Mapping[str, str] = {
 KINDS: Mapping[str, Kind] = {
     name: Kind(BROKERS, (ZOOKEEPER,), partial(ZooKeeperCoordination, cluster, PROPERTIES))
     for name, cluster in CLUSTERS.items()
-} | {"quorum": Kind(KAFKAS + OTTLAS, (), partial(QuorumCoordination, PROPERTIES))}
+} | {
+    name: Kind(len(seats), (), partial(QuorumCoordination, seats, PROPERTIES))
+    for name, seats in (
+        ("quorum", MIXED),
+        ("own-quorum", ALL_OTTLA),
+        ("own-controllers", APART),
+        ("kafka-on-own", KAFKA_ON_OTTLA),
+    )
+}

@@ -1,4 +1,4 @@
-"""The nemesis: faults one after the other, sometimes two at a time, in an order that a seed determines; it restarts brokers.
+"""The nemesis: faults one after the other, sometimes two at a time, in an order that a seed determines; it restarts nodes.
 
 Every fault that is possible comes once before any comes again.
 """
@@ -27,7 +27,7 @@ _LOOK_S = 0.25
 
 
 class Nemesis:
-    """``done`` counts the faults by name; ``violations`` are the brokers that have ended without a reason."""
+    """``done`` counts the faults by name; ``violations`` are the nodes that have ended without a reason."""
 
     def __init__(self, system: System, recorder: Recorder, seed: int, names: Sequence[str] = ()) -> None:
         self._system = system
@@ -107,35 +107,35 @@ class Nemesis:
             self._judge()
 
     def _judge(self) -> None:
-        """Note, once, each broker that has ended by itself."""
+        """Note, once, each node that has ended by itself."""
         for machine in self._system.machines:
-            status = machine.broker.exit_status
-            if machine.broker.is_running or machine.has_been_judged or status in (None, -signal.SIGKILL):
+            status = machine.process.exit_status
+            if machine.process.is_running or machine.has_been_judged or status in (None, -signal.SIGKILL):
                 continue
-            if status != machine.broker.clean_exit:
+            if status != machine.process.clean_exit:
                 machine.has_been_judged = True
                 if machine.may_have_ended:
                     self.ended[machine.host] += 1
-                    self._tell(f"broker {machine.number} has ended itself with {status}, as it may")
+                    self._tell(f"node {machine.number} has ended itself with {status}, as it may")
                 else:
-                    self._found(f"broker {machine.number} has ended itself with status {status}")
+                    self._found(f"node {machine.number} has ended itself with status {status}")
 
     def revive(self) -> None:
-        """Start the brokers that do not run. If one does not start, that is tried again the next time."""
+        """Start the nodes that do not run. If one does not start, that is tried again the next time."""
         self._judge()
-        ended = [machine for machine in self._system.machines if not machine.broker.is_running]
+        ended = [machine for machine in self._system.machines if not machine.process.is_running]
         for machine in ended:
             machine.has_been_judged = True  # for a start that fails
         try:
-            failures = self._system.start_brokers(ended)
+            failures = self._system.start_nodes(ended)
         except AssertionError as error:
             self._found(f"no broker is started: {error}")
             return
         for machine in ended:
             if machine in failures:
-                self._found(f"broker {machine.number} does not start: {failures[machine]}")
+                self._found(f"node {machine.number} does not start: {failures[machine]}")
             else:
-                self._tell(f"broker {machine.number} is started")
+                self._tell(f"node {machine.number} is started")
                 machine.has_been_judged = False
         for machine in self._system.machines:
             machine.may_end_no_more(is_new=machine in ended)

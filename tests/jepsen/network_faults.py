@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .fault import Fault, numbers
 from .network import ALL_PORTS, CLIENTS, both_ways, ways_to
 from .system import Machine, System
@@ -18,7 +20,7 @@ class Cut(Fault):
         self.network.heal()
 
     def others(self, machine: Machine) -> list[str]:
-        """The hosts of the other brokers."""
+        """The hosts of the other nodes."""
         return [other.host for other in self.system.machines if other is not machine]
 
 
@@ -28,7 +30,7 @@ class CutBroker(Cut):
     def begin(self) -> str:
         machine = self.machine()
         self.network.cut(both_ways([machine.host], [*self.coordination.hosts, CLIENTS, *self.others(machine)]))
-        return f"broker {machine.number} cut from all"
+        return f"node {machine.number} cut from all"
 
 
 class CutHalves(Cut):
@@ -53,9 +55,9 @@ class CutOneWay(Cut):
         what = f"{' and '.join(others)}{f' at the ports {ports}' if ports != ALL_PORTS else ''}"
         if self.rng.random() < 0.5:
             self.network.cut(ways_to([machine.host], others, ports))
-            return f"nothing from broker {machine.number} to {what}"
+            return f"nothing from node {machine.number} to {what}"
         self.network.cut(ways_to(others, [machine.host], ports))
-        return f"nothing to broker {machine.number} from {what}"
+        return f"nothing to node {machine.number} from {what}"
 
 
 class CutFromCoordination(Cut):
@@ -68,7 +70,12 @@ class CutFromCoordination(Cut):
         return f"brokers {numbers(machines)} cut from what brokers agree by, {' and '.join(agree.hosts)}, only"
 
 
-class CutFollowers(Cut):
+class CutOfBroker(Cut):
+    def candidates(self) -> Sequence[Machine]:
+        return self.system.brokers
+
+
+class CutFollowers(CutOfBroker):
     name = "cut-followers"
 
     def begin(self) -> str:
@@ -77,7 +84,7 @@ class CutFollowers(Cut):
         return f"broker {machine.number} cut from the other brokers, not from what they agree by, nor from clients"
 
 
-class CutClients(Cut):
+class CutClients(CutOfBroker):
     name = "cut-from-clients"
 
     def begin(self) -> str:
@@ -96,7 +103,7 @@ class SlowLink(Fault):
     def begin(self) -> str:
         machine = self.machine()
         self.network.slow([machine.host])
-        return f"the link of broker {machine.number} is slow"
+        return f"the link of node {machine.number} is slow"
 
     def end(self) -> None:
         self.network.heal()

@@ -1,4 +1,4 @@
-"""Faults of processes: brokers are killed, stopped and paused; the controller changes."""
+"""Faults of processes: nodes are killed, stopped and paused; the controller changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Kill(Fault):
     def begin(self) -> str:
         machine = self.machine()
         kill([machine])
-        return f"kill -9 of broker {machine.number}"
+        return f"kill -9 of node {machine.number}"
 
 
 class KillLong(Kill):
@@ -31,7 +31,7 @@ class KillSeveral(Fault):
     def begin(self) -> str:
         machines = self.some_machines()
         kill(machines)
-        return f"kill -9 of brokers {numbers(machines)}"
+        return f"kill -9 of nodes {numbers(machines)}"
 
 
 class Stop(Fault):
@@ -40,8 +40,8 @@ class Stop(Fault):
 
     def begin(self) -> str:
         machine = self.machine()
-        self.system.stop_broker(machine)
-        return f"SIGTERM to broker {machine.number}"
+        self.system.stop_node(machine)
+        return f"SIGTERM to node {machine.number}"
 
 
 class RollingRestart(Fault):
@@ -52,11 +52,11 @@ class RollingRestart(Fault):
     def begin(self) -> str:
         machines = self.rng.sample(self.system.machines, len(self.system.machines))
         for machine in machines:
-            if machine.broker.is_running:
-                self.system.stop_broker(machine)
-                self.system.start_broker(machine)
+            if machine.process.is_running:
+                self.system.stop_node(machine)
+                self.system.start_node(machine)
             self.system.wait_whole(20.0)
-        return f"restart of brokers {numbers(machines)}, one after the other"
+        return f"restart of nodes {numbers(machines)}, one after the other"
 
 
 class Pause(Fault):
@@ -64,14 +64,14 @@ class Pause(Fault):
     lasts_s = LONG_S
 
     def begin(self) -> str:
-        self._machines = [machine for machine in self.some_machines() if machine.broker.is_running]
+        self._machines = [machine for machine in self.some_machines() if machine.process.is_running]
         for machine in self._machines:
-            machine.broker.pause()
-        return f"SIGSTOP to brokers {numbers(self._machines)}"
+            machine.process.pause()
+        return f"SIGSTOP to nodes {numbers(self._machines)}"
 
     def end(self) -> None:
         for machine in self._machines:
-            machine.broker.resume()
+            machine.process.resume()
 
 
 class PauseShort(Pause):
@@ -88,7 +88,7 @@ class ControllerChange(Fault):
     def begin(self) -> str:
         controller = self.coordination.controller()
         if self.coordination.depose_controller():
-            return f"broker {controller} is no longer the controller"
+            return f"node {controller} is no longer the controller"
         return "nothing, for it cannot be deposed now"
 
 
@@ -123,7 +123,7 @@ class ControllerChangeWhileMoving(Fault):
             controller = self.coordination.controller()
             if controller is not None:
                 kill([self.system.machines[controller - 1]])
-            what = f"the controller, broker {controller}, is killed"
+            what = f"the controller, node {controller}, is killed"
         while self.system.is_moving() is not False:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"{self._partition} does not come to an end of its move to {replicas} after {what}")

@@ -53,9 +53,9 @@ class PauseController(QuorumFault):
     name = "pause-controller"
 
     def begin(self) -> str:
-        self._machines = [machine for machine in self.chosen() if machine.broker.is_running]
+        self._machines = [machine for machine in self.chosen() if machine.process.is_running]
         for machine in self._machines:
-            machine.broker.pause()
+            machine.process.pause()
         return f"SIGSTOP to controllers {numbers(self._machines)}"
 
     def chosen(self) -> Sequence[Machine]:
@@ -64,7 +64,7 @@ class PauseController(QuorumFault):
 
     def end(self) -> None:
         for machine in self._machines:
-            machine.broker.resume()
+            machine.process.resume()
 
 
 class PauseControllers(PauseController):
@@ -101,8 +101,16 @@ class CutFromActive(CutController):
 
     name = "cut-from-active-controller"
 
+    @classmethod
+    def is_possible(cls, system: System) -> bool:
+        return super().is_possible(system) and bool(cls._apart(system))
+
+    @staticmethod
+    def _apart(system: System) -> list[str]:
+        """The hosts of brokers that are no controllers."""
+        return [machine.host for machine in system.brokers if machine.host not in system.coordination.hosts]
+
     def begin(self) -> str:
-        active, ports = self.controllers()[0], self.coordination.ports
-        apart = [machine.host for machine in self.system.machines if machine.host not in self.coordination.hosts]
+        active, ports, apart = self.controllers()[0], self.coordination.ports, self._apart(self.system)
         self.network.cut(both_ways([active.host], apart, ports))
         return f"{' and '.join(apart)} cut from the active controller {active.number}, not from the others"

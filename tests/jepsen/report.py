@@ -39,16 +39,16 @@ class Report:
             *(f"not done here: {each}" for each in system.lacks),
             "",
             f"{sum(nemesis.done.values())} faults: {_counts(nemesis.done)}",
-            f"brokers that ended themselves, as they may: {_counts(nemesis.ended)}",
-            f"starts of brokers that had to be tried again: {system.failed_starts}",
+            f"nodes that ended themselves, as they may: {_counts(nemesis.ended)}",
+            f"starts of nodes that had to be tried again: {system.failed_starts}",
             *operations(events),
             "",
             *_of_clients(clients),
             "",
             *(
-                f"{len(_TRACEBACK.findall(machine.broker.log()))} tracebacks in the log of broker {machine.number}"
+                f"{len(_TRACEBACK.findall(machine.process.log()))} tracebacks in the log of node {machine.number}"
                 for machine in system.machines
-                if machine.broker.log_file.exists()
+                if machine.process.log_file.exists()
             ),
             "",
             *verdict(self.violations),

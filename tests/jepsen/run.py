@@ -89,7 +89,7 @@ class Run:
             ConfluentProducer("confluent", at, recorder),
             *(TransactionalProducer(f"transactions-{number}", at, recorder, self.seed) for number in (1, 2)),
         ]
-        rack = system.machines[-2].rack
+        rack = system.brokers[-2].rack
         committed = {"isolation": READ_COMMITTED, "seed": self.seed}
         uncommitted = {"isolation": READ_UNCOMMITTED, "seed": self.seed}
         transformers = [

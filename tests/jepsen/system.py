@@ -1,7 +1,7 @@
-"""The system under test: brokers and what they agree by, each process on its own host, each broker with its own small disk.
+"""The system under test: brokers and what they agree by, each process on its own host, each node with its own small disk.
 
-``Machine`` is a broker with everything that faults affect: its process, disk, clock and descriptors. The system is of any of the
-``KINDS``.
+``Machine`` is a node with everything that faults affect: its process, disk, clock and descriptors. The nodes are brokers, and
+controllers of a quorum that are no brokers. The system is of any of the ``KINDS``.
 """
 
 from __future__ import annotations
@@ -53,14 +53,18 @@ class PartitionState(NamedTuple):
 
 
 class Machine:
-    """A broker, with id ``number``."""
+    """A node, with id ``number``."""
 
-    def __init__(self, number: int, broker: BrokerProcess, disk: Path, tampering: tampering.Tampering | None) -> None:
+    def __init__(
+        self, number: int, process: BrokerProcess, is_broker: bool, disk: Path, tampering: tampering.Tampering | None
+    ) -> None:
         self.number = number
         self.host = host_of(number)
         self.rack = f"rack-{number}"
         """Each has its own, so that consumers can read from it while it follows."""
-        self.broker = broker
+        self.process = process
+        self.is_broker = is_broker
+        """Whether clients may ask it; else it is a controller only."""
         self.disk = disk
         self.tampering = tampering
         self._may_end_until = 0.0
@@ -69,7 +73,7 @@ class Machine:
 
     @property
     def may_have_ended(self) -> bool:
-        """Whether there is, or just was, a fault because of which the broker may end itself."""
+        """Whether there is, or just was, a fault because of which the node may end itself."""
         return time.monotonic() < self._may_end_until
 
     def may_end(self) -> None:
@@ -77,7 +81,7 @@ class Machine:
         self._may_end_until = math.inf
 
     def may_end_no_more(self, *, is_new: bool) -> None:
-        """The reason is gone. A broker that stops because of it may be handing over what it leads; one that ``is_new`` is not."""
+        """The reason is gone. A node that stops because of it may be handing over what it leads; one that ``is_new`` is not."""
         self._may_end_until = 0.0 if is_new else min(self._may_end_until, time.monotonic() + _HAND_OVER_S)
 
     def fill_disk(self) -> None:
@@ -97,22 +101,22 @@ class Machine:
         (self.disk / "filler").unlink(missing_ok=True)
 
     def empty_disk(self) -> None:
-        """Replace it by an empty one. The broker must not run."""
-        assert not self.broker.is_running, "the disk is in use"
+        """Replace it by an empty one. The node must not run."""
+        assert not self.process.is_running, "the disk is in use"
         for each in self.disk.iterdir():
             shutil.rmtree(each) if each.is_dir() else each.unlink()
 
     def limit_descriptors(self) -> None:
         """Limit the descriptors to hardly more than are open now."""
-        pid = self.broker.pid
+        pid = self.process.pid
         count = len(os.listdir(f"/proc/{pid}/fd")) + _FEW_DESCRIPTORS
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (count, resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]))
 
     def free_descriptors(self) -> None:
         """Raise the limit to its maximum. No effect on a process that has ended."""
         with contextlib.suppress(ProcessLookupError):
-            most = resource.prlimit(self.broker.pid, resource.RLIMIT_NOFILE)[1]
-            resource.prlimit(self.broker.pid, resource.RLIMIT_NOFILE, (most, most))
+            most = resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE)[1]
+            resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE, (most, most))
 
 
 class System:
@@ -130,9 +134,7 @@ class System:
         library = tampering.build(folder)
         if library is None:
             self.lacks.append("no C compiler: clocks don't jump, and fsync is not slow")
-        self.machines = [
-            self._machine(number, broker, library) for number, broker in enumerate(self.coordination.brokers, 1)
-        ]
+        self.machines = [self._machine(number, node, library) for number, node in enumerate(self.coordination.nodes, 1)]
 
     def _make_network(self, hosts: list[str]) -> Network:
         if not isolation.is_inside():
@@ -143,19 +145,25 @@ class System:
             self.lacks.append("the kernel has no tbf: no link is slow")
         return network
 
-    def _machine(self, number: int, broker: BrokerProcess, library: Path | None) -> Machine:
+    def _machine(self, number: int, node: BrokerProcess, library: Path | None) -> Machine:
         disk = self.folder / f"disk-{number}"
         disk.mkdir()
         if isolation.is_inside():
             subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={_DISK}", "none", str(disk)], check=True)
-        told = tampering.Tampering(library, broker.folder) if library is not None else None
-        machine = Machine(number, broker, disk, told)
-        broker.host = self.network.address(machine.host)
-        broker.bootstrap = broker.address
-        broker.prefix = [*self.network.on(machine.host), *(told.environment if told is not None else [])]
-        broker.data_folders = [disk / "data"]
-        broker.properties["broker.rack"] = machine.rack
+        told = tampering.Tampering(library, node.folder) if library is not None else None
+        machine = Machine(number, node, node in self.coordination.brokers, disk, told)
+        node.host = self.network.address(machine.host)
+        node.bootstrap = node.address
+        node.prefix = [*self.network.on(machine.host), *(told.environment if told is not None else [])]
+        node.data_folders = [disk / "data"]
+        if machine.is_broker:
+            node.properties["broker.rack"] = machine.rack
         return machine
+
+    @property
+    def brokers(self) -> Sequence[Machine]:
+        """The machines that clients may ask."""
+        return [machine for machine in self.machines if machine.is_broker]
 
     @property
     def bootstrap(self) -> str:
@@ -170,13 +178,13 @@ class System:
         """Start everything. Raises RuntimeError and AssertionError, as ``BrokerCluster.start``."""
         self.coordination.start()
 
-    def start_broker(self, machine: Machine) -> None:
-        """Start a broker again; returns when it accepts connections. Raises RuntimeError when several attempts fail."""
-        for reason in self.start_brokers([machine]).values():
+    def start_node(self, machine: Machine) -> None:
+        """Start a node again; returns when it accepts connections. Raises RuntimeError when several attempts fail."""
+        for reason in self.start_nodes([machine]).values():
             raise RuntimeError(reason)
 
-    def start_brokers(self, machines: Sequence[Machine]) -> Mapping[Machine, str]:
-        """Start brokers side by side, since one may need another; returns which of them do not start, and why.
+    def start_nodes(self, machines: Sequence[Machine]) -> Mapping[Machine, str]:
+        """Start nodes side by side, since one may need another; returns which of them do not start, and why.
 
         On a very busy machine a broker's session may expire before it has started, and it ends, as Kafka's broker does; so
         several attempts are made.
@@ -186,23 +194,23 @@ class System:
         for left in reversed(range(_TRIES)):
             begun, waiting = waiting, []
             for machine in begun:
-                self.coordination.before_start(machine.broker)
-                machine.broker.launch()
+                self.coordination.before_start(machine.process)
+                machine.process.launch()
             for machine in begun:
                 try:
-                    machine.broker.wait_ready()
+                    machine.process.wait_ready()
                 except RuntimeError as error:
-                    if not left or machine.broker.is_running:
+                    if not left or machine.process.is_running:
                         failures[machine] = str(error)
                     else:
                         self.failed_starts += 1
                         waiting.append(machine)
         return failures
 
-    def stop_broker(self, machine: Machine) -> None:
+    def stop_node(self, machine: Machine) -> None:
         """SIGTERM, if it runs, and wait for its end. Raises AssertionError if that is not a clean one."""
-        if machine.broker.is_running:
-            self.coordination.stop(machine.broker)
+        if machine.process.is_running:
+            self.coordination.stop(machine.process)
 
     def reassign(self, partition: Partition, replicas: Sequence[int]) -> str:
         """Ask the controller to move a partition to these brokers. Returns the name of the error, ``NONE`` for success."""
@@ -226,16 +234,16 @@ class System:
         return None
 
     def start_all(self) -> None:
-        """Start the brokers that do not run. Raises RuntimeError."""
-        for reason in self.start_brokers(
-            [machine for machine in self.machines if not machine.broker.is_running]
+        """Start the nodes that do not run. Raises RuntimeError."""
+        for reason in self.start_nodes(
+            [machine for machine in self.machines if not machine.process.is_running]
         ).values():
             raise RuntimeError(reason)
 
     def partitions(self, machine: Machine) -> list[PartitionState] | None:
         """All partitions as a broker reports them; None if it does not answer."""
         try:
-            with connect(machine.broker.address, 3.0) as connection:
+            with connect(machine.process.address, 3.0) as connection:
                 answer = connection.call(MetadataRequest(topics=None), 12)
         except (OSError, EOFError):
             return None
@@ -252,15 +260,18 @@ class System:
 
     def any_partitions(self) -> list[PartitionState]:
         """All partitions as reported by the first broker that answers; none if no broker does."""
-        return next(filter(None, map(self.partitions, self.machines)), [])
+        return next(filter(None, map(self.partitions, self.brokers)), [])
 
     def what_is_not_whole(self) -> str | None:
         """Why not every broker reports every replica as in sync; None if they do."""
         if self.is_moving():
             return "replicas are being moved"
+        if (reason := self.coordination.what_is_not_whole()) is not None:
+            return reason
         for machine in self.machines:
-            if not machine.broker.is_running:
-                return f"broker {machine.number} does not run"
+            if not machine.process.is_running:
+                return f"node {machine.number} does not run"
+        for machine in self.brokers:
             states = self.partitions(machine)
             if states is None:
                 return f"broker {machine.number} does not answer"
@@ -277,9 +288,9 @@ class System:
         return reason
 
     def keep_data(self) -> None:
-        """Copy the brokers' data to their logs' folder, after something was found."""
+        """Copy the nodes' data to their logs' folder, after something was found."""
         for machine in self.machines:
-            source, target = machine.disk / "data", machine.broker.folder / "data"
+            source, target = machine.disk / "data", machine.process.folder / "data"
             if source.exists():
                 subprocess.run(["cp", "-r", "--sparse=always", str(source), str(target)], check=False)
 

@@ -36,7 +36,7 @@ class ZooKeeperCoordination(Coordination):
         self.zookeeper.prefix = network.on(ZOOKEEPER)
         session = {"zookeeper.session.timeout.ms": str(int(SESSION_S * 1000))}
         self._cluster = cluster(folder, BROKERS, zookeeper=self.zookeeper, properties={**session, **properties})
-        self.brokers = self._cluster.brokers
+        self.nodes = self.brokers = self._cluster.brokers
 
     @property
     def bootstrap(self) -> str:

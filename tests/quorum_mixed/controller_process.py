@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ottla.compat_tests.quorum_cluster import CLUSTER_ID
+from ottla.compat_tests.kraft_cluster import CLUSTER_ID
 from ottla.compat_tests.server_process import ServerProcess
 from ottla.wire.schema import uuid_to_text
 

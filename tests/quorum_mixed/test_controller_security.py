@@ -9,7 +9,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from ottla.compat_tests.quorum_cluster import OttlaNode, QuorumCluster
+from ottla.compat_tests.kraft_cluster import OttlaNode
+from ottla.compat_tests.quorum_cluster import QuorumCluster
 from ottla.compat_tests.session import eventually
 from ottla.testing.certificates import Authority
 

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from ottla.compat_tests.quorum_cluster import CLUSTER_ID, KafkaNode, OttlaNode
+from ottla.compat_tests.kraft_cluster import CLUSTER_ID, KafkaNode, OttlaNode
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import cluster_view, connect
 from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from ottla.compat_tests.java.tools import write_scripts
-from ottla.compat_tests.quorum_cluster import CLUSTER_ID, QuorumCluster
+from ottla.compat_tests.kraft_cluster import CLUSTER_ID
+from ottla.compat_tests.quorum_cluster import QuorumCluster
 from ottla.testing.held_port import HeldPort
 
 from ..cli.transcripts import DOCS, Terminal, files, follow, steps
@@ -29,7 +30,7 @@ def test_the_page_shows_what_happens(tmp_path: Path, tmp_path_factory: pytest.Te
         for number in cluster.ids:
             node = cluster.kafka(number)
             names[f"kafka-{number}:9092"] = node.address
-            names[f"kafka-{number}:9093"] = f"127.0.0.1:{node.held_controller_port.number}"
+            names[f"kafka-{number}:9093"] = f"127.0.0.1:{node.controller_port}"
         for name, content in files(text).items():
             for said, here in names.items():
                 content = content.replace(said, here)

@@ -33,7 +33,8 @@ from confluent_kafka.admin import (
 
 from ottla.compat_tests.clients.security import Security
 from ottla.compat_tests.java.tools import MAIN_CLASSES, SHORT_LIVED, java_command
-from ottla.compat_tests.quorum_cluster import KafkaNode, QuorumCluster
+from ottla.compat_tests.kraft_cluster import KafkaNode
+from ottla.compat_tests.quorum_cluster import QuorumCluster
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import cluster_view, connect
 from ottla.testing.held_port import HeldPort

@@ -22,7 +22,7 @@ from typing import Any
 
 from ottla.compat_tests.brokers import BrokerProcess
 from ottla.compat_tests.java.tools import SHORT_LIVED, java_command
-from ottla.compat_tests.quorum_cluster import CLUSTER_ID
+from ottla.compat_tests.kraft_cluster import CLUSTER_ID
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import CLIENT_ID, Connection, connect
 from ottla.controller.quorum.envelope import enveloped, opened

@@ -11,7 +11,7 @@ from typing import Any
 from ottla.base.addresses import is_address
 from ottla.base.config import Config
 from ottla.base.errors import KafkaError
-from ottla.compat_tests.quorum_cluster import CLUSTER_ID
+from ottla.compat_tests.kraft_cluster import CLUSTER_ID
 from ottla.controller.broker_configs import declared_settings
 from ottla.controller.quorum.active.acls import create_acls, delete_acls
 from ottla.controller.quorum.active.configs import ConfigClient, ConfigRules, incremental_alter_configs, replace_configs

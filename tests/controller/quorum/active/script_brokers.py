@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ottla.compat_tests.quorum_cluster import CLUSTER_ID
+from ottla.compat_tests.kraft_cluster import CLUSTER_ID
 from ottla.wire.api_keys import ApiKey
 
 from .capture_kafka import CONTROLLER, Capture
