@@ -55,7 +55,7 @@ async def handle(call: Call, request: MetadataRequest) -> MetadataResponse:
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-            for node in metadata.nodes(call.connection.listener).values()
+            for node in _nodes(call)
         ],
         cluster_id=metadata.cluster_id,
         controller_id=metadata.controller_id,
@@ -64,6 +64,17 @@ async def handle(call: Call, request: MetadataRequest) -> MetadataResponse:
             cluster_operations(call) if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
+
+
+def _nodes(call: Call) -> Iterable[Node]:
+    """The live brokers. Where each broker was fenced, this one, which answers, is the only one.
+
+    librdkafka forgets all that a response does not have, and then asks nobody any more.
+    """
+    metadata, listener = call.broker.metadata, call.connection.listener
+    nodes = metadata.nodes(listener)
+    own = None if nodes else metadata.registered_node(listener, call.broker.node_id)
+    return nodes.values() if own is None else [own]
 
 
 async def _topics(call: Call, request: MetadataRequest) -> list[MetadataResponseTopic]:

@@ -84,6 +84,13 @@ class MetadataCache:
         """The live brokers that have this listener, by id."""
         return self._nodes.get(listener, {})
 
+    def registered_node(self, listener: str, broker_id: int) -> Node | None:
+        """A broker of a quorum with this listener, alive or fenced; None where it is not registered."""
+        registered = self.image.quorum_brokers.newest().get(broker_id)
+        if registered is None:
+            return None
+        return _nodes_by_listener([registered.registration]).get(listener, {}).get(broker_id)
+
     def is_alive(self, broker_id: int) -> bool:
         return broker_id in self.image.brokers
 

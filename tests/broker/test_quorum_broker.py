@@ -394,6 +394,22 @@ async def test_two_brokers_replicate_and_one_takes_over(tmp_path: Path, autojump
         assert [each.broker_id for each in nodes] == [1]
 
 
+async def test_clients_are_told_of_live_brokers_or_of_the_one_that_answers_where_all_are_fenced(
+    tmp_path: Path, autojump_clock: Clock
+) -> None:
+    """Without any broker in a response librdkafka has nobody to ask again."""
+    async with quorum_world(tmp_path) as world, world.running(1, broker_rack="a") as first, world.running(2):
+        await first.services.metadata.wait_until(lambda: first.services.metadata.is_alive(2))
+        told = []
+        for fenced in (1, 2):
+            world.controller.fence(fenced)
+            await first.services.metadata.wait_until(lambda fenced=fenced: not first.services.metadata.is_alive(fenced))
+            brokers = (await first.ask(MetadataRequest(topics=[]), 12)).brokers
+            told.append([(each.node_id, each.host, each.port, each.rack) for each in brokers])
+        assert told == [[(2, "broker2", 9092, None)], [(1, "broker1", 9092, "a")]]
+        world.controller.is_unfencing = True
+
+
 async def start_fails(world: QuorumWorld, why: str, **properties: str) -> None:
     with pytest.raises(StartError, match=why):
         await world.make_server(1, **properties).serve()

@@ -125,6 +125,14 @@ class ScriptedController(ScriptedQuorum):
             should_shut_down=request.want_shut_down,
         )
 
+    def fence(self, broker_id: int) -> None:
+        """A broker's session has ended, and it does not get another."""
+        self.is_unfencing = False
+        self._unfenced.discard(broker_id)
+        self._leave(broker_id)
+        epoch = self._epochs[broker_id]
+        self.append(BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, fenced=1))
+
     def _lead_again(self, broker_id: int) -> None:
         for key, partition in self.partitions.items():
             if partition.leader == _NO_LEADER and broker_id in partition.replicas:
