@@ -101,7 +101,9 @@ class RaftFoundation:
     def channel(self, purpose: str) -> QuorumChannel:
         """A way to the active controller."""
         node = self.driver.node
-        return QuorumChannel(lambda: node.leader_address, self.connect(purpose))
+        channel = QuorumChannel(lambda: node.leader_address, self.connect(purpose))
+        self.driver.on_leader_changed(channel.follow_leader)
+        return channel
 
 
 def _check_place(folder: LogFolder, others: Iterable[LogFolder]) -> None:

@@ -1,7 +1,8 @@
 """Requests of a broker to the quorum's active controller, whichever node that is.
 
 The controller is the leader that the broker's Raft node knows. Where it cannot be reached, or says NOT_CONTROLLER, the leader
-there is then is asked, after a moment; so a request may be executed twice (Kafka's NodeToControllerChannelManager). Each purpose
+there is then is asked, after a moment; so a request may be executed twice (Kafka's NodeToControllerChannelManager). A request to
+one that leads no more is given up as soon as another is known; Kafka's waits for the answer of a node that hangs. Each purpose
 has a connection of its own with one request in flight, so that none waits behind the requests of another.
 """
 
@@ -24,6 +25,12 @@ class QuorumChannel(SearchingChannel):
         super().__init__()
         self._leader = leader
         self._controller = ControllerClient(connect)
+
+    def follow_leader(self) -> None:
+        """The Raft node has found another leader, or none: what waits for an answer of the one before asks the one there is."""
+        address = self._leader()
+        if address is not None:
+            self._controller.leave_all_but(address)
 
     async def _ask(self, request: Message, highest: int | None, given_up_at: float) -> Any:
         address = self._leader()

@@ -21,10 +21,15 @@ class ControllerClient:
 
     def at(self, address: ControllerAddress) -> BrokerClient:
         """The client of the controller at this address."""
-        if self._client is None or self._address != address:
-            self.close()
+        self.leave_all_but(address)
+        if self._client is None:
             self._client, self._address = self._connect(address), address
         return self._client
+
+    def leave_all_but(self, address: ControllerAddress) -> None:
+        """End a connection to any other controller."""
+        if self._address != address:
+            self.close()
 
     def close(self) -> None:
         """End the connection; a request in flight gets no answer."""

@@ -83,6 +83,7 @@ class RaftDriver:
         self._failed = trio.Event()
         self._may_go = trio.Event()
         self._told: list[trio.MemorySendChannel[RaftNews]] = []
+        self._leader_followers: list[Callable[[], None]] = []
         self._reports = FetchReports()
         self._has_started = False
         self._nursery: trio.Nursery
@@ -92,7 +93,7 @@ class RaftDriver:
             effects.SendRequest: self._begin_sending,
             effects.Respond: self._respond,
             effects.HighWatermarkAdvanced: self._advance,
-            effects.LeaderChanged: self._tell,
+            effects.LeaderChanged: self._tell_leader,
             effects.AppendRefused: lambda effect: None,
             effects.PeerRefused: lambda effect: self._reports.refused(effect.peer.address, effect.code, effect.why),
             effects.ShutdownFinished: lambda effect: self._may_go.set(),
@@ -105,6 +106,10 @@ class RaftDriver:
         tell, news = trio.open_memory_channel[RaftNews](math.inf)
         self._told.append(tell)
         return news
+
+    def on_leader_changed(self, follow: Callable[[], None]) -> None:
+        """Call this at once, each time that the node has found another leader, or has lost the one it had."""
+        self._leader_followers.append(follow)
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -281,6 +286,11 @@ class RaftDriver:
         self.storage.log.advance_high_watermark(effect.high_watermark)
         self._tell(effect)
 
+    def _tell_leader(self, effect: effects.LeaderChanged) -> None:
+        self._tell(effect)
+        for each in self._leader_followers:
+            each()
+
     def _tell(self, news: RaftNews) -> None:
         for each in self._told:
             each.send_nowait(news)
@@ -326,7 +336,8 @@ class RaftDriver:
                 self._reports.failed(str(error))
             if trio.current_time() >= ends:
                 return None
-            return events.RequestFailed(effect.request_id)
+            is_refused = isinstance(error.__cause__, ConnectionRefusedError)
+            return events.RequestFailed(effect.request_id, is_refused=is_refused)
         except KafkaError as error:
             if _is_fetch(request):
                 self._reports.refused(address, error.code, error.message or "")

@@ -49,6 +49,8 @@ class RequestFailed(NamedTuple):
     request_id: int
     error: ErrorCode = ErrorCode.BROKER_NOT_AVAILABLE
     """UNSUPPORTED_VERSION where the receiver does not know the request in a version that has all of it."""
+    is_refused: bool = False
+    """Nothing listens at the receiver's address: its process has ended, or has not begun yet."""
 
 
 class FlushFinished(NamedTuple):

@@ -48,6 +48,7 @@ class Following:
     update_deadline_ms: float
     """When it is looked at next whether the leader knows this voter rightly, or whether to join the voters."""
     has_fetched: bool = False
+    """Whether the leader has been heard of, and has not gone since."""
     has_updated_leader: bool = False
     """Whether the leader has been told addresses and versions, which it keeps in memory with ``kraft.version`` 0."""
     download: SnapshotDownload | None = None

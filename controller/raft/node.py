@@ -13,6 +13,8 @@ What holds, and why (Kafka's ``KafkaRaftClient`` and ``QuorumState``):
 - The log is cut only where the leader's differs, and never below what is known to be committed.
 - Followers wait up to a fifth longer than the fetch timeout, by chance. In Kafka they do not: both followers of a dead leader
   time out together, and split the vote.
+- A leader whose process is gone, so that nothing listens at its address, is not waited for: its followers have another one
+  elected after a fraction of the fetch timeout. In Kafka they wait for all of it.
 - A voter that is removed stands for election until it knows that this is committed.
 - A node that is the only voter has no timers.
 """
@@ -71,6 +73,8 @@ RaftState = Unattached | Prospective | RaftCandidate | Resigned | Following | Le
 
 _JITTER = 0.2
 """By how much of the fetch timeout a follower may wait longer."""
+_DESERTED_FROM, _DESERTED_TO = 0.05, 0.25
+"""How much of the fetch timeout a follower waits once nothing listens where its leader was. An election is to fit in between."""
 
 
 class RaftIdentity(NamedTuple):
@@ -165,7 +169,7 @@ class RaftNode:
         elif isinstance(event, RequestReceived):
             inbound.take_request(self, event, now_ms)
         elif isinstance(event, RequestFailed):
-            responses.take_failure(self, event.request_id, event.error, now_ms)
+            responses.take_failure(self, event.request_id, event.error, now_ms, is_refused=event.is_refused)
         elif isinstance(event, FlushFinished):
             self.log.end_flush()
             self.count_own_log(now_ms)
@@ -284,6 +288,11 @@ class RaftNode:
 
     def fetch_deadline(self, now_ms: float) -> float:
         return now_ms + self.times.fetch_timeout_ms * (1 + _JITTER * self._randomness.random())
+
+    def desertion_deadline(self, now_ms: float) -> float:
+        """When a follower stands for election whose leader is gone. Others find that out at the same moment, as a rule."""
+        share = _DESERTED_FROM + (_DESERTED_TO - _DESERTED_FROM) * self._randomness.random()
+        return now_ms + self.times.fetch_timeout_ms * share
 
     # --- from state to state ------------------------------------------------------------------------------------------
 

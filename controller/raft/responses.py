@@ -50,11 +50,13 @@ def take_response(node: RaftNode, request_id: int, response: Message, now_ms: fl
         node.connections.end(own, succeeded, now_ms)
 
 
-def take_failure(node: RaftNode, request_id: int, error: ErrorCode, now_ms: float) -> None:
+def take_failure(node: RaftNode, request_id: int, error: ErrorCode, now_ms: float, *, is_refused: bool = False) -> None:
     """No response came."""
     own = node.connections.take(request_id)
     if own is None:
         return
+    if is_refused:
+        _note_gone(node, own, now_ms)
     if error is ErrorCode.UNSUPPORTED_VERSION and isinstance(own.request, VoteRequest):
         if isinstance(node.state, Prospective):  # a voter that knows no pre-vote (KIP-996)
             node.become_candidate(now_ms)
@@ -65,6 +67,18 @@ def take_failure(node: RaftNode, request_id: int, error: ErrorCode, now_ms: floa
         node.connections.refuse(own, now_ms)
     else:
         node.connections.end(own, False, now_ms)
+
+
+def _note_gone(node: RaftNode, own: OwnRequest, now_ms: float) -> None:
+    """Nothing listens at the address of a peer. A leader that was heard of has ended, and is not waited for.
+
+    Where that is not so, since the network answers for it, others have heard of the leader, and grant no pre-vote. Then the next
+    try waits for the whole fetch timeout, as the leader has not been heard of since.
+    """
+    state = node.state
+    if isinstance(state, Following) and own.peer.address == node.leader_address and state.has_fetched:
+        state.has_fetched = False
+        state.deadline_ms = min(state.deadline_ms, node.desertion_deadline(now_ms))
 
 
 def _handle(node: RaftNode, own: OwnRequest, response: Any, now_ms: float) -> bool:

@@ -317,6 +317,10 @@ class NodeWorld:
     def fail(self, sent: effects.SendRequest, error: ErrorCode = ErrorCode.BROKER_NOT_AVAILABLE) -> None:
         self.step(events.RequestFailed(sent.request_id, error))
 
+    def refuse(self, sent: effects.SendRequest) -> None:
+        """Nothing listens where a request was sent to."""
+        self.step(events.RequestFailed(sent.request_id, is_refused=True))
+
     def leader_of(self, leader: int = NOBODY, epoch: int | None = None) -> messages.KnownLeader:
         address = address_of_node(leader) if leader >= 0 else None
         return messages.KnownLeader(self.node.epoch if epoch is None else epoch, leader, address)

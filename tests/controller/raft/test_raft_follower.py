@@ -365,6 +365,41 @@ def test_a_bootstrap_server_that_fails_is_left_alone_for_a_moment(how: str) -> N
     assert world.receivers(FetchRequest) == [-2]
 
 
+@pytest.mark.parametrize("chance", [0.0, 0.999], ids=["early", "late"])
+def test_a_leader_whose_process_is_gone_is_not_waited_for(chance: float) -> None:
+    """Its connection ends, and then nothing listens at its address. Followers stand for election a little apart."""
+    world = follower()
+    world.answer_fetch(world.fetch_sent)
+    world.chance.share = chance
+    world.fail(world.fetch_sent)
+    world.answer_fetch(world.fetch_sent, error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=2)
+    world.sleep(world.times.retry_backoff_ms)
+    world.refuse(world.fetch_sent)
+    world.sleep(world.times.fetch_timeout_ms * (0.05 + 0.2 * chance) - 1)
+    assert world.seen == NodeState("Following", EPOCH, 2)
+    world.sleep(2)
+    assert world.seen == NodeState("Prospective", EPOCH, 2)
+
+
+def test_a_leader_that_was_never_heard_of_has_the_whole_fetch_timeout() -> None:
+    """It may be about to begin; and one that refuses this node only is not to be deposed again and again."""
+    world = follower()
+    world.refuse(world.fetch_sent)
+    world.sleep(world.times.fetch_timeout_ms - 1)
+    assert world.seen == NodeState("Following", EPOCH, 2)
+    world.sleep(1)
+    assert world.seen == NodeState("Prospective", EPOCH, 2)
+
+
+def test_a_leader_that_is_back_is_followed_on() -> None:
+    world = follower(bootstrap=(2,))
+    world.answer_fetch(world.fetch_sent)
+    world.refuse(world.fetch_sent)
+    world.answer_fetch(world.fetch_sent)
+    world.sleep(world.times.fetch_timeout_ms - 1)
+    assert world.seen == NodeState("Following", EPOCH, 2)
+
+
 @ROLES
 @pytest.mark.parametrize("how", ["failure", "not available"])
 def test_a_leader_that_fails_is_asked_about_at_a_bootstrap_server(how: str, own: int) -> None:

@@ -33,6 +33,13 @@ def follower(has_fetched: bool = False, **options: object) -> NodeWorld:
     return world
 
 
+def deserted() -> NodeWorld:
+    """A follower that has heard of its leader, at whose address nothing listens any more."""
+    world = follower(has_fetched=True)
+    world.refuse(world.fetch_sent)
+    return world
+
+
 def prospective(**options: object) -> NodeWorld:
     world = NodeWorld(epoch=EPOCH, log=LOG, **options)  # type: ignore[arg-type]
     world.become_prospective()
@@ -53,6 +60,7 @@ STATES: dict[str, Callable[[], NodeWorld]] = {
     "unattached, leader out of reach": lambda: unattached(leader=7),
     "follower": follower,
     "follower that has fetched": lambda: follower(has_fetched=True),
+    "follower whose leader is gone": deserted,
     "follower, voted for 2": lambda: follower(leader=2, voted=key_of(2)),
     "prospective": prospective,
     "prospective, voted for 2": lambda: prospective(voted=key_of(2)),

@@ -144,7 +144,7 @@ class QuorumWorld:
 
     def fail(self, sender: tuple[int, int, int]) -> None:
         """A connection was refused."""
-        self.after(1.0, self._take, sender, events.RequestFailed(sender[2]))
+        self.after(1.0, self._take, sender, events.RequestFailed(sender[2], is_refused=True))
 
     def _take(self, sender: tuple[int, int, int], event: events.RaftEvent) -> None:
         node_id, life, _ = sender
