@@ -9,9 +9,10 @@ from ottla.base.memory_network import MemoryNetwork
 from ottla.controller.quorum.channel import QuorumChannel
 from ottla.controller.raft.voters import ControllerAddress
 from ottla.replication.broker_client import BrokerClient
-from ottla.tests.replication.scripted_peer import Peer
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+
+from ...replication.scripted_peer import Peer
 
 FIRST, SECOND = ControllerAddress("first", 9093), ControllerAddress("second", 9093)
 KEYS = [ApiVersion(api_key=BrokerHeartbeatRequest.api_key, min_version=0, max_version=1)]
