@@ -26,7 +26,7 @@ SYSTEM := ottla
 export BROKER_PYTHON :=
 
 .DEFAULT_GOAL := help
-.PHONY: run cluster setup setup-all check test test-all stress simulate jepsen bench bench-failover bench-archive compat-oracle compat-spark docs screenshots clean help static
+.PHONY: run cluster setup setup-all check test test-all stress simulate jepsen bench bench-failover bench-quorums bench-archive compat-oracle compat-spark docs screenshots clean help static
 
 run: ## start a broker on 127.0.0.1:9092 with its data in ./data (Ctrl-C stops it)
 	@tools/setup.sh run
@@ -82,6 +82,11 @@ bench-failover: ## three brokers killed and restarted under load, Ottla's and Ap
 	@tools/setup.sh bench
 	@tools/fetch_jars.sh zookeeper
 	$(PYTHON_IN_VENV) -m bench.failover $(ARGS)
+
+bench-quorums: ## clusters of KRaft, Ottla's and Apache Kafka's in turn: failovers, elections, starts, many partitions; ARGS="--rows election"
+	@tools/setup.sh bench
+	@tools/setup.sh kafka
+	$(PYTHON_IN_VENV) -m bench.quorums $(ARGS)
 
 bench-archive: ## a topic through `ottla spark archive` while job, broker and worker are killed; ARGS="--records 200000"
 	@tools/setup.sh bench
