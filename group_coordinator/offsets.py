@@ -90,8 +90,9 @@ def commit(shard: Shard, request: OffsetCommitRequest, version: int, now: Moment
 
 def is_metadata_too_long(metadata: str | None, limit: int) -> bool:
     """Whether what a client wants to keep with an offset is longer than ``offset.metadata.max.bytes``."""
-    # Kafka counts UTF-16 units here, whatever the setting's name says.
-    return metadata is not None and len(metadata.encode("utf-16-le", "surrogatepass")) // 2 > limit
+    # Kafka counts UTF-16 units here, whatever the setting's name says. No codec does it: Python loads that one when it is first
+    # used, which fails where no descriptor is left.
+    return metadata is not None and len(metadata) + sum(char > "\uffff" for char in metadata) > limit
 
 
 def _value(

@@ -77,9 +77,11 @@ def as_seen_by_clients(error: KafkaError) -> KafkaError:
 def java_hash(text: str) -> int:
     """``String.hashCode`` of Java: over UTF-16 units, an int32."""
     value = 0
-    data = text.encode("utf-16-be", "surrogatepass")
-    for position in range(0, len(data), 2):
-        value = (31 * value + (data[position] << 8) + data[position + 1]) & 0xFFFFFFFF
+    for code in map(ord, text):
+        # Without a codec: Python loads it when it is first used, which fails where no descriptor is left.
+        units = (code,) if code < 0x10000 else (0xD7C0 + (code >> 10), 0xDC00 | code & 0x3FF)
+        for unit in units:
+            value = (31 * value + unit) & 0xFFFFFFFF
     return value - (1 << 32) if value >= 1 << 31 else value
 
 

@@ -5,6 +5,9 @@ That unknown partitions are refused is tested with the handlers, which know the 
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
@@ -87,6 +90,26 @@ def test_metadata_that_is_too_long_is_refused_for_its_partition(make_machine):
     assert machine.fetch().committed_offset == -1
     assert machine.log.batch_count == 0
     assert machine.commit(1, metadata="1234") == NONE
+
+
+def test_metadata_is_counted_in_utf_16_units(make_machine):
+    machine = make_machine(offset_metadata_max_bytes=4)
+    assert machine.commit(1, metadata="\U0001f600\U0001f600") == NONE
+    assert machine.commit(1, metadata="\U0001f600\U0001f600x") == ErrorCode.OFFSET_METADATA_TOO_LARGE
+
+
+def test_groups_are_found_and_metadata_counted_while_no_descriptor_is_left():
+    """Python loads a codec from its file when it is first used."""
+    script = """
+import resource
+from ottla.group_coordinator.offsets import is_metadata_too_long
+from ottla.replication.coordinator_log import java_hash
+resource.setrlimit(resource.RLIMIT_NOFILE, (0, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+assert java_hash("group") == 98629247
+assert is_metadata_too_long("abc", 2)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_commit_that_cannot_be_written_changes_nothing(machine):
