@@ -107,6 +107,7 @@ class ControllerChangeWhileMoving(Fault):
         return f"{self._partition} moves to {self._all[1:]}: {self._move(self._all[1:])}"
 
     def end(self) -> None:
+        self.system.start_all()  # with a second controller killed nobody would lead a quorum
         self._move(self._all)
 
     def _move(self, replicas: Sequence[int]) -> str:
