@@ -17,7 +17,8 @@ ARGS :=
 # CLUSTER=1 QUORUM=1 of a cluster whose metadata a quorum keeps; each has breakages of its own.
 SEEDS := 300
 
-# make jepsen: minutes of faults, what decides which, and on what: ottla, kafka, mixed, mixed-kafka, quorum.
+# make jepsen: minutes of faults, what decides which, and on what: ottla, kafka, mixed, mixed-kafka; on quorums of KRaft quorum,
+# own-quorum, own-controllers, kafka-on-own.
 MINUTES := 5
 SEED := 1
 SYSTEM := ottla

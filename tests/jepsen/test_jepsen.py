@@ -1,4 +1,4 @@
-"""A short run of the nemesis on three processes of Ottla, and on a quorum of Apache Kafka's with two, as ``make jepsen`` does it.
+"""A short run of the nemesis on three processes of Ottla, and on quorums of KRaft, as ``make jepsen`` does it.
 
 In a world of its own where there are namespaces; else on 127.0.0.1, with the faults that are possible there.
 """
@@ -25,12 +25,13 @@ _TOO_LONG = {EmptyDisk.name, RollingRestart.name, ControllerChangeWhileMoving.na
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("system", ["ottla", "quorum"])
+@pytest.mark.parametrize("system", ["ottla", "quorum", "own-quorum", "own-controllers"])
 def test_nothing_is_lost_doubled_or_torn_by_a_few_faults(tmp_path: Path, system: str) -> None:
-    toolchains.java()
     if system == "quorum":
+        toolchains.java()
         toolchains.kafka_jars()
-    else:
+    elif system == "ottla":
+        toolchains.java()
         toolchains.jars(JARS)
     faults = ",".join(fault.name for fault in FAULTS if fault.name not in _TOO_LONG)
     options = ["--minutes", "0.35", "--seed", "1", "--system", system]
