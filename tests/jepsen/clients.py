@@ -19,6 +19,12 @@ PLAIN, TRANSACTIONAL, MADE = "plain", "transactional", "made"
 TOPICS = (PLAIN, TRANSACTIONAL, MADE)
 GIVE_UP_S = 20.0
 BACKOFF_MS = 500
+LIBRDKAFKA = {
+    "socket.timeout.ms": 10_000,
+    "reconnect.backoff.max.ms": BACKOFF_MS,
+    "metadata.recovery.rebootstrap.trigger.ms": 10_000,
+}
+"""For each client on it. One that a broker told of no live broker has forgotten all of them, and asks nobody for five minutes."""
 
 
 class Client(ABC):

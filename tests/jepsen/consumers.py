@@ -15,7 +15,7 @@ import kafka
 
 from ottla.compat_tests.session import eventually
 
-from .clients import BACKOFF_MS, TOPICS, Client, partitions_of
+from .clients import BACKOFF_MS, LIBRDKAFKA, TOPICS, Client, partitions_of
 from .history import Act, Partition, Read, Recorder, Type
 
 _POLL_S = 0.2
@@ -166,8 +166,7 @@ class ConfluentReader:
                 "enable.auto.offset.store": False,
                 "session.timeout.ms": int(GROUP_SESSION_S * 1000),
                 "heartbeat.interval.ms": 1500,
-                "socket.timeout.ms": 10_000,
-                "reconnect.backoff.max.ms": BACKOFF_MS,
+                **LIBRDKAFKA,
                 "topic.metadata.refresh.interval.ms": 5000,
                 "error_cb": member.failed,
                 "log_level": 0,

@@ -9,7 +9,7 @@ from typing import Any
 import confluent_kafka
 import kafka
 
-from .clients import BACKOFF_MS, GIVE_UP_S, PARTITIONS, PLAIN, TRANSACTIONAL, Client
+from .clients import BACKOFF_MS, GIVE_UP_S, LIBRDKAFKA, PARTITIONS, PLAIN, TRANSACTIONAL, Client
 from .history import Act, Partition, Recorder, Type
 
 _INTERVAL_S = 0.1
@@ -72,8 +72,7 @@ class ConfluentProducer(Client):
                 "enable.idempotence": True,
                 # After it has given up a message, librdkafka raises its epoch, and repeats messages that may be written.
                 "message.timeout.ms": _PATIENCE_S * 1000,
-                "socket.timeout.ms": 10_000,
-                "reconnect.backoff.max.ms": BACKOFF_MS,
+                **LIBRDKAFKA,
                 "error_cb": self.failed,
                 "debug": "eos",
             }
@@ -153,8 +152,7 @@ def transactional_producer(client: Client, transactional_id: str) -> Any:
             "transactional.id": transactional_id,
             "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
             "message.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
-            "socket.timeout.ms": 10_000,
-            "reconnect.backoff.max.ms": BACKOFF_MS,
+            **LIBRDKAFKA,
             "error_cb": client.failed,
             "debug": "eos",
         }
