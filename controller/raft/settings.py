@@ -60,8 +60,8 @@ class RaftTimes(NamedTuple):
     election_timeout_ms: int = 1000
     """An election is waited for this long, and a random part of it again."""
     fetch_timeout_ms: int = 2000
-    """Without a successful fetch for this long, a voter asks for votes. A leader without fetches of a majority for 1.5 times
-    as long resigns."""
+    """Without a successful fetch for this long, a voter asks for votes; sooner, where the leader's process is gone. A leader
+    without fetches of a majority for 1.5 times as long resigns."""
     election_backoff_max_ms: int = 1000
     request_timeout_ms: int = 2000
     retry_backoff_ms: int = 20
@@ -97,8 +97,8 @@ class RaftSettings(Settings):
         "controller.quorum.fetch.timeout.ms",
         default=2000,
         at_least=1,
-        doc="Time without a successful fetch after which a controller has another leader elected; a leader that has heard of no "
-        "majority for 1.5 times as long resigns.",
+        doc="Time without a successful fetch after which a controller has another leader elected, at most a quarter of it where "
+        "nothing listens at the leader's address any more; a leader that has heard of no majority for 1.5 times as long resigns.",
     )
     election_backoff_max_ms: int = setting(
         "controller.quorum.election.backoff.max.ms",
