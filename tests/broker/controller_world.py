@@ -20,6 +20,7 @@ from ottla.controller.raft.voters import InitialVoter
 from ottla.handlers.services import Services
 from ottla.log.memory_disk import MemoryDisk
 from ottla.replication.broker_client import BrokerClient
+from ottla.wire.messages.access_records import UserScramCredentialRecord
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.records import iter_batches
 from ottla.wire.schema import Message
@@ -48,6 +49,8 @@ class ControllerWorld:
         self.network = MemoryNetwork(1 << 20)
         self.roles = roles
         self.is_static = is_static
+        self.credentials: Sequence[UserScramCredentialRecord] = ()
+        """Those of SCRAM that a cluster begins with."""
         self.lives: dict[int, _Life] = {}
         self._nursery = nursery
         self._disks = {node_id: MemoryDisk() for node_id in roles}
@@ -76,6 +79,7 @@ class ControllerWorld:
                 is_dynamic=not self.is_static,
                 voters=initial if "controller" in self.roles[node_id] else (),
                 levels=LACKING | levels,
+                credentials=self.credentials,
             )
             format_folders(self._disks[node_id], wanted, random.Random(node_id), 1, lambda line: None)
 
@@ -201,8 +205,11 @@ class ControllerWorld:
     async def ask(self, node_id: int, request: Message, version: int) -> Any:
         client = self._clients.get(node_id)
         if client is None:
-            client = self._clients[node_id] = BrokerClient(self.network, f"node{node_id}", 9092, "client")
+            client = self._clients[node_id] = self.make_client(node_id)
         return await client.send(request, version)
+
+    def make_client(self, node_id: int) -> BrokerClient:
+        return BrokerClient(self.network, f"node{node_id}", 9092, "client")
 
     async def create(self, at: int, topic: str, replicas: int = 1, partitions: int = 1) -> None:
         """Have a topic made, and wait until the node at hand has seen it."""
