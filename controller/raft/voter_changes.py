@@ -17,7 +17,7 @@ from ...wire.messages.api_versions import ApiVersionsRequest, ApiVersionsRespons
 from ...wire.messages.control_records import KRaftVersionRecord
 from ...wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from ...wire.messages.update_raft_voter import UpdateRaftVoterRequest
-from ...wire.schema import ZERO_UUID
+from ...wire.schema import ZERO_UUID, uuid_to_text
 from .effects import RaftPeer, Respond
 from .voter_set import Endpoints, ListenerEndpoint, QuorumVoter, ReplicaKey, VoterSet, address_of
 
@@ -52,8 +52,8 @@ class PendingRemove:
     deadline_ms: float
 
 
-def committed_voters(node: RaftNode, leading: Leading, now_ms: float) -> VoterSet:
-    """The voters that a change starts from. Raises KafkaError where none may begin."""
+def committed_voters(node: RaftNode, leading: Leading, now_ms: float, change: str = "updating") -> VoterSet:
+    """The voters that a change starts from. Raises KafkaError where none may begin; ``change`` is its name in the message."""
     expire(node, leading, now_ms)
     if leading.adding is not None or leading.removing is not None:
         raise _not_yet("an earlier change of the voters has not ended")
@@ -61,7 +61,8 @@ def committed_voters(node: RaftNode, leading: Leading, now_ms: float) -> VoterSe
         raise _not_yet("the leader has not committed a record of its epoch, so earlier changes are not fenced")
     entry = node.log.quorum
     if not entry.kraft_version:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The voters do not change while kraft.version is 0")
+        why = f"Cluster doesn't support {change} voter because the {KRAFT_VERSION_FEATURE} feature is 0"
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, why)
     if entry.voters is None or not is_committed(node, leading):
         raise _not_yet("the latest change of the voters has not been committed")
     return entry.voters
@@ -70,6 +71,15 @@ def committed_voters(node: RaftNode, leading: Leading, now_ms: float) -> VoterSe
 def is_committed(node: RaftNode, leading: Leading) -> bool:
     """Whether the newest voter set is."""
     return leading.high_watermark is not None and node.log.quorum.offset < leading.high_watermark
+
+
+def _named(key: ReplicaKey) -> str:
+    """As Kafka's tools show a voter."""
+    return f"ReplicaKey(id={key.node_id}, directoryId={uuid_to_text(key.directory_id)})"
+
+
+def _all_named(voters: VoterSet) -> str:
+    return f"[{', '.join(_named(each) for each in voters.keys)}]"
 
 
 def _not_yet(why: str) -> KafkaError:
@@ -90,9 +100,10 @@ def add_voter(
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Add voter request didn't include a valid voter")
     if address is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Add voter request didn't include the listener {node.listener}")
-    voters = committed_voters(node, leading, now_ms)
+    voters = committed_voters(node, leading, now_ms, "adding")
     if key.node_id in voters.voters:
-        raise KafkaError(ErrorCode.DUPLICATE_VOTER, f"The voter id {key.node_id} is already one of {voters.ids}")
+        why = f"The voter id for {_named(key)} is already part of the set of voters {_all_named(voters)}."
+        raise KafkaError(ErrorCode.DUPLICATE_VOTER, why)
     if not node.send(RaftPeer(key.node_id, address), _WHO_ASKS, now_ms):
         raise _not_yet("the new voter cannot be asked for its versions now")
     deadline = now_ms + node.times.request_timeout_ms
@@ -148,9 +159,11 @@ def remove_voter(
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
     if key.node_id < 0 or key.directory_id == ZERO_UUID:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Remove voter request didn't include a valid voter")
-    voters = committed_voters(node, leading, now_ms).without(key)
+    committed = committed_voters(node, leading, now_ms, "removing")
+    voters = committed.without(key)
     if voters is None:
-        raise KafkaError(ErrorCode.VOTER_NOT_FOUND, f"Cannot remove voter {key.node_id} from {node.voters.ids}")
+        why = f"Cannot remove voter {_named(key)} from the set of voters {_all_named(committed)}"
+        raise KafkaError(ErrorCode.VOTER_NOT_FOUND, why)
     offset = node.append_voters(voters, now_ms)
     leading.removing = PendingRemove(request_id, offset, now_ms + node.times.request_timeout_ms)
 

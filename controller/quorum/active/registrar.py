@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from ....base.errors import KafkaError, known_code
+from ....base.errors import ErrorCode, KafkaError, known_code
 from ....metadata.image import ClusterImage
 from ....replication.broker_client import NoAnswerError
 from ....wire.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
@@ -70,6 +70,9 @@ class ControllerRegistrar:
             response = await self._send(self._request)
         except (KafkaError, NoAnswerError) as error:
             logger.info("This controller is not registered yet: %s", error)
+            return False
+        if response.error_code == ErrorCode.NOT_CONTROLLER:
+            logger.info("This controller is not registered yet: %s", response.error_message or "NOT_CONTROLLER")
             return False
         if response.error_code:
             logger.error(
