@@ -123,16 +123,22 @@ class ServerProcess(ABC):
         self._process.kill()
         self._process.wait()
 
-    def stop(self, limit_s: float = START_TIMEOUT_S) -> None:
-        """SIGTERM, and wait for the exit, which must be a clean one. One that is paused goes on for that.
-
-        Raises AssertionError; TimeoutExpired after ``limit_s``.
-        """
+    def ask_to_stop(self) -> None:
+        """SIGTERM, without waiting; one that is paused goes on for that. ``wait_stopped`` is to follow."""
         assert self._process is not None, "never started"
         self._process.send_signal(signal.SIGTERM)
         self._process.send_signal(signal.SIGCONT)
+
+    def wait_stopped(self, limit_s: float = START_TIMEOUT_S) -> None:
+        """Wait for the exit, which must be a clean one. Raises AssertionError; TimeoutExpired after ``limit_s``."""
+        assert self._process is not None, "never started"
         status = self._process.wait(timeout=limit_s)
         assert status == self.clean_exit, f"exit status {status}: {self.command()}\n{self.log()[-_TAIL:]}"
+
+    def stop(self, limit_s: float = START_TIMEOUT_S) -> None:
+        """SIGTERM, and wait for the exit. As ``wait_stopped`` raises."""
+        self.ask_to_stop()
+        self.wait_stopped(limit_s)
 
     def close(self) -> None:
         """End it if it still runs, and let go of its port."""

@@ -2,76 +2,28 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 import ottla
-from ottla.compat_tests import toolchains
-from ottla.compat_tests.java.tools import MAIN_CLASSES, SHORT_LIVED, java_command
 from ottla.security.authorizer_settings import STANDARD_AUTHORIZER
 from ottla.testing.cluster import Cluster
 
+from .warm_tools import WarmTools
+
 pytestmark = pytest.mark.slow
-SOURCE = Path(__file__).with_name("KafkaTools.java")
 SESSION_S = 1.5
 ALL = {1, 2, 3}
 AUTHORIZED = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
 
 
-class Tools:
-    """The tools, on one cluster."""
-
-    def __init__(self, bootstrap_servers: str, folder: Path) -> None:
-        self._bootstrap = bootstrap_servers
-        toolchains.compile_java([SOURCE], toolchains.kafka_jars(), folder)
-        *java, jars = java_command(folder, *SHORT_LIVED)
-        self._process = subprocess.Popen(
-            [*java, f"{folder}:{jars}", "KafkaTools"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-
-    def __call__(self, tool: str, *arguments: str, code: int = 0) -> str:
-        """One call: what it printed."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        words = (MAIN_CLASSES[tool], "--bootstrap-server", self._bootstrap, *arguments)
-        self._process.stdin.write(("\t".join(words) + "\n").encode())
-        self._process.stdin.flush()
-        head = self._process.stdout.readline().split()
-        assert head, "the JVM has ended"
-        printed = self._process.stdout.read(int(head[1])).decode()
-        assert int(head[0]) == code, printed
-        return printed
-
-    def at(self, bootstrap_servers: str) -> Tools:
-        """The same tools, on other brokers."""
-        other = copy.copy(self)
-        other._bootstrap = bootstrap_servers
-        return other
-
-    def described(self, *arguments: str) -> dict[str, tuple[str, set[int]]]:
-        """Leader and in-sync replicas by partition, as kafka-topics tells them."""
-        rows = re.findall(
-            r"Topic: (\S+)\tPartition: (\d+)\tLeader: (\S+).*?\tIsr: (\S*)", self("topics", "--describe", *arguments)
-        )
-        return {
-            f"{topic}-{number}": (leader, {int(i) for i in isr.split(",") if i}) for topic, number, leader, isr in rows
-        }
-
-    def close(self) -> None:
-        self._process.communicate()
-
-
 def test_kafkas_tools_on_three_brokers(tmp_path: Path) -> None:
     """One test, because a JVM is dear, and what one part leaves behind is what the next one begins with."""
     with ottla.Cluster(3) as cluster:
-        tools = Tools(cluster.bootstrap_servers, tmp_path)
+        tools = WarmTools(cluster.bootstrap_servers, tmp_path)
         try:
             what_is_wrong_with_a_cluster(cluster, tools)
             elections(cluster, tools)
@@ -83,7 +35,7 @@ def test_kafkas_tools_on_three_brokers(tmp_path: Path) -> None:
             tools.close()
 
 
-def preferred_of(tools: Tools, topic: str) -> dict[str, str]:
+def preferred_of(tools: WarmTools, topic: str) -> dict[str, str]:
     """The first replica by partition."""
     described = tools("topics", "--describe", "--topic", topic)
     return {f"{topic}-{number}": first for number, first in re.findall(r"Partition: (\d+).*?Replicas: (\d)", described)}
@@ -97,7 +49,7 @@ def miss(cluster: Cluster, *brokers: int) -> None:
     cluster.wait_in_sync("t")
 
 
-def what_is_wrong_with_a_cluster(cluster: Cluster, tools: Tools) -> None:
+def what_is_wrong_with_a_cluster(cluster: Cluster, tools: WarmTools) -> None:
     tools("topics", "--create", "--topic", "t", "--partitions", "3", "--config", "min.insync.replicas=2")
     for number in range(3):
         tools("topics", "--create", "--topic", f"at-{number + 1}", "--replica-assignment", str(number + 1))
@@ -123,7 +75,7 @@ def what_is_wrong_with_a_cluster(cluster: Cluster, tools: Tools) -> None:
     assert tools.described(unavailable).keys() == {"at-2-0", "at-3-0"}
 
 
-def elections(cluster: Cluster, tools: Tools) -> None:
+def elections(cluster: Cluster, tools: WarmTools) -> None:
     """Broker 1 is alone so far."""
     kind = "--election-type"
     failed = tools("leader-election", kind, "preferred", "--all-topic-partitions", code=1)
@@ -149,7 +101,7 @@ def elections(cluster: Cluster, tools: Tools) -> None:
     assert "Valid replica already elected for partitions t-0" in again
 
 
-def brokers_and_their_disks(cluster: Cluster, tools: Tools) -> None:
+def brokers_and_their_disks(cluster: Cluster, tools: WarmTools) -> None:
     versions = tools("broker-api-versions")
     for broker in cluster.brokers.values():
         assert f"{broker.bootstrap_servers} (id: {broker.broker_id} rack: null isFenced: false) -> (" in versions
@@ -161,7 +113,7 @@ def brokers_and_their_disks(cluster: Cluster, tools: Tools) -> None:
     assert found == {number: {"t-0": 0, "t-1": 0, "t-2": 0} for number in ALL}
 
 
-def settings(tools: Tools) -> None:
+def settings(tools: WarmTools) -> None:
     """Whichever broker is asked: of a topic, of all brokers, of one, which alone has it then."""
     name = "log.cleaner.io.max.bytes.per.second"
     tools("configs", "--alter", "--entity-type", "topics", "--entity-name", "t", "--add-config", "retention.ms=70000")
@@ -176,7 +128,7 @@ def settings(tools: Tools) -> None:
     assert f"{name}=1000000" in tools("configs", "--describe", "--entity-type", "brokers", "--entity-default")
 
 
-def access_rules(tools: Tools) -> None:
+def access_rules(tools: WarmTools) -> None:
     """kafka-acls: what it adds it lists and removes."""
     alice = ("--allow-principal", "User:alice")
     tools("acls", "--add", *alice, "--producer", "--topic", "orders", "--transactional-id", "x")

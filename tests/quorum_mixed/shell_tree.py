@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 from ottla.controller.quorum.metadata_version import FEATURE, KRAFT_VERSION, release_of
+from ottla.controller.quorum.replay import RecordReplay
+from ottla.log.metadata_snapshots import SnapshotReader
 from ottla.metadata.image import ClusterImage, TopicImage
-from ottla.metadata.types import BrokerEndpoint, PartitionRegistration, QuorumBroker, QuorumController, VersionRange
+from ottla.metadata.types import (
+    BrokerEndpoint,
+    LogPosition,
+    PartitionRegistration,
+    QuorumBroker,
+    QuorumController,
+    VersionRange,
+)
 from ottla.security.entities import BROKERS, CLIENT_METRICS, DEFAULT, GROUPS, TOPICS, EntityKind
 from ottla.security.quota_entities import named_entity
 from ottla.security.scram import ScramMechanism
+from ottla.wire.messages.metadata_log_records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+)
+from ottla.wire.metadata_records import metadata_records
+from ottla.wire.records import RecordBatch
 from ottla.wire.schema import uuid_to_text
 
 _KINDS: Mapping[EntityKind, str] = {
@@ -184,3 +201,23 @@ def _quotas(image: ClusterImage) -> Iterator[str]:
 def _entity(named: Mapping[str, str | None]) -> str:
     words = {"client-id": "clientId", "ip": "ip", "user": "user"}
     return "_".join(f"{word}({named[kind]})" for kind, word in words.items() if kind in named)
+
+
+def replayed(batches: Iterator[RecordBatch]) -> ClusterImage:
+    """The image of a whole log; the transaction at its beginning is committed."""
+    replay, position = RecordReplay(ClusterImage()), LogPosition(0, 0, 0)
+    transactions = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
+    for batch in batches:
+        if not batch.is_control:
+            records = metadata_records(batch)
+            replay.replay_all(record for record in records if not isinstance(record, transactions))
+        position = LogPosition(batch.last_offset, batch.partition_leader_epoch, batch.max_timestamp)
+    return ClusterImage().apply(replay.delta(position))
+
+
+def image_of_snapshot(path: Path) -> ClusterImage:
+    """The image that a snapshot has."""
+    replay = RecordReplay(ClusterImage())
+    for records in SnapshotReader(path.read_bytes(), path.name).batches():
+        replay.replay_all(records)
+    return ClusterImage().apply(replay.delta(LogPosition(1, 1, 1)))

@@ -22,25 +22,18 @@ from ottla.bench.failover.outages import is_back
 from ottla.compat_tests.java.tools import MAIN_CLASSES, SHORT_LIVED, java_command
 from ottla.compat_tests.quorum_cluster import QuorumCluster
 from ottla.compat_tests.session import eventually
-from ottla.controller.quorum.replay import RecordReplay
 from ottla.controller.quorum.snapshot_records import snapshot_records
 from ottla.log.files import METADATA_LOG_FOLDER
 from ottla.log.metadata_snapshots import SnapshotHead, SnapshotReader, encode_snapshot
 from ottla.metadata.image import ClusterImage
-from ottla.metadata.types import LogPosition
 from ottla.wire.codec import encode_bytes
 from ottla.wire.control_records import decode_quorum_record, encode_control_key
-from ottla.wire.messages.metadata_log_records import (
-    AbortTransactionRecord,
-    BeginTransactionRecord,
-    EndTransactionRecord,
-)
 from ottla.wire.messages.topic_records import PartitionChangeRecord
-from ottla.wire.metadata_records import decode_metadata_record, encode_metadata_record, metadata_records
+from ottla.wire.metadata_records import decode_metadata_record, encode_metadata_record
 from ottla.wire.records import RecordBatch, RecordsBuilder, iter_batches
 from ottla.wire.schema import Message, uuid_from_text
 
-from .shell_tree import sections, sections_of
+from .shell_tree import image_of_snapshot, replayed, sections, sections_of
 from .walked_cluster import admin_of, move_to, place, wait, walked_cluster
 
 pytestmark = pytest.mark.slow
@@ -84,18 +77,6 @@ def check_shell_says(cluster: QuorumCluster, image: ClusterImage, path: Path) ->
 
 def folder_of(cluster: QuorumCluster, node_id: int) -> Path:
     return cluster.node(node_id).data_folders[0] / METADATA_LOG_FOLDER
-
-
-def replayed(batches: Iterator[RecordBatch]) -> ClusterImage:
-    """The image of a whole log; the transaction at its beginning is committed."""
-    replay, position = RecordReplay(ClusterImage()), LogPosition(0, 0, 0)
-    transactions = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
-    for batch in batches:
-        if not batch.is_control:
-            records = metadata_records(batch)
-            replay.replay_all(record for record in records if not isinstance(record, transactions))
-        position = LogPosition(batch.last_offset, batch.partition_leader_epoch, batch.max_timestamp)
-    return ClusterImage().apply(replay.delta(position))
 
 
 def encoded_again(batch: RecordBatch) -> bytes:
@@ -250,11 +231,7 @@ def test_an_image_is_what_the_shell_says(cluster: QuorumCluster, tmp_path: Path)
     snapshot = tmp_path / newest.name
     snapshot.write_bytes(newest.read_bytes())
     reader = SnapshotReader(snapshot.read_bytes(), newest.name)
-    replay = RecordReplay(ClusterImage())
-    for batch in reader.batches():
-        replay.replay_all(batch)
-    of_snapshot = ClusterImage().apply(replay.delta(LogPosition(1, 1, 1)))
-    check_shell_says(cluster, of_snapshot, snapshot)
+    check_shell_says(cluster, image_of_snapshot(snapshot), snapshot)
     own = tmp_path / "00000000000000001000-0000000009.checkpoint"
     head = SnapshotHead(1_000, 1, reader.head.voters)
     own.write_bytes(b"".join(encode_snapshot(head, snapshot_records(image), epoch=9, now_ms=int(time.time() * 1000))))

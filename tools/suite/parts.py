@@ -69,6 +69,13 @@ FOLDERS_OF: Mapping[str, tuple[str, ...]] = {
     "mixed": ("tests/mixed",),
     "mixed-quorum": ("tests/quorum_mixed",),
     "quorum-clients": ("tests/quorum_mixed/test_quorum_clients.py",),
+    "ottla-quorum": (
+        "tests/quorum_mixed/test_folders_change_over.py",
+        "tests/quorum_mixed/test_formatted_by_kafka.py",
+        "tests/quorum_mixed/test_kafka_brokers.py",
+        "tests/quorum_mixed/test_ottla_controllers.py",
+        "tests/quorum_mixed/test_tools_as_at_kafkas.py",
+    ),
     "embedding": ("tests/testing",),
     "command-line": ("tests/cli",),
 }
@@ -236,6 +243,12 @@ LANES = (
         "stock clients at brokers of Ottla in a KRaft cluster of Apache Kafka 4.3.1",
         slow_tests("quorum-clients"),
         ("kafka", "go"),
+    ),
+    Part(
+        "ottla-quorum",
+        "Apache Kafka's brokers and tools on controllers of Ottla; log directories that change over",
+        slow_tests("ottla-quorum"),
+        ("kafka",),
     ),
     Part("pages", "what README and docs say, done; packaging", slow_tests("pages"), ("kafka", "kcat")),
     Part("browser", "the console in Chromium", slow_tests("browser"), ("browser",)),

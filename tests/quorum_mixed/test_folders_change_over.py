@@ -1,0 +1,83 @@
+"""Log directories of a quorum that go from Apache Kafka 4.3.1 to Ottla, from Ottla to Apache Kafka, and back.
+
+kafka-storage has formatted some, ``ottla format`` others. Each program runs the cluster for a while, changes everything that
+metadata can hold, and leaves a log with snapshots; the other one finds all of it, and the records of its partitions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.compat_tests.session import eventually
+from ottla.log.files import METADATA_LOG_FOLDER
+from ottla.security.authorizer_settings import STANDARD_AUTHORIZER
+
+from .either_quorum import KAFKA, OTHER, OTTLA, PATIENCE_S, EitherQuorum
+from .metadata_walk import MetadataWalk
+
+pytestmark = pytest.mark.slow
+
+PROPERTIES = {
+    "authorizer.class.name": STANDARD_AUTHORIZER,
+    "super.users": "User:ANONYMOUS",
+    "metadata.log.max.record.bytes.between.snapshots": "1500",
+}
+BOTH = "broker,controller"
+
+
+LAYOUTS: dict[str, tuple[dict[int, str], str]] = {
+    "one node": ({1: BOTH}, "standalone"),
+    "three nodes, killed": (dict.fromkeys((1, 2, 3), BOTH), "initial"),
+    "static voters, apart": ({1: "controller", 2: "controller", 11: "broker", 12: "broker"}, "static"),
+}
+
+
+@contextlib.contextmanager
+def quorum_of(folder: Path, layout: str, first: str, format_by: str) -> Iterator[EitherQuorum]:
+    roles, voters = LAYOUTS[layout]
+    quorum = EitherQuorum(folder, roles, first, voters=voters, properties=PROPERTIES, format_by=format_by)
+    with contextlib.closing(quorum):
+        quorum.start()
+        yield quorum
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("first", [KAFKA, OTTLA])
+def test_there_and_back(layout: str, first: str, tmp_path: Path) -> None:
+    """The directories are formatted by the program that does not run them first."""
+    with quorum_of(tmp_path / "nodes", layout, first, OTHER[first]) as quorum:
+        walk = MetadataWalk(quorum)
+        walk.change("first")
+        before = walk.seen()
+        for turn, program in (("second", OTHER[first]), ("third", first)):
+            # The last of several nodes with both roles would look for a controller for half a minute.
+            quorum.kill() if layout == "three nodes, killed" else quorum.stop()
+            assert snapshots(quorum)
+            for node in quorum.nodes.values():
+                node.run_by(program)
+            quorum.start()
+            eventually(lambda before=before: walk.seen() == before, PATIENCE_S)
+            walk.read_all()
+            walk.change(turn)
+            before = walk.seen()
+        for node in quorum.nodes.values():
+            check_log(node.log())
+
+
+def snapshots(quorum: EitherQuorum) -> list[Path]:
+    """Those of the metadata log, of every node, but for the first one of formatting."""
+    found = [
+        path
+        for node in quorum.nodes.values()
+        for path in (node.data_folders[0] / METADATA_LOG_FOLDER).glob("*.checkpoint")
+    ]
+    return [path for path in found if not path.name.startswith("0" * 20)]
+
+
+def check_log(log: str) -> None:
+    for word in ("ERROR", "FATAL", "Traceback"):
+        assert word not in log, log[log.index(word) - 300 :][:3000]
