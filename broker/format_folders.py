@@ -2,7 +2,8 @@
 
 Every folder gets ``meta.properties`` of version 1 with an id of its own, and ``bootstrap.checkpoint``. Where the first voters are
 given, the folder of the metadata log gets a snapshot with them as well. ``meta.properties`` is written last, so a folder which
-says whose it is, is complete. Source: Kafka's Formatter and StorageTool (``kafka-storage format``).
+says whose it is, is complete. The first records of a controller turn off the features that Ottla lacks; those of a broker alone
+are read by nobody, and are Kafka's. Source: Kafka's Formatter and StorageTool (``kafka-storage format``).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from ..controller.quorum.bootstrap import bootstrap_records, write_bootstrap
 from ..controller.quorum.features import initial_levels
 from ..controller.quorum.metadata_version import FEATURE, HIGHEST, KRAFT_VERSION, LOWEST, level_of, release_of
+from ..controller.quorum.supported_features import SUPPORTED
 from ..controller.raft.voters import InitialVoter, voters_record
 from ..log.checkpoints import (
     META_PROPERTIES,
@@ -36,7 +38,10 @@ class FormatError(Exception):
 
 @dataclass(frozen=True)
 class Formatting:
-    """What is to be formatted, and as what. ``voters`` are the first ones, none where they are a property or unknown."""
+    """What is to be formatted, and as what. ``voters`` are the first ones, none where they are a property or unknown.
+
+    ``is_controller``: the node has that role, so the cluster may begin with its levels of features.
+    """
 
     node_id: int
     cluster_id: str
@@ -44,6 +49,7 @@ class Formatting:
     metadata_folder: str
     controller_listener: str
     is_dynamic: bool
+    is_controller: bool = False
     release: str | None = None
     levels: Mapping[str, int] | None = None
     voters: Sequence[InitialVoter] = ()
@@ -65,7 +71,8 @@ def format_folders(
     """Format the folders that are not formatted yet, with a line for each to ``report``. Raises FormatError, OSError."""
     level = _metadata_version(wanted)
     try:
-        levels = initial_levels(level, wanted.levels or {}, is_dynamic=wanted.is_dynamic)
+        supported = SUPPORTED if wanted.is_controller else None
+        levels = initial_levels(level, wanted.levels or {}, is_dynamic=wanted.is_dynamic, supported=supported)
     except ValueError as error:
         raise FormatError(str(error)) from None
     if wanted.credentials and level < level_of("3.5-IV2"):

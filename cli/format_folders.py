@@ -87,6 +87,7 @@ def _formatting(config: Config, options: FormatOptions, randomness: random.Rando
         metadata_folder=metadata_folder,
         controller_listener=listener.upper(),
         is_dynamic=not quorum.voters,
+        is_controller=CONTROLLER_ROLE in quorum.process_roles,
         release=options.release,
         levels=_levels(options.features),
         voters=_voters(quorum, broker, listener.upper(), options, randomness),

@@ -57,12 +57,13 @@ def format_(
     """Format the data folders of a node of a KRaft cluster before its first start, as kafka-storage format does.
 
     Every folder in the file's log.dirs and metadata.log.dir gets the node's id, the cluster's id, an id of its own, and the
-    levels of features that the cluster begins with. Apache Kafka starts on folders that are formatted here.
+    levels of features that the cluster begins with. Where the node is a controller, these are levels that Ottla supports.
+    Apache Kafka starts on folders that are formatted here.
 
     \b
     Examples:
       ottla format --config server.properties --cluster-id 3Db5QLSqSZieL3rJBUUegA --no-initial-controllers
-      ottla format -c server.properties -t 3Db5QLSqSZieL3rJBUUegA -N -f group.version=0 -f share.version=0
+      ottla format -c server.properties -t 3Db5QLSqSZieL3rJBUUegA -N -f eligible.leader.replicas.version=0
       ottla format -c server.properties --standalone -S 'SCRAM-SHA-256=[name=alice,password=secret]'
     """
     from ..format_folders import FormatOptions, run

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ...metadata.types import VersionRange
 from .metadata_version import ELR, FEATURE, KRAFT_VERSION
 
 TRANSACTION_VERSION = "transaction.version"
@@ -56,10 +57,17 @@ FEATURES = (
 )
 
 
-def initial_levels(metadata_version: int, wanted: Mapping[str, int], *, is_dynamic: bool) -> dict[str, int]:
+def initial_levels(
+    metadata_version: int,
+    wanted: Mapping[str, int],
+    *,
+    is_dynamic: bool,
+    supported: Mapping[str, VersionRange] | None = None,
+) -> dict[str, int]:
     """The levels that a new cluster begins with: those ``wanted``, and the defaults. Raises FeatureError.
 
-    ``is_dynamic``: the voters of the quorum are records, and not a property.
+    ``is_dynamic``: the voters of the quorum are records, and not a property. ``supported``: the levels that the cluster's
+    controllers support. No default is above them, and a wanted level above them is refused. None: they support every level.
     """
     known = {feature.name: feature for feature in FEATURES}
     for name in wanted:
@@ -70,11 +78,20 @@ def initial_levels(metadata_version: int, wanted: Mapping[str, int], *, is_dynam
         if name == KRAFT_VERSION:
             levels[name] = _kraft_version(wanted.get(name), is_dynamic=is_dynamic)
         else:
-            levels[name] = wanted.get(name, feature.default_level(metadata_version))
+            default = feature.default_level(metadata_version)
+            levels[name] = wanted.get(name, default if supported is None else min(default, _highest(name, supported)))
         if not 0 <= levels[name] <= feature.highest:
             raise FeatureError(f"No feature:{name} with feature level {levels[name]}")
+        if supported is not None and levels[name] > _highest(name, supported):
+            raise FeatureError(
+                f"{name} cannot be {levels[name]}: a controller of Ottla supports it up to level {_highest(name, supported)}"
+            )
         feature.check_dependency(levels[name], metadata_version)
     return levels
+
+
+def _highest(name: str, supported: Mapping[str, VersionRange]) -> int:
+    return supported[name].highest if name in supported else 0
 
 
 def _kraft_version(wanted: int | None, *, is_dynamic: bool) -> int:

@@ -27,8 +27,6 @@ from ottla.wire.schema import Message
 
 CLUSTER_ID = "3Db5QLSqSZieL3rJBUUegA"
 SECONDS = 120.0
-LACKING = {"group.version": 0, "share.version": 0, "streams.version": 0}
-"""Levels of the features that Ottla has not."""
 
 
 class _Life:
@@ -65,8 +63,11 @@ class ControllerWorld:
     def disk(self, node_id: int) -> MemoryDisk:
         return self._disks[node_id]
 
-    def format(self, *node_ids: int, voters: Sequence[int] | None = None, **levels: int) -> None:
-        """Format the log directories of these nodes, by default of all, with these first voters, by default all controllers."""
+    def format(self, *node_ids: int, voters: Sequence[int] | None = None, as_kafka: bool = False) -> None:
+        """Format the log directories of these nodes, by default of all, with these first voters, by default all controllers.
+
+        ``as_kafka``: as kafka-storage does, which begins a cluster with features that Ottla lacks.
+        """
         first = [] if self.is_static else self.controllers if voters is None else voters
         initial = [InitialVoter(each, f"node{each}", 9093, bytes(15) + bytes([200 + each])) for each in first]
         for node_id in node_ids or self.roles:
@@ -78,8 +79,8 @@ class ControllerWorld:
                 "CONTROLLER",
                 is_dynamic=not self.is_static,
                 voters=initial if "controller" in self.roles[node_id] else (),
-                levels=LACKING | levels,
                 credentials=self.credentials,
+                is_controller="controller" in self.roles[node_id] and not as_kafka,
             )
             format_folders(self._disks[node_id], wanted, random.Random(node_id), 1, lambda line: None)
 

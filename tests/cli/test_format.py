@@ -96,6 +96,34 @@ def test_first_voters_that_are_named(tmp_path: Path) -> None:
     assert [voter.voter_id for voter in head.voters.voters] == [3, 4]
 
 
+@pytest.mark.parametrize(
+    ("release", "levels"),
+    [
+        (None, {"metadata.version": 30, "eligible.leader.replicas.version": 1, "transaction.version": 2}),
+        ("4.0", {"metadata.version": 25, "transaction.version": 2}),
+    ],
+    ids=["the newest release", "4.0, which begins with groups of KIP-848"],
+)
+def test_a_cluster_begins_with_the_features_of_its_controller(
+    tmp_path: Path, release: str | None, levels: dict[str, int]
+) -> None:
+    node = Node(tmp_path, process_roles="controller", listeners="CONTROLLER://:9093")
+    assert node.format(is_standalone=True, release=release) == 0
+    assert node.levels(0) == levels
+
+
+def test_a_broker_alone_decides_nothing_of_its_cluster(tmp_path: Path) -> None:
+    node = Node(tmp_path, process_roles="broker", listeners="PLAINTEXT://127.0.0.1:9092")
+    assert node.format(has_no_initial_controllers=True, features=["eligible.leader.replicas.version=0"]) == 0
+    assert node.levels(0) == {
+        "metadata.version": 30,
+        "group.version": 1,
+        "share.version": 1,
+        "streams.version": 1,
+        "transaction.version": 2,
+    }
+
+
 def test_a_broker_joins_with_features_turned_off(tmp_path: Path) -> None:
     node = Node(tmp_path, process_roles="broker", listeners="PLAINTEXT://127.0.0.1:9092")
     features = ["group.version=0", "share.version=0"]
@@ -166,6 +194,11 @@ def test_folders_that_are_formatted_already(tmp_path: Path, capsys: pytest.Captu
         ({}, {"is_standalone": True, "release": "5.0"}, "Unknown metadata.version '5.0'"),
         ({}, {"is_standalone": True, "features": ["a"]}, "Can't parse feature=level string a"),
         ({}, {"is_standalone": True, "features": ["metadata.version=6"]}, "from 7 to 30"),
+        (
+            {},
+            {"is_standalone": True, "features": ["group.version=1"]},
+            "group.version cannot be 1: a controller of Ottla supports it up to level 0",
+        ),
         (
             {},
             {"is_standalone": True, "features": ["metadata.version=20"], "release": "4.0"},

@@ -11,8 +11,8 @@ from ottla.compat_tests.server_process import ServerProcess
 from ottla.wire.schema import uuid_to_text
 
 _SESSION_MS = 6000
-_TURNED_OFF = ("group.version", "share.version", "streams.version", "eligible.leader.replicas.version")
-"""The last one for a test that turns it on; Ottla lacks the others."""
+_TURNED_OFF = "eligible.leader.replicas.version"
+"""For a test that turns it on."""
 
 
 class ControllerProcess(ServerProcess):
@@ -47,6 +47,4 @@ class ControllerProcess(ServerProcess):
             for number, port in enumerate(self._ports, 1)
         ]
         command = [sys.executable, "-m", "ottla", "format", "-c", str(file), "-t", CLUSTER_ID, "-I", ",".join(voters)]
-        for feature in _TURNED_OFF:
-            command += ["--feature", f"{feature}=0"]
-        subprocess.run(command, check=True, capture_output=True)
+        subprocess.run([*command, "--feature", f"{_TURNED_OFF}=0"], check=True, capture_output=True)
