@@ -48,7 +48,7 @@ _SEEN_SECONDS = 2.0
 """How long a client waits for the metadata of a topic that was made for it."""
 _FORWARD_SECONDS = 30.0
 _LEAVE_SECONDS = 30.0
-"""How long a stop waits for the controller to move what this broker leads, as Kafka's brokers do at most."""
+"""How long a stop waits for a controller that responds to move what this broker leads. Kafka's brokers wait five minutes."""
 
 
 class QuorumCluster:
@@ -143,10 +143,16 @@ class QuorumCluster:
         """This node is no controller."""
 
     async def hand_over(self) -> None:
-        """Return once the controller has moved what this broker leads, and lets it go, or when that takes too long."""
+        """Return once the controller has moved what this broker leads, and lets it go, or when that takes too long.
+
+        A broker that no controller responds to for a whole session has been fenced by then, if there is a controller at all.
+        """
         self._lifecycle.leave()
         with trio.move_on_after(_LEAVE_SECONDS) as waiting:
-            await self._lifecycle.wait_until(Standing.GONE)
+            if not await self._lifecycle.wait_gone():
+                logger.warning(
+                    "This broker stops by itself: no controller has responded for as long as a session lasts"
+                )
         if waiting.cancelled_caught:
             logger.warning("The controller has not moved all that this broker leads within %g s", _LEAVE_SECONDS)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import enum
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -92,6 +93,8 @@ class BrokerLifecycle:
         self.registration: BrokerRegistration | None = None
         self._is_ready = False
         self._is_leaving = False
+        self._heard_at = -math.inf
+        """When a controller has last responded to a heartbeat, by trio's clock."""
         self._woken = trio.Event()
         self._changed = trio.Event()
 
@@ -129,6 +132,17 @@ class BrokerLifecycle:
         """As ``wait_until``; returns as well where the controller refuses the registration."""
         while self.standing.value < standing.value and not self.refusal:
             await self._changed.wait()
+
+    async def wait_gone(self) -> bool:
+        """Return once the controller lets the broker go: True; False where it has not responded for a whole session."""
+        asked_at, session = trio.current_time(), self._settings.session_timeout_ms / 1000
+        while self.standing is not Standing.GONE:
+            given_up_at = max(asked_at, self._heard_at) + session
+            if given_up_at <= trio.current_time():
+                return False
+            with trio.move_on_at(given_up_at):
+                await self._changed.wait()
+        return True
 
     # --- the conversation ---------------------------------------------------------------------------------------------
 
@@ -201,6 +215,7 @@ class BrokerLifecycle:
         except (PeerUnavailableError, KafkaError) as error:
             logger.warning("No heartbeat has reached the controller: %s", error)
             return None
+        self._heard_at = trio.current_time()
         if response.error_code:
             logger.warning("The controller answers a heartbeat with %s", known_code(response.error_code).name)
             return None

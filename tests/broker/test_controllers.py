@@ -77,6 +77,24 @@ async def test_a_clean_stop_of_each_in_turn_loses_no_leader_for_long(autojump_cl
         assert await world.values("t", 1) == [b"1", b"2", b"3"]
 
 
+async def test_the_last_node_stops_without_anybody_to_let_it_go(
+    autojump_clock: MockClock,
+) -> None:
+    async with world_of({1: BOTH, 2: BOTH, 3: BOTH}) as world:
+        world.format()
+        await world.start()
+        await world.create(1, "t", replicas=3)
+        await world.produce("t", b"a")
+        await world.stop(1, 2)
+        began = trio.current_time()
+        await world.stop(3)
+        assert trio.current_time() - began < 9 + 5 + 3, "a session, the wait for another leader, and the last responses"
+        assert '"brokerEpoch"' in world.disk(3).read_file("/data/.kafka_cleanshutdown").decode()
+        await world.start()
+        await world.in_sync(1, "t", 3)
+        assert await world.values("t", 1) == [b"a"]
+
+
 async def test_controllers_and_brokers_as_nodes_of_their_own(autojump_clock: MockClock) -> None:
     roles = {1: "controller", 2: "controller", 3: "controller", 11: "broker", 12: "broker"}
     async with world_of(roles) as world:

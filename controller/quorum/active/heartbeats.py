@@ -83,6 +83,10 @@ class BrokerHeartbeats:
         contact = self._contacts.get(HeartbeatSession(broker_id, broker_epoch))
         return contact is not None and not self._is_over(contact, now_ms)
 
+    def end_session(self, broker_id: int, broker_epoch: int) -> None:
+        """The broker stops by its own wish: its next life may register at once."""
+        self._contacts.pop(HeartbeatSession(broker_id, broker_epoch), None)
+
     def remove_expired(self, now_ms: int) -> HeartbeatSession | None:
         """Forget one session that is over, and return it."""
         for session, contact in self._contacts.items():

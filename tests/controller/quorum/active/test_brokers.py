@@ -150,6 +150,18 @@ def test_another_process_waits_for_the_session_of_the_one_before() -> None:
     assert world.broker(1).is_fenced
 
 
+def test_another_process_does_not_wait_for_one_that_was_let_go() -> None:
+    world = World()
+    world.start(1)
+    epoch = world.broker(1).epoch
+    assert world.heartbeat(1, want_shut_down=True).should_shut_down
+    assert world.heartbeat(1, want_shut_down=True).should_shut_down, "it asks again, since no response has reached it"
+    assert world.register(1, life=2, previous_broker_epoch=epoch) > epoch
+    end = world.log.next_offset
+    world.pass_time(world.settings.session_timeout_ms + 1)
+    assert world.log.next_offset == end, "no session is left that could end"
+
+
 @pytest.mark.parametrize(
     ("version", "is_told", "elr"), [(4, True, (1,)), (3, True, (1,)), (2, True, ()), (4, False, ())]
 )
