@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from . import quorum
 from .options import (
     DEFAULT_SERVER,
     AsJson,
@@ -18,7 +19,7 @@ from .options import (
     run,
 )
 
-app = group_app("cluster", "Describe the cluster, elect leaders, move replicas, drain a broker.")
+app = group_app("cluster", "Describe the cluster, elect leaders, move replicas, drain a broker, change the quorum.")
 
 Throttle = Annotated[
     int | None,
@@ -346,3 +347,11 @@ def balance(
         rates.Window(window, tuple(metrics or ())),
     )
     run(debug, command.balance, connection, options, is_dry=dry_run, as_json=as_json)
+
+
+app.command()(quorum.quorum)
+app.command("add-voter")(quorum.add_voter)
+app.command("remove-voter")(quorum.remove_voter)
+app.command()(quorum.unregister)
+app.command()(quorum.upgrade)
+app.command("recover-quorum")(quorum.recover_quorum)

@@ -137,9 +137,9 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
             return False
         return True
 
-    def ask(self, request: Any) -> Any:
-        """A broker's answer to a request, whichever broker that is. Raises IncompatibleBrokerVersion."""
-        return self._manager.run(self._send, request)
+    def ask(self, request: Any, broker_id: int | None = None) -> Any:
+        """A broker's answer to a request, whichever broker that is if none is named. Raises IncompatibleBrokerVersion."""
+        return self._manager.run(self._send, request, broker_id)
 
     def ask_controller(self, request: Any, errors: Callable[[Any], list[Any]] | None = None) -> Any:
         """The controller's answer to a request, one of kafka-python's or a ``WireRequest``; ``errors`` finds those in an answer.
@@ -234,6 +234,10 @@ class Connection:
         defaults = {"bootstrap_timeout_ms": _BOOTSTRAP_MS, "reconnect_backoff_max_ms": 1_000, "client_id": "ottla"}
         known = {name: value for name, value in given.items() if name in client.DEFAULT_CONFIG}
         return {**defaults, **known, "bootstrap_servers": _addresses(self.bootstrap_server)}
+
+    def security_options(self) -> dict[str, Any]:
+        """The options of kafka-python that say how a client gets in, among others. Raises UsageError."""
+        return client_options(self._properties())
 
     def security(self) -> ClientSecurity:
         """How clients of the project's own get in. Raises UsageError."""

@@ -8,37 +8,18 @@ which tries again; only when that has failed is it told of here, too.
 
 from __future__ import annotations
 
-import socket
 import ssl
 from collections.abc import Mapping
 from typing import Any
 
-from kafka.net.sasl import get_sasl_mechanism
-
 from ...base.addresses import join_host_port
-from ...base.errors import ErrorCode, known_code
-from ...wire.codec import decode, encode_bytes
-from ...wire.headers import decode_response_header, encode_request_header
+from ...base.errors import ErrorCode
 from ...wire.messages.api_versions import ApiVersionsRequest
 from ...wire.messages.metadata import MetadataRequest
-from ...wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from ...wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from ...wire.registry import response_class
-from ...wire.schema import Message
+from .direct_requests import HOW, ClosedConnectionError, ask, authenticate, secured
 from .plain_probe import Connect
 from .running import ToolError
-
-_CLIENT_ID = "ottla"
-_MOST_STEPS = 10
-_MOST_BYTES = 1 << 24
-_TLS_ALERT = 0x15
-_CLOSED = (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
-_AT_REQUEST = "at a request"
-_HOW = "(--command-config)"
-
-
-class _ClosedError(OSError):
-    """The broker has closed the connection before it answered; ``str()`` says when."""
 
 
 def check_entrance(
@@ -50,14 +31,14 @@ def check_entrance(
     address, protocol = join_host_port(host, port), options.get("security_protocol", "PLAINTEXT")
     plain = connect()
     try:
-        with _secured(plain, host, options) as connection:
-            _ask(connection, ApiVersionsRequest(), 0)
+        with secured(plain, host, options) as connection:
+            ask(connection, ApiVersionsRequest(), 0)
             if protocol.startswith("SASL"):
-                _authenticate(connection, host, address, options)
+                authenticate(connection, host, address, options)
             else:
                 try:
-                    _ask(connection, MetadataRequest(topics=[]), 1)
-                except _ClosedError:
+                    ask(connection, MetadataRequest(topics=[]), 1)
+                except ClosedConnectionError:
                     _check_sasl(connect, host, address, options)
                     raise
     except ssl.SSLCertVerificationError as error:
@@ -65,10 +46,10 @@ def check_entrance(
     except ssl.SSLError as error:
         if (why := _tls_refusal(address, protocol, error)) is not None:
             raise ToolError(why) from None
-    except _ClosedError as error:
+    except ClosedConnectionError as error:
         if (why := _other_side(connect, address, protocol)) is None and has_failed:
             other = f"its listener may have another security.protocol than {protocol}"
-            why = f"{address} closes the connection {error}: {other} {_HOW}"
+            why = f"{address} closes the connection {error}: {other} {HOW}"
         if why is not None:
             raise ToolError(why) from None
     except OSError:
@@ -79,15 +60,15 @@ def check_entrance(
 
 def _check_sasl(connect: Connect, host: str, address: str, options: Mapping[str, Any]) -> None:
     """Raises ToolError where a listener that has closed the connection of a client without SASL takes a handshake, OSError."""
-    with _secured(connect(), host, options) as connection:
-        _ask(connection, ApiVersionsRequest(), 0)
-        shaken: SaslHandshakeResponse = _ask(connection, SaslHandshakeRequest(mechanism=""), 1)
+    with secured(connect(), host, options) as connection:
+        ask(connection, ApiVersionsRequest(), 0)
+        shaken: SaslHandshakeResponse = ask(connection, SaslHandshakeRequest(mechanism=""), 1)
     if shaken.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         protocol = options.get("security_protocol", "PLAINTEXT")
         wanted = "SASL_SSL" if protocol == "SSL" else "SASL_PLAINTEXT"
         raise ToolError(
             f"{address} wants SASL ({', '.join(shaken.mechanisms)}), and security.protocol is {protocol}: "
-            f"it has to be {wanted} {_HOW}"
+            f"it has to be {wanted} {HOW}"
         )
 
 
@@ -97,11 +78,11 @@ def _other_side(connect: Connect, address: str, protocol: str) -> str | None:
     try:
         if protocol.endswith("SSL"):
             with connect() as connection:
-                _ask(connection, ApiVersionsRequest(), 0)
+                ask(connection, ApiVersionsRequest(), 0)
             return _no_tls(address, protocol)
         if _answers_tls(connect):
             wanted = "SASL_SSL" if is_sasl else "SSL, or SASL_SSL"
-            return f"{address} answers with TLS, and security.protocol is {protocol}: it has to be {wanted} {_HOW}"
+            return f"{address} answers with TLS, and security.protocol is {protocol}: it has to be {wanted} {HOW}"
     except OSError:
         pass
     return None
@@ -119,75 +100,13 @@ def _answers_tls(connect: Connect) -> bool:
     return True
 
 
-def _secured(plain: socket.socket, host: str, options: Mapping[str, Any]) -> socket.socket:
-    """The connection, over TLS if the client is to use that. Raises OSError."""
-    if not options.get("security_protocol", "PLAINTEXT").endswith("SSL"):
-        return plain
-    context: ssl.SSLContext = options.get("ssl_context") or ssl.create_default_context()
-    try:
-        return context.wrap_socket(plain, server_hostname=host)
-    except _CLOSED as error:
-        raise _ClosedError("in the TLS handshake") from error
-
-
-def _ask(connection: socket.socket, request: Message, version: int) -> Any:
-    """The answer to a request; None to one that is here only to be taken. Raises OSError."""
-    key = type(request).api_key
-    frame = encode_request_header(key, version, 1, _CLIENT_ID) + encode_bytes(request, version)
-    try:
-        connection.sendall(len(frame).to_bytes(4, "big") + frame)
-        head = _read(connection, 4)
-        if head[0] == _TLS_ALERT:
-            raise _ClosedError(_AT_REQUEST)
-        size = int.from_bytes(head, "big")
-        if size > _MOST_BYTES:
-            raise OSError(f"an answer of {size} bytes")
-        answer = _read(connection, size)
-    except _CLOSED as error:
-        raise _ClosedError(_AT_REQUEST) from error
-    _, start = decode_response_header(answer, key, version)
-    return decode(response_class(key), version, memoryview(answer)[start:])
-
-
-def _read(connection: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        received = connection.recv(size - len(data))
-        if not received:
-            raise _ClosedError(_AT_REQUEST)
-        data += received
-    return data
-
-
-def _authenticate(connection: socket.socket, host: str, address: str, options: Mapping[str, Any]) -> None:
-    """Authenticate as kafka-python does. Raises ToolError for a refusal, OSError."""
-    name = options["sasl_mechanism"]
-    shaken: SaslHandshakeResponse = _ask(connection, SaslHandshakeRequest(mechanism=name), 1)
-    if shaken.error_code == ErrorCode.ILLEGAL_SASL_STATE:
-        raise ToolError(f"{address} does not want SASL: its security.protocol is PLAINTEXT or SSL {_HOW}")
-    if shaken.error_code:
-        taken = ", ".join(shaken.mechanisms) or "none"
-        raise ToolError(f"{address} does not take the sasl.mechanism {name}; it takes {taken} {_HOW}")
-    mechanism = get_sasl_mechanism(name)(host=host, **options)
-    for _ in range(_MOST_STEPS):
-        if mechanism.is_done():
-            return
-        answer: SaslAuthenticateResponse = _ask(
-            connection, SaslAuthenticateRequest(auth_bytes=mechanism.auth_bytes()), 0
-        )
-        if answer.error_code:
-            why = answer.error_message or known_code(answer.error_code).name
-            raise ToolError(f"{address} does not let this client in: {why.rstrip('.')} {_HOW}")
-        mechanism.receive(bytes(answer.auth_bytes))
-
-
 def _untrusted(address: str, error: ssl.SSLCertVerificationError) -> str:
     why = error.verify_message.rstrip(".")
     if "mismatch" in why.lower():
         return f"the certificate of {address} is not accepted: {why}"
     return (
         f"the certificate of {address} is not trusted: {why}; ssl.truststore.location has to name the authority that signed it "
-        f"{_HOW}"
+        f"{HOW}"
     )
 
 
@@ -204,4 +123,4 @@ def _tls_refusal(address: str, protocol: str, error: ssl.SSLError) -> str | None
 
 
 def _no_tls(address: str, protocol: str) -> str:
-    return f"{address} does not speak TLS, and security.protocol is {protocol} {_HOW}"
+    return f"{address} does not speak TLS, and security.protocol is {protocol} {HOW}"

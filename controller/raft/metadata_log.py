@@ -210,6 +210,12 @@ class MetadataLog:
         """The newest one, that of formatting apart."""
         return self.snapshots[-1] if self.snapshots and self.snapshots[-1] != BOOTSTRAP_ID else None
 
+    def newest_ms(self) -> int | None:
+        """When the last record behind the newest snapshot was written; None where there is none. Raises KafkaError."""
+        newest = self.newest_snapshot
+        begin = max(self.start_offset, newest.end_offset if newest else 0)
+        return max((batch.max_timestamp for batch in self._batches(begin, self.end_offset)), default=None)
+
     # --- changes ------------------------------------------------------------------------------------------------------
 
     def append(self, records: Bytes, epoch: int) -> None:
