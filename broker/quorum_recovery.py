@@ -83,13 +83,14 @@ def recover_quorum(disk: Disk, directory: str, clock: Clock, endpoints: Endpoint
     part = _taken(disk, directory, clock)
     try:
         copy = _copy_of(disk, directory)
+        archive = _archive(copy, directory)  # before the copy is opened, which repairs it
         before = _remains(part, copy, clock)
         endpoints = endpoints or _known_endpoints(before)
         epoch = max(before.epoch, before.known_epoch) + _EPOCHS_AHEAD
         if epoch > _LAST_EPOCH:
             raise QuorumRecoveryError(f"epoch {epoch} is too high: this log was recovered too often")
         kept = join(directory, f"quorum-before-epoch-{epoch}.tar")
-        disk.write_file(kept, _archive(copy, directory))
+        disk.write_file(kept, archive)
         _write_voters(part.folder, VoterSet([QuorumVoter(before.key, endpoints, *KRAFT_VERSIONS)]), before, epoch)
         return QuorumRecovery(before, epoch, kept)
     finally:

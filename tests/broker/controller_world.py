@@ -63,6 +63,10 @@ class ControllerWorld:
     def disk(self, node_id: int) -> MemoryDisk:
         return self._disks[node_id]
 
+    def replace_disk(self, node_id: int) -> None:
+        """An empty one, of a node that does not run."""
+        self._disks[node_id] = MemoryDisk()
+
     def format(self, *node_ids: int, voters: Sequence[int] | None = None, as_kafka: bool = False) -> None:
         """Format the log directories of these nodes, by default of all, with these first voters, by default all controllers.
 
