@@ -6,8 +6,8 @@ it was. So a person has to choose the node, and to see to it that no other one c
 What is written: one control record with the new set of voters, at the log's end and in an epoch of its own. Voters count from
 when they are in the log, so the node elects itself at its start, which commits all that it has. The epoch is far above the last
 one. A node that comes back all the same, and reaches this one, finds a leader of a higher epoch and follows it, as one without a
-vote: it cuts its log to this one's, or ends where that would take back what it knows to be committed. Nodes that reach only each
-other would elect a leader of their own; nothing here can keep them from it.
+vote: it cuts its log to this one's. If it never stopped, and that would take back what it knows to be committed, it ends. Nodes
+that reach only each other would elect a leader of their own; nothing here can keep them from it.
 
 Ottla and Apache Kafka both start on such a log. The directory of the metadata log, as it was, is kept in a tar file beside it.
 """
