@@ -2,19 +2,21 @@
 
 Start: bind the listeners, lock the log directories and read whose they are, open the metadata log, and take part in the quorum.
 The node is ready when it accepts connections: without the others of its quorum there is no leader yet. It opens no logs of
-partitions.
+partitions. Its metrics and health are served beside it; a console it has not, for that shows what brokers have.
 
 Stop: have another controller lead, end the connections, close the metadata log, and let go of the directories.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 
 import trio
 
+from ..base.addresses import join_host_port
 from ..base.config import Config
 from ..base.errors import KafkaError
 from ..base.network import Network
@@ -38,7 +40,7 @@ from .listeners import Endpoint
 from .log_observers import log_observers
 from .monitor import Monitor
 from .raft_foundation import RaftFoundation, run_guarded
-from .server import BrokerFailedError, StartError, check_distinct, start_error
+from .server import BrokerFailedError, Side, StartError, bind_side, check_distinct, missing_metrics, start_error
 from .settings import BrokerSettings
 
 logger = logging.getLogger(__name__)
@@ -76,6 +78,25 @@ class ControllerOnlyServer:
         """Empty until the start has found it."""
         self.role: ControllerRole | None = None
         """The controller, once the start has made it."""
+        self.monitor = Monitor()
+        self._metrics: Side | None = None
+        self._is_accepting = False
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
+    @property
+    def metrics_address(self) -> str | None:
+        """``HOST:PORT`` where metrics are served, if they are."""
+        return None if self._metrics is None else join_host_port(self._metrics.host, self._metrics.port)
+
+    def readiness(self) -> dict[str, bool]:
+        """The conditions for taking part, each with whether it is fulfilled.
+
+        That there is a leader is none: others of the quorum may be started only once this node is ready, as by Kubernetes.
+        """
+        return {"metadata_log_opened": self.role is not None, "listeners_open": self._is_accepting}
 
     @property
     def data_dirs(self) -> tuple[str, ...]:
@@ -100,30 +121,50 @@ class ControllerOnlyServer:
         """Start, call ``on_ready``, and serve until ``stop``. Raises StartError, BrokerFailedError."""
         try:
             await self._bind()
-            folders = self._folders()
-            try:
-                await self._serve_in(folders, on_ready)
-            finally:
-                for part in folders.all_parts:
-                    part.release()
+            serve: Callable[[], Awaitable[None]] = functools.partial(self._serve_bound, on_ready)
+            if self._metrics is not None:
+                serve = functools.partial(self._metrics.run_beside, serve)
+            await serve()
         finally:
             self._listeners.close()
+            if self._metrics is not None:
+                self._metrics.close()
         if self._failure is not None:
             raise BrokerFailedError(self._failure)
 
     async def _bind(self) -> None:
         check_distinct(self.data_dirs)
-        for name, value in (
-            ("metrics.listener", self._settings.metrics_listener),
-            ("console.listener", self._settings.console_listener),
-        ):
-            if value is not None:
-                raise StartError(f"{name}: a controller that is no broker has none")
+        if self._settings.console_listener is not None:
+            raise StartError(
+                "console.listener: a controller that is no broker has no console; that of a broker shows the quorum, and so does "
+                "'ottla console -b BROKER'"
+            )
         try:
             check_roles(self._config)
             await self._listeners.bind()
         except (SettingError, CannotListenError) as error:
             raise start_error(error) from None
+        if self._settings.metrics_listener is not None:
+            self._metrics = self._make_metrics()
+            await bind_side("metrics.listener", self._settings.metrics_listener, self._metrics)
+        self.monitor = self._make_monitor()
+
+    def _make_metrics(self) -> Side:
+        try:
+            from .metrics.controller_only import ControllerCollector
+            from .metrics.http import MetricsServer
+        except ImportError as error:
+            raise missing_metrics(error) from None
+        collector = functools.partial(ControllerCollector, self)
+        return MetricsServer(self, collector, self._network, self._clock, self._workers)
+
+    async def _serve_bound(self, on_ready: Callable[[], None]) -> None:
+        folders = self._folders()
+        try:
+            await self._serve_in(folders, on_ready)
+        finally:
+            for part in folders.all_parts:
+                part.release()
 
     def _folders(self) -> DataFolders:
         def folder(path: str) -> LogFolder:
@@ -144,8 +185,10 @@ class ControllerOnlyServer:
             raise start_error(error) from error
         async with trio.open_nursery() as nursery:
             nursery.start_soon(run_guarded, role.run, self._fail)
+            self._is_accepting = True
             on_ready()
             await self._stop_asked.wait()
+            self._is_accepting = False
             await role.leave()
             nursery.cancel_scope.cancel()
 
@@ -173,9 +216,12 @@ class ControllerOnlyServer:
         bootstrap = bootstrap_of(self._disk, self._metadata_dir)
         check_bootstrap(raft.driver, bootstrap)
         return ControllerRole(
-            raft, self._listeners, bootstrap, self._monitor(), self._clock, self._workers, self._randomness
+            raft, self._listeners, bootstrap, self.monitor, self._clock, self._workers, self._randomness
         )
 
-    def _monitor(self) -> Monitor:
+    def _make_monitor(self) -> Monitor:
+        observers = log_observers(self._clock.elapsed, self._traced)
+        if self._metrics is not None:
+            observers = [self._metrics.requests, *observers]
         recorder = FlightRecorder(self._disk, self.data_dirs[0], self._clock, self._workers)
-        return Monitor(log_observers(self._clock.elapsed, self._traced), recorder, self._clock.elapsed)
+        return Monitor(observers, recorder, self._clock.elapsed)

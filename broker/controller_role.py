@@ -17,6 +17,7 @@ from ..controller.broker_configs import declared_settings
 from ..controller.quorum.active.configs import ConfigRules
 from ..controller.quorum.active.context import ActiveSettings
 from ..controller.quorum.active.controller import ActiveController
+from ..controller.quorum.active.figures import QuorumControllerFigures, controller_figures
 from ..controller.quorum.active.node import ControllerNode, RaftWriter, raise_kraft_version, token_expiry
 from ..controller.quorum.active.requests import ControllerRequests, ControllerRules
 from ..controller.quorum.active.tokens import TokenRules
@@ -92,10 +93,15 @@ class ControllerRole:
             clock,
             workers,
         )
-        services = controller_services(config, clock, workers, identity.cluster_id, self.node)
+        self.services = controller_services(config, clock, workers, identity.cluster_id, self.node)
+        self.monitor = monitor
         names = {served.name for served in listeners.served}
         self._listeners = listeners
-        self._acceptor = Acceptor(services, monitor, ConnectionLimits(config, "", names))
+        self._acceptor = Acceptor(self.services, monitor, ConnectionLimits(config, "", names))
+
+    def figures(self) -> QuorumControllerFigures:
+        """For metrics."""
+        return controller_figures(self.node)
 
     async def run(self) -> None:
         """Take part in the quorum until cancelled. Raises as ``ControllerNode.run``, in a group."""

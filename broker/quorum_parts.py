@@ -65,7 +65,7 @@ class QuorumParts(Parts):
             self._broker_id,
             self._metadata,
             foundation.loader,
-            foundation.driver.node,
+            foundation.driver,
             lifecycle,
             self._controller_channel,
             self._nursery,

@@ -248,6 +248,8 @@ class BrokerServer:
                 make = self._make_console or _make_no_console
                 self._console = await self._bind_side("console.listener", self.settings.console_listener, make)
             self.monitor = self._make_monitor(self._sides)
+            if self._quorum_place is not None and self._metrics is not None:
+                self._quorum_place.monitor = self._make_monitor([self._metrics])
             self._log_start()
             serve: Callable[[], Awaitable[None]] = functools.partial(self._serve_bound, on_ready)
             for side in self._sides:
@@ -291,16 +293,8 @@ class BrokerServer:
             await own.bind()
 
     async def _bind_side(self, name: str, listener: str, make: MakeSide) -> Side:
-        try:
-            host, port = split_host_port(listener)
-        except ValueError as error:
-            raise StartError(f"{name}: {error}") from None
         side = make(self, self._network, self._clock, self._workers)
-        try:
-            await side.bind(host, port)
-        except OSError as error:
-            refusal = CannotListenError(host, port, error)
-            raise StartError(str(refusal), may_pass=refusal.may_pass) from None
+        await bind_side(name, listener, side)
         return side
 
     def _make_monitor(self, sides: Sequence[Side]) -> Monitor:
@@ -426,10 +420,29 @@ class BrokerServer:
 
 def _make_metrics(server: BrokerServer, network: Network, clock: Clock, workers: Workers) -> Side:
     try:
+        from .metrics.collector import BrokerCollector
         from .metrics.http import MetricsServer
     except ImportError as error:
-        raise StartError(f"metrics need {how_to_install('metrics')}: {error}") from None
-    return MetricsServer(server, network, clock, workers)
+        raise missing_metrics(error) from None
+    return MetricsServer(server, functools.partial(BrokerCollector, server), network, clock, workers)
+
+
+def missing_metrics(error: ImportError) -> StartError:
+    """What a user is told where the part of the package for metrics is not installed."""
+    return StartError(f"metrics need {how_to_install('metrics')}: {error}")
+
+
+async def bind_side(name: str, listener: str, side: Side) -> None:
+    """Bind a side to the address ``listener``, of the setting ``name``. Raises StartError."""
+    try:
+        host, port = split_host_port(listener)
+    except ValueError as error:
+        raise StartError(f"{name}: {error}") from None
+    try:
+        await side.bind(host, port)
+    except OSError as error:
+        refusal = CannotListenError(host, port, error)
+        raise StartError(str(refusal), may_pass=refusal.may_pass) from None
 
 
 def _make_no_console(server: BrokerServer, network: Network, clock: Clock, workers: Workers) -> Side:

@@ -171,10 +171,10 @@ def _make_console(server: BrokerServer, network: Network, clock: Clock, workers:
     return ConsoleSide(server, network, clock, workers)
 
 
-def _log_sides(server: BrokerServer) -> None:
+def _log_sides(server: BrokerServer | ControllerOnlyServer) -> None:
     if server.metrics_address is not None:
         logger.info("metrics are on http://%s/metrics", server.metrics_address)
-    if server.console_address is not None:
+    if isinstance(server, BrokerServer) and server.console_address is not None:
         logger.info("the console is on http://%s/", server.console_address)
 
 
@@ -185,8 +185,7 @@ def _ready(server: BrokerServer | ControllerOnlyServer) -> None:
         gc.freeze()
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.enable()
-    if isinstance(server, BrokerServer):
-        _log_sides(server)
+    _log_sides(server)
     # The first address stands bare, for scripts that take it from here.
     first = server.endpoints[0]
     places = ", ".join([join_host_port(first.host, first.port), *map(str, server.endpoints[1:])])

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import trio
 from prometheus_client.core import Metric
 
-from ...handlers.services import Services
+from ...handlers.node_services import NodeServices
 from ...security.client_quotas import QuotasOfKind, S
 from ...security.entities import order_of
 from .families import traffic
@@ -21,7 +21,7 @@ from .samples import Labels, simple
 _MOST = 1_000
 
 
-def client_quota_metrics(services: Services | None) -> Iterator[Metric]:
+def client_quota_metrics(services: NodeServices | None) -> Iterator[Metric]:
     now_ms = int(trio.current_time() * 1000)
     quotas = None if services is None else services.client_quotas
     produce, fetch = [], []

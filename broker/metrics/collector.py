@@ -7,26 +7,30 @@ parts have no values: their counts are 0.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
-import trio
 from prometheus_client.core import Metric
 
-from ...base.build_info import commit, version
-from ...base.distribution import TIME_BOUNDS_MS, Distribution
+from ...base.distribution import Distribution
+from ...controller.quorum.cluster import QuorumCluster
+from ...controller.quorum.figures import QuorumFigures
 from ...group_coordinator.live_group import GroupState
 from ...handlers.services import Services
-from ...wire.api_keys import ApiKey
+from ..assembly import Assembly
 from ..broker_state import BrokerState
-from ..monitor import Authentication, Monitor
+from ..monitor import Monitor
 from ..view.groups import lags as lags_of
 from .client_quotas import client_quota_metrics
-from .cluster import cluster_metrics, partitions_of
-from .disk_io import disk_io
+from .control import control_metrics, session_metrics
 from .families import consumers, process, storage, traffic
+from .logs import LogFigures, log_metrics
 from .loop_lag import LoopLag
-from .request_metrics import RequestMetrics, error_name
-from .samples import Labels, Samples, distributions, histogram, simple, single, with_total
+from .node import NodeMetrics
+from .quorum import applied_metrics, controller_metrics, metadata_log, quorum_metrics
+from .replicas import partitions_of, replica_metrics
+from .request_metrics import RequestMetrics
+from .samples import Labels, Samples, distributions, simple, single, with_total
 
 _TRAFFIC = {
     "bytes_in": traffic.BYTES_IN,
@@ -45,71 +49,61 @@ _STATES = {
     GroupState.STABLE: consumers.STABLE_GROUPS,
     GroupState.DEAD: consumers.DEAD_GROUPS,
 }
-_AUTHENTICATIONS = {
-    Authentication.SUCCESSFUL: traffic.SUCCESSFUL_AUTHENTICATIONS,
-    Authentication.FAILED: traffic.FAILED_AUTHENTICATIONS,
-    Authentication.SUCCESSFUL_AGAIN: traffic.SUCCESSFUL_REAUTHENTICATIONS,
-    Authentication.FAILED_AGAIN: traffic.FAILED_REAUTHENTICATIONS,
-    Authentication.EXPIRED: traffic.EXPIRED_CONNECTIONS,
-}
+
+
+class ObservedBroker(Protocol):
+    """The part of a ``BrokerServer`` that is used here."""
+
+    @property
+    def monitor(self) -> Monitor: ...
+
+    @property
+    def assembly(self) -> Assembly | None: ...
+
+    @property
+    def state(self) -> BrokerState: ...
 
 
 class BrokerCollector:
-    """The metrics of one broker; ``services`` is None until it has started."""
+    """The metrics of one broker, and of the controller in its process, if there is one."""
 
-    def __init__(self, requests: RequestMetrics, loop_lag: LoopLag) -> None:
-        self._requests = requests
-        self._loop_lag = loop_lag
-        self.monitor = Monitor()
-        self.services: Services | None = None
-        self.state = BrokerState.STARTING
-        self._version = version()
-        self._commit = commit()
+    def __init__(self, broker: ObservedBroker, requests: RequestMetrics, loop_lag: LoopLag) -> None:
+        self._broker = broker
+        self._node = NodeMetrics(requests, loop_lag)
 
     def collect(self) -> Iterator[Metric]:
         """The families, in the order of ``families``."""
-        yield from self._request_metrics()
-        services = self.services
+        broker, node = self._broker, self._node
+        assembly = broker.assembly
+        services = assembly.services if assembly is not None and assembly.is_started else None
+        role = None if assembly is None else assembly.controller
+        controller = None if role is None else role.figures()
+        quorum = _quorum(services)
+        yield from node.requests()
         yield from _traffic(services)
-        yield from self._connections()
+        yield from node.connections([broker.monitor] if role is None else [broker.monitor, role.monitor])
         yield simple(traffic.PURGATORY, _waiting(services))
         yield from _fetch_sessions(services)
         yield from client_quota_metrics(services)
-        yield from cluster_metrics(services)
-        yield from _logs(services)
+        yield from replica_metrics(services)
+        yield from control_metrics(services, controller)
+        yield from session_metrics(services)
+        now_ms = 0 if services is None else services.clock.now_ms()
+        yield from controller_metrics(controller, now_ms)
+        in_quorum = controller.quorum if quorum is None and controller is not None else quorum
+        yield from quorum_metrics(in_quorum, node.idle)
+        yield from applied_metrics(quorum, now_ms)
+        yield from _logs(services, metadata_log(in_quorum))
         yield from _cleaner(services)
         yield from _groups(services)
-        yield single(process.BROKER_STATE, self.state)
-        yield simple(process.BUILD, [((self._version, self._commit), 1)])
-        yield single(process.HANDLERS_IDLE, self._loop_lag.idle)
-        yield single(process.NETWORK_IDLE, self._loop_lag.idle)
-        io = disk_io()
-        yield simple(process.DISK_READ, [] if io is None else [((), io.read)])
-        yield simple(process.DISK_WRITTEN, [] if io is None else [((), io.written)])
-        yield distributions(process.LOOP_LAG, [((), self._loop_lag.seconds)])
-        yield single(process.LOOP_TASKS, trio.lowlevel.current_statistics().tasks_living)
+        yield single(process.BROKER_STATE, broker.state)
+        yield from node.process()
 
-    def _request_metrics(self) -> Iterator[Metric]:
-        requests = self._requests
-        counts = [((_title(key), str(version)), count) for key, version, count in requests.counts()]
-        yield simple(traffic.REQUESTS, counts)
-        errors = [((_title(key), error_name(code)), count) for (key, code), count in sorted(requests.errors.items())]
-        yield simple(traffic.REQUEST_ERRORS, errors)
-        times = [(_title(api_key), histograms) for api_key, histograms in requests.histograms()]
-        for slot, family in enumerate((traffic.TOTAL_TIME, traffic.LOCAL_TIME, traffic.REMOTE_TIME)):
-            found = [((title,), TIME_BOUNDS_MS, kinds[slot].cumulative, kinds[slot].sum_ms) for title, kinds in times]
-            yield histogram(family, found)
 
-    def _connections(self) -> Iterator[Metric]:
-        opened, closed = self.monitor.opened, self.monitor.closed
-        yield simple(traffic.CONNECTIONS, [((name,), opened[name] - closed[name]) for name in sorted(opened)])
-        yield simple(traffic.CONNECTIONS_OPENED, [((name,), opened[name]) for name in sorted(opened)])
-        yield simple(traffic.CONNECTIONS_CLOSED, [((name,), closed[name]) for name in sorted(opened)])
-        counts = self.monitor.authentications
-        for what, family in _AUTHENTICATIONS.items():
-            yield simple(family, [((name,), counts[name, what]) for name in sorted(opened) if (name, what) in counts])
-        errors = self.monitor.errors
-        yield simple(traffic.CONNECTION_ERRORS, [((reason.value,), count) for reason, count in errors.items()])
+def _quorum(services: Services | None) -> QuorumFigures | None:
+    if services is None or not isinstance(services.cluster, QuorumCluster):
+        return None
+    return services.cluster.figures()
 
 
 def _traffic(services: Services | None) -> Iterator[Metric]:
@@ -136,13 +130,15 @@ def _waiting(services: Services | None) -> Samples:
     return [(("Fetch",), len(fetches)), (("Produce",), produces)]
 
 
-def _logs(services: Services | None) -> Iterator[Metric]:
+def _logs(services: Services | None, further: Sequence[LogFigures]) -> Iterator[Metric]:
     logs = [] if services is None else [log for log in services.logs.logs() if not log.is_closed]
-    labels = [(log.topic, str(log.partition)) for log in logs]
-    yield simple(storage.LOG_SIZE, zip(labels, [log.size for log in logs], strict=True))
-    yield simple(storage.LOG_START, zip(labels, [log.log_start_offset for log in logs], strict=True))
-    yield simple(storage.LOG_END, zip(labels, [log.log_end_offset for log in logs], strict=True))
-    yield simple(storage.LOG_SEGMENTS, zip(labels, [len(log.segments) for log in logs], strict=True))
+    figures = [
+        LogFigures(
+            (log.topic, str(log.partition)), log.size, log.log_start_offset, log.log_end_offset, len(log.segments)
+        )
+        for log in logs
+    ]
+    yield from log_metrics([*figures, *further])
     folders = [] if services is None else services.logs.folders
     sizes: Counter[str] = Counter()
     times = Distribution()
@@ -184,7 +180,3 @@ def _groups(services: Services | None) -> Iterator[Metric]:
     yield simple(consumers.GROUP_MEMBERS, [((group.group_id,), len(group.live.members)) for group, _ in groups])
     yield simple(consumers.GROUP_OFFSET, offsets)
     yield simple(consumers.GROUP_LAG, lags)
-
-
-def _title(api_key: int) -> str:
-    return ApiKey(api_key).title

@@ -1,6 +1,6 @@
 """The HTTP side: ``/metrics`` for Prometheus, ``/healthz`` and ``/readyz`` for a process supervisor such as Kubernetes.
 
-It runs on the broker's own event loop, from before the broker starts until it has stopped. So a response of ``/healthz`` means
+It runs on the node's own event loop, from before the node starts until it has stopped. So a response of ``/healthz`` means
 that the loop runs; ``/readyz`` is 503 until clients are served, and again as soon as a stop has begun.
 
 A scrape reads the metrics on the loop, one family at a time, and formats them in a worker thread.
@@ -9,7 +9,7 @@ A scrape reads the metrics on the loop, one family at a time, and formats them i
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 import trio
@@ -23,39 +23,39 @@ from starlette.routing import Route
 
 from ...base.network import Network
 from ...base.seams import Clock, Workers
-from ..assembly import Assembly
-from ..broker_state import BrokerState
 from ..http.server import HttpServer
-from ..monitor import Monitor
-from .collector import BrokerCollector
 from .loop_lag import LoopLag
 from .request_metrics import RequestMetrics
 
 
-class ObservedBroker(Protocol):
-    """The part of a ``BrokerServer`` that is used here."""
-
-    @property
-    def monitor(self) -> Monitor: ...
-
-    @property
-    def assembly(self) -> Assembly | None: ...
-
-    @property
-    def state(self) -> BrokerState: ...
+class ObservedNode(Protocol):
+    """The part of a server that is used here."""
 
     def readiness(self) -> Mapping[str, bool]: ...
 
 
-class MetricsServer:
-    """Serves the metrics of ``broker``. ``requests`` is the observer to give to its connections."""
+class Collector(Protocol):
+    """Reads the metrics of a node."""
 
-    def __init__(self, broker: ObservedBroker, network: Network, clock: Clock, workers: Workers) -> None:
-        self._broker = broker
+    def collect(self) -> Iterator[Metric]: ...
+
+
+class MetricsServer:
+    """Serves the metrics of ``node``. ``requests`` is the observer to give to its connections."""
+
+    def __init__(
+        self,
+        node: ObservedNode,
+        make_collector: Callable[[RequestMetrics, LoopLag], Collector],
+        network: Network,
+        clock: Clock,
+        workers: Workers,
+    ) -> None:
+        self._node = node
         self._workers = workers
         self.requests = RequestMetrics(clock.elapsed)
         self._loop_lag = LoopLag()
-        self._collector = BrokerCollector(self.requests, self._loop_lag)
+        self._collector = make_collector(self.requests, self._loop_lag)
         routes = [
             Route("/metrics", self._metrics),
             Route("/healthz", self._health),
@@ -84,10 +84,6 @@ class MetricsServer:
         await self._http.run_beside(serve, self._loop_lag.run)
 
     async def _metrics(self, request: Request) -> Response:
-        self._collector.monitor = self._broker.monitor
-        self._collector.state = self._broker.state
-        assembly = self._broker.assembly
-        self._collector.services = assembly.services if assembly is not None and assembly.is_started else None
         snapshot = Snapshot()
         for collector in (self._collector, PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
             for family in collector.collect():
@@ -101,7 +97,7 @@ class MetricsServer:
         return _json(200, {"status": "ok", "loop_lag_ms": round(self._loop_lag.latest * 1000, 3)})
 
     async def _readiness(self, _: Request) -> Response:
-        checks = self._broker.readiness()
+        checks = self._node.readiness()
         is_ready = all(checks.values())
         return _json(200 if is_ready else 503, {"status": "ready" if is_ready else "not ready", "checks": checks})
 

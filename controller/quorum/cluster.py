@@ -31,14 +31,13 @@ from ...wire.messages.create_topics import (
 from ...wire.schema import Message
 from ..cluster import ProducerIdSource
 from ..new_topics import Charge, NewTopic
-from ..raft.node import RaftNode
+from ..raft.driver import RaftDriver
 from .channel import QuorumChannel
 from .envelope import enveloped, opened
-from .figures import QuorumFigures
+from .figures import QuorumFigures, quorum_figures
 from .leadership import confirmed_leader_epoch
 from .lifecycle import BrokerLifecycle, Standing
 from .loader import MetadataLoader
-from .metadata_version import finalized_level
 from .supported_features import hindrances
 
 logger = logging.getLogger(__name__)
@@ -63,7 +62,7 @@ class QuorumCluster:
         broker_id: int,
         metadata: MetadataCache,
         loader: MetadataLoader,
-        raft: RaftNode,
+        driver: RaftDriver,
         lifecycle: BrokerLifecycle,
         channel: Callable[[str], QuorumChannel],
         nursery: trio.Nursery,
@@ -72,7 +71,7 @@ class QuorumCluster:
         self._broker_id = broker_id
         self._metadata = metadata
         self._loader = loader
-        self._raft = raft
+        self._driver = driver
         self._lifecycle = lifecycle
         self._forwarding = channel("forwarding")
         self._leadership = channel("leadership")
@@ -158,16 +157,9 @@ class QuorumCluster:
 
     def figures(self) -> QuorumFigures:
         """For metrics."""
-        raft, image = self._raft, self._metadata.image
-        return QuorumFigures(
-            raft.leader_id,
-            raft.epoch,
-            -1 if raft.told_high_watermark is None else raft.told_high_watermark,
-            raft.log.end_offset,
-            raft.log.last_epoch,
-            image.position or LogPosition(-1, -1, -1),
-            finalized_level(image.features),
-        )
+        image = self._metadata.image
+        applied = image.position or LogPosition(-1, -1, -1)
+        return quorum_figures(self._driver, applied, image.features, self._loader.snapshots_loaded)
 
     # --- changes ------------------------------------------------------------------------------------------------------
 

@@ -1,19 +1,32 @@
-"""What is told of a broker's place in a quorum: how far its metadata log has come, and whom it follows."""
+"""What metrics tell of a node's place in a quorum: its Raft node, and how far it has come with the metadata.
+
+Meanings are those of Kafka's MetadataLoaderMetrics and BrokerServerMetrics.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...metadata.types import LogPosition
+from ...metadata.types import FinalizedFeatures, LogPosition
+from ..raft.driver import RaftDriver
+from ..raft.figures import RaftFigures, raft_figures
+from .metadata_version import FEATURE, KRAFT_VERSION, LOWEST
 
 
 class QuorumFigures(NamedTuple):
-    """``leader_id`` and ``high_watermark`` are -1 while they are not known; ``applied`` is what the broker's image has."""
+    """``applied`` is what the node's image has, with -1 before there is one; ``levels`` those of finalized features."""
 
-    leader_id: int
-    epoch: int
-    high_watermark: int
-    log_end_offset: int
-    log_end_epoch: int
+    raft: RaftFigures
     applied: LogPosition
-    metadata_version: int
+    levels: Mapping[str, int]
+    snapshots_loaded: int
+
+
+def quorum_figures(
+    driver: RaftDriver, applied: LogPosition, features: FinalizedFeatures | None, snapshots_loaded: int
+) -> QuorumFigures:
+    """As they are now. Before an image has features, ``metadata.version`` is the lowest that there is, as in Kafka."""
+    raft = raft_figures(driver)
+    levels = {FEATURE: LOWEST, **({} if features is None else features.levels), KRAFT_VERSION: raft.kraft_version}
+    return QuorumFigures(raft, applied, levels, snapshots_loaded)

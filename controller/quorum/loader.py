@@ -57,6 +57,7 @@ class MetadataLoader:
         self.loaded_offset = 0
         self.has_caught_up = False
         self.is_held = False
+        self.snapshots_loaded = 0
         self._base = self.image
         self._replay = RecordReplay(self._base)
         self._position: LogPosition | None = None
@@ -111,6 +112,7 @@ class MetadataLoader:
     ) -> None:
         """Replace everything by a snapshot that ends with ``position``. Raises ReplayError, CorruptFileError."""
         loaded = await snapshot_image(batches, position)
+        self.snapshots_loaded += 1
         self._has_seen_record = self._has_seen_record or finalized_level(loaded.features) > 0
         self._transaction = None
         self._position = position

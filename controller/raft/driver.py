@@ -28,6 +28,7 @@ from ...wire.messages.fetch_snapshot import FetchSnapshotRequest
 from ...wire.schema import Message
 from . import effects, events
 from .fetch_reports import FetchReports
+from .measures import RaftMeasures
 from .node import RaftNode
 from .storage import RaftStorage
 from .voters import ControllerAddress
@@ -85,9 +86,14 @@ class RaftDriver:
         self._told: list[trio.MemorySendChannel[RaftNews]] = []
         self._leader_followers: list[Callable[[], None]] = []
         self._reports = FetchReports()
+        self.measures = RaftMeasures(trio.current_time())
+        self._seen_state = node.state
         self._has_started = False
         self._nursery: trio.Nursery
         self._others: dict[type[Any], Callable[[Any], None]] = {
+            effects.Append: self._append_as_leader,
+            effects.AppendControl: self._append_control,
+            effects.AppendFetched: self._append_fetched,
             effects.DeleteBefore: self._delete_before,
             effects.Flush: self._begin_flush,
             effects.SendRequest: self._begin_sending,
@@ -98,7 +104,7 @@ class RaftDriver:
             effects.PeerRefused: lambda effect: self._reports.refused(effect.peer.address, effect.code, effect.why),
             effects.ShutdownFinished: lambda effect: self._may_go.set(),
         }
-        """Effects beside those that the storage performs."""
+        """Effects beside those that the storage alone performs."""
 
     def news(self) -> trio.MemoryReceiveChannel[RaftNews]:
         """What the node finds out, from its start on. Each who follows it asks for its own before ``run``."""
@@ -187,6 +193,7 @@ class RaftDriver:
 
     def note_snapshot(self, snapshot: SnapshotId, size: int) -> None:
         """A snapshot of what is committed has its name; ``size`` in bytes."""
+        self.measures.note_snapshot(size, trio.current_time())
         self.step(events.SnapshotWritten(snapshot, size))
 
     def clean(self, snapshot: SnapshotId) -> bool:
@@ -210,6 +217,9 @@ class RaftDriver:
     def _take(self, asked: list[effects.RaftEffect]) -> None:
         if self.node.deadline_ms < self._timer_at:
             self._earlier.set()
+        if self.node.state is not self._seen_state:
+            self._seen_state = self.node.state
+            self.measures.note_state(self._seen_state, trio.current_time())
         self._effects.extend(asked)
         self._perform()
 
@@ -272,6 +282,19 @@ class RaftDriver:
         else:
             self.step(events.FlushFinished())
 
+    def _append_as_leader(self, effect: effects.Append) -> None:
+        self.storage.perform(effect, self._clock.now_ms())
+        self.measures.note_appended(effect.base_offset, effect.record_count, trio.current_time())
+
+    def _append_control(self, effect: effects.AppendControl) -> None:
+        self.storage.perform(effect, self._clock.now_ms())
+        self.measures.note_appended(effect.base_offset, len(effect.messages), trio.current_time())
+
+    def _append_fetched(self, effect: effects.AppendFetched) -> None:
+        before = self.storage.log.end_offset
+        self.storage.perform(effect, self._clock.now_ms())
+        self.measures.note_fetched(effect.end_offset - before, trio.current_time())
+
     def _delete_before(self, effect: effects.DeleteBefore) -> None:
         self.storage.log.delete_before(effect.snapshot, self._clock.now_ms())
         self._nursery.start_soon(self._remove_forgotten)
@@ -284,6 +307,7 @@ class RaftDriver:
 
     def _advance(self, effect: effects.HighWatermarkAdvanced) -> None:
         self.storage.log.advance_high_watermark(effect.high_watermark)
+        self.measures.note_committed(effect.high_watermark, trio.current_time())
         self._tell(effect)
 
     def _tell_leader(self, effect: effects.LeaderChanged) -> None:

@@ -198,6 +198,10 @@ class MetadataLog:
         return self._log.size
 
     @property
+    def segment_count(self) -> int:
+        return len(self._log.segments)
+
+    @property
     def last_epoch(self) -> int:
         """That of the last record; of a log without records that of the snapshot before it, else 0."""
         if self._log.latest_epoch >= 0:

@@ -240,15 +240,25 @@ class RaftNode:
         """
         if self.is_voter or not self.identity.may_vote:
             return self.is_voter
-        entry = self.log.quorum
-        if entry.voters is None or entry.offset < self.log.committed_offset:
+        if not self.has_uncommitted_voters:
             return False
-        before = self.log.quorum_at(entry.offset - 1).voters
+        before = self.log.quorum_at(self.log.quorum.offset - 1).voters
         return before is not None and before.is_voter(self.key)
 
     @property
     def is_only_voter(self) -> bool:
         return self.identity.may_vote and self.voters.is_only_voter(self.key)
+
+    @property
+    def ignores_static_voters(self) -> bool:
+        """Whether ``controller.quorum.voters`` is set, and the log has voters, which count in its place."""
+        return bool(self._static_voters.voters) and self.log.quorum.voters is not None
+
+    @property
+    def has_uncommitted_voters(self) -> bool:
+        """Whether the newest voter set of the log is not known to be committed."""
+        entry = self.log.quorum
+        return entry.voters is not None and entry.offset >= self.log.committed_offset
 
     @property
     def as_voter(self) -> QuorumVoter:

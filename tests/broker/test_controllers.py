@@ -193,7 +193,8 @@ REFUSED = {
     ),
     "a ZooKeeper": ("controller", {"zookeeper_connect": "z:2181"}, "process.roles is set as well"),
     "no id": ("controller", {"node_id": ""}, "node.id"),
-    "metrics": ("controller", {"metrics_listener": "node1:1"}, "a controller that is no broker has none"),
+    "a console": ("controller", {"console_listener": "node1:1"}, "'ottla console -b BROKER'"),
+    "metrics without a port": ("controller", {"metrics_listener": "node1"}, "metrics.listener: "),
 }
 
 

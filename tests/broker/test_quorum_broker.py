@@ -11,7 +11,6 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
-from ottla.broker.metrics.cluster import cluster_metrics
 from ottla.broker.server import StartError
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
 from ottla.handlers.config_resources import ResourceType
@@ -35,6 +34,7 @@ from ottla.wire.messages.setting_records import ConfigRecord, FeatureLevelRecord
 from ottla.wire.records import iter_batches
 from ottla.wire.schema import Message
 
+from .metrics.collected import collected
 from .quorum_world import SECONDS, Broker, QuorumWorld, quorum_world
 
 Clock = trio.testing.MockClock
@@ -273,8 +273,8 @@ async def test_features_are_those_of_the_log(tmp_path: Path, autojump_clock: Clo
 
 async def test_metrics_say_how_far_the_metadata_log_has_come(tmp_path: Path, autojump_clock: Clock) -> None:
     def scraped() -> dict[str, float]:
-        families = list(cluster_metrics(broker.services))
-        return {sample.name: sample.value for family in families for sample in family.samples if not sample.labels}
+        samples = [sample for family in collected(broker.server) for sample in family.samples]
+        return {sample.name: sample.value for sample in samples if not sample.labels}
 
     async with quorum_world(tmp_path) as world, world.running() as broker:
         world.controller.make_topic("t", 1)

@@ -13,55 +13,56 @@ _SESSION = "kafka.server:type=SessionExpireListener,name="
 ACTIVE_CONTROLLER = gauge(
     "kafka_controller_kafkacontroller_activecontrollercount",
     "",
-    "1 on the broker that is the controller, else 0.",
+    "1 on the active controller, else 0.",
     _CONTROLLER + "ActiveControllerCount",
 )
 ACTIVE_BROKERS = gauge(
     "kafka_controller_kafkacontroller_activebrokercount",
     "",
-    "Registered brokers; 0 except on the controller.",
+    "Brokers that are registered and not fenced. This and the next metrics of the cluster are 0 except on the controller; in a "
+    "KRaft quorum all controllers have them, active or not.",
     _CONTROLLER + "ActiveBrokerCount",
 )
 OFFLINE_PARTITIONS = gauge(
     "kafka_controller_kafkacontroller_offlinepartitionscount",
     "",
-    "Partitions without a leader; 0 except on the controller.",
+    "Partitions without a leader.",
     _CONTROLLER + "OfflinePartitionsCount",
 )
 TOPICS = gauge(
     "kafka_controller_kafkacontroller_globaltopiccount",
     "",
-    "Topics of the cluster; 0 except on the controller.",
+    "Topics of the cluster.",
     _CONTROLLER + "GlobalTopicCount",
 )
 ALL_PARTITIONS = gauge(
     "kafka_controller_kafkacontroller_globalpartitioncount",
     "",
-    "Partitions of the cluster; 0 except on the controller.",
+    "Partitions of the cluster.",
     _CONTROLLER + "GlobalPartitionCount",
 )
 TOPIC_PARTITIONS = gauge(
     "kafka_topic_partitions",
     "topic",
-    "Partitions of a topic; only on the controller.",
+    "Partitions of a topic; only on the active controller.",
     "kafka_exporter",
 )
 PREFERRED_IMBALANCE = gauge(
     "kafka_controller_kafkacontroller_preferredreplicaimbalancecount",
     "",
-    "Partitions that are not led by their preferred replica, the first one; 0 except on the controller.",
+    "Partitions that are not led by their preferred replica, the first one.",
     _CONTROLLER + "PreferredReplicaImbalanceCount",
 )
 TOPICS_TO_DELETE = gauge(
     "kafka_controller_kafkacontroller_topicstodeletecount",
     "",
-    "Topics that are being deleted; 0 except on the controller.",
+    "Topics that are being deleted; 0 in a quorum, where that is one step.",
     _CONTROLLER + "TopicsToDeleteCount",
 )
 ELECTION_TIMES = histogram(
     "kafka_controller_controllerstats_leaderelectionrateandtimems",
     "",
-    "How long the controller took to handle brokers that joined or left, elections included, in milliseconds.",
+    "How long the controller took to handle brokers that joined or left, elections included, in milliseconds; on ZooKeeper.",
     _CONTROLLER_STATS + "LeaderElectionRateAndTimeMs",
 )
 UNCLEAN_ELECTIONS = counter(
@@ -73,13 +74,13 @@ UNCLEAN_ELECTIONS = counter(
 EVENT_QUEUE_SIZE = gauge(
     "kafka_controller_controllereventmanager_eventqueuesize",
     "",
-    "Events in the controller's queue.",
+    "Events in the controller's queue; on ZooKeeper: the controller of a quorum has none.",
     _EVENTS + "EventQueueSize",
 )
 EVENT_QUEUE_TIMES = histogram(
     "kafka_controller_controllereventmanager_eventqueuetimems",
     "",
-    "Time that events have waited in the controller's queue, in milliseconds.",
+    "Time that events have waited in that queue, in milliseconds.",
     _EVENTS + "EventQueueTimeMs",
 )
 SENDER_QUEUE_SIZE = gauge(

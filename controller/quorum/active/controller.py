@@ -103,6 +103,8 @@ class ActiveController:
         self.metadata = CommittedMetadata()
         """The image of ``committed_state``, for who follows it."""
         self._claim: _Claim | None = None
+        self.operations_started = 0
+        """Operations that this controller was asked for, active or not, and its own tasks."""
         self.leader_id: int | None = None
         """The node that leads the quorum, as far as is known here; whoever drives this sets it."""
 
@@ -119,12 +121,18 @@ class ActiveController:
     def committed_state(self) -> ControllerState:
         return self._committed
 
+    def silent_ms(self, now_ms: int) -> dict[int, int]:
+        """By broker that is registered, how long it has not been heard of, at most a session; empty for a standby."""
+        if self._claim is None:
+            return {}
+        return self._claim.heartbeats.silent_ms(self._latest.image.quorum_brokers.newest(), now_ms)
+
     # --- standby ------------------------------------------------------------------------------------------------------
 
     def load(self, image: ClusterImage) -> None:
         """Replace the state by what a snapshot holds. Only a standby loads one."""
         assert self._claim is None, "the active controller has everything"
-        self._committed = self._latest = ControllerState.of(image)
+        self._committed = self._latest = ControllerState.of(image, self._latest.counts)
         if self.metadata.is_loaded:
             self.metadata.load(image)
 
@@ -262,6 +270,7 @@ class ActiveController:
     ) -> None:
         """``appended`` is called with the response and the offset of the last record, as soon as that is in the log."""
         claim = self._claim
+        self.operations_started += 1
         if claim is None:
             respond(self._not_controller())
             return

@@ -87,6 +87,15 @@ class BrokerHeartbeats:
         """The broker stops by its own wish: its next life may register at once."""
         self._contacts.pop(HeartbeatSession(broker_id, broker_epoch), None)
 
+    def silent_ms(self, brokers: Mapping[int, QuorumBroker], now_ms: int) -> dict[int, int]:
+        """By broker, how long ago it was heard of; without a session, and at most, the length of one."""
+        found = {}
+        for broker_id, broker in brokers.items():
+            contact = self._contacts.get(HeartbeatSession(broker_id, broker.epoch))
+            silent_ms = self._session_timeout_ms if contact is None else now_ms - contact
+            found[broker_id] = min(silent_ms, self._session_timeout_ms)
+        return found
+
     def remove_expired(self, now_ms: int) -> HeartbeatSession | None:
         """Forget one session that is over, and return it."""
         for session, contact in self._contacts.items():

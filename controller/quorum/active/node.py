@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 import trio
 
+from ....base.distribution import Distribution
 from ....base.errors import ErrorCode, KafkaError
 from ....base.seams import Clock, Workers
 from ....metadata.types import LogPosition
@@ -78,6 +79,8 @@ class RaftWriter:
         self._clock = clock
         self.bytes_written = 0
         """Of batches, since somebody has set it to 0."""
+        self.written_at_ms = -1
+        """When the last batch was written, by the wall clock; -1 before the first one."""
 
     @property
     def next_offset(self) -> int:
@@ -90,6 +93,7 @@ class RaftWriter:
         batch = builder.build()
         last_offset = self._driver.append(epoch, [PreparedBatch(batch, len(values))])
         self.bytes_written += len(batch)
+        self.written_at_ms = now_ms
         return last_offset
 
 
@@ -129,6 +133,19 @@ class _Outcome(Generic[T]):
         return self._value
 
 
+@dataclasses.dataclass(slots=True)
+class NodeCounts:
+    """What a controller's node counts from its start on."""
+
+    operation_times: Distribution = dataclasses.field(default_factory=Distribution)
+    """From an operation's beginning until its response is there, in ms: for most until their records are committed."""
+    failed_operations: int = 0
+    """Those that have failed as none should."""
+    new_leaders: int = 0
+    """How often another node became the active controller, this one included."""
+    snapshots_loaded: int = 0
+
+
 class ControllerNode:
     """See the module. ``run`` it in a task. It is the ``MetadataListener`` of its Raft node."""
 
@@ -159,6 +176,7 @@ class ControllerNode:
         self._cleaner = MetadataLogCleaner(log, log_settings, clock, workers, driver.clean)
         self._follower = MetadataFollower(driver, self, workers)
         self._sooner = trio.Event()
+        self.counts = NodeCounts()
 
     async def run(self) -> None:
         """Take part in the quorum until cancelled.
@@ -176,6 +194,11 @@ class ControllerNode:
             finally:
                 self._active.close()
 
+    @property
+    def written_at_ms(self) -> int:
+        """When this controller has written to the log last, by the wall clock; -1 before that."""
+        return self._writer.written_at_ms
+
     # --- requests -----------------------------------------------------------------------------------------------------
 
     async def ask(self, request: Message, source: RequestSource, listener: str) -> Any:
@@ -183,14 +206,18 @@ class ControllerNode:
         if isinstance(request, OF_RAFT):
             return await self.driver.ask(request, listener, source.version)
         outcome: _Outcome[Any] = _Outcome()
+        began = trio.current_time()
         try:
             self._begin(request, source, outcome)
+            return await outcome.wait()
         except KafkaError:
             raise
         except Exception:
+            self.counts.failed_operations += 1
             self._resign()
             raise
-        return await outcome.wait()
+        finally:
+            self.counts.operation_times.note((trio.current_time() - began) * 1000)
 
     def _begin(self, request: Message, source: RequestSource, outcome: _Outcome[Any]) -> None:
         if isinstance(request, BrokerRegistrationRequest):
@@ -223,6 +250,7 @@ class ControllerNode:
     def take_leader(self, news: LeaderChanged) -> None:
         controller = self.controller
         controller.leader_id = None if news.leader_id < 0 else news.leader_id
+        self.counts.new_leaders += news.leader_id >= 0
         if controller.is_active:
             controller.renounce()
         if news.leader_id == self.node_id:
@@ -241,6 +269,7 @@ class ControllerNode:
 
     async def take_snapshot(self, batches: Iterable[Sequence[Message]], position: LogPosition) -> None:
         self.controller.load(await snapshot_image(batches, position))
+        self.counts.snapshots_loaded += 1
         self._registrar.look()
 
     async def take_committed(self, batches: Iterator[CommittedBatch]) -> None:

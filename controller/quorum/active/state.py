@@ -26,8 +26,10 @@ from ....wire.schema import Message
 from ..registrations import ReplayError
 from ..replay import RecordReplay
 from .image_index import ImageIndex
+from .metadata_counts import MetadataCounts
 
 _NOTHING = ClusterDelta()
+_NO_COUNTS = MetadataCounts()
 _Held = tuple[tuple[int, Message], ...]
 """Records of a transaction that has not ended, each with its offset."""
 
@@ -43,14 +45,15 @@ class ControllerState:
     the broker epoch if the broker has registered again under the same epoch."""
     transaction: _Held | None = None
     """None outside of a transaction of the metadata log."""
+    counts: MetadataCounts = _NO_COUNTS
     delta: ClusterDelta = _NOTHING
     """What the last batch has changed of the image."""
 
     @classmethod
-    def of(cls, image: ClusterImage) -> ControllerState:
-        """The state of a node that has loaded ``image`` from a snapshot."""
+    def of(cls, image: ClusterImage, counts: MetadataCounts = _NO_COUNTS) -> ControllerState:
+        """The state of a node that has loaded ``image`` from a snapshot. It had ``counts``, of which elections go on."""
         epochs = {broker_id: broker.epoch for broker_id, broker in image.quorum_brokers.newest().items()}
-        return cls(image, ImageIndex.of(image), epochs)
+        return cls(image, ImageIndex.of(image), epochs, counts=counts.replaced(image))
 
     def apply(self, records: Sequence[Message], position: LogPosition) -> ControllerState:
         """The state after a batch whose last record is at ``position``. Raises ReplayError, and then nothing has changed."""
@@ -87,4 +90,5 @@ class ControllerState:
             merged = {**known, **offsets}
             known = {broker_id: offset for broker_id, offset in merged.items() if offset is not None}
         index = self.index.apply(self.image, delta)
-        return ControllerState(self.image.apply(delta), index, known, delta=delta)
+        counts = self.counts.apply(self.image, delta)
+        return ControllerState(self.image.apply(delta), index, known, counts=counts, delta=delta)

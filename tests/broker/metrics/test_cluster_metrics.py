@@ -8,7 +8,6 @@ from prometheus_client.core import Metric
 
 from ottla.base.errors import ErrorCode
 from ottla.base.partitions import TopicPartition
-from ottla.broker.metrics.cluster import cluster_metrics
 from ottla.controller.zookeeper import znodes
 from ottla.controller.zookeeper.store.cluster_store import Set
 from ottla.controller.zookeeper.store.embedded_session import EmbeddedSession
@@ -17,6 +16,7 @@ from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 from ottla.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 
 from ...memory_cluster import MemoryCluster, running, until
+from .collected import collected
 
 ALL = (1, 2, 3)
 REPLICAS = "kafka_server_replicamanager_"
@@ -34,7 +34,7 @@ def value(cluster: MemoryCluster, at: int, name: str, **labels: str) -> float:
     """The sum of a metric's samples with these labels at a broker, which are there."""
     found = [
         sample.value
-        for family in cluster_metrics(cluster.services(at))
+        for family in _metrics(cluster, at)
         for sample in family.samples
         if sample.name == name and labels.items() <= sample.labels.items()
     ]
@@ -165,7 +165,7 @@ async def test_fetchers_and_their_lag(autojump_clock: trio.testing.MockClock) ->
 
 
 def _metrics(cluster: MemoryCluster, broker_id: int) -> list[Metric]:
-    return list(cluster_metrics(cluster.services(broker_id)))
+    return collected(cluster.servers[broker_id])
 
 
 async def test_what_the_controller_knows_of_the_cluster(autojump_clock: trio.testing.MockClock) -> None:

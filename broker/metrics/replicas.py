@@ -1,4 +1,4 @@
-"""The metrics of a broker in a cluster: replicas, fetchers, the controller, its session at a store or the log of a quorum.
+"""The metrics of a broker's replicas: how far they are, who is in sync, what they fetch.
 
 Each ``next`` makes one complete family, as in ``collector``. Before the broker has started, every count
 is 0.
@@ -11,25 +11,15 @@ from collections.abc import Collection, Iterable, Iterator
 import trio
 from prometheus_client.core import Metric
 
-from ...controller.quorum.cluster import QuorumCluster
-from ...controller.zookeeper.cluster import ZooKeeperCluster
-from ...controller.zookeeper.figures import ClusterFigures
-from ...controller.zookeeper.store.session import SessionState
 from ...handlers.services import Services
 from ...replication.counters import ReplicationCounters
 from ...replication.fetcher import Fetcher
 from ...replication.partition import Partition
-from .families import control, quorum, replication
-from .families.family import Family
-from .samples import distributions, simple, single
+from .families import replication
+from .samples import simple, single
 
 _FETCHERS = ("Replica",)
 """The ``clientId`` of Kafka's beans for all fetchers together."""
-_KAFKAS_NAMES = {
-    SessionState.CONNECTED: "CONNECTED",
-    SessionState.SUSPECTED: "CONNECTING",
-    SessionState.EXPIRED: "CLOSED",
-}
 
 
 def partitions_of(services: Services | None) -> Iterable[Partition]:
@@ -37,14 +27,11 @@ def partitions_of(services: Services | None) -> Iterable[Partition]:
     return () if services is None else services.replicas.partitions()
 
 
-def cluster_metrics(services: Services | None) -> Iterator[Metric]:
+def replica_metrics(services: Services | None) -> Iterator[Metric]:
     yield from _replicas(services)
     yield from _in_sync(services)
     yield from _fetchers(() if services is None else list(services.fetchers.all))
     yield from _quotas(services)
-    yield from _controller(services)
-    yield from _store_session(services)
-    yield from _quorum(services)
 
 
 def _replicas(services: Services | None) -> Iterator[Metric]:
@@ -100,59 +87,3 @@ def _quotas(services: Services | None) -> Iterator[Metric]:
     yield single(replication.LEADER_QUOTA_RATE, 0 if quotas is None else quotas.leader.rate(now))
     yield single(replication.FOLLOWER_QUOTA_RATE, 0 if quotas is None else quotas.follower.rate(now))
     yield single(replication.LOG_DIRS_QUOTA_RATE, 0 if quotas is None else quotas.log_dirs.rate(now))
-
-
-def _controller(services: Services | None) -> Iterator[Metric]:
-    controller = (
-        services.cluster.controller if services is not None and isinstance(services.cluster, ZooKeeperCluster) else None
-    )
-    is_active = controller is not None and controller.is_active
-    cluster = ClusterFigures() if controller is None or not is_active else controller.figures.cluster()
-    yield single(control.ACTIVE_CONTROLLER, is_active)
-    yield single(control.ACTIVE_BROKERS, cluster.brokers)
-    yield single(control.OFFLINE_PARTITIONS, cluster.offline_partitions)
-    yield single(control.PREFERRED_IMBALANCE, cluster.preferred_imbalance)
-    yield single(control.TOPICS, cluster.topics)
-    yield single(control.ALL_PARTITIONS, cluster.partitions)
-    partitions = [] if controller is None or not is_active else controller.figures.partitions_by_topic()
-    yield simple(control.TOPIC_PARTITIONS, [((topic,), count) for topic, count in partitions])
-    yield single(control.TOPICS_TO_DELETE, cluster.topics_to_delete)
-    figures = None if controller is None else controller.figures
-    queues = [] if figures is None else [((str(broker_id),), sender) for broker_id, sender in figures.senders.queues()]
-    yield distributions(control.ELECTION_TIMES, [] if figures is None else [((), figures.elections.times)])
-    yield single(control.UNCLEAN_ELECTIONS, 0 if figures is None else figures.elections.unclean)
-    yield single(control.EVENT_QUEUE_SIZE, 0 if figures is None else figures.events.size)
-    yield distributions(control.EVENT_QUEUE_TIMES, [] if figures is None else [((), figures.events.times)])
-    yield simple(control.SENDER_QUEUE_SIZE, [(labels, sender.size) for labels, sender in queues])
-    yield distributions(control.SENDER_QUEUE_TIMES, [(labels, sender.times) for labels, sender in queues])
-
-
-def _store_session(services: Services | None) -> Iterator[Metric]:
-    session = (
-        services.cluster.session if services is not None and isinstance(services.cluster, ZooKeeperCluster) else None
-    )
-    states = [] if session is None else [((name,), session.state is state) for state, name in _KAFKAS_NAMES.items()]
-    yield simple(control.SESSION_STATE, states)
-    yield single(control.SESSION_CONNECTS, 0 if session is None else session.connects)
-    yield single(control.SESSION_DISCONNECTS, 0 if session is None else session.disconnects)
-    yield single(control.SESSION_EXPIRATIONS, 0 if session is None else session.expirations)
-    yield distributions(control.STORE_TIMES, [] if session is None else [((), session.times)])
-
-
-def _quorum(services: Services | None) -> Iterator[Metric]:
-    values: dict[Family, float] = {}
-    if services is not None and isinstance(services.cluster, QuorumCluster):
-        figures = services.cluster.figures()
-        values = {
-            quorum.QUORUM_LEADER: figures.leader_id,
-            quorum.QUORUM_EPOCH: figures.epoch,
-            quorum.QUORUM_HIGH_WATERMARK: figures.high_watermark,
-            quorum.METADATA_LOG_END: figures.log_end_offset,
-            quorum.METADATA_LOG_EPOCH: figures.log_end_epoch,
-            quorum.APPLIED_OFFSET: figures.applied.offset,
-            quorum.APPLIED_TIMESTAMP: figures.applied.timestamp,
-            quorum.APPLIED_LAG: services.clock.now_ms() - figures.applied.timestamp,
-            quorum.METADATA_VERSION: figures.metadata_version,
-        }
-    for family in quorum.FAMILIES:
-        yield simple(family, [((), values[family])] if values else [])

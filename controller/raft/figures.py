@@ -1,0 +1,108 @@
+"""What metrics tell of a Raft node, by the meanings of Kafka's KafkaRaftMetrics and SnapshotEmitterMetrics."""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+import trio
+
+from .driver import RaftDriver
+from .election import Prospective, RaftCandidate, Resigned, Unattached
+from .election_file import NOBODY
+from .follower import Following
+from .leader import Leading
+from .measures import RaftMeasures
+from .node import RaftNode
+
+
+class RaftStateName(enum.Enum):
+    """The states by Kafka's names. One that has resigned is unattached there."""
+
+    LEADER = "leader"
+    PROSPECTIVE = "prospective"
+    PROSPECTIVE_VOTED = "prospective-voted"
+    CANDIDATE = "candidate"
+    UNATTACHED_VOTED = "unattached-voted"
+    FOLLOWER = "follower"
+    OBSERVER = "observer"
+    UNATTACHED = "unattached"
+
+
+class RaftFigures(NamedTuple):
+    """Ids are -1 while they are not known. ``observers`` and ``has_uncommitted_voters`` are None where the node does not lead.
+
+    ``snapshot_bytes`` and ``snapshot_age_ms`` are of the newest snapshot that the node has made itself.
+    """
+
+    state: RaftStateName
+    leader_id: int
+    voted_id: int
+    epoch: int
+    high_watermark: int
+    log_start_offset: int
+    log_end_offset: int
+    log_end_epoch: int
+    log_bytes: int
+    log_segments: int
+    voters: int
+    observers: int | None
+    has_uncommitted_voters: bool | None
+    ignores_static_voters: bool
+    kraft_version: int
+    measures: RaftMeasures
+    snapshot_bytes: int
+    snapshot_age_ms: float
+
+
+def raft_figures(driver: RaftDriver) -> RaftFigures:
+    """As they are now, at a cost that does not depend on how much there is."""
+    node, log, measures = driver.node, driver.storage.log, driver.measures
+    state = node.state
+    return RaftFigures(
+        state_name(node),
+        node.leader_id,
+        _voted_id(node),
+        node.epoch,
+        -1 if node.told_high_watermark is None else node.told_high_watermark,
+        log.start_offset,
+        log.end_offset,
+        log.last_epoch,
+        log.size,
+        log.segment_count,
+        len(node.voters.voters),
+        len(state.observers) if isinstance(state, Leading) else None,
+        node.has_uncommitted_voters if isinstance(state, Leading) else None,
+        node.ignores_static_voters,
+        node.log.quorum.kraft_version,
+        measures,
+        measures.snapshot_bytes,
+        (trio.current_time() - measures.snapshot_at) * 1000,
+    )
+
+
+def state_name(node: RaftNode) -> RaftStateName:
+    """See ``RaftStateName``."""
+    state = node.state
+    match state:
+        case Leading():
+            return RaftStateName.LEADER
+        case Prospective():
+            return RaftStateName.PROSPECTIVE if state.voted is None else RaftStateName.PROSPECTIVE_VOTED
+        case RaftCandidate():
+            return RaftStateName.CANDIDATE
+        case Following():
+            return RaftStateName.FOLLOWER if node.is_voter else RaftStateName.OBSERVER
+        case Unattached() if state.voted is not None:
+            return RaftStateName.UNATTACHED_VOTED
+        case Unattached() | Resigned():
+            return RaftStateName.UNATTACHED
+
+
+def _voted_id(node: RaftNode) -> int:
+    state = node.state
+    if isinstance(state, Leading | RaftCandidate):
+        return node.key.node_id
+    if isinstance(state, Resigned) or state.voted is None:
+        return NOBODY
+    return state.voted.node_id
