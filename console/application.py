@@ -25,6 +25,7 @@ from .export import Export
 from .inside_pages import InsidePages
 from .pages import Pages
 from .questions import WrongQuestionError
+from .quorum_page import QuorumPage
 from .record_pages import RecordPages
 from .render import Renderer
 from .searches import Searches
@@ -70,6 +71,7 @@ def make_application(
     routes += _records(addresses, Searches(source, decoding or Decoding()), renderer)
     routes += _a_broker_knows(addresses, InsidePages(source, renderer))
     routes += _administration(addresses, AdminPages(source, renderer, rights), BalancePage(source, renderer))
+    routes.append(addresses.page("/quorum", QuorumPage(source, renderer).page, ApiKey.DESCRIBE_CLUSTER))
     routes.append(Route("/static/{place:path}", renderer.files.serve))
 
     async def fails(request: Request, error: Exception) -> Response:

@@ -36,6 +36,13 @@ def cluster(server: str) -> Command:
     )
 
 
+def quorum(server: str) -> Command:
+    return Command(
+        line("ottla", "cluster", "quorum", "-b", server),
+        line("kafka-metadata-quorum.sh", "--bootstrap-server", server, "describe", "--replication"),
+    )
+
+
 def balance(server: str) -> Command:
     return Command(line("ottla", "cluster", "balance", "-b", server, "--window", "0", "--dry-run"))
 

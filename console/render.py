@@ -78,6 +78,7 @@ class Renderer:
             "now_ms": self._clock.now_ms(),
             "inside": self._source.inside is not None,
             "outage": self._source.outage(),
+            "has_quorum": self._source.has_quorum,
             "consoles": sorted(self._source.consoles.items()),
             "writes": self.writes,
             "visitor": current(),

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from ..base.seams import Workers
 from ..broker.view.history import History
 from ..broker.view.pace import Pace
+from ..broker.view.quorum_rows import QuorumDetail
 from ..broker.view.record_log import RecordLog
 from ..broker.view.rows import ClusterRow, GroupDetail, GroupRow, Outage, TopicDetail, TopicRow
 from ..broker.view.view import BrokerView
@@ -51,6 +52,10 @@ class SeenSource:
         return self._source.consoles
 
     @property
+    def has_quorum(self) -> bool:
+        return self._source.has_quorum
+
+    @property
     def workers(self) -> Workers:
         return self._source.workers
 
@@ -66,6 +71,10 @@ class SeenSource:
     async def cluster(self) -> ClusterRow:
         self._rights.check(ApiKey.DESCRIBE_CLUSTER)
         return await self._source.cluster()
+
+    async def quorum(self) -> QuorumDetail | None:
+        self._rights.check(ApiKey.DESCRIBE_CLUSTER)
+        return await self._source.quorum()
 
     async def topics(self) -> Sequence[TopicRow]:
         rows = await self._source.topics()

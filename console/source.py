@@ -17,6 +17,7 @@ from ..broker.view.admin_rows import AclRow, ClusterDetail, QuotaRow, Transactio
 from ..broker.view.history import History
 from ..broker.view.layout import Layout
 from ..broker.view.pace import Pace
+from ..broker.view.quorum_rows import QuorumDetail
 from ..broker.view.record_log import RecordLog
 from ..broker.view.rows import ClusterRow, GroupDetail, GroupRow, Outage, TopicDetail, TopicRow
 from ..broker.view.view import BrokerView, NotFoundError
@@ -76,6 +77,11 @@ class Source(Protocol):
         ...
 
     @property
+    def has_quorum(self) -> bool:
+        """Whether the cluster is known to have a quorum of controllers."""
+        ...
+
+    @property
     def workers(self) -> Workers: ...
 
     def pace(self) -> Pace: ...
@@ -87,6 +93,10 @@ class Source(Protocol):
         ...
 
     async def cluster(self) -> ClusterRow: ...
+
+    async def quorum(self) -> QuorumDetail | None:
+        """The quorum of controllers, as of some seconds ago; None where the cluster has none."""
+        ...
 
     async def topics(self) -> Sequence[TopicRow]: ...
 

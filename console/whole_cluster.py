@@ -22,7 +22,9 @@ from ..base.seams import Workers
 from ..broker.view.cached import Cached
 from ..broker.view.groups import commits
 from ..broker.view.history import History
+from ..broker.view.looked_at import of_quorum
 from ..broker.view.pace import Pace
+from ..broker.view.quorum_rows import QuorumDetail
 from ..broker.view.record_log import RecordLog
 from ..broker.view.rows import (
     ClusterRow,
@@ -51,6 +53,7 @@ from .source import Administration
 logger = logging.getLogger(__name__)
 
 _EVERY = 10.0
+_QUORUM_EVERY = 2.0
 _UNTIL_STARTED = 0.25
 
 
@@ -89,6 +92,7 @@ class WholeCluster:
         self._client = PeersClient(broker)
         self._silent = SilentBrokers()
         self._others: Refreshed[Others] = Refreshed(self._see_others, _EVERY, Others())
+        self._quorum: Refreshed[QuorumDetail | None] = Refreshed(self._see_quorum, _QUORUM_EVERY, None)
         self._group_rows = Cached(self._make_group_rows)
         self._details: OrderedDict[str, Cached[GroupDetail]] = OrderedDict()
 
@@ -115,6 +119,10 @@ class WholeCluster:
         return self._view.consoles
 
     @property
+    def has_quorum(self) -> bool:
+        return self._view.quorum_cluster is not None
+
+    @property
     def workers(self) -> Workers:
         return self._view.workers
 
@@ -139,11 +147,16 @@ class WholeCluster:
         """Ask, while pages look, until cancelled."""
         while self._view.services is None:
             await trio.sleep(_UNTIL_STARTED)
-        await self._others.run()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._others.run)
+            if self.has_quorum:
+                nursery.start_soon(self._quorum.run)
 
     async def renew(self) -> None:
         """Ask anew, whatever is known."""
         await self._others.renew()
+        if self.has_quorum:
+            await self._quorum.renew()
         self._group_rows.forget()
         self._details.clear()
 
@@ -156,6 +169,16 @@ class WholeCluster:
         except Exception:  # an answer that is not understood is no reason to stop serving clients
             logger.exception("what other brokers have could not be read for the console")
             return None
+
+    async def _see_quorum(self) -> QuorumDetail | None:
+        try:
+            return await self._view.quorum()
+        except Exception:
+            logger.exception("the quorum could not be read for the console")
+            return None
+
+    async def quorum(self) -> QuorumDetail | None:
+        return await self._quorum.get() if self.has_quorum else None
 
     async def _ask_others(self, services: Services) -> Others:
         if not self._client.nodes:
@@ -216,8 +239,13 @@ class WholeCluster:
         return found
 
     async def cluster(self) -> ClusterRow:
-        row = await self._view.broker(await self.groups())
-        return dataclasses.replace(row, warnings=(*row.warnings, *self._silent.warnings(self._client.nodes)))
+        row, quorum = await self._view.broker(await self.groups()), await self.quorum()
+        warnings, looked_at = of_quorum(None if quorum is None else quorum.quorum)
+        return dataclasses.replace(
+            row,
+            warnings=(*warnings, *row.warnings, *self._silent.warnings(self._client.nodes)),
+            looked_at=(*row.looked_at, *looked_at),
+        )
 
     # --- one thing ----------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from .cached import Cached
 from .cluster_sums import ClusterSums
 from .errors import NotFoundError
 from .layout import Ask, Layout, broker_layout, known_moves
+from .own_quorum import controller_of
 from .pace import Pace
 from .transactions import transaction_row, transaction_rows
 
@@ -161,7 +162,7 @@ async def quota_rows(services: Services, pace: Pace) -> list[QuotaRow]:
 
 async def cluster_detail(services: Services, moves: tuple[MoveRow, ...] | None, pace: Pace) -> ClusterDetail:
     """The brokers, with what each has, and the partitions that are in trouble or being moved."""
-    metadata = services.metadata
+    metadata, controller_id = services.metadata, controller_of(services)
     sums = ClusterSums()
     for topic in list(metadata.topics.values()):
         for number, state in topic.partitions.items():
@@ -174,8 +175,8 @@ async def cluster_detail(services: Services, moves: tuple[MoveRow, ...] | None, 
             broker.broker_id,
             broker.rack,
             tuple((each.listener, each.host, each.port) for each in broker.endpoints),
-            metadata.controller_id,
+            controller_id,
         )
         for broker in metadata.brokers()
     ]
-    return sums.detail(metadata.cluster_id, metadata.controller_id, services.node_id, nodes, moves)
+    return sums.detail(metadata.cluster_id, controller_id, services.node_id, nodes, moves)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...base.wording import counted, plural
+from .quorum_rows import QuorumRow
 from .rows import GroupRow
 
 
@@ -18,3 +19,11 @@ def partitions_and_groups(partitions: int, groups: Sequence[GroupRow] | None) ->
         rest = f", not in {unknown} more" if unknown else ""
         found.append(f"{what} {counted(known, 'partition')}{rest}")
     return found
+
+
+def of_quorum(quorum: QuorumRow | None) -> tuple[list[str], list[str]]:
+    """What is wrong with a quorum, in sentences, and what was looked at; nothing where there is none."""
+    if quorum is None:
+        return [], []
+    count = len(quorum.voters)
+    return list(quorum.warnings()), [f"the {counted(count, 'voter')} of the quorum"] if count else []

@@ -14,6 +14,7 @@ import trio
 
 from ...base.seams import Clock, Workers
 from ...base.wording import counted
+from ...controller.quorum.cluster import QuorumCluster
 from ...handlers.services import Services
 from ...replication.broker_client import PeerUnavailableError
 from ...replication.partition import Partition
@@ -34,7 +35,9 @@ from .history import History
 from .lag_times import LagTimes
 from .layout import asked_by as asked_by_peers
 from .looked_at import partitions_and_groups
+from .own_quorum import controller_of, quorum_detail
 from .pace import Pace
+from .quorum_rows import QuorumDetail
 from .record_log import RecordLog, ReplicaLog
 from .requests import RequestsSeen
 from .rows import (
@@ -345,6 +348,21 @@ class BrokerView:
             if pace.is_due(20 * len(some)):
                 await pace.rest()
 
+    # --- the quorum ---------------------------------------------------------------------------------------------------
+
+    @property
+    def quorum_cluster(self) -> QuorumCluster | None:
+        """None before the start, and where there is no quorum."""
+        services = self.services
+        return services.cluster if services is not None and isinstance(services.cluster, QuorumCluster) else None
+
+    async def quorum(self) -> QuorumDetail | None:
+        """The quorum as its leader tells now, and this broker's place in it; None where there is none."""
+        services, cluster = self.services, self.quorum_cluster
+        if services is None or cluster is None:
+            return None
+        return await quorum_detail(services, cluster, self.workers)
+
     # --- the broker ---------------------------------------------------------------------------------------------------
 
     async def cluster(self) -> BrokerRow:
@@ -370,7 +388,7 @@ class BrokerView:
         newest = self.history.seconds.newest
         return BrokerRow(
             "" if services is None else services.cluster_id,
-            -1 if services is None else services.metadata.controller_id,
+            -1 if services is None else controller_of(services),
             () if services is None else tuple(services.metadata.broker_ids()),
             self._broker.bootstrap_servers,
             len(topics),

@@ -46,7 +46,7 @@ from ...wire.messages.describe_user_scram_credentials import (
 )
 from ...wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from .cluster_client import ClusterClient, of_each
-from .controller import controller_of
+from .controller import controller_of, described_quorum
 from .topic_requests import ClusterState, Failed, cluster_state, min_isrs
 
 _AT_ONCE = 100
@@ -176,7 +176,8 @@ class ClusterAdministration:
     async def _read_cluster(self) -> ClusterDetail:
         state = await cluster_state(self._client)
         moves = await moves_under_way(self._client.ask, state.controller_id)
-        state = state._replace(controller_id=await controller_of(self._client, state.controller_id))
+        quorum = await described_quorum(self._client)
+        state = state._replace(controller_id=controller_of(quorum, state.controller_id))
         return await cluster_detail(state, moves and moves[:MOST_MOVES], Pace(self._clock.elapsed))
 
     async def cluster(self) -> ClusterDetail:

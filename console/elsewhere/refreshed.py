@@ -72,6 +72,7 @@ class Refreshed(Generic[T]):
         self._asked_at = trio.current_time()
         turn = self._begun + 1
         self._hurry.set()
+        self._wanted.set()
         with trio.move_on_after(_RENEWAL):
             while self._ended < turn:
                 await self._done.wait()

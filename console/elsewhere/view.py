@@ -25,8 +25,9 @@ from ...base.wording import counted, plural
 from ...broker.view.cached import Cached
 from ...broker.view.consoles import find_consoles
 from ...broker.view.history import NOT_KNOWN, History
-from ...broker.view.looked_at import partitions_and_groups
+from ...broker.view.looked_at import of_quorum, partitions_and_groups
 from ...broker.view.pace import Pace
+from ...broker.view.quorum_rows import FeatureRow, QuorumDetail, QuorumRow
 from ...broker.view.record_log import RecordLog
 from ...broker.view.rows import ClusterRow, GroupDetail, GroupRow, Outage, Rates, TopicDetail, TopicRow
 from ...broker.view.topics import MOST_PRODUCERS
@@ -36,7 +37,7 @@ from ...wire.messages.describe_configs import DescribeConfigsRequest, DescribeCo
 from . import group_requests, rows, topic_requests
 from .administration import ClusterAdministration
 from .cluster_client import ClusterClient
-from .controller import controller_of
+from .controller import controller_of, described_quorum, features
 from .group_requests import GroupSeen
 from .lag_times import lag_times
 from .record_log import fetched_logs
@@ -61,11 +62,12 @@ T = TypeVar("T")
 
 
 class Seen(NamedTuple):
-    """The cluster and its partitions' ends; ``rates`` are records a second by topic, since it was seen before."""
+    """The cluster, its quorum and its partitions' ends; ``rates`` are records a second by topic, since it was seen before."""
 
     state: ClusterState = ClusterState()
     ends: Mapping[TopicPartition, Ends] = {}
     rates: Mapping[str, float] = {}
+    quorum: QuorumRow | None = None
 
 
 class ClusterView:
@@ -87,6 +89,7 @@ class ClusterView:
         self._sizes: Refreshed[Mapping[TopicPartition, int]] = Refreshed(self._see_sizes, _SIZES_EVERY, {})
         self._kept: Refreshed[Mapping[str, Kept]] = Refreshed(self._see_kept, _SETTINGS_EVERY, {})
         self._consoles: Refreshed[Mapping[int, str]] = Refreshed(self._see_consoles, _SETTINGS_EVERY, {})
+        self._features: Refreshed[tuple[FeatureRow, ...]] = Refreshed(self._see_features, _SETTINGS_EVERY, ())
         self._group_rows = Cached(self._make_group_rows)
         self._topic_rows = Cached(self._make_topic_rows)
         self._topics: OrderedDict[str, Cached[TopicDetail]] = OrderedDict()
@@ -100,6 +103,10 @@ class ClusterView:
     @property
     def consoles(self) -> Mapping[int, str]:
         return self._consoles.value
+
+    @property
+    def has_quorum(self) -> bool:
+        return self._seen.value.quorum is not None
 
     def pace(self) -> Pace:
         return Pace(self._clock.elapsed)
@@ -118,7 +125,7 @@ class ClusterView:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._seen.run)
                 await self._seen.get()  # where the brokers are
-                for part in (self._groups, self._sizes, self._kept, self._consoles):
+                for part in (self._groups, self._sizes, self._kept, self._consoles, self._features):
                     nursery.start_soon(part.run)
                 due = trio.current_time()
                 while True:
@@ -132,7 +139,7 @@ class ClusterView:
 
     async def renew(self) -> None:
         """See everything anew, whatever its age: after something was changed."""
-        for part in (self._seen, self._groups, self._sizes, self._kept, self._consoles):
+        for part in (self._seen, self._groups, self._sizes, self._kept, self._consoles, self._features):
             await part.renew()
         self._group_rows.forget()
         self._topic_rows.forget()
@@ -153,8 +160,9 @@ class ClusterView:
         """The cluster; whether any broker answers at all is found out here."""
         try:
             state = await topic_requests.cluster_state(self._client)
-            state = state._replace(controller_id=await controller_of(self._client, state.controller_id))
-            seen = await self._see_ends(state)
+            quorum = await described_quorum(self._client)
+            state = state._replace(controller_id=controller_of(quorum, state.controller_id))
+            seen = (await self._see_ends(state))._replace(quorum=quorum)
         except (OSError, KafkaError) as error:
             if self._outage is None:
                 logger.warning("no broker answers: %s", error)
@@ -201,6 +209,9 @@ class ClusterView:
 
     async def _see_kept(self) -> Mapping[str, Kept] | None:
         return await self._tried(topic_requests.kept(self._client, self._seen.value.state.topics))
+
+    async def _see_features(self) -> tuple[FeatureRow, ...] | None:
+        return await self._tried(features(self._client))
 
     async def _see_consoles(self) -> Mapping[int, str] | None:
         async def ask(broker_id: int, request: DescribeConfigsRequest) -> tuple[DescribeConfigsResponse, str]:
@@ -256,6 +267,10 @@ class ClusterView:
         await self._fresh()
         return await self._topic_rows.get()
 
+    async def quorum(self) -> QuorumDetail | None:
+        seen = await self._seen.get()
+        return None if seen.quorum is None else QuorumDetail(seen.quorum, await self._features.get(), None)
+
     async def cluster(self) -> ClusterRow:
         topics, groups = await self.topics(), await self.groups()
         seen = self._seen.value
@@ -277,6 +292,7 @@ class ClusterView:
         )
 
     def _warnings(self, offline: int, under_replicated: int, lost: Sequence[str]) -> Iterable[str]:
+        yield from of_quorum(self._seen.value.quorum)[0]
         yield from rows.warnings(offline, under_replicated, lost)
         yield from self._silent.warnings(self._client.nodes)
 
@@ -286,6 +302,7 @@ class ClusterView:
             yield from partitions_and_groups(partitions, None if self._groups.read_at is None else groups)
             brokers = len(self._client.nodes)
             yield f"whether {counted(brokers, 'broker')} {plural(brokers, 'answers', 'answer')}"
+            yield from of_quorum(self._seen.value.quorum)[1]
 
     # --- one thing ----------------------------------------------------------------------------------------------------
 

@@ -71,9 +71,10 @@ class QuorumCluster:
         self._broker_id = broker_id
         self._metadata = metadata
         self._loader = loader
-        self._driver = driver
+        self.driver = driver
         self._lifecycle = lifecycle
         self._forwarding = channel("forwarding")
+        self._asking = channel("asking")
         self._leadership = channel("leadership")
         self._nursery = nursery
         self._registration_seconds = registration_seconds
@@ -159,7 +160,14 @@ class QuorumCluster:
         """For metrics."""
         image = self._metadata.image
         applied = image.position or LogPosition(-1, -1, -1)
-        return quorum_figures(self._driver, applied, image.features, self._loader.snapshots_loaded)
+        return quorum_figures(self.driver, applied, image.features, self._loader.snapshots_loaded)
+
+    async def ask_controller(self, request: Message, timeout: float) -> Any:
+        """The active controller's response to a request of this broker's own. Raises KafkaError REQUEST_TIMED_OUT."""
+        try:
+            return await self._asking.send(request, timeout=timeout)
+        except PeerUnavailableError as error:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, str(error)) from None
 
     # --- changes ------------------------------------------------------------------------------------------------------
 

@@ -318,6 +318,7 @@ def test_a_walk(seed: int, has_elr: bool) -> None:
         assert plain(state.image) == plain(world.image)
         assert index_of(world.controller.state.index) == index_of(state.index) == index_of(ImageIndex.of(state.image))
         assert state.registration_offsets == world.controller.state.registration_offsets
+        assert state.counts == world.controller.state.counts == state.counts.replaced(state.image)
         check_partitions(state.image, has_elr=has_elr)
     assert sum(isinstance(record, PartitionChangeRecord) for record in world.log.records) > 30
 
