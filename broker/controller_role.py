@@ -124,7 +124,7 @@ def bootstrap_of(disk: Disk, directory: str) -> list[VersionedRecord]:
     Raises LogStartError, OSError. Source: Kafka's BootstrapDirectory.
     """
     try:
-        return [(record, 0) for record in read_bootstrap(disk, directory)]
+        return read_bootstrap(disk, directory)
     except FileNotFoundError:
         return list(bootstrap_records({FEATURE: HIGHEST}, []))
     except CorruptFileError as error:

@@ -2,15 +2,16 @@
 
 Every folder gets ``meta.properties`` of version 1 with an id of its own, and ``bootstrap.checkpoint``. Where the first voters are
 given, the folder of the metadata log gets a snapshot with them as well. ``meta.properties`` is written last, so a folder which
-says whose it is, is complete. The first records of a controller turn off the features that Ottla lacks; those of a broker alone
-are read by nobody, and are Kafka's. Source: Kafka's Formatter and StorageTool (``kafka-storage format``).
+says whose it is, is complete. The folder of the metadata log is the last one. The first records of a controller turn off the
+features that Ottla lacks; those of a broker alone are read by nobody, and are Kafka's. Source: Kafka's Formatter and StorageTool
+(``kafka-storage format``).
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..controller.quorum.bootstrap import bootstrap_records, write_bootstrap
 from ..controller.quorum.features import initial_levels
@@ -29,6 +30,7 @@ from ..log.files import METADATA_LOG_FOLDER
 from ..log.metadata_snapshots import BOOTSTRAP_ID, SnapshotHead, encode_snapshot
 from ..metadata.types import LAST_RESERVED_DIRECTORY
 from ..wire.messages.access_records import UserScramCredentialRecord
+from ..wire.metadata_records import VersionedRecord
 from ..wire.schema import uuid_to_text
 
 
@@ -55,6 +57,13 @@ class Formatting:
     voters: Sequence[InitialVoter] = ()
     credentials: Sequence[UserScramCredentialRecord] = ()
     ignores_formatted: bool = False
+    records: Sequence[VersionedRecord] = ()
+    """What the cluster begins with beside levels and credentials."""
+    is_anew: bool = False
+    """Whether every folder is formatted: also one of a broker before KRaft, and one that was formatted by an attempt which was
+    not finished. They have to be of the same node and cluster."""
+    directory_ids: Mapping[str, bytes] = field(default_factory=dict)
+    """By folder; the others get random ones."""
 
 
 def random_directory_id(randomness: random.Random) -> bytes:
@@ -69,21 +78,18 @@ def format_folders(
     disk: Disk, wanted: Formatting, randomness: random.Random, now_ms: int, report: Callable[[str], None]
 ) -> None:
     """Format the folders that are not formatted yet, with a line for each to ``report``. Raises FormatError, OSError."""
-    level = _metadata_version(wanted)
-    try:
-        supported = SUPPORTED if wanted.is_controller else None
-        levels = initial_levels(level, wanted.levels or {}, is_dynamic=wanted.is_dynamic, supported=supported)
-    except ValueError as error:
-        raise FormatError(str(error)) from None
+    levels = levels_of(wanted)
+    level = levels[FEATURE]
     if wanted.credentials and level < level_of("3.5-IV2"):
         raise FormatError("SCRAM is only supported in metadata.version 3.5-IV2 or later.")
     empty = _unformatted(disk, wanted)
     if not empty:
         report("All of the log directories are already formatted.")
         return
-    records = list(bootstrap_records(levels, wanted.credentials))
-    for folder in empty:
-        kind, directory_id = _kind_of(folder, wanted), random_directory_id(randomness)
+    records = [*bootstrap_records(levels, wanted.credentials), *wanted.records]
+    for folder in sorted(empty, key=lambda each: each == wanted.metadata_folder):  # so all are, once that one is
+        kind = _kind_of(folder, wanted)
+        directory_id = wanted.directory_ids.get(folder) or random_directory_id(randomness)
         report(f"Formatting {kind} {folder} with {FEATURE} {release_of(level)}.")
         disk.make_dir(folder)
         write_bootstrap(disk, folder, records, now_ms)
@@ -96,6 +102,16 @@ def format_folders(
             disk.write_file(join(log_folder, BOOTSTRAP_ID.file_name), b"".join(batches))
         meta = MetaProperties(wanted.node_id, wanted.cluster_id, version=1, directory_id=directory_id)
         write_meta_properties(disk, folder, meta)
+
+
+def levels_of(wanted: Formatting) -> dict[str, int]:
+    """The levels of features that the cluster begins with. Raises FormatError."""
+    try:
+        supported = SUPPORTED if wanted.is_controller else None
+        level = _metadata_version(wanted)
+        return initial_levels(level, wanted.levels or {}, is_dynamic=wanted.is_dynamic, supported=supported)
+    except ValueError as error:
+        raise FormatError(str(error)) from None
 
 
 def _metadata_version(wanted: Formatting) -> int:
@@ -115,17 +131,20 @@ def _metadata_version(wanted: Formatting) -> int:
 
 
 def _unformatted(disk: Disk, wanted: Formatting) -> list[str]:
-    """The folders without ``meta.properties``; the others have to be this node's. Raises FormatError."""
-    empty, formatted = [], []
+    """The folders that are to be formatted: those without ``meta.properties``, or all. What there is has to be this node's.
+
+    Raises FormatError.
+    """
+    empty: list[str] = []
+    formatted: list[str] = []
     for folder in wanted.folders:
         try:
             meta = read_meta_properties(disk, folder)
         except CorruptFileError as error:
             raise FormatError(str(error)) from None
+        (empty if meta is None or wanted.is_anew else formatted).append(folder)
         if meta is None:
-            empty.append(folder)
             continue
-        formatted.append(folder)
         path = join(folder, META_PROPERTIES)
         if meta.cluster_id not in (None, wanted.cluster_id):
             raise FormatError(

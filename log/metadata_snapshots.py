@@ -27,7 +27,7 @@ from ..wire.messages.control_records import (
     SnapshotHeaderRecord,
     VotersRecord,
 )
-from ..wire.metadata_records import encode_metadata_record, metadata_records
+from ..wire.metadata_records import VersionedRecord, encode_metadata_record, versioned_records
 from ..wire.records import RecordBatch, RecordsBuilder, iter_batches, iter_complete_batches
 from ..wire.schema import Message
 from .checkpoints import CorruptFileError
@@ -207,10 +207,15 @@ class SnapshotReader:
 
     def batches(self) -> Iterator[list[Message]]:
         """The metadata records of each batch."""
+        for records in self.versioned_batches():
+            yield [record for record, _ in records]
+
+    def versioned_batches(self) -> Iterator[list[VersionedRecord]]:
+        """The same, each record with the version that it was written in."""
         for batch in self._batches:
             if not batch.is_control:
                 try:
-                    yield metadata_records(batch)
+                    yield versioned_records(batch)
                 except (KafkaError, ProtocolError) as error:
                     raise self._corrupt(str(error)) from None
 

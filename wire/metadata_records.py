@@ -67,7 +67,12 @@ def encode_metadata_record(record: Message, version: int) -> bytes:
 
 def metadata_records(batch: RecordBatch) -> list[Message]:
     """The records of a batch that is no control batch. Raises ProtocolError, and KafkaError for a batch that is damaged."""
-    return [decode_metadata_record(record.value or b"")[0] for record in batch.records()]
+    return [record for record, _ in versioned_records(batch)]
+
+
+def versioned_records(batch: RecordBatch) -> list[VersionedRecord]:
+    """The same, each record with the version that it was written in."""
+    return [decode_metadata_record(record.value or b"") for record in batch.records()]
 
 
 def decode_metadata_record(value: bytes | memoryview) -> tuple[Message, int]:

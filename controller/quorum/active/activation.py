@@ -16,6 +16,7 @@ from ....wire.messages.metadata_log_records import (
 )
 from ....wire.messages.setting_records import ConfigRecord, FeatureLevelRecord
 from ....wire.metadata_records import VersionedRecord
+from ....wire.schema import Message
 from .. import metadata_version
 from ..metadata_version import ELR, FEATURE
 from ..replay import ANY_BROKER, BROKER_CONFIG
@@ -41,7 +42,7 @@ def activate(context: OperationContext, bootstrap: Sequence[VersionedRecord]) ->
     if has_transactions:
         records.append((BeginTransactionRecord(name=_TRANSACTION), 0))
     records += bootstrap
-    if levels.get(ELR, 0) > 0:
+    if levels.get(ELR, 0) > 0 and not any(_sets_min_isr(record) for record, _ in bootstrap):
         # With ELR the ISR of every partition is compared with it, so all nodes must know the same value (KIP-966).
         config = ConfigRecord(
             resource_type=BROKER_CONFIG,
@@ -53,3 +54,12 @@ def activate(context: OperationContext, bootstrap: Sequence[VersionedRecord]) ->
     if has_transactions:
         records.append((EndTransactionRecord(), 0))
     return ControllerResult(records, None, is_atomic=not has_transactions)
+
+
+def _sets_min_isr(record: Message) -> bool:
+    return (
+        isinstance(record, ConfigRecord)
+        and record.resource_type == BROKER_CONFIG
+        and record.resource_name == ANY_BROKER
+        and record.name == MIN_ISR
+    )

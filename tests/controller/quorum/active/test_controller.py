@@ -86,6 +86,15 @@ def test_an_empty_log_gets_what_formatting_left(records: list[VersionedRecord], 
     assert features is not None and features.levels[FEATURE] == records[0][0].feature_level  # type: ignore[attr-defined]
 
 
+def test_a_value_that_the_cluster_begins_with_stays() -> None:
+    """With ELR the ISR is compared with ``min.insync.replicas``; the default stands in only where nothing is said."""
+    log = MemoryLog()
+    given = ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="2")
+    active = controller(log, [*bootstrap(30, elr=1), (given, 0)])
+    active.claim(1, 0)
+    assert [value for configs in active.state.image.configs.values() for value in configs.values()] == ["2"]
+
+
 def test_a_log_that_has_records_gets_none() -> None:
     log = MemoryLog()
     first = controller(log)
