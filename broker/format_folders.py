@@ -1,10 +1,10 @@
 """The data folders of a node of KRaft before its first start: whose they are, and how its cluster begins.
 
 Every folder gets ``meta.properties`` of version 1 with an id of its own, and ``bootstrap.checkpoint``. Where the first voters are
-given, the folder of the metadata log gets a snapshot with them as well. ``meta.properties`` is written last, so a folder which
-says whose it is, is complete. The folder of the metadata log is the last one. The first records of a controller turn off the
-features that Ottla lacks; those of a broker alone are read by nobody, and are Kafka's. Source: Kafka's Formatter and StorageTool
-(``kafka-storage format``).
+given, the folder of the metadata log gets a snapshot with them as well. ``meta.properties`` is written last, once everything else
+is in all folders, and in the folder of the metadata log at the very end. So a folder which says whose it is, is complete, and
+once that one does, all are. The first records of a controller turn off the features that Ottla lacks; those of a broker alone
+are read by nobody, and are Kafka's. Source: Kafka's Formatter and StorageTool (``kafka-storage format``).
 """
 
 from __future__ import annotations
@@ -87,19 +87,20 @@ def format_folders(
         report("All of the log directories are already formatted.")
         return
     records = [*bootstrap_records(levels, wanted.credentials), *wanted.records]
-    for folder in sorted(empty, key=lambda each: each == wanted.metadata_folder):  # so all are, once that one is
-        kind = _kind_of(folder, wanted)
-        directory_id = wanted.directory_ids.get(folder) or random_directory_id(randomness)
-        report(f"Formatting {kind} {folder} with {FEATURE} {release_of(level)}.")
+    for folder in empty:
+        report(f"Formatting {_kind_of(folder, wanted)} {folder} with {FEATURE} {release_of(level)}.")
         disk.make_dir(folder)
         write_bootstrap(disk, folder, records, now_ms)
         if folder == wanted.metadata_folder and wanted.voters:
-            directory_id = _own_directory_id(wanted) or directory_id
             head = SnapshotHead(now_ms, levels[KRAFT_VERSION], voters_record(wanted.voters, wanted.controller_listener))
             log_folder = join(folder, METADATA_LOG_FOLDER)
             disk.make_dir(log_folder)
             batches = encode_snapshot(head, (), epoch=0, now_ms=now_ms)
             disk.write_file(join(log_folder, BOOTSTRAP_ID.file_name), b"".join(batches))
+    for folder in sorted(empty, key=lambda each: each == wanted.metadata_folder):
+        directory_id = wanted.directory_ids.get(folder) or random_directory_id(randomness)
+        if folder == wanted.metadata_folder and wanted.voters:
+            directory_id = _own_directory_id(wanted) or directory_id
         meta = MetaProperties(wanted.node_id, wanted.cluster_id, version=1, directory_id=directory_id)
         write_meta_properties(disk, folder, meta)
 

@@ -121,9 +121,9 @@ def read_topic_id(disk: Disk, path: str) -> bytes | None:
         raise CorruptFileError(f"{path}: there is no topic id in it") from None
 
 
-def write_topic_id(disk: Disk, path: str, topic_id: bytes) -> None:
-    """Write ``partition.metadata``, without a sync: the log's first flush brings it to stable storage. Raises OSError."""
-    disk.write_file(path, f"version: 0\ntopic_id: {uuid_to_text(topic_id)}".encode(), sync=False)
+def write_topic_id(disk: Disk, path: str, topic_id: bytes, *, sync: bool = False) -> None:
+    """Write ``partition.metadata``; without ``sync`` the log's first flush brings it to stable storage. Raises OSError."""
+    disk.write_file(path, f"version: 0\ntopic_id: {uuid_to_text(topic_id)}".encode(), sync=sync)
 
 
 @dataclass(frozen=True)

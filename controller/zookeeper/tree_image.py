@@ -93,9 +93,9 @@ def cluster_id_of(tree: ZnodeTree) -> str | None:
     return _decoded(tree, znodes.CLUSTER_ID, znodes.decode_cluster_id)
 
 
-def tree_image(tree: ZnodeTree, rules: MoveRules, randomness: random.Random) -> Moved:
-    """The image, without a position. Raises UnmovableStateError."""
-    return _Move(tree, rules, randomness).run()
+def tree_image(tree: ZnodeTree | None, rules: MoveRules, randomness: random.Random) -> Moved:
+    """The image, without a position; that of a cluster with nothing in it where there is no tree. Raises UnmovableStateError."""
+    return _Move(tree or ZnodeTree(), rules, randomness).run()
 
 
 def _decoded(tree: ZnodeTree, path: str, decode: Callable[[bytes], T]) -> T | None:

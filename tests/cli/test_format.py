@@ -81,8 +81,8 @@ def test_a_standalone_controller(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert (voter.voter_id, voter.voter_directory_id) == (3, metas[0].directory_id)
     assert [(e.name, e.host, e.port) for e in voter.endpoints] == [("CONTROLLER", "localhost", 9093)]
     assert capsys.readouterr().out.splitlines() == [
-        f"Formatting data directory {node.folders[1]} with metadata.version 4.3-IV0.",
         f"Formatting dynamic metadata voter directory {node.folders[0]} with metadata.version 4.3-IV0.",
+        f"Formatting data directory {node.folders[1]} with metadata.version 4.3-IV0.",
     ]
 
 
