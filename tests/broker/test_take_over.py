@@ -119,6 +119,16 @@ def test_everything_is_taken_over() -> None:
     assert disk.operations == before, "the second start has nothing to do"
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_all_of_it_is_on_stable_storage_at_the_end(seed: int) -> None:
+    """The metadata log begins after it."""
+    state = full_state()
+    disk = full_disk(state)
+    take_over(disk)
+    disk.restart(random.Random(seed))
+    check_taken_over(disk, state)
+
+
 @pytest.mark.parametrize("mode", ["killed", *range(4)], ids=lambda mode: mode if mode == "killed" else f"power {mode}")
 def test_a_crash_at_each_operation_loses_nothing(mode: int | str) -> None:
     state = full_state()
