@@ -161,17 +161,25 @@ class ControllerWorld:
     async def kill(self, node_id: int) -> None:
         """End a node as SIGKILL does: what it still does is not seen on its disk."""
         life = self._end(node_id)
-        before = self._disks[node_id]
-        before.kill()
-        self._disks[node_id] = _copied(before)
+        self.replace_disk(node_id)
         life.scope.cancel()
         await life.over.wait()
 
+    def replace_disk(self, node_id: int) -> None:
+        """From now on nobody sees what is done to the disk by a process that has it now."""
+        before = self._disks[node_id]
+        before.kill()
+        self._disks[node_id] = _copied(before)
+
     def _end(self, node_id: int) -> _Life:
+        self.forget_client(node_id)
+        return self.lives.pop(node_id)
+
+    def forget_client(self, node_id: int) -> None:
+        """Close the connection of ``ask``."""
         client = self._clients.pop(node_id, None)
         if client is not None:
             client.close()
-        return self.lives.pop(node_id)
 
     # --- what is seen -------------------------------------------------------------------------------------------------
 
