@@ -22,6 +22,7 @@ from ottla.log.memory_disk import MemoryDisk
 from ottla.replication.broker_client import BrokerClient
 from ottla.wire.messages.access_records import UserScramCredentialRecord
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.metadata_records import VersionedRecord
 from ottla.wire.records import iter_batches
 from ottla.wire.schema import Message
 
@@ -67,7 +68,13 @@ class ControllerWorld:
         """An empty one, of a node that does not run."""
         self._disks[node_id] = MemoryDisk()
 
-    def format(self, *node_ids: int, voters: Sequence[int] | None = None, as_kafka: bool = False) -> None:
+    def format(
+        self,
+        *node_ids: int,
+        voters: Sequence[int] | None = None,
+        records: Sequence[VersionedRecord] = (),
+        as_kafka: bool = False,
+    ) -> None:
         """Format the log directories of these nodes, by default of all, with these first voters, by default all controllers.
 
         ``as_kafka``: as kafka-storage does, which begins a cluster with features that Ottla lacks.
@@ -85,6 +92,7 @@ class ControllerWorld:
                 voters=initial if "controller" in self.roles[node_id] else (),
                 credentials=self.credentials,
                 is_controller="controller" in self.roles[node_id] and not as_kafka,
+                records=records,
             )
             format_folders(self._disks[node_id], wanted, random.Random(node_id), 1, lambda line: None)
 

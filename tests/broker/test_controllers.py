@@ -11,6 +11,8 @@ from trio.testing import MockClock
 
 from ottla.broker.server import BrokerServer, StartError
 from ottla.controller.raft.events import ResignRequested
+from ottla.security.entities import DEFAULT
+from ottla.wire.messages.setting_records import ConfigRecord
 
 from .controller_world import ControllerWorld, until
 
@@ -40,6 +42,21 @@ async def test_a_quorum_of_one_serves_and_keeps_what_it_has(is_static: bool, aut
         await world.start()
         await until(lambda: world.leader(1, "t") == 1)
         assert await world.values("t", 1) == [b"a", b"b"]
+
+
+async def test_a_cluster_begins_with_more_records_than_a_batch_has(autojump_clock: MockClock) -> None:
+    async with world_of({1: BOTH}) as world:
+        records = [
+            (ConfigRecord(resource_type=4, resource_name="", name=f"name-{number}", value="v"), 0)
+            for number in range(10_100)
+        ]
+        world.format(records=records)
+        await world.start()
+        assert len(world.services(1).metadata.image.broker_config(DEFAULT)) == 10_101, "and min.insync.replicas"
+        await world.create(1, "t")
+        await world.kill(1)
+        await world.start()
+        assert len(world.services(1).metadata.image.broker_config(DEFAULT)) == 10_101
 
 
 async def test_three_nodes_with_both_roles_go_on_without_the_active_controller(autojump_clock: MockClock) -> None:
