@@ -53,6 +53,7 @@ from ..controller.zookeeper.tree_image import (
 )
 from ..handlers.auto_creation import coordinator_topics
 from ..log.checkpoints import (
+    META_PROPERTIES,
     PARTITION_METADATA,
     CorruptFileError,
     MetaProperties,
@@ -71,6 +72,7 @@ from ..log.files import (
     partition_folder_name,
     stray_folder_name,
 )
+from ..log.metadata_snapshots import list_snapshots, read_snapshot_head
 from ..log.partition_log import PartitionLog
 from ..metadata.image import ClusterImage
 from ..metadata.types import UNASSIGNED_DIRECTORY
@@ -98,6 +100,7 @@ class _FoundLog:
 class TakeOver:
     """See the module. The log directories are locked, and nobody has opened a log of theirs.
 
+    ``is_due``: there is something to take over. Else the directories are those of a node which is its own quorum, or nobody's.
     ``broker_id`` and ``cluster_id`` are whose they are, None where they don't say.
     """
 
@@ -119,6 +122,10 @@ class TakeOver:
         self._tree: StateTree | None = None
         self.broker_id: int | None = None
         self.cluster_id: str | None = None
+        try:
+            self.is_due = self._find_out()
+        except CorruptFileError as error:
+            raise LogStartError(str(error)) from None
         if self.is_due:
             self._identify()
 
@@ -126,14 +133,12 @@ class TakeOver:
     def _known_metas(self) -> Mapping[str, MetaProperties]:
         return {directory: meta for directory, meta in self._metas.items() if meta is not None}
 
-    @functools.cached_property
-    def is_due(self) -> bool:
-        """Whether there is something to take over. Without that, the directories are a node's of KRaft, or nobody's."""
+    def _find_out(self) -> bool:
         if self._state_directory is not None or self._taken:
             return True
         meta = self._metas.get(self._metadata_directory)
         if meta is not None and meta.version == 1:
-            return False
+            return not self._is_own_voter(meta)
         return any(meta.version == 0 for meta in self._known_metas.values()) or any(self._logs())
 
     @property
@@ -199,6 +204,28 @@ class TakeOver:
                 "is not: its disk may not be there, or metadata.log.dir, or the order of log.dirs, may have changed",
                 may_pass=True,
             )
+
+    def _is_own_voter(self, meta: MetaProperties) -> bool:
+        """Whether the metadata log is that of a quorum which the node is in; False for one whose voters are a property.
+
+        The property is not there: such a log was another broker's, as one of Apache Kafka is that has never been in a cluster
+        with others. Raises LogStartError where the voters are other nodes, CorruptFileError, OSError.
+        """
+        folder = join(self._metadata_directory, METADATA_LOG_FOLDER)
+        snapshots = list_snapshots(self._disk, folder) if self._disk.is_dir(folder) else []
+        if not snapshots:
+            return False
+        voters = read_snapshot_head(self._disk, join(folder, snapshots[-1].file_name)).voters
+        if voters is None:
+            return False
+        ids = sorted(voter.voter_id for voter in voters.voters)
+        if meta.broker_id not in ids:
+            raise LogStartError(
+                f"{self._metadata_directory} is of node {meta.broker_id} of a cluster with the controllers "
+                f"{', '.join(map(str, ids))}: it is started with process.roles. If it is to be a cluster of its own, with the "
+                f"topics of its logs, remove {META_PROPERTIES} and {METADATA_LOG_FOLDER} from it first"
+            )
+        return True
 
     def _identify(self) -> None:
         """Raises LogStartError, KafkaError."""

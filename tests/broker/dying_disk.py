@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from ottla.log.disk import OpenFile
 from ottla.log.memory_disk import MemoryDisk
 
 
@@ -20,9 +21,14 @@ class DyingDisk(MemoryDisk):
         self.dies_at: int | None = None
 
     def check(self, operation: str, path: str) -> None:
-        if operation != "read":
+        if operation not in ("read", "open"):
             self._count()
         super().check(operation, path)
+
+    def open(self, path: str, *, create: bool = False) -> OpenFile:
+        if create and not self.exists(path):
+            self._count()
+        return super().open(path, create=create)
 
     def make_dir(self, path: str) -> None:
         self._count()

@@ -13,6 +13,7 @@ from ottla.log.checkpoints import read_meta_properties, read_topic_id, write_off
 from ottla.log.data_folders import LogStartError
 from ottla.log.disk import Disk
 from ottla.log.log_manager import LogManager
+from ottla.log.metadata_snapshots import SnapshotHead, encode_snapshot
 from ottla.log.settings import LogManagerSettings, LogSettings
 from ottla.metadata.types import UNASSIGNED_DIRECTORY
 from ottla.security.entities import TOPICS
@@ -130,6 +131,35 @@ async def test_a_crash_at_each_operation_loses_nothing(mode: int | str) -> None:
         check_adopted(disk)
         if logs.is_loaded:
             assert {log.log_end_offset for log in logs.logs()} == {1, 2}
+
+
+async def test_a_node_of_apache_kafka_whose_voters_are_a_property() -> None:
+    """Its metadata log is set aside: this node is no voter by it."""
+    disk = await filled_disk()
+    own(disk, "/a", version=1, directory_id=topic_id(50))
+    own(disk, "/b", version=1, directory_id=topic_id(51))
+    disk.make_dir("/a/__cluster_metadata-0")
+    disk.write_file("/a/__cluster_metadata-0/00000000000000000000.log", b"of Kafka")
+    head = b"".join(encode_snapshot(SnapshotHead(0), (), epoch=1, now_ms=1))
+    disk.write_file("/a/__cluster_metadata-0/00000000000000000005-0000000001.checkpoint", head)
+    disk.settle()
+    whole = disk.copy()
+    await adopt(disk)
+    operations = disk.operations
+    check_adopted(disk)
+    assert disk.names("/a/__cluster_metadata-0") == ["00000000000000000000-0000000000.checkpoint"]
+    for number in range(operations):
+        disk = whole.copy()
+        disk.dies_at = number
+        try:
+            await adopt(disk, seed=number)
+        except* DiedError:
+            pass
+        disk.restart(random.Random(number))
+        await adopt(disk, seed=number + 1)
+        check_adopted(disk)
+        (aside,) = (name for name in disk.names("/a") if name.startswith("__cluster_metadata-0."))
+        assert disk.read_file(f"/a/{aside}/00000000000000000000.log") == b"of Kafka"
 
 
 async def test_partitions_of_different_topics_are_left_as_they_are() -> None:

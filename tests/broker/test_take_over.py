@@ -313,6 +313,17 @@ def test_a_node_whose_metadata_log_is_not_there_is_no_older_broker() -> None:
     assert why.value.may_pass
 
 
+def test_a_node_of_a_quorum_of_others_is_no_older_broker() -> None:
+    disk = full_disk(full_state())
+    take_over(disk)
+    for directory in DIRECTORIES:
+        meta = read_meta_properties(disk, directory)
+        assert meta is not None
+        own(disk, directory, version=1, broker_id=2, directory_id=meta.directory_id)
+    with pytest.raises(LogStartError, match="node 2 of a cluster with the controllers 1: it is started"):
+        take_over(disk)
+
+
 # --- whose directories they are ---------------------------------------------------------------------------------------
 
 
