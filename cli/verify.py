@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from ..broker.verify_metadata import verify_metadata
 from ..log.read_only_disk import ReadOnlyDisk
 from ..log.verify.folder import NotADataFolderError, verify_folder
 from .stopped_folder import why_unusable
@@ -16,7 +17,7 @@ def run(data_dir: Path, as_json: bool) -> int:
     """Check the folder and print a line, or a JSON object, for each finding; the exit code."""
     found = []
     try:
-        for finding in verify_folder(ReadOnlyDisk(), str(data_dir)):
+        for finding in verify_folder(ReadOnlyDisk(), str(data_dir), verify_metadata):
             found.append(finding)
             if not as_json:
                 print(finding, flush=True)

@@ -73,6 +73,38 @@ def _read(disk: Disk, folder: str) -> ZnodeTree:
         files.close()
 
 
+def examine_state(disk: Disk, prefix: str) -> tuple[StateTree, bool]:
+    """The tree in the files whose paths begin so, and whether the last write was interrupted. Writes nothing.
+
+    Raises CorruptStateError, OSError.
+    """
+    files = _FilesToRead(disk, prefix)
+    tree, _ = journal.load(files)
+    return tree, files.is_torn
+
+
+class _FilesToRead:
+    """``journal.StateFiles`` that are only read; ``is_torn`` if something would be cut off."""
+
+    def __init__(self, disk: Disk, prefix: str) -> None:
+        self._disk = disk
+        self._prefix = prefix
+        self.is_torn = False
+
+    def read(self, name: str) -> bytes | None:
+        path = self._prefix + name
+        return self._disk.read_file(path) if self._disk.exists(path) else None
+
+    def truncate(self, name: str, size: int) -> None:
+        self.is_torn = True
+
+    def append(self, name: str, data: bytes) -> None:
+        raise AssertionError("nothing is written")
+
+    def replace(self, name: str, data: bytes) -> None:
+        raise AssertionError("nothing is written")
+
+
 def set_state_aside(disk: Disk, directory: str) -> None:
     """From now on no start finds the tree. Raises OSError."""
     disk.rename(join(directory, STATE_FOLDER), join(directory, TAKEN_FOLDER))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 
 from ...base.partitions import TopicPartition
 from ...wire.schema import uuid_to_text
@@ -29,8 +29,11 @@ class NotADataFolderError(Exception):
     """A folder in which no broker has kept its data. ``str()`` is one line for people."""
 
 
-def verify_folder(disk: Disk, path: str) -> Iterator[Finding]:
-    """What is wrong in the data folder, as it is found.
+FurtherCheck = Callable[[Disk, str], Iterator[Finding]]
+
+
+def verify_folder(disk: Disk, path: str, further: FurtherCheck = lambda disk, path: iter(())) -> Iterator[Finding]:
+    """What is wrong in the data folder, as it is found. ``further`` checks what this layer does not know.
 
     Raises NotADataFolderError, BlockingIOError while a broker holds the folder, and OSError.
     """
@@ -38,6 +41,7 @@ def verify_folder(disk: Disk, path: str) -> Iterator[Finding]:
     lock = disk.lock(join(path, LOCK)) if disk.exists(join(path, LOCK)) else None
     try:
         yield from _verify(disk, path)
+        yield from further(disk, path)
     finally:
         if lock is not None:
             lock.close()

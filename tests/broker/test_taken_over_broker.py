@@ -14,9 +14,11 @@ from trio.testing import MockClock
 from ottla.broker.config_file import load_config
 from ottla.broker.format_folders import Formatting
 from ottla.broker.take_over import TakeOver
+from ottla.broker.verify_metadata import verify_metadata
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
 from ottla.controller.raft.voters import InitialVoter
 from ottla.log.memory_disk import MemoryDisk
+from ottla.log.verify.folder import verify_folder
 from ottla.metadata.image import ClusterImage
 from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from ottla.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
@@ -266,6 +268,10 @@ async def test_clients_go_on(is_killed: bool, autojump_clock: MockClock) -> None
             assert server.assembly is not None
             before = server.assembly.services.metadata.image
             world.forget_client(1)
+        if not is_killed:
+            assert [
+                each for each in verify_folder(world.disk(1), "/data", verify_metadata) if "-delete" not in each.path
+            ] == []
         take_over(world)
         await world.start(**ACCESS_OF_KRAFT)
         after = world.services(1).metadata.image
@@ -289,6 +295,8 @@ async def test_clients_go_on(is_killed: bool, autojump_clock: MockClock) -> None
         assert told(world.services(1).metadata.image) == told(before), "the log has all of it"
         assert await client.values(committed=True) == [b"a", b"b", b"c"]
         assert not [name for name in world.disk(1).names("/data") if "stray" in name]
+        await world.stop(1)
+        assert list(verify_folder(world.disk(1), "/data", verify_metadata)) == []
 
 
 def go_back(disk: MemoryDisk) -> None:
