@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import TextIO
 
+from ..controller.zookeeper.state_dump import state_dumps
 from ..log.dump.batches import NO_LIMIT, BatchOptions
 from ..log.dump.decoders import (
     DEFAULT_DECODER,
@@ -61,6 +62,7 @@ def run(
         verify_index_only=verify_index_only,
         index_sanity_check=index_sanity_check,
         max_message_size=max_message_size,
+        by_name=state_dumps(shows_data=decoder is not None),
     )
     try:
         return 0 if dump_files(ReadOnlyDisk(), files, options, _utf8(sys.stdout), sys.stderr) else 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TextIO
 
 from ...base.errors import KafkaError
@@ -22,15 +22,22 @@ from .batches import BatchOptions, dump_segment
 from .indexes import dump_offset_index, dump_snapshot, dump_time_index, dump_transaction_index
 from .report import DumpError, Report
 
+FileDump = Callable[[Disk, str, Report], None]
+"""Prints the file at a path. Raises DumpError, KafkaError, OSError."""
+
 
 @dataclass(frozen=True)
 class DumpOptions:
-    """What to print of which kind of file; ``max_message_size`` is how far an index entry's batch is read."""
+    """What to print of which kind of file; ``max_message_size`` is how far an index entry's batch is read.
+
+    ``by_name`` prints the files that this layer does not know, by their names.
+    """
 
     batches: BatchOptions
     verify_index_only: bool
     index_sanity_check: bool
     max_message_size: int
+    by_name: Mapping[str, FileDump] = field(default_factory=dict)
 
 
 def dump_files(disk: Disk, paths: Iterable[str], options: DumpOptions, out: TextIO, errors: TextIO) -> bool:
@@ -62,8 +69,11 @@ def dump_files(disk: Disk, paths: Iterable[str], options: DumpOptions, out: Text
 
 def _dump_file(disk: Disk, path: str, options: DumpOptions, report: Report) -> str | None:
     sanity_only, verify_only = options.index_sanity_check, options.verify_index_only
-    suffix = os.path.splitext(path)[1]
-    if suffix in (LOG_SUFFIX, CHECKPOINT_SUFFIX):
+    name = os.path.basename(path)
+    suffix = os.path.splitext(name)[1]
+    if name in options.by_name:
+        options.by_name[name](disk, path, report)
+    elif suffix in (LOG_SUFFIX, CHECKPOINT_SUFFIX):
         dump_segment(disk, path, options.batches, report)
     elif suffix == INDEX_SUFFIX:
         limit = options.max_message_size

@@ -122,6 +122,19 @@ def load(files: StateFiles) -> tuple[ZnodeTree, int]:
     return tree, end
 
 
+def read_transactions(data: bytes) -> Iterator[Transaction]:
+    """Those of a journal, up to its end or to a torn last frame. Raises CorruptStateError."""
+    for _, payload in _frames(JOURNAL, data):
+        yield from map(_decode_transaction, payload)
+
+
+def read_snapshot(data: bytes) -> ZnodeTree:
+    """The tree of a snapshot alone. Raises CorruptStateError."""
+    tree = ZnodeTree()
+    _load_snapshot(tree, data)
+    return tree
+
+
 def _load_snapshot(tree: ZnodeTree, snapshot: bytes) -> None:
     frames = _frames(SNAPSHOT, snapshot)
     try:
