@@ -61,6 +61,7 @@ class QuorumParts(Parts):
             foundation.previous_epoch,
             self._metadata_version,
         )
+        foundation.loader.on_load = lifecycle.loaded
         return QuorumCluster(
             self._broker_id,
             self._metadata,

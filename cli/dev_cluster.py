@@ -1,8 +1,8 @@
 """``ottla dev-cluster``: several brokers in this process, on ports that follow each other, until it is told to stop.
 
-The brokers are those of ``ottla.Cluster``, on the machine's clock, with a store that is kept where ``--data-dir`` says.
-Commands at its terminal kill, stop and start single ones. Exit codes: 0 after a stop that was asked for, 1 when the store or all
-brokers failed, 2 when the cluster could not start with what it was given.
+The brokers are those of ``ottla.Cluster``, on the machine's clock; they and their controller keep their data where
+``--data-dir`` says. Commands at its terminal kill, stop and start single brokers. Exit codes: 0 after a stop that was asked for,
+1 when the controller failed, 2 when the cluster could not start with what it was given.
 """
 
 from __future__ import annotations
@@ -21,20 +21,19 @@ import trio
 from .. import __version__
 from ..base.addresses import HIGHEST_PORT
 from ..base.errors import KafkaError
-from ..base.seams import SystemClock, TrioWorkers
+from ..base.seams import SystemClock
 from ..base.settings import SettingError
 from ..base.system_calls import raise_descriptor_limit
 from ..broker.config_file import parse_overrides, warn_of_unused
 from ..broker.server import StartError
-from ..controller.zookeeper.store.embedded_store import EmbeddedStore
-from ..controller.zookeeper.store.journal import CorruptStateError
-from ..controller.zookeeper.store.state_files import DiskStateFiles
 from ..log.disk import FOLDER_MODE, OsDisk
-from ..testing.cluster import QUICK, replicas_by_default
+from ..testing.cluster import QUICK, refuse_unusable, replicas_by_default
 from ..testing.cluster_member import Surroundings
 from ..testing.running_cluster import RunningCluster
 from .log_output import configure_logging
 
+_FORMER_STATE = "cluster-state"
+"""A folder with the cluster's state as it was kept when these clusters had no controller of their own."""
 _HELP = "kill N, stop N and start N are what is done to broker N here"
 _STDIN = 0
 
@@ -43,11 +42,8 @@ class DevCluster:
     """All of it: ``properties`` are Kafka's, ``port`` is that of broker 1. Raises StartError where a port is taken."""
 
     def __init__(self, folder: Path, brokers: int, port: int, properties: Mapping[str, str]) -> None:
-        clock = SystemClock()
-        self._state_files = DiskStateFiles(OsDisk(), str(folder / "cluster-state"))
-        store = EmbeddedStore(clock, TrioWorkers(), self._state_files)
-        store.on_failure = lambda error: self._fail(f"the cluster's state cannot be written: {error}")
-        self._running = RunningCluster(Surroundings(clock, brokers, store))
+        self._running = RunningCluster(Surroundings(SystemClock(), brokers, properties, is_kept=True))
+        self._running.controller.on_failure = self._end_without_controller
         self._stop_asked = trio.Event()
         self._folder = folder
         self.failure: str | None = None
@@ -65,10 +61,9 @@ class DevCluster:
         """Serve until SIGTERM or SIGINT. Raises StartError, SettingError, OSError."""
         try:
             with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-                await self._running.serve(functools.partial(self._until_stopped, signals))
+                await self._running.serve(self._folder, functools.partial(self._until_stopped, signals))
         finally:
             self._running.close()
-            self._state_files.close()
 
     async def _until_stopped(self, signals: AsyncIterator[int]) -> None:
         """From the start of all brokers to their stop."""
@@ -140,8 +135,9 @@ class DevCluster:
         self._running.members[number].failure = None  # told, and no reason for the others to end
         print(f"ottla: broker {number} has ended: {error}; 'start {number}' starts it again", file=sys.stderr)
 
-    def _fail(self, why: str) -> None:
-        self.failure = why
+    def _end_without_controller(self, error: Exception) -> None:
+        self._running.controller.failure = None
+        self.failure = f"the controller has ended: {error}"
         self._stop_asked.set()
 
 
@@ -155,6 +151,9 @@ def _folder(data_dir: Path | None) -> Iterator[Path]:
     data_dir.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
     lock = OsDisk().lock(str(data_dir / ".lock"))
     try:
+        if (data_dir / _FORMER_STATE).exists():
+            why = f"{data_dir} has the cluster of an earlier version, whose state is in {_FORMER_STATE} and not in a metadata log"
+            raise StartError(f"{why}: choose another folder")
         yield data_dir
     finally:
         lock.close()
@@ -165,6 +164,7 @@ def run(brokers: int, port: int, data_dir: Path | None, override: Iterable[str],
     try:
         configure_logging(log_level, "text")
         given = parse_overrides(override)
+        refuse_unusable(given)
         warn_of_unused(given)
     except (SettingError, ValueError) as error:
         return _refuse(str(error))
@@ -178,7 +178,7 @@ def run(brokers: int, port: int, data_dir: Path | None, override: Iterable[str],
             trio.run(cluster.run, restrict_keyboard_interrupt_to_checkpoints=True)
     except BlockingIOError:
         return _refuse(f"{data_dir} belongs to a cluster that is running")
-    except (StartError, SettingError, CorruptStateError, OSError) as error:
+    except (StartError, SettingError, OSError) as error:
         return _refuse(str(error))
     if cluster.failure is not None:
         print(f"ottla: {cluster.failure}", file=sys.stderr)

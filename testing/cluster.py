@@ -1,7 +1,8 @@
 """Several brokers in one thread, which replicate and fail over, with faults in the brokers and in the network between them.
 
-They share a store in memory, in place of ZooKeeper, and one clock. Each has a port and a folder of its own, which it keeps when
-it is killed and started again. Calls are like those of ``Broker``: they run in the brokers' loop, while the calling thread waits.
+They share one clock, and a controller, which is a node beside them that no fault reaches. Each has a port and a folder of its
+own, which it keeps when it is killed and started again. Calls are like those of ``Broker``: they run in the brokers' loop, while
+the calling thread waits.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from pathlib import Path
 from types import TracebackType
 
 from ..base.errors import ErrorCode, KafkaError
-from ..base.partitions import TopicPartition
+from ..base.settings import SettingError
 from ..broker.config_file import refuse_unknown
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..handlers.services import Services
 from . import administration
 from .clock import AdjustableClock, BrokerClock
-from .cluster_member import SESSION_TIMEOUT, Member, Surroundings
+from .cluster_member import Member, Surroundings
 from .faults import Faults
 from .loop_thread import LoopThread
 from .records import KafkaRecord, wait_for_records
@@ -32,11 +33,15 @@ _ADMIN_SECONDS = 30.0
 
 __tracebackhide__ = True  # a failure points at the caller's line
 
+SESSION_TIMEOUT = "broker.session.timeout.ms"
+"""The property with the session timeout, in ms: the controller takes a broker for dead that it has not heard of for so long."""
+_OF_ZOOKEEPER = "zookeeper.session.timeout.ms"
+
 QUICK = {
     SESSION_TIMEOUT: "1000",
+    "broker.heartbeat.interval.ms": "200",
     "replica.lag.time.max.ms": "2000",
     "replica.fetch.backoff.ms": "50",
-    "controlled.shutdown.retry.backoff.ms": "100",
     "auto.leader.rebalance.enable": "false",
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
@@ -52,6 +57,14 @@ def replicas_by_default(brokers: int) -> dict[str, str]:
         "offsets.topic.replication.factor": factor,
         "transaction.state.log.replication.factor": factor,
     }
+
+
+def refuse_unusable(properties: Mapping[str, str]) -> None:
+    """Raises SettingError for a property that is none, and for one that means something else in a cluster of KRaft."""
+    refuse_unknown(properties)
+    if _OF_ZOOKEEPER in properties:
+        why = f"it has no effect without a ZooKeeper: the session timeout of a cluster is {SESSION_TIMEOUT}"
+        raise SettingError(_OF_ZOOKEEPER, properties[_OF_ZOOKEEPER], why)
 
 
 class ClusterBroker:
@@ -81,7 +94,7 @@ class ClusterBroker:
         self._call(self._member.stop)
 
     def kill(self) -> None:
-        """End it as SIGKILL does: no clean mark, and its session at the store is left to time out."""
+        """End it as SIGKILL does: no clean mark, and its session at the controller is left to time out."""
         self._call(self._member.kill)
 
     def restart(self) -> None:
@@ -117,13 +130,13 @@ class Cluster:
         if brokers < 1:
             raise ValueError("a cluster has one broker or more")
         for given in (properties or {}, *(broker_properties or {}).values()):
-            refuse_unknown(given)
-        self._properties = {**QUICK, **replicas_by_default(brokers), **(properties or {})}
+            refuse_unusable(given)
         self._own_properties = broker_properties or {}
         time = AdjustableClock()
         self._loop = LoopThread("cluster", time)
-        self._around = Surroundings(time, brokers)
+        self._around = Surroundings(time, brokers, {**QUICK, **replicas_by_default(brokers), **(properties or {})})
         self._running = RunningCluster(self._around)
+        time.on_skip = self._running.hear_of_brokers
         self.clock = BrokerClock(time, self._loop.call, self._do_upkeep)
 
     def start(self) -> Cluster:
@@ -167,10 +180,7 @@ class Cluster:
         """
 
         async def create() -> None:
-            await self._running.at_controller(
-                lambda services: administration.create_topic(services, name, partitions, configs, replication_factor),
-                _ADMIN_SECONDS,
-            )
+            await self._running.controller.create_topic(name, partitions, configs, replication_factor)
             await self._running.wait_known(name, _ADMIN_SECONDS)
 
         self._loop.call(create)
@@ -182,9 +192,7 @@ class Cluster:
         """
 
         async def delete() -> None:
-            await self._running.at_controller(
-                lambda services: administration.delete_topic(services, name), _ADMIN_SECONDS
-            )
+            await self._running.controller.delete_topic(name)
             await self._running.wait_gone(name, _ADMIN_SECONDS)
 
         self._loop.call(delete)
@@ -210,8 +218,8 @@ class Cluster:
         """The broker that leads a partition, or None. Raises KafkaError."""
 
         async def find() -> int | None:
-            state = await self._running.state(topic, partition)
-            return None if state is None or state.leader < 0 else state.leader
+            leader = self._running.state(topic, partition).leader
+            return None if leader < 0 else leader
 
         return self._loop.call(find)
 
@@ -219,8 +227,7 @@ class Cluster:
         """The in-sync replicas of a partition. Raises KafkaError."""
 
         async def find() -> set[int]:
-            state = await self._running.state(topic, partition)
-            return set() if state is None else set(state.isr)
+            return set(self._running.state(topic, partition).isr)
 
         return self._loop.call(find)
 
@@ -231,17 +238,14 @@ class Cluster:
         """
 
         async def move() -> int:
-            state = await self._running.state(topic, partition)
-            others = [] if state is None else [replica for replica in state.isr if replica != state.leader]
+            state = self._running.state(topic, partition)
+            others = [replica for replica in state.isr if replica != state.leader]
             if to is None and not others:
                 raise KafkaError(
                     ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"{topic}-{partition} has no other in-sync replica"
                 )
             leader = others[0] if to is None else to
-            await self._running.at_controller(
-                lambda services: services.commands.elect_again(TopicPartition(topic, partition), leader),
-                _ADMIN_SECONDS,
-            )
+            await self._running.controller.lead(topic, partition, leader)
             await self._running.wait_known(topic, _ADMIN_SECONDS)
             return leader
 
@@ -258,15 +262,23 @@ class Cluster:
     # Roles
 
     def controller(self) -> int | None:
-        """The broker that is the controller, None while there is none."""
-        return self._loop.call(self._running.controller_id)
+        """The broker that clients are told of as the controller, None while no broker is alive.
+
+        What they send to it, or to any other broker, is forwarded to the controller itself. Once it is not alive any more, they
+        are told of another broker.
+        """
+
+        async def find() -> int | None:
+            return self._running.controller.told_broker
+
+        return self._loop.call(find)
 
     def coordinator_of(self, group: str) -> int | None:
         """The broker that coordinates a consumer group, or None. Raises KafkaError."""
 
         async def find() -> int | None:
-            state = await self._running.state(OFFSETS_TOPIC, self._any_services().groups.partition_for(group))
-            return None if state is None or state.leader < 0 else state.leader
+            leader = self._running.state(OFFSETS_TOPIC, self._any_services().groups.partition_for(group)).leader
+            return None if leader < 0 else leader
 
         return self._loop.call(find)
 
@@ -288,7 +300,7 @@ class Cluster:
     # Faults
 
     def kill(self, broker: int) -> None:
-        """Kill a broker as SIGKILL does: no clean shutdown, and its session at the store has to time out."""
+        """Kill a broker as SIGKILL does: no clean shutdown, and its session at the controller has to time out."""
         self.brokers[broker].kill()
 
     def restart(self, broker: int) -> None:
@@ -300,7 +312,7 @@ class Cluster:
         self.brokers[broker].restart()
 
     def pause(self, broker: int) -> None:
-        """Stop a broker from reading and writing, as SIGSTOP does: its session at the store times out.
+        """Stop a broker from reading and writing, as SIGSTOP does: its session at the controller times out.
 
         Clients and other brokers can connect to it, and get no answer.
         """
@@ -311,11 +323,11 @@ class Cluster:
         self._at_network(lambda: self._running.members[broker].resume())
 
     def cut(self, one: int, other: int) -> None:
-        """Drop everything between two brokers. Both still reach the store, the other brokers and the clients."""
+        """Drop everything between two brokers. Both still reach the controller, the other brokers and the clients."""
         self._at_network(lambda: self._around.network.cut(one, other))
 
     def isolate(self, broker: int) -> None:
-        """Drop everything between a broker and the other brokers and the store. Clients still reach it."""
+        """Drop everything between a broker and the other brokers and the controller. Clients still reach it."""
         self._at_network(lambda: self._around.network.isolate(broker))
 
     def heal(self) -> None:
@@ -325,8 +337,7 @@ class Cluster:
     def _at_network(self, change: Callable[[], None]) -> None:
         async def run() -> None:
             change()
-            for member in self._running.members.values():
-                member.follow_network()
+            self._running.tell_of_controller()
 
         self._loop.call(run)
 
@@ -335,9 +346,9 @@ class Cluster:
     async def _serve(self) -> None:
         with tempfile.TemporaryDirectory(prefix="ottla-cluster-") as folder:
             for number in range(1, self._around.count + 1):
-                properties = {**self._properties, **self._own_properties.get(number, {})}
+                properties = {**self._around.properties, **self._own_properties.get(number, {})}
                 self._running.add_member(Path(folder, f"broker-{number}"), properties, self._loop.run_soon)
-            await self._running.serve(self._loop.wait_stop)
+            await self._running.serve(Path(folder), self._loop.wait_stop)
 
     def _any_services(self) -> Services:
         for _, services in self._running.in_reach():

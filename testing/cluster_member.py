@@ -14,27 +14,24 @@ import trio
 from ..base.seams import Clock
 from ..broker.config_file import load_config
 from ..broker.server import StartError
-from ..controller.zookeeper.store.cluster_home import SharedHome
-from ..controller.zookeeper.store.embedded_store import EmbeddedStore
-from ..controller.zookeeper.store.store_link import StoreLink
 from ..handlers.services import Services
+from .cluster_controller import QUORUM_PROPERTIES, ClusterController
 from .cluster_network import ClusterNetwork
 from .held_port import HeldPort
 from .interception import Interception
 from .life import Life, Place
 
-SESSION_TIMEOUT = "zookeeper.session.timeout.ms"
-"""The property with the session timeout, in milliseconds: after it the store ends the session of a broker that is silent."""
-
 
 class Surroundings:
-    """What the members of a cluster share; ``store`` is one in memory if none is given."""
+    """What the members of a cluster share. ``properties`` are those of all; ``is_kept``: whether folders outlive the process."""
 
-    def __init__(self, clock: Clock, count: int, store: EmbeddedStore | None = None) -> None:
+    def __init__(self, clock: Clock, count: int, properties: Mapping[str, str], *, is_kept: bool = False) -> None:
         self.clock = clock
         self.count = count
+        self.properties = properties
+        self.is_kept = is_kept
         self.network = ClusterNetwork({})
-        self.store = store or EmbeddedStore(clock)
+        self.controller = ClusterController(properties, clock, self.network, is_kept=is_kept)
 
 
 class Member:
@@ -60,15 +57,17 @@ class Member:
         self.on_failure: Callable[[Exception], None] = lambda error: None
         self._around = around
         self._port = port
-        self._session_timeout_ms = int(properties[SESSION_TIMEOUT])
         self._properties = {
             "log.dirs": str(data_dir),
-            **{name: value for name, value in properties.items() if name != SESSION_TIMEOUT},
+            "metadata.log.dir": str(data_dir),  # also with other log directories, each of which may fail then
+            **properties,
+            **QUORUM_PROPERTIES,
+            "process.roles": "broker",
+            "node.id": str(broker_id),
             "broker.id": str(broker_id),
             "listeners": f"PLAINTEXT://{self.address}",
         }
         self._life: Life | None = None
-        self._link = StoreLink()
         around.network.broker_at[self._port.number] = broker_id
 
     @property
@@ -91,17 +90,15 @@ class Member:
         """Start the broker in ``nursery``; returns when it serves clients. Raises StartError, SettingError."""
         if self._life is not None:
             raise StartError(f"broker {self.broker_id} is running")
-        self._link = StoreLink()
+        config, around = load_config(self._properties), self._around
+        around.controller.format_node(config)
         life = Life(
-            load_config(self._properties),
-            Place(self.broker_id, self._around.network, self._around.clock, self._around.count),
+            config,
+            Place(self.broker_id, around.network, around.clock, around.count, around.is_kept),
             self.interception,
-            home=SharedHome(self._around.store, self._link, self._session_timeout_ms),
-            leave=self._link.leave,
             on_end=self._ended,
         )
         self._life = life
-        self.follow_network()
         await life.begin(nursery)
 
     def _ended(self, life: Life) -> None:
@@ -123,21 +120,12 @@ class Member:
         self._around.network.resume(self.broker_id)
 
     def pause(self) -> None:
+        """Let nothing pass to or from it."""
         self._around.network.pause(self.broker_id)
-        self.follow_network()
 
     def resume(self) -> None:
+        """End ``pause``."""
         self._around.network.resume(self.broker_id)
-        self.follow_network()
-
-    def follow_network(self) -> None:
-        """Cut or heal the connection to the store, as the network's faults say."""
-        network, broker_id = self._around.network, self.broker_id
-        if self._life is not None:
-            if network.is_paused(broker_id) or network.is_isolated(broker_id):
-                self._link.cut()
-            else:
-                self._link.heal()
 
     def close(self) -> None:
         """Release the port."""

@@ -1,8 +1,8 @@
 """The network between the brokers of a cluster in one process, with faults.
 
 Its faults are states in ``ClusterNetwork``: pairs of brokers that are cut off from each other, brokers that are isolated
-(from every other broker), brokers that are paused (nothing passes to or from them, clients included). Each broker has a
-``BrokerNetwork`` over real sockets.
+(from every other broker and the controller), brokers that are paused (nothing passes to or from them, clients included). Each
+broker has a ``BrokerNetwork`` over real sockets; the controller is reached in memory, at an address that is no host's.
 
 Connections are not broken by a fault but held: as behind a firewall that drops packets, what is sent waits, what has arrived is
 not read, and connecting waits. When the fault ends all of it goes on, unless one side has timed out. Between two brokers the
@@ -16,7 +16,13 @@ from collections.abc import Sequence
 
 import trio
 
+from ..base.memory_network import MemoryNetwork
 from ..base.network import WOULD_BLOCK, Connection, Listener, Network, Part, release
+
+CONTROLLER_ID = 0
+"""The node id of a cluster's controller; those of the brokers begin at 1."""
+CONTROLLER_ADDRESS = ("controller", 9093)
+_BYTES_ON_THE_WAY = 1 << 20
 
 
 class ClusterNetwork:
@@ -24,6 +30,8 @@ class ClusterNetwork:
 
     def __init__(self, broker_at: dict[int, int]) -> None:
         self.broker_at = broker_at
+        self.of_controller = MemoryNetwork(_BYTES_ON_THE_WAY)
+        """Where the controller listens, if there is one."""
         self._cuts: set[frozenset[int]] = set()
         self._isolated: set[int] = set()
         self._paused: set[int] = set()
@@ -55,7 +63,7 @@ class ClusterNetwork:
         return broker in self._paused
 
     def is_held(self, broker: int, peer: int | None) -> bool:
-        """Whether a connection of ``broker`` is on hold; ``peer``: the broker that it has connected to, if it is one."""
+        """Whether a connection of ``broker`` is on hold; ``peer``: the node that it has connected to, if it is one."""
         if broker in self._paused:
             return True
         if peer is None or peer == broker:
@@ -87,10 +95,12 @@ class BrokerNetwork:
         return listener
 
     async def connect(self, host: str, port: int) -> Connection:
-        peer = self.cluster.broker_at.get(port)
+        sockets, peer = self._sockets, self.cluster.broker_at.get(port)
+        if (host, port) == CONTROLLER_ADDRESS:
+            sockets, peer = self.cluster.of_controller, CONTROLLER_ID
         while self.cluster.is_held(self.broker, peer):
             await self.cluster.wait_change()
-        return self.opened(await self._sockets.connect(host, port), peer)
+        return self.opened(await sockets.connect(host, port), peer)
 
     def opened(self, connection: Connection, peer: int | None) -> HeldConnection:
         """Keep a connection until it is closed. Raises OSError when everything is closed."""
@@ -121,12 +131,12 @@ class HeldConnection:
         self.descriptor = connection.descriptor
         self._connection = connection
         self._network = network
-        self._peer_broker = peer
+        self._peer_node = peer
         self._is_closed = False
 
     @property
     def _is_held(self) -> bool:
-        return self._network.cluster.is_held(self._network.broker, self._peer_broker)
+        return self._network.cluster.is_held(self._network.broker, self._peer_node)
 
     def receive_into(self, buffer: memoryview) -> int:
         if self._is_held and not self._is_closed:

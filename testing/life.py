@@ -13,11 +13,10 @@ import trio
 
 from ..base.config import Config
 from ..base.network import Network
-from ..base.seams import Clock, TrioWorkers
+from ..base.seams import Clock, InlineWorkers, TrioWorkers, Workers
 from ..base.tcp import TcpNetwork
 from ..broker.server import BrokerFailedError, BrokerServer, StartError
 from ..broker.settings import BrokerSettings
-from ..controller.zookeeper.store.cluster_home import ClusterHome
 from ..handlers.services import Services
 from ..handlers.table import SERVED, ServedApis
 from .cluster_network import BrokerNetwork, ClusterNetwork
@@ -27,23 +26,26 @@ from .mortal_disk import MortalDisk
 logger = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
-"""How long a start may take: a broker that cannot reach the cluster's store would try for ever."""
+"""How long a start may take: a broker that cannot reach the cluster's controller would try for ever."""
 
 
 class Place(NamedTuple):
-    """What a broker is given by its process: its id in ``network``, the clock, and how many brokers share the descriptors."""
+    """What a broker is given by its process: its id in ``network``, the clock, and how many brokers share the descriptors.
+
+    ``is_kept``: whether its folder outlives the process. One that does not is on a disk that is never waited for.
+    """
 
     broker_id: int
     network: ClusterNetwork
     clock: Clock
     sharers: int
+    is_kept: bool = True
 
 
 class Life:
     """One run of a broker. ``decided`` is set once it serves (and has ``services``) or has failed to start; ``over`` at its end.
 
-    ``leave`` is called at the end; when the broker is killed, before anything else. ``on_end`` is called last; ``failure`` is set
-    then if the broker has ended by itself.
+    ``on_end`` is called last; ``failure`` is set then if the broker has ended by itself.
     """
 
     def __init__(
@@ -52,21 +54,18 @@ class Life:
         place: Place,
         interception: Interception,
         *,
-        home: ClusterHome | None = None,
-        leave: Callable[[], None] = lambda: None,
         on_end: Callable[[Life], None],
         served: ServedApis = SERVED,
     ) -> None:
-        workers = TrioWorkers()
+        workers = TrioWorkers() if place.is_kept else InlineWorkers()
         self.services: Services | None = None
         self.failure: Exception | None = None
         self.decided = trio.Event()
         self.over = trio.Event()
         self._broker_id = place.broker_id
         self._network = BrokerNetwork(place.network, place.broker_id, _sockets(config, workers))
-        self._disk = MortalDisk(place.sharers)
+        self._disk = MortalDisk(place.sharers, is_synced=place.is_kept)
         self._interception = interception
-        self._leave = leave
         self._on_end = on_end
         self._scope = trio.CancelScope()
         self.server = BrokerServer(
@@ -75,7 +74,6 @@ class Life:
             clock=place.clock,
             workers=workers,
             disk=self._disk,
-            home=home,
             served=served,
         )
 
@@ -97,7 +95,6 @@ class Life:
 
     async def kill(self) -> None:
         """End as SIGKILL does: from this call on nothing that it does reaches a client or its disk."""
-        self._leave()
         self._network.close_all()
         self._disk.die()
         self._scope.cancel()
@@ -118,7 +115,6 @@ class Life:
             if not self._disk.is_dead:
                 raise
         finally:
-            self._leave()
             self._network.close_all()
             self._disk.release()
             self.decided.set()
@@ -133,6 +129,6 @@ class Life:
         self.decided.set()
 
 
-def _sockets(config: Config, workers: TrioWorkers) -> Network:
+def _sockets(config: Config, workers: Workers) -> Network:
     settings = config.settings(BrokerSettings)
     return TcpNetwork(workers, settings.socket_send_buffer_bytes, settings.socket_receive_buffer_bytes)

@@ -15,10 +15,14 @@ class Killed(BaseException):
 
 
 class MortalDisk(OsDisk):
-    """The disk of one broker, from its start to its end. ``sharers``: how many brokers share the process's descriptors."""
+    """The disk of one node, from its start to its end. ``sharers``: how many nodes share the process's descriptors.
 
-    def __init__(self, sharers: int) -> None:
+    ``is_synced`` False: nothing waits until it is on stable storage, because the files go with the process.
+    """
+
+    def __init__(self, sharers: int, *, is_synced: bool = True) -> None:
         self.is_dead = False
+        self.is_synced = is_synced
         self._sharers = sharers
         self._open: set[OpenFile | Lock] = set()
 
@@ -56,7 +60,7 @@ class MortalDisk(OsDisk):
 
     def write_file(self, path: str, data: Bytes, *, sync: bool = True, sync_name: bool = True) -> None:
         self.check()
-        super().write_file(path, data, sync=sync, sync_name=sync_name)
+        super().write_file(path, data, sync=sync and self.is_synced, sync_name=sync_name)
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
         self.check()
@@ -80,7 +84,8 @@ class MortalDisk(OsDisk):
 
     def sync_dir(self, path: str) -> None:
         self.check()
-        super().sync_dir(path)
+        if self.is_synced:
+            super().sync_dir(path)
 
 
 class _MortalFile:
@@ -103,7 +108,8 @@ class _MortalFile:
 
     def sync(self) -> None:
         self._disk.check()
-        self._file.sync()
+        if self._disk.is_synced:
+            self._file.sync()
 
     def close(self) -> None:
         self._file.close()

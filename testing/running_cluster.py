@@ -1,37 +1,36 @@
-"""The brokers of a cluster with their store, in the cluster's loop, and the calls that concern several brokers.
+"""The brokers of a cluster with their controller, in the cluster's loop, and the calls that concern several brokers.
 
-The state of a partition is read from the store, where the controller and the leader write it; clients are told of it some
-milliseconds later. Waits poll every few milliseconds, because what they wait for is spread over the store and the memory of
-several brokers.
+The state of a partition is what the controller has committed; brokers and clients are told of it some milliseconds later. Waits
+poll every few milliseconds, because what they wait for is spread over the memory of the controller and of several brokers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.zookeeper.stored_cluster import StoredCluster, StoredPartition
 from ..handlers.services import Services
-from ..metadata.types import LeaderState
+from ..metadata.delta import ClusterDelta
+from ..metadata.types import PartitionRegistration
 from ..replication.partition import Partition
+from .cluster_controller import ClusterController
 from .cluster_member import Member, Surroundings
 from .held_port import HeldPort
 from .records import unknown_topic
-
-T = TypeVar("T")
 
 _LOOK_SECONDS = 0.005
 
 
 class RunningCluster:
-    """The running brokers and their store, for as long as ``serve`` runs."""
+    """The running brokers and their controller, for as long as ``serve`` runs."""
 
     def __init__(self, around: Surroundings) -> None:
         self._around = around
+        self.controller: ClusterController = around.controller
         self._nursery: trio.Nursery | None = None
         self.members: dict[int, Member] = {}
 
@@ -48,28 +47,34 @@ class RunningCluster:
         self.members[broker_id] = member
         return member
 
-    async def serve(self, main: Callable[[], Awaitable[None]]) -> None:
-        """Start the brokers, run ``main``, and kill those that still run. Raises StartError, SettingError, and what ended one."""
+    async def serve(self, folder: Path, main: Callable[[], Awaitable[None]]) -> None:
+        """Start the controller, with a folder in ``folder``, and the brokers, run ``main``, and kill those that still run.
+
+        Raises StartError, SettingError, and what ended a broker.
+        """
         failure: Exception | None = None
-        await self._around.store.open()
-        self._stored = StoredCluster(self._around.store.session())
+        self.controller.on_change = self.tell_of_controller
         async with trio.open_nursery() as self._nursery:
-            self._nursery.start_soon(self._around.store.run)
             try:
-                failure = await self._start_all()
+                failure = await self._start_all(folder)
                 if failure is None:
                     await main()
             finally:
                 with trio.CancelScope(shield=True):
                     await self._end_all()
                 self._nursery.cancel_scope.cancel()
-        for why in (failure, *(member.failure for member in self.members.values())):
+        for why in (failure, self.controller.failure, *(member.failure for member in self.members.values())):
             if why is not None:
                 raise why
 
-    async def _start_all(self) -> Exception | None:
-        """Start every broker; returns the first error, if any."""
+    async def _start_all(self, folder: Path) -> Exception | None:
+        """Start the controller, and then every broker; returns the first error, if any."""
+        assert self._nursery is not None
         failures: list[Exception] = []
+        try:
+            await self.controller.start(self._nursery, folder / "controller")
+        except Exception as error:
+            return error
 
         async def start(member: Member) -> None:
             try:
@@ -83,10 +88,11 @@ class RunningCluster:
         return failures[0] if failures else None
 
     async def stop_all(self) -> None:
-        """Stop the brokers as SIGTERM does, all at once: logs are flushed, and the folders marked clean."""
+        """Stop the brokers as SIGTERM does, all at once: logs are flushed, and the folders marked clean. Then the controller."""
         async with trio.open_nursery() as stops:
             for member in self.members.values():
                 stops.start_soon(member.stop)
+        await self.controller.stop()
 
     async def _end_all(self) -> None:
         async with trio.open_nursery() as ends:
@@ -105,6 +111,7 @@ class RunningCluster:
         """Start a broker; returns when the others know it, and it knows them. Raises StartError, SettingError, TimeoutError."""
         assert self._nursery is not None
         await self.members[broker_id].start(self._nursery)
+        self.tell_of_controller()
         await self.until(self._all_met, 30, f"broker {broker_id} is not part of the cluster")
 
     def _all_met(self) -> bool:
@@ -121,102 +128,74 @@ class RunningCluster:
             if member.is_in_reach and member.services is not None:
                 yield broker_id, member.services
 
-    async def at_controller(self, function: Callable[[Services], Awaitable[T]], timeout: float) -> T:
-        """Call ``function`` with the services of the controller, once there is one. Raises TimeoutError, KafkaError."""
-        while True:
-            active: list[Services] = []
+    def tell_of_controller(self) -> None:
+        """Have all brokers in reach tell clients of the same broker as the controller."""
+        told = self.controller.told_broker
+        for _, services in self.in_reach():
+            if told is not None and services.metadata.controller_id != told:
+                services.metadata.publish(ClusterDelta(controller_id=told))
 
-            def look(found: list[Services] = active) -> bool:
-                found[:] = [services for _, services in self.in_reach() if services.cluster.is_controller]
-                return bool(found)
+    def hear_of_brokers(self) -> None:
+        """The clock has been advanced by a step, in which no broker was heard of; those in reach are alive."""
+        self.controller.hear_of([broker_id for broker_id, _ in self.in_reach()])
 
-            await self.until(look, timeout, "there is no controller")
-            try:
-                return await function(active[0])
-            except KafkaError as error:
-                if error.code is not ErrorCode.NOT_CONTROLLER:
-                    raise
+    # --- what the controller says -------------------------------------------------------------------------------------
 
-    # --- what the store says ------------------------------------------------------------------------------------------
-
-    async def controller_id(self) -> int | None:
-        """The broker that is the controller."""
-        return await self._stored.controller_id()
-
-    async def partitions(self, topic: str) -> dict[int, StoredPartition]:
+    def partitions(self, topic: str) -> Mapping[int, PartitionRegistration]:
         """The partitions of a topic by number. Raises KafkaError."""
-        found = await self._stored.partitions(topic)
-        if not found:
-            raise unknown_topic(topic, await self._stored.topics())
-        return found
+        found = self.controller.topic(topic)
+        if found is None:
+            raise unknown_topic(topic, list(self.controller.image.topics.newest()))
+        return found.partitions
 
-    async def state(self, topic: str, number: int) -> LeaderState | None:
+    def state(self, topic: str, number: int) -> PartitionRegistration:
         """The state of one partition. Raises KafkaError."""
-        partitions = await self.partitions(topic)
+        partitions = self.partitions(topic)
         if number not in partitions:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{number} does not exist")
-        return partitions[number].state
+        return partitions[number]
 
     # --- waiting ------------------------------------------------------------------------------------------------------
 
     async def until(self, is_so: Callable[[], bool], timeout: float, why_not: str) -> None:
         """Return once ``is_so``. Raises TimeoutError, with ``why_not``, after ``timeout`` seconds."""
-
-        async def ask() -> bool:
-            return is_so()
-
-        await self.until_async(ask, timeout, why_not)
-
-    async def until_async(self, is_so: Callable[[], Awaitable[bool]], timeout: float, why_not: str) -> None:
         with trio.move_on_after(timeout):
-            while not await is_so():
+            while not is_so():
                 await trio.sleep(_LOOK_SECONDS)
             return
         raise TimeoutError(f"{why_not}, after {timeout:g} s")
 
     async def wait_known(self, topic: str, timeout: float) -> None:
         """Return once each partition has a leader, and every broker in reach knows it. Raises TimeoutError, KafkaError."""
-
-        async def is_known() -> bool:
-            return self._is_known(topic, await self.partitions(topic))
-
-        await self.until_async(is_known, timeout, f"not every broker knows of the leaders of {topic}")
+        why_not = f"not every broker knows of the leaders of {topic}"
+        await self.until(lambda: self._is_known(topic, self.partitions(topic)), timeout, why_not)
 
     async def wait_gone(self, topic: str, timeout: float) -> None:
-        """Return once a deleted topic is gone from all brokers' metadata, and, if all its replicas are in reach, from the store.
+        """Return once a deleted topic is gone from the metadata of all brokers in reach, and so from their folders.
 
-        If they are not, the deletion is finished when they are back.
+        The other brokers delete their replicas when they are back.
         """
-        in_reach = {broker_id for broker_id, _ in self.in_reach()}
-        try:
-            partitions = await self.partitions(topic)
-        except KafkaError:
-            partitions = {}
-        is_complete = all(in_reach.issuperset(assignment.replicas) for assignment, _ in partitions.values())
 
-        async def is_gone() -> bool:
-            if any(services.metadata.topic(topic) is not None for _, services in self.in_reach()):
-                return False
-            return not is_complete or not await self._stored.has_topic(topic)
+        def is_gone() -> bool:
+            return all(services.metadata.topic(topic) is None for _, services in self.in_reach())
 
-        await self.until_async(is_gone, timeout, f"{topic} is not gone")
+        await self.until(is_gone, timeout, f"{topic} is not gone")
 
     async def wait_in_sync(self, topic: str, timeout: float) -> None:
         """``wait_known``, and wait until the ISR of each partition is exactly its replicas that are in reach."""
 
-        async def is_in_sync() -> bool:
-            partitions = await self.partitions(topic)
+        def is_in_sync() -> bool:
+            partitions = self.partitions(topic)
             in_reach = {broker_id for broker_id, _ in self.in_reach()}
             return self._is_known(topic, partitions) and all(
-                nodes.state is not None and set(nodes.state.isr) == in_reach & set(nodes.assignment.replicas)
-                for nodes in partitions.values()
+                set(state.isr) == in_reach & set(state.replicas) for state in partitions.values()
             )
 
-        await self.until_async(is_in_sync, timeout, f"the replicas of {topic} are not in sync")
+        await self.until(is_in_sync, timeout, f"the replicas of {topic} are not in sync")
 
-    def _is_known(self, topic: str, partitions: Mapping[int, StoredPartition]) -> bool:
-        for number, (_, state) in partitions.items():
-            if state is None or self._led(topic, number, state) is None:
+    def _is_known(self, topic: str, partitions: Mapping[int, PartitionRegistration]) -> bool:
+        for number, state in partitions.items():
+            if self._led(topic, number, state) is None:
                 return False
             for _, services in self.in_reach():
                 known = services.metadata.partition(topic, number)
@@ -227,17 +206,17 @@ class RunningCluster:
     async def leading(self, topic: str) -> list[Partition]:
         """The partitions of a topic at their leaders, once each has one. Raises KafkaError, ``unknown_topic`` too."""
         while True:
-            nodes = await self.partitions(topic)
-            led = [self._led(topic, number, state) for number, (_, state) in nodes.items()]
+            states = self.partitions(topic)
+            led = [self._led(topic, number, state) for number, state in states.items()]
             found = [partition for partition in led if partition is not None]
-            if len(found) == len(nodes):
+            if len(found) == len(states):
                 return found
             await trio.sleep(_LOOK_SECONDS)
 
-    def _led(self, topic: str, number: int, state: LeaderState | None) -> Partition | None:
+    def _led(self, topic: str, number: int, state: PartitionRegistration) -> Partition | None:
         """A partition at its leader, if that is in reach and knows that it leads."""
-        services = None if state is None else dict(self.in_reach()).get(state.leader)
-        if state is None or services is None:
+        services = dict(self.in_reach()).get(state.leader)
+        if services is None:
             return None
         try:
             partition = services.replicas.partition(topic, number)

@@ -1,7 +1,7 @@
 """A broker's registration at the quorum and its heartbeats (KIP-631): from the start to the controlled shutdown.
 
-The broker registers under an incarnation id of its own, and is fenced: no client is told of it. It sends a heartbeat at once and
-each 10 ms, until the controller says that it has caught up, which is when it has applied its own registration. Once it is ready
+The broker registers under an incarnation id of its own, and is fenced: no client is told of it. It sends a heartbeat at once, and
+each 10 ms and when it has applied its own registration, until the controller says that it has caught up. Once it is ready
 it wants to be unfenced. From then on a heartbeat goes out every ``broker.heartbeat.interval.ms``, one at a time. A broker that
 wants to stop says so; the controller moves its leaderships, and then tells it to go.
 
@@ -110,6 +110,11 @@ class BrokerLifecycle:
         self._is_leaving = True
         self.standing = Standing.LEAVING
         self.wake()
+
+    def loaded(self) -> None:
+        """More of the metadata log is applied; with the own registration in it the broker has caught up, and says so at once."""
+        if self.standing is Standing.STARTING and self._applied_offset() >= self.broker_epoch != NO_EPOCH:
+            self.wake()
 
     def wake(self) -> None:
         """Send the next heartbeat now."""

@@ -47,12 +47,13 @@ class MetadataLoader:
     """Replays what is committed. ``publish`` is called with each delta of the image that was published before.
 
     ``on_image`` is told of each image after that. ``loaded_offset`` is the offset up to which everything was replayed: what a
-    heartbeat says. While it ``is_held`` it publishes nothing.
+    heartbeat says; ``on_load`` is called when batches have moved it. While it ``is_held`` it publishes nothing.
     """
 
     def __init__(self, publish: Callable[[ClusterDelta], None]) -> None:
         self._publish = publish
         self.on_image: Callable[[ClusterImage, LoaderManifest], None] = lambda image, manifest: None
+        self.on_load: Callable[[], None] = lambda: None
         self.image = ClusterImage()
         self.loaded_offset = 0
         self.has_caught_up = False
@@ -85,6 +86,7 @@ class MetadataLoader:
             self._log_bytes += batch.size
             self._has_seen_record = self._has_seen_record or bool(batch.records)
         self.publish_changes(high_watermark)
+        self.on_load()
 
     def _take(self, record: Message) -> None:
         if isinstance(record, BeginTransactionRecord):

@@ -22,7 +22,7 @@ _numbers = itertools.count()
 @pytest.fixture(scope="module")
 def brokers() -> Iterator[Cluster]:
     """Their sessions last for so long that what a command says just after a kill does not depend on how quick it is."""
-    with ottla.Cluster(3, properties={"zookeeper.session.timeout.ms": str(SESSION_S * 1000)}) as cluster:
+    with ottla.Cluster(3, properties={"broker.session.timeout.ms": str(SESSION_S * 1000)}) as cluster:
         yield cluster
 
 

@@ -58,7 +58,7 @@ def test_another_controller_is_found(is_killed: bool) -> None:
 @pytest.mark.parametrize("command", [["cluster", "balance", "--dry-run", "--window", "0"], ["log-dirs"]])
 def test_a_broker_that_has_just_died_is_named(command: list[str]) -> None:
     """It is among the brokers until its session has ended, which here it does not."""
-    with ottla.Cluster(3, properties={"zookeeper.session.timeout.ms": "600000"}) as cluster:
+    with ottla.Cluster(3, properties={"broker.session.timeout.ms": "600000"}) as cluster:
         lost = next(broker for broker in (1, 2, 3) if broker != cluster.controller())
         cluster.kill(lost)
         said = Command(cluster.bootstrap_servers).refused(*command)

@@ -36,7 +36,7 @@ _numbers = itertools.count()
 def brokers() -> Iterator[Cluster]:
     own = {broker_id: {"broker.rack": rack} for broker_id, rack in RACKS.items()}
     properties = {"auto.leader.rebalance.enable": "false", "replica.fetch.max.bytes": str(2 * SIZE)}
-    properties["zookeeper.session.timeout.ms"] = str(1000 * SESSION_S)
+    properties["broker.session.timeout.ms"] = str(1000 * SESSION_S)
     with ottla.Cluster(4, broker_properties=own, properties=properties) as running:
         yield running
 

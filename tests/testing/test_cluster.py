@@ -12,6 +12,7 @@ import pytest
 
 import ottla
 from ottla.base.errors import ErrorCode, KafkaError
+from ottla.base.settings import SettingError
 from ottla.broker.server import BrokerFailedError, StartError
 from ottla.compat_tests.wire_client import Connection
 from ottla.testing.cluster import Cluster
@@ -186,21 +187,40 @@ def test_an_isolated_broker_leaves_the_cluster_and_still_answers_clients() -> No
         assert metadata(cluster, alone).controller_id == cluster.controller()
 
 
-def test_brokers_that_are_cut_off_stay_in_the_cluster() -> None:
+def test_brokers_that_are_cut_off_stay_in_the_cluster_and_hear_of_its_changes() -> None:
     with ottla.Cluster() as cluster:
-        controller = cluster.controller()
-        assert controller is not None
-        deaf = other_than(cluster, controller)
-        cluster.cut(controller, deaf)
-        maker = threading.Thread(target=cluster.create_topic, args=("t", 3, 1))
-        maker.start()
+        one, other = 1, 2
+        cluster.cut(one, other)
         cluster.clock.advance(seconds=LONGER_THAN_A_SESSION)
-        assert cluster.controller() == controller
-        assert live(cluster, other_than(cluster, controller, deaf)) == set(cluster.brokers)
-        assert all(topic.name != "t" for topic in metadata(cluster, deaf).topics)
+        cluster.create_topic("t", 3, 1)
+        for broker in cluster.brokers:
+            told = metadata(cluster, broker)
+            assert {each.node_id for each in told.brokers} == set(cluster.brokers)
+            assert any(topic.name == "t" for topic in told.topics)
         cluster.heal()
-        maker.join()
-        assert any(topic.name == "t" for topic in metadata(cluster, deaf).topics)
+
+
+def test_brokers_that_are_alive_stay_alive_while_the_clock_is_advanced() -> None:
+    """Each keeps what it leads: a session that ended would have brought the next leader epoch."""
+    with ottla.Cluster() as cluster:
+        cluster.create_topic("t", 3)
+        cluster.wait_in_sync("t")
+        before = leaders(cluster)
+        cluster.clock.advance(days=30)
+        assert leaders(cluster) == before
+        cluster.kill(1)
+        cluster.clock.advance(days=30)
+        assert live(cluster, 2) == {2, 3}
+
+
+def leaders(cluster: Cluster) -> dict[int, tuple[int, int]]:
+    (told,) = [topic for topic in metadata(cluster, 2).topics if topic.name == "t"]
+    return {each.partition_index: (each.leader_id, each.leader_epoch) for each in told.partitions}
+
+
+def test_a_property_of_zookeeper_is_refused_with_the_one_that_took_its_place() -> None:
+    with pytest.raises(SettingError, match=r"zookeeper.session.timeout.ms.*broker\.session\.timeout\.ms"):
+        ottla.Cluster(properties={"zookeeper.session.timeout.ms": "1000"})
 
 
 def test_one_clock_is_for_all() -> None:

@@ -242,6 +242,15 @@ class ActiveController:
         self._run(operation, responded, appended)
         return begins
 
+    def hear_of(self, broker_ids: Iterable[int], now_ms: int) -> None:
+        """Prolong the sessions of these brokers as a heartbeat would. For whoever knows in another way that they are alive."""
+        claim = self._claim
+        if claim is not None:
+            brokers = self._latest.image.quorum_brokers.newest()
+            for broker_id in broker_ids:
+                if (broker := brokers.get(broker_id)) is not None and not broker.is_fenced:
+                    claim.heartbeats.track(broker_id, broker.epoch, now_ms)
+
     def tick(self, now_ms: int) -> int | None:
         """Do what is due. Returns when to come again; None for a standby, which has nothing to do."""
         while (claim := self._claim) is not None:

@@ -11,7 +11,7 @@ NOT_CONTROLLER.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import trio
@@ -46,7 +46,7 @@ from ..controller_client import Connect, ControllerClient
 from ..following import MetadataFollower
 from ..loader import LoaderManifest, snapshot_image
 from ..snapshot_generator import SnapshotGenerator
-from .controller import ActiveController
+from .controller import ActiveController, Operation
 from .periodic import PeriodicTask
 from .registrar import ControllerRegistrar
 from .requests import ControllerRequests, RequestSource
@@ -205,10 +205,17 @@ class ControllerNode:
         """The response to a request that came by a listener. Raises KafkaError where all of the request is refused."""
         if isinstance(request, OF_RAFT):
             return await self.driver.ask(request, listener, source.version)
-        outcome: _Outcome[Any] = _Outcome()
+        return await self._outcome(lambda outcome: self._begin(request, source, outcome))
+
+    async def carry_out(self, operation: Operation[T]) -> T:
+        """What an operation responds that no request stands for. Raises KafkaError."""
+        return await self._outcome(lambda outcome: self.controller.run(operation, outcome.take))
+
+    async def _outcome(self, begin: Callable[[_Outcome[T]], None]) -> T:
+        outcome: _Outcome[T] = _Outcome()
         began = trio.current_time()
         try:
-            self._begin(request, source, outcome)
+            begin(outcome)
             return await outcome.wait()
         except KafkaError:
             raise
