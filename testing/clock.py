@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-_MOST_STEPS = 200
+_MOST_STEPS = 100
 
 __tracebackhide__ = True  # a failure points at the caller's line
 
@@ -42,7 +42,7 @@ class AdjustableClock(trio.abc.Clock):
     async def advance(self, seconds: float) -> None:
         """Skip ``seconds`` in the loop that runs on this clock; returns when everything that fell due has happened.
 
-        It goes from deadline to deadline, so that each event happens at its own time, but in no more than some 200 steps: over
+        It goes from deadline to deadline, so that each event happens at its own time, but in no more than some 100 steps: over
         days, several rounds of periodic work become one.
         """
         from trio.testing import wait_all_tasks_blocked  # takes as long to import as half of the broker

@@ -23,6 +23,7 @@ from .held_port import HeldPort
 from .records import unknown_topic
 
 _LOOK_SECONDS = 0.005
+_FIRST_LOOK_SECONDS = 0.0005
 
 
 class RunningCluster:
@@ -159,9 +160,11 @@ class RunningCluster:
 
     async def until(self, is_so: Callable[[], bool], timeout: float, why_not: str) -> None:
         """Return once ``is_so``. Raises TimeoutError, with ``why_not``, after ``timeout`` seconds."""
+        pause = _FIRST_LOOK_SECONDS
         with trio.move_on_after(timeout):
             while not is_so():
-                await trio.sleep(_LOOK_SECONDS)
+                await trio.sleep(pause)
+                pause = min(_LOOK_SECONDS, 1.5 * pause)
             return
         raise TimeoutError(f"{why_not}, after {timeout:g} s")
 

@@ -69,7 +69,8 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
 
     It asks another broker, where any can answer and the one it has picked does not: one is picked at random, and a broker is
     among them until its session has ended. It can name the broker without an id, which is the cluster's default; and
-    ``ask_controller``. Refusals of DescribeConfigs and DescribeLogDirs, which the client overlooks, are told.
+    ``ask_controller``. Refusals of DescribeConfigs and DescribeLogDirs, which the client overlooks, are told. Brokers that are
+    not alive are not described.
     """
 
     def __init__(self, **configs: Any) -> None:
@@ -91,6 +92,12 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
                 if attempt == _ATTEMPTS:
                     raise
                 await self._net.sleep(_PAUSE_S)
+
+    async def _describe_cluster(self) -> Any:
+        """As the client has it, without brokers that are fenced: registered at a quorum, and not alive."""
+        described = await super()._describe_cluster()
+        described["brokers"] = [each for each in described["brokers"] if not each.get("is_fenced")]
+        return described
 
     @classmethod
     def _describe_configs_process_responses(cls, responses: Any, config_filter: Any = "modified") -> Described:

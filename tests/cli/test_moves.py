@@ -181,22 +181,6 @@ def test_a_drain_is_throttled_interrupted_and_taken_up_again(
     assert command("cluster", "drain", "1", "--replicas").endswith("broker 1, which has none any more.\n")
 
 
-def test_a_drained_broker_gets_no_replicas_before_it_was_restarted(
-    cluster: Cluster, command: Command, admin: Admin, topic: Callable[..., str]
-) -> None:
-    shared, name = topic({0: [3, 2]}), topic({0: [1, 2]})
-    command("cluster", "drain", "3")
-    add = ("cluster", "add-replicas", "--topic", name, "--replication-factor")
-    why = command.refused(*add, "4")
-    assert "there are 3 brokers, too few for 4 replicas; broker 3 is in sync nowhere" in why
-    command(*add, "3")
-    assert set(replicas_of(admin, name)[0]) == {1, 2, 4}, "though no other rack has none of it"
-    cluster.restart(3)
-    cluster.wait_in_sync(shared)
-    command(*add, "4")
-    assert set(replicas_of(admin, name)[0]) == {1, 2, 3, 4}
-
-
 def test_a_drain_without_room_moves_nothing(command: Command, admin: Admin, topic: Callable[..., str]) -> None:
     name = topic({0: [1, 2, 3, 4]})
     why = command.refused("cluster", "drain", "2", "--replicas")

@@ -59,6 +59,7 @@ FOLDERS_OF: Mapping[str, tuple[str, ...]] = {
     "zookeeper": (
         "tests/broker/test_serve_zookeeper.py",
         "tests/broker/test_zookeeper_away.py",
+        "tests/cli/test_drain.py",
         "tests/compat",
         "tests/controller",
         "tests/replication",
