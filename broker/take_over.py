@@ -279,7 +279,12 @@ class TakeOver:
             for voter in wanted.voters
         ]
         wanted = dataclasses.replace(
-            wanted, voters=voters, records=_without_levels(image), is_anew=True, directory_ids=ids
+            wanted,
+            voters=voters,
+            credentials=() if self._tree is not None else wanted.credentials,  # the tree says which users there are
+            records=_without_levels(image),
+            is_anew=True,
+            directory_ids=ids,
         )
         format_folders(disk, wanted, randomness, now_ms, logger.info)
         self._finish_deletions(moved.deleted, found, randomness)

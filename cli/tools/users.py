@@ -51,9 +51,11 @@ class Place:
             raise UsageError("either --data-dir or --config says which broker's")
         if self.data_dir is None and self.config is None:
             return UsersAtBrokers(self.connection)
-        from .users_in_store import UsersInStore
+        from .users_in_store import UsersInStore, own_quorum_directory
+        from .users_of_stopped_node import UsersOfStoppedNode
 
-        return UsersInStore(self.data_dir, self.config)
+        directory = own_quorum_directory(self.data_dir, self.config)
+        return UsersInStore(self.data_dir, self.config) if directory is None else UsersOfStoppedNode(directory)
 
 
 class UsersAtBrokers:

@@ -17,13 +17,16 @@ from ...base.config import Config
 from ...base.seams import InlineWorkers, SystemClock
 from ...broker.config_file import read_properties
 from ...broker.settings import BrokerSettings
+from ...controller.quorum.settings import QuorumSettings
 from ...controller.zookeeper.config_store import ConfigStore
+from ...controller.zookeeper.old_state import has_state
 from ...controller.zookeeper.store.cluster_home import STATE_FOLDER
 from ...controller.zookeeper.store.cluster_store import ClusterStore, StoreError
 from ...controller.zookeeper.store.embedded_store import EmbeddedStore
 from ...controller.zookeeper.store.state_files import DiskStateFiles
 from ...controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
-from ...log.checkpoints import LOCK, read_meta_properties
+from ...log.checkpoints import LOCK, CorruptFileError, read_meta_properties
+from ...log.data_folders import metadata_folder_of
 from ...log.disk import OsDisk, join
 from ...replication.metadata_cache import MetadataCache
 from ...security.entities import USERS, Entity
@@ -38,12 +41,34 @@ from .running import ToolError
 T = TypeVar("T")
 
 
+def own_quorum_directory(data_dir: Path | None, config: Path | None) -> str | None:
+    """The directory of the metadata log of a node of KRaft; None for a broker whose users are in a store.
+
+    Raises OSError, SettingError, ToolError.
+    """
+    properties = _config(data_dir, config)
+    if properties.settings(ZooKeeperSettings).connect:
+        return None
+    settings = properties.settings(BrokerSettings)
+    directories = settings.log_dirs or (settings.log_dir,)
+    directory = metadata_folder_of(properties.settings(QuorumSettings).metadata_log_dir, directories)
+    try:
+        meta = read_meta_properties(OsDisk(), directory)
+    except CorruptFileError as error:
+        raise ToolError(str(error)) from None
+    return directory if meta is not None and meta.version == 1 and not has_state(OsDisk(), directory) else None
+
+
+def _config(data_dir: Path | None, config: Path | None) -> Config:
+    return Config({"log.dirs": str(data_dir)} if config is None else read_properties(config))
+
+
 class UsersInStore:
     """``users.Users`` by the nodes under ``/config/users``."""
 
     def __init__(self, data_dir: Path | None, config: Path | None) -> None:
         """Raises OSError, SettingError."""
-        self._config = Config({"log.dirs": str(data_dir)} if config is None else read_properties(config))
+        self._config = _config(data_dir, config)
 
     def described(self) -> dict[str, dict[ScramMechanism, int]]:
         return self._run(_described)

@@ -22,6 +22,7 @@ from ottla.log.memory_disk import MemoryDisk
 from ottla.replication.broker_client import BrokerClient
 from ottla.wire.messages.access_records import UserScramCredentialRecord
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.setting_records import ClientQuotaRecord, EntityData
 from ottla.wire.metadata_records import VersionedRecord
 from ottla.wire.records import iter_batches
 from ottla.wire.schema import Message
@@ -287,6 +288,19 @@ def _copied(disk: MemoryDisk) -> MemoryDisk:
     copy.make_dir("/data")
     take("/data")
     return copy
+
+
+def quota_records(count: int) -> list[VersionedRecord]:
+    """A quota each of many users."""
+    return [
+        (
+            ClientQuotaRecord(
+                entity=[EntityData(entity_type="user", entity_name=f"u{n}")], key="producer_byte_rate", value=1e9
+            ),
+            0,
+        )
+        for n in range(count)
+    ]
 
 
 async def until(condition: Any) -> None:

@@ -57,12 +57,17 @@ class DyingDisk(MemoryDisk):
 
     def copy(self) -> DyingDisk:
         """Another disk with the same files, all of them synced."""
-        other = DyingDisk()
-        for path in sorted(self._names):
-            inode = self._names[path]
+        return DyingDisk.of(self)
+
+    @classmethod
+    def of(cls, disk: MemoryDisk) -> DyingDisk:
+        """One with the files of another disk, all of them synced."""
+        made = cls()
+        for path in sorted(disk._names):
+            inode = disk._names[path]
             if inode is None:
-                other.make_dir(path)
+                made.make_dir(path)
             else:
-                other.write_file(path, bytes(inode.data))
-        other.settle()
-        return other
+                made.write_file(path, bytes(inode.data))
+        made.settle()
+        return made

@@ -31,9 +31,9 @@ DIRECTORIES = ("/a", "/b")
 LACKING = {"group.version": 0, "share.version": 0, "streams.version": 0}
 
 
-def write_state(disk: Disk, state: OldState, *, snapshot_after: int = 0) -> None:
+def write_state(disk: Disk, state: OldState, *, snapshot_after: int = 0, directory: str = "/a") -> None:
     """The state as a broker has written it: the first transactions are in a snapshot, the others in the journal."""
-    files = DiskStateFiles(disk, "/a/__cluster_state")
+    files = DiskStateFiles(disk, f"{directory}/__cluster_state")
     if snapshot_after:
         tree = ZnodeTree()
         for transaction in state.transactions[:snapshot_after]:

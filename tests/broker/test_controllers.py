@@ -11,10 +11,8 @@ from trio.testing import MockClock
 
 from ottla.broker.server import BrokerServer, StartError
 from ottla.controller.raft.events import ResignRequested
-from ottla.security.entities import DEFAULT
-from ottla.wire.messages.setting_records import ConfigRecord
 
-from .controller_world import ControllerWorld, until
+from .controller_world import ControllerWorld, quota_records, until
 
 BOTH = "broker,controller"
 
@@ -46,17 +44,13 @@ async def test_a_quorum_of_one_serves_and_keeps_what_it_has(is_static: bool, aut
 
 async def test_a_cluster_begins_with_more_records_than_a_batch_has(autojump_clock: MockClock) -> None:
     async with world_of({1: BOTH}) as world:
-        records = [
-            (ConfigRecord(resource_type=4, resource_name="", name=f"name-{number}", value="v"), 0)
-            for number in range(10_100)
-        ]
-        world.format(records=records)
+        world.format(records=quota_records(10_100))
         await world.start()
-        assert len(world.services(1).metadata.image.broker_config(DEFAULT)) == 10_101, "and min.insync.replicas"
+        assert len(world.services(1).metadata.image.quotas) == 10_100
         await world.create(1, "t")
         await world.kill(1)
         await world.start()
-        assert len(world.services(1).metadata.image.broker_config(DEFAULT)) == 10_101
+        assert len(world.services(1).metadata.image.quotas) == 10_100
 
 
 async def test_three_nodes_with_both_roles_go_on_without_the_active_controller(autojump_clock: MockClock) -> None:

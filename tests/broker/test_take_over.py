@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -12,13 +15,13 @@ from ottla.broker.config_file import load_config
 from ottla.broker.take_over import TakeOver
 from ottla.controller.quorum.features import initial_levels
 from ottla.controller.zookeeper import znodes
-from ottla.controller.zookeeper.old_state import LEADER_EPOCHS_AHEAD, PRODUCER_IDS_AHEAD
+from ottla.controller.zookeeper.old_state import LEADER_EPOCHS_AHEAD, PRODUCER_IDS_AHEAD, read_state
 from ottla.controller.zookeeper.store.cluster_store import Create
 from ottla.controller.zookeeper.store.journal import CorruptStateError
 from ottla.controller.zookeeper.tree_image import MoveRules, tree_image
 from ottla.log.checkpoints import read_meta_properties, read_topic_id
 from ottla.log.data_folders import LogStartError
-from ottla.log.disk import Disk
+from ottla.log.disk import Disk, OsDisk
 from ottla.metadata.image import ClusterImage
 from ottla.security.entities import USERS, Entity
 
@@ -42,6 +45,7 @@ from .old_directories import (
 
 LEVELS = initial_levels(30, LACKING, is_dynamic=True)
 GONE = topic_id(9)
+_PAGE = Path(__file__).parents[2] / "docs/operations.md"
 
 
 def expected(state: OldState) -> dict[str, object]:
@@ -246,6 +250,20 @@ def test_users_that_were_added_before_the_first_start_stay() -> None:
     take_over(disk, directories=("/a",))
     check_formatted(disk, ("/a",))
     assert dict(image_of(disk, "/a").quotas.items()) == {Entity(USERS, "alice"): {"producer_byte_rate": 5.0}}
+
+
+def test_the_way_back_of_the_page(tmp_path: Path) -> None:
+    """What docs/operations.md says is done in the first log directory."""
+    state, disk = full_state(), OsDisk()
+    directories = (str(tmp_path / "a"), str(tmp_path / "b"))
+    own(disk, *directories)
+    write_state(disk, state, snapshot_after=20, directory=directories[0])
+    before = read_state(disk, directories[0])
+    take_over(disk, directories=directories)
+    (steps,) = re.findall(r"<!-- the way back -->\n```sh\n(.*?)```", _PAGE.read_text(), re.DOTALL)
+    subprocess.run(["sh", "-eu", "-c", steps], cwd=directories[0], check=True)
+    assert read_state(disk, directories[0]).nodes.keys() == before.nodes.keys()
+    assert not [name for name in disk.names(directories[0]) if name.startswith("before-kraft")]
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
