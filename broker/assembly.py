@@ -130,9 +130,12 @@ class Assembly:
         )
 
     async def _finish_early_loads(self) -> None:
-        """Load the coordinators' partitions that this broker came to lead during the start, before the first client comes."""
-        early, self._early_loads = self._early_loads, []
-        for topic, partition, leader_epoch in early:
+        """Load the coordinators' partitions that this broker came to lead during the start, before the first client comes.
+
+        It may come to lead others meanwhile, and until ``run_in``, which begins with them.
+        """
+        while self._early_loads:
+            topic, partition, leader_epoch = self._early_loads.pop(0)
             await self._parts.coordinators()[topic].load(partition, leader_epoch)
 
     # --- while it runs ------------------------------------------------------------------------------------------------
@@ -141,6 +144,7 @@ class Assembly:
         """Start the background loops; an exception in one of them ends the broker."""
         services, parts = self.services, self._parts
         self._loads = nursery
+        nursery.start_soon(self._finish_early_loads)
         nursery.start_soon(self.logs.run)
         nursery.start_soon(services.log_dir_moves.run)
         nursery.start_soon(services.replicas.run)

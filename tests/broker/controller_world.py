@@ -9,7 +9,7 @@ from typing import Any
 import trio
 
 from ottla.base.memory_network import MemoryNetwork
-from ottla.base.seams import InlineWorkers, SimulatedClock
+from ottla.base.seams import InlineWorkers, SimulatedClock, Workers
 from ottla.broker.config_file import load_config
 from ottla.broker.controller_only import ControllerOnlyServer
 from ottla.broker.controller_role import ControllerRole
@@ -51,6 +51,8 @@ class ControllerWorld:
         self.is_static = is_static
         self.credentials: Sequence[UserScramCredentialRecord] = ()
         """Those of SCRAM that a cluster begins with."""
+        self.workers: dict[int, Workers] = {}
+        """What nodes run blocking calls in, where it is not the loop."""
         self.lives: dict[int, _Life] = {}
         self._nursery = nursery
         self._disks = {node_id: MemoryDisk() for node_id in roles}
@@ -124,7 +126,7 @@ class ControllerWorld:
             config,
             network=self.network,
             clock=SimulatedClock(),
-            workers=InlineWorkers(),
+            workers=self.workers.get(node_id, InlineWorkers()),
             disk=self._disks[node_id],
             randomness=random.Random(f"{node_id} {self._starts}"),
         )
