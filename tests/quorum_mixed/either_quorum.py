@@ -16,7 +16,7 @@ from typing import Any
 
 from ottla.compat_tests.brokers import BrokerProcess
 from ottla.compat_tests.java.tools import MAIN_CLASSES, SHORT_LIVED, java_command
-from ottla.compat_tests.quorum_cluster import CLUSTER_ID, TURNED_OFF
+from ottla.compat_tests.kraft_cluster import CLUSTER_ID, TURNED_OFF
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import cluster_view, connect
 from ottla.testing.held_port import HeldPort

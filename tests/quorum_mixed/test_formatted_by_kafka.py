@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from ottla.compat_tests.quorum_cluster import CLUSTER_ID
+from ottla.compat_tests.kraft_cluster import CLUSTER_ID
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import connect
 from ottla.wire.messages.api_versions import ApiVersionsRequest
