@@ -1,4 +1,4 @@
-"""Actions of the console of an Ottla broker in a KRaft cluster: Apache Kafka's controller carries them out."""
+"""The console of an Ottla broker in a KRaft cluster: Apache Kafka's controller does what it asks, and tells of its quorum."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ottla.compat_tests.wire_client import connect, topic_metadata
 from ottla.testing.held_port import HeldPort
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
+from ..console.alone_process import console_at
 from ..console.browsing import Page
 from .on_quorum import PROPERTIES
 
@@ -108,6 +109,23 @@ def test_every_action_on_topics_and_groups(tmp_path: Path, port: HeldPort) -> No
             console.do("/delete-group", typed=group, id=group)
         console.do("/topics/orders/delete", typed="orders")
         eventually(lambda: leaders(ottla.address, "orders") == {}, PATIENCE_S)
+
+
+def test_the_page_of_apache_kafkas_quorum(tmp_path: Path, port: HeldPort) -> None:
+    cluster = QuorumCluster(tmp_path, 1, 1, properties={**PROPERTIES, "default.replication.factor": "1"})
+    ottla = cluster.nodes[-1]
+    ottla.properties |= {"console.listener": f"127.0.0.1:{port.number}"}
+    with contextlib.closing(cluster):
+        cluster.start()
+        with console_at(cluster.node(1).address) as alone:
+            for console in (Console(f"http://127.0.0.1:{port.number}"), Console(alone.rstrip("/"))):
+                eventually(lambda at=console: "Active controller node 1" in at.page("/quorum").text, PATIENCE_S)
+                page = console.page("/quorum")
+                assert "Voters 1 Observers 1" in page.text
+                assert any(row.startswith("1 active controller") for row in page.row_texts())
+                assert any(row.startswith("2 follows") for row in page.row_texts())
+                assert "metadata.version 30 7 to 30" in page.row_texts()
+                assert "the 1 voter of the quorum" in console.page("/").text
 
 
 def is_coordinated(bootstrap: str, group: str, partitions: dict[int, int]) -> bool:
