@@ -99,6 +99,11 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
         described["brokers"] = [each for each in described["brokers"] if not each.get("is_fenced")]
         return described
 
+    def registered_brokers(self) -> list[Mapping[str, Any]]:
+        """The brokers that are alive, as ``describe_cluster`` has them, and those of a quorum that are not (``is_fenced``)."""
+        brokers: list[Mapping[str, Any]] = self._manager.run(super()._describe_cluster)["brokers"]
+        return brokers
+
     @classmethod
     def _describe_configs_process_responses(cls, responses: Any, config_filter: Any = "modified") -> Described:
         """As the client has it, which says nothing of refusals."""

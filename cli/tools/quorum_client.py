@@ -151,7 +151,7 @@ class ByBrokers(QuorumClient):
 
     def broker_features(self) -> dict[int, Features | None]:
         found: dict[int, Features | None] = {}
-        for broker in self._admin.describe_cluster()["brokers"]:
+        for broker in self._admin.registered_brokers():
             broker_id = broker["broker_id"]
             found[broker_id] = None
             if not broker.get("is_fenced"):

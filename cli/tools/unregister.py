@@ -21,7 +21,7 @@ from .wire_request import WireRequest
 def unregister(connection: Connection, broker_id: int) -> None:
     """Raises ToolError for a broker that is not registered, runs, or has replicas; KafkaError."""
     with closing(connection.admin()) as admin:
-        known = {each["broker_id"]: each for each in admin.describe_cluster()["brokers"]}
+        known = {each["broker_id"]: each for each in admin.registered_brokers()}
         if broker_id in known and not known[broker_id].get("is_fenced"):
             raise ToolError(f"broker {broker_id} runs: stop it first")
         held = [p for topic in find_topics(admin, None) for p in topic.partitions if broker_id in p.replicas]

@@ -222,10 +222,10 @@ def _voters_text(quorum: Quorum) -> str:
 
 def _parse_endpoint(text: str) -> Listener:
     name, separator, address = text.partition("://")
+    if not separator or not name:
+        raise UsageError(f"--endpoint takes LISTENER://HOST:PORT, not {text!r}")
     try:
         host, port = split_host_port(address)
     except ValueError as error:
         raise UsageError(f"--endpoint: {error}") from None
-    if not separator or not name:
-        raise UsageError(f"--endpoint takes LISTENER://HOST:PORT, not {text!r}")
     return Listener(name=name.upper(), host=host, port=port)

@@ -249,8 +249,7 @@ def test_a_controller_is_served_once_it_is_formatted(serve: Callable[..., Served
         f"controller.quorum.bootstrap.servers=127.0.0.1:{held.number}\nlog.dirs={tmp_path / 'data'}\n"
     )
     assert "have you run `ottla format`" in refused("--config", str(properties))
-    features = [word for name in ("group", "share", "streams") for word in ("--feature", f"{name}.version=0")]
-    command = [sys.executable, "-m", "ottla", "format", "--config", str(properties), "--standalone", *features]
+    command = [sys.executable, "-m", "ottla", "format", "--config", str(properties), "--standalone"]
     subprocess.run(command, check=True, capture_output=True)
     controller = serve("--config", str(properties))
     assert controller.address == f"127.0.0.1:{held.number}"

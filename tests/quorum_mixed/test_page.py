@@ -23,7 +23,7 @@ def test_the_page_shows_what_happens(tmp_path: Path, tmp_path_factory: pytest.Te
     text = _PAGE.read_text()
     assert CLUSTER_ID in text and any("ottla serve" in step.command for step in steps(text))
     tools = write_scripts(tmp_path_factory.mktemp("kafka"))
-    cluster = QuorumCluster(tmp_path_factory.mktemp("cluster"), kafkas=3, ottlas=0, turned_off=())
+    cluster = QuorumCluster(tmp_path_factory.mktemp("cluster"), kafkas=3, ottlas=0, turned_off=(), format_by="kafka")
     with contextlib.closing(cluster), contextlib.closing(HeldPort()) as port:
         cluster.start()
         names = {"ottla-11:9092": f"127.0.0.1:{port.number}"}

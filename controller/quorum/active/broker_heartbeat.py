@@ -52,8 +52,6 @@ def process_heartbeat(
         # Kafka's controller keeps the session, and has a broker that is started again wait for its end.
         heartbeats.end_session(broker_id, request.broker_epoch)
     heartbeats.touch(broker_id, is_fenced=following.is_fenced, metadata_offset=request.current_metadata_offset)
-    if following is BrokerControlState.SHUTDOWN_NOW:
-        heartbeats.end_session(broker_id, request.broker_epoch)
     if metadata_version.has_directories(context.level):
         records += broker_states.lose_directories(context, broker_id, request.offline_log_dirs)
     if metadata_version.has_cordoned_directories(context.level):

@@ -134,10 +134,6 @@ class BrokerHeartbeats:
     def remove(self, broker_id: int) -> None:
         self._brokers.pop(broker_id, None)
 
-    def end_session(self, broker_id: int, broker_epoch: int) -> None:
-        """A broker was told to stop, so its next life need not wait until the session has timed out, as Kafka's do."""
-        self._contacts.pop(HeartbeatSession(broker_id, broker_epoch), None)
-
     def touch(self, broker_id: int, *, is_fenced: bool, metadata_offset: int) -> None:
         """A heartbeat of a registered broker has been answered."""
         broker = self._brokers[broker_id]
