@@ -92,7 +92,7 @@ def remove_voter(
     be a majority. Exit status: 0 it does not vote any more, 1 it does.
 
     \b
-    Examples:
+    Example:
       ottla cluster remove-voter 3
     """
     from ..tools import client, voters
@@ -114,8 +114,8 @@ def unregister(
     forgotten, 1 it runs, has replicas, or is not known.
 
     \b
-    Examples:
-      ottla cluster drain 4 --replicas && ssh ottla-4 systemctl stop ottla@4 && ottla cluster unregister 4
+    Example:
+      ottla cluster unregister 4
     """
     from ..tools import client
     from ..tools import unregister as tool

@@ -52,6 +52,7 @@ FOLDERS_OF: Mapping[str, tuple[str, ...]] = {
         "tests/test_readme_cluster.py",
         "tests/test_recipes.py",
         "tests/cli/test_transcripts.py",
+        "tests/cli/test_quorum_page.py",
         "tests/cli/test_listeners_page.py",
         "tests/testing/test_page.py",
     ),
