@@ -67,8 +67,8 @@ class ControllerWorld:
     def disk(self, node_id: int) -> MemoryDisk:
         return self._disks[node_id]
 
-    def replace_disk(self, node_id: int) -> None:
-        """An empty one, of a node that does not run."""
+    def empty_disk(self, node_id: int) -> None:
+        """Another one, without files, for a node that does not run."""
         self._disks[node_id] = MemoryDisk()
 
     def format(

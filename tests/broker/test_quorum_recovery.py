@@ -94,7 +94,7 @@ async def test_one_of_three_goes_on_alone_and_new_nodes_join_it(autojump_clock: 
         assert await world.values("t", 1) == [b"a"]
         await world.create(1, "made-alone")
         for node_id in (2, 3):
-            world.replace_disk(node_id)
+            world.empty_disk(node_id)
             world.format(node_id, voters=[])
             await world.start(node_id)
             await add_voter(world, node_id)
