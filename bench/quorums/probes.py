@@ -11,7 +11,7 @@ import itertools
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import confluent_kafka
 
@@ -163,7 +163,8 @@ def lost(bootstrap: str, topic: str, partitions: int, acknowledged: Sequence[Ack
 
 def _read(bootstrap: str, topic: str, partitions: int) -> dict[tuple[int, int], int]:
     """The numbers by partition and offset. Raises TimeoutError."""
-    settings = {"bootstrap.servers": bootstrap, "group.id": "audit", "enable.partition.eof": True, "log_level": 0}
+    settings: dict[str, Any] = {"bootstrap.servers": bootstrap, "group.id": "audit", "auto.offset.reset": "error"}
+    settings |= {"enable.partition.eof": True, "log_level": 0}
     consumer = confluent_kafka.Consumer(settings)
     consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in range(partitions)])
     found: dict[tuple[int, int], int] = {}
@@ -179,4 +180,6 @@ def _read(bootstrap: str, topic: str, partitions: int) -> dict[tuple[int, int], 
                     found[message.partition(), message.offset()] = int(message.value())
                 elif error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
                     ended.add(message.partition())
+                elif error.code() == confluent_kafka.KafkaError._AUTO_OFFSET_RESET:
+                    raise AssertionError(f"{topic}-{message.partition()} does not begin at 0: {error.str()}")
     return found

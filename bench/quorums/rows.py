@@ -66,8 +66,8 @@ class FailoverTopic:
             began = time.monotonic()
             quorum.until(lambda: all(probe.first_after(began) for probe in probes), "every leader acknowledges")
             time.sleep(_WARM_UP_S)
-            fallen = time.monotonic()
             _begin(quorum, fault, victim)
+            fallen = time.monotonic()  # the rules that cut off a node take a moment
             try:
                 with working(creators):
                     # What was on its way may still come back.
@@ -136,8 +136,8 @@ def election(quorum: MeasuredQuorum) -> Iterator[Figure]:
     quorum.until(quorum.all_vote, "all controllers vote")
     victim = quorum.controller()
     creators = [CreateProbe(address) for address in quorum.addresses(but=victim)]
-    fallen = time.monotonic()
     quorum.cluster.node(victim).kill()
+    fallen = time.monotonic()
     with working(creators):
         quorum.until(lambda: any(each.done for each in creators), "a topic is created")
     yield Figure("election: first CreateTopics", min(each.done for each in creators if each.done) - fallen)

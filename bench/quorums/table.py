@@ -6,9 +6,14 @@ import statistics
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 
 from .clusters import DEFAULT, NAMES
 from .rows import Figure
+
+BEGIN, END = "<!-- table: written by bench.quorums -->", "<!-- end of table -->"
+_SHOWN = 20
+"""Of the lost records of a cluster."""
 
 
 class Table:
@@ -29,7 +34,7 @@ class Table:
         """A cluster has been read to its end."""
         self._audits.append(f"{cluster}: {count} acknowledged, {len(lost)} lost")
         self.say(self._audits[-1])
-        self.wrong += lost
+        self.wrong += lost[:_SHOWN]
 
     def failed(self, why: str) -> None:
         """A row came to no end."""
@@ -39,6 +44,15 @@ class Table:
     def say(self, line: str) -> None:
         """Print at once, beside the table."""
         print(line, file=sys.stderr, flush=True)
+
+    def write(self, page: Path) -> None:
+        """Put the report between the marks of a page; a file without them, or none, becomes the report."""
+        before, mark, rest = page.read_text().partition(BEGIN) if page.exists() else ("", "", "")
+        _, end, after = rest.partition(END)
+        if mark and end:
+            page.write_text(f"{before}{BEGIN}\n{self.text()}\n{END}{after}")
+        else:
+            page.write_text(self.text() + "\n")
 
     def text(self) -> str:
         """The report."""

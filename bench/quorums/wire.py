@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ def produce_request(topic: str, numbers: Sequence[tuple[int, int]]) -> ProduceRe
     data = []
     for partition, number in numbers:
         builder = RecordsBuilder()
-        builder.append(None, b"%d" % number, 0)
+        builder.append(None, b"%d" % number, int(time.time() * 1000))
         data.append(PartitionProduceData(index=partition, records=bytes(builder.build())))
     topics = [TopicProduceData(name=topic, partition_data=data)]
     return ProduceRequest(acks=_ACKS_ALL, timeout_ms=_SERVER_MS, topic_data=topics)

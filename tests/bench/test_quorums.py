@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.quorums.clusters import DEFAULT, SHORT
-from bench.quorums.rows import Figure
-from bench.quorums.table import Table
+from ottla.bench.quorums.clusters import DEFAULT, SHORT
+from ottla.bench.quorums.rows import Figure
+from ottla.bench.quorums.table import BEGIN, END, Table
 from ottla.compat_tests.kraft_cluster import KAFKA, OTTLA
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +44,17 @@ def test_a_table_has_medians_and_the_worst_of_each_system() -> None:
     assert "| kill | 2.00 s | 3.00 s | 4.00 s | 4.00 s |" in lines
     assert "| memory, short times |  |  | 1,234 MiB | 1,234 MiB |" in lines
     assert lines[-2:] == ["- Ottla: 10 acknowledged, 0 lost", "- nothing was lost"]
+
+
+def test_a_page_keeps_what_is_round_its_table(tmp_path: Path) -> None:
+    table = Table([OTTLA])
+    table.add(OTTLA, DEFAULT, Figure("kill", 1.0))
+    page = tmp_path / "page.md"
+    page.write_text(f"# Title\n\n{BEGIN}\nold\n{END}\n\nThe end.\n")
+    table.write(page)
+    assert page.read_text() == f"# Title\n\n{BEGIN}\n{table.text()}\n{END}\n\nThe end.\n"
+    table.write(tmp_path / "new.md")
+    assert (tmp_path / "new.md").read_text() == table.text() + "\n"
 
 
 def test_a_table_says_what_is_wrong() -> None:
