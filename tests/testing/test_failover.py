@@ -73,7 +73,7 @@ class Loads:
         writers = (self.plain, self.idempotent, self.transactional)
         for writer in writers:
             writer.stop()
-        logs = {writer.topic: written(self._cluster, writer.topic) for writer in writers}
+        logs = {writer.topic: written(self._cluster, writer) for writer in writers}
         self.group.wait_read(logs["idempotent"])
         self.group.stop()
         for writer in writers:

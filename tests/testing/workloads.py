@@ -154,10 +154,13 @@ class Reader(Workload):
         return all(self.read[number] and self.read[number][-1][1] == values[-1] for number, values in written.items())
 
 
-def written(cluster: Cluster, topic: str) -> dict[int, list[int]]:
-    """The numbers in each partition's log, as a read_committed consumer gets them."""
+def written(cluster: Cluster, writer: Writer) -> dict[int, list[int]]:
+    """The numbers in each partition's log, as a read_committed consumer gets them, once there are as many as were acknowledged.
+
+    A commit is responded to when it is decided; consumers see what it has committed when its markers are written.
+    """
     found: dict[int, list[int]] = defaultdict(list)
-    for record in cluster.records(topic):
+    for record in cluster.records(writer.topic, sum(map(len, writer.acknowledged))):
         assert record.value is not None
         found[record.partition].append(int(record.value))
     return found

@@ -61,6 +61,8 @@ class BrokerHeartbeats:
     def __init__(self, session_timeout_ms: int) -> None:
         self._session_timeout_ms = session_timeout_ms
         self._contacts: dict[HeartbeatSession, int] = {}
+        self._leaving: set[HeartbeatSession] = set()
+        """Of brokers that were told to stop: the next life of such a broker need not wait until the session is over, as in Kafka."""
         self._brokers: dict[int, _Broker] = {}
 
     # --- sessions -----------------------------------------------------------------------------------------------------
@@ -80,12 +82,13 @@ class BrokerHeartbeats:
         return is_new
 
     def has_session(self, broker_id: int, broker_epoch: int, now_ms: int) -> bool:
-        contact = self._contacts.get(HeartbeatSession(broker_id, broker_epoch))
-        return contact is not None and not self._is_over(contact, now_ms)
+        session = HeartbeatSession(broker_id, broker_epoch)
+        contact = self._contacts.get(session)
+        return contact is not None and session not in self._leaving and not self._is_over(contact, now_ms)
 
-    def end_session(self, broker_id: int, broker_epoch: int) -> None:
-        """The broker stops by its own wish: its next life may register at once."""
-        self._contacts.pop(HeartbeatSession(broker_id, broker_epoch), None)
+    def let_go(self, broker_id: int, broker_epoch: int) -> None:
+        """The broker was told to stop."""
+        self._leaving.add(HeartbeatSession(broker_id, broker_epoch))
 
     def silent_ms(self, brokers: Mapping[int, QuorumBroker], now_ms: int) -> dict[int, int]:
         """By broker, how long ago it was heard of; without a session, and at most, the length of one."""
@@ -101,6 +104,7 @@ class BrokerHeartbeats:
         for session, contact in self._contacts.items():
             if self._is_over(contact, now_ms):
                 del self._contacts[session]
+                self._leaving.discard(session)
                 return session
         return None
 
