@@ -10,7 +10,17 @@ from collections.abc import Mapping
 
 from ottla.broker.server import BrokerServer
 
-from ..cluster.stage import NO_CONFIGS, PROPERTIES, RESTART_SECONDS, SESSION_TIMEOUT_MS, Script, Stage, Ways, perform_on
+from ..cluster.stage import (
+    NO_CONFIGS,
+    PARTITION,
+    PROPERTIES,
+    RESTART_SECONDS,
+    SESSION_TIMEOUT_MS,
+    Script,
+    Stage,
+    Ways,
+    perform_on,
+)
 from ..machine import Machine
 from ..outcome import Result
 from ..run import Mode
@@ -68,6 +78,13 @@ class QuorumClusterStage(Stage):
         """Whether a broker has started so far, after the life ``before``, that it registers next."""
         server = self.machine(broker_id).server
         return server is not None and server is not before and hasattr(server.assembly, "services")
+
+    def knows_leader(self, broker_id: int) -> bool:
+        """Whether a broker that has started knows who leads the partition."""
+        server = self.machine(broker_id).server
+        assert server is not None and server.assembly is not None
+        partition = server.assembly.services.metadata.partition(*PARTITION)
+        return partition is not None and partition.leader == self.leader
 
     # --- sessions of brokers ------------------------------------------------------------------------------------------
 

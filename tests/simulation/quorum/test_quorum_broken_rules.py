@@ -128,8 +128,8 @@ async def a_broker_that_hears_late(stage: Stage) -> None:
 
 
 async def a_stop_of_which_one_has_not_heard(stage: Stage) -> None:
-    """A leader is stopped while another broker hears nothing, which serves clients by then."""
-    await stage.machine(2).ready.wait()
+    """A leader is stopped while another broker hears nothing, which knew that it leads."""
+    await stage.until(lambda: stage.knows_leader(2))
     stage.ways(choked=[(stage.active, 2)])
     lives = stage.machine(1).lives
     stage.machine(1).stop_soon()
