@@ -172,11 +172,11 @@ class ControllerWorld:
     async def kill(self, node_id: int) -> None:
         """End a node as SIGKILL does: what it still does is not seen on its disk."""
         life = self._end(node_id)
-        self.replace_disk(node_id)
+        self.abandon_disk(node_id)
         life.scope.cancel()
         await life.over.wait()
 
-    def replace_disk(self, node_id: int) -> None:
+    def abandon_disk(self, node_id: int) -> None:
         """From now on nobody sees what is done to the disk by a process that has it now."""
         before = self._disks[node_id]
         before.kill()

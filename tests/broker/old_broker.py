@@ -49,7 +49,7 @@ async def old_broker(
             await ready.wait()
         yield server
         if is_killed:
-            world.replace_disk(1)
+            world.abandon_disk(1)
             nursery.cancel_scope.cancel()
         else:
             server.stop()

@@ -28,7 +28,6 @@ from ..controller.old_state import CLUSTER_ID, OldState
 from ..controller.quorum.images import contents
 
 DIRECTORIES = ("/a", "/b")
-LACKING = {"group.version": 0, "share.version": 0, "streams.version": 0}
 
 
 def write_state(disk: Disk, state: OldState, *, snapshot_after: int = 0, directory: str = "/a") -> None:
@@ -81,7 +80,7 @@ def formatting(directories: tuple[str, ...] = DIRECTORIES) -> Formatting:
     """That of a new node that is its own quorum."""
     voter = InitialVoter(1, "localhost", 9093, bytes(range(1, 17)))
     return Formatting(
-        1, CLUSTER_ID, directories, directories[0], "CONTROLLER", is_dynamic=True, voters=[voter], levels=LACKING
+        1, CLUSTER_ID, directories, directories[0], "CONTROLLER", is_dynamic=True, voters=[voter], is_controller=True
     )
 
 

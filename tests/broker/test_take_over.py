@@ -12,8 +12,8 @@ import pytest
 
 from ottla.base.partitions import TopicPartition
 from ottla.broker.config_file import load_config
+from ottla.broker.format_folders import levels_of
 from ottla.broker.take_over import TakeOver
-from ottla.controller.quorum.features import initial_levels
 from ottla.controller.zookeeper import znodes
 from ottla.controller.zookeeper.old_state import LEADER_EPOCHS_AHEAD, PRODUCER_IDS_AHEAD, read_state
 from ottla.controller.zookeeper.store.cluster_store import Create
@@ -29,7 +29,6 @@ from ..controller.old_state import CLUSTER_ID, OldState, rich_state, topic_id
 from .dying_disk import DiedError, DyingDisk
 from .old_directories import (
     DIRECTORIES,
-    LACKING,
     add_log,
     change_state,
     check_formatted,
@@ -43,7 +42,7 @@ from .old_directories import (
     write_state,
 )
 
-LEVELS = initial_levels(30, LACKING, is_dynamic=True)
+LEVELS = levels_of(formatting())
 GONE = topic_id(9)
 _PAGE = Path(__file__).parents[2] / "docs/operations.md"
 

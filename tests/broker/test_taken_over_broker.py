@@ -46,7 +46,7 @@ from ottla.wire.messages.offset_commit import (
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from ottla.wire.records import iter_batches
 
-from .controller_world import LACKING, SECONDS, ControllerWorld
+from .controller_world import SECONDS, ControllerWorld
 from .old_broker import old_broker
 
 ACCESS = {
@@ -218,7 +218,7 @@ def take_over(world: ControllerWorld) -> None:
         "CONTROLLER",
         is_dynamic=True,
         voters=[InitialVoter(1, "node1", 9093, bytes(range(16)))],
-        levels=LACKING,
+        is_controller=True,
     )
     plan.run(wanted, random.Random(5), 1)
 
