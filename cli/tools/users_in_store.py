@@ -142,7 +142,7 @@ async def _own_store(data_dir: str) -> AsyncIterator[ClusterStore]:
             f"the data folder {data_dir} is in use by a broker: name that by --bootstrap-server, or stop it"
         ) from None
     try:
-        _check_home(disk, data_dir)
+        check_home(disk, data_dir)
         files = DiskStateFiles(disk, join(data_dir, STATE_FOLDER))
         try:
             store = EmbeddedStore(SystemClock(), InlineWorkers(), files)
@@ -155,8 +155,8 @@ async def _own_store(data_dir: str) -> AsyncIterator[ClusterStore]:
         lock.close()
 
 
-def _check_home(disk: OsDisk, data_dir: str) -> None:
-    """Raises ToolError where the cluster's state is not in the folder."""
+def check_home(disk: OsDisk, data_dir: str) -> None:
+    """Raises ToolError where the cluster's state is not in the folder, but in a ZooKeeper."""
     meta = read_meta_properties(disk, data_dir)
     if meta is not None and meta.zookeeper is not None:
         why = f"the broker in {data_dir} is of a cluster whose state is in the ZooKeeper {meta.zookeeper}"

@@ -14,6 +14,7 @@ from ...security.scram import SaltedPassword, ScramCredential, ScramMechanism, c
 from ...wire.messages.access_records import RemoveUserScramCredentialRecord
 from ...wire.metadata_records import VersionedRecord
 from .running import ToolError
+from .users_in_store import check_home
 
 
 class UsersOfStoppedNode:
@@ -55,6 +56,7 @@ class UsersOfStoppedNode:
                 f"the log directory {directory} is in use by a broker: name that by --bootstrap-server, or stop it"
             ) from None
         try:
+            check_home(disk, directory)
             with contextlib.closing(StoppedNode(disk, directory)) as node:
                 yield node
         except (NotItsOwnQuorumError, CorruptFileError) as error:

@@ -13,7 +13,7 @@ import pytest
 from ottla.base.partitions import TopicPartition
 from ottla.broker.config_file import load_config
 from ottla.broker.format_folders import levels_of
-from ottla.broker.take_over import TakeOver
+from ottla.broker.take_over import TakeOver, check_no_own_cluster
 from ottla.controller.zookeeper import znodes
 from ottla.controller.zookeeper.old_state import LEADER_EPOCHS_AHEAD, PRODUCER_IDS_AHEAD, read_state
 from ottla.controller.zookeeper.store.cluster_store import Create
@@ -339,6 +339,14 @@ def test_a_node_of_a_quorum_of_others_is_no_older_broker() -> None:
         own(disk, directory, version=1, broker_id=2, directory_id=meta.directory_id)
     with pytest.raises(LogStartError, match="node 2 of a cluster with the controllers 1: it is started"):
         take_over(disk)
+
+
+def test_a_zookeeper_is_no_place_for_what_a_lone_broker_has() -> None:
+    disk = full_disk(full_state())
+    with pytest.raises(LogStartError, match="/a has the metadata of a cluster of its own, and zookeeper"):
+        check_no_own_cluster(disk, DIRECTORIES)
+    take_over(disk)
+    check_no_own_cluster(disk, DIRECTORIES)  # ``meta.properties`` tells of KRaft, which is refused there
 
 
 # --- whose directories they are ---------------------------------------------------------------------------------------

@@ -10,7 +10,10 @@ import ottla
 from ottla.cli.tools import users
 from ottla.cli.tools.client import Connection
 from ottla.cli.tools.running import ToolError, UsageError
+from ottla.log.disk import OsDisk
 from ottla.security.scram import ScramMechanism
+
+from .test_format import Node
 
 NOWHERE = Connection("127.0.0.1:1")
 BOTH = {ScramMechanism.SHA_256: 4096, ScramMechanism.SHA_512: 4096}
@@ -59,6 +62,33 @@ def test_the_folder_that_a_configuration_names(tmp_path: Path, password: Path) -
     assert users.Place(NOWHERE, tmp_path / "one", None).users().described() == {"alice": BOTH}
     with pytest.raises(UsageError, match="either --data-dir or --config"):
         users.Place(NOWHERE, tmp_path, file).users()
+
+
+def test_a_node_that_is_its_own_quorum(tmp_path: Path, password: Path) -> None:
+    assert Node(tmp_path).format(is_standalone=True, credentials=["SCRAM-SHA-256=[name=root,password=hush]"]) == 0
+    place = users.Place(NOWHERE, None, tmp_path / "server.properties")
+    add(place, "alice", password)
+    add(place, "bob", password, "SCRAM-SHA-512", iterations=8192)
+    users.remove(place, "alice", ["SCRAM-SHA-256"])
+    assert place.users().described() == {
+        "root": {ScramMechanism.SHA_256: 4096},
+        "alice": {ScramMechanism.SHA_512: 4096},
+        "bob": {ScramMechanism.SHA_512: 8192},
+    }
+    lock = OsDisk().lock(str(tmp_path / "a/.lock"))
+    with pytest.raises(ToolError, match="is in use by a broker: name that by --bootstrap-server, or stop it"):
+        add(place, "dora", password)
+    lock.close()
+
+
+def test_a_node_of_a_quorum_of_several(tmp_path: Path, password: Path) -> None:
+    """Only its active controller changes the metadata."""
+    voters = "3@h3:9093:nYt1jCRIqbKuPBvnxfZ46w,4@h4:9093:3Db5QLSqSZieL3rJBUUegA"
+    assert Node(tmp_path).format(initial_controllers=voters) == 0
+    with pytest.raises(
+        ToolError, match="is of node 3 of a cluster with the controllers 3, 4: only a running controller"
+    ):
+        add(users.Place(NOWHERE, None, tmp_path / "server.properties"), "alice", password)
 
 
 def test_what_is_refused(tmp_path: Path, password: Path) -> None:
