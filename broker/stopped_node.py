@@ -77,10 +77,8 @@ class StoppedNode:
                 f"{self._directory} is of node {node_id} of a cluster {known}: only a running controller changes its metadata"
             )
         state = _read(log)
-        if (
-            state.image.features is None
-        ):  # there is nothing in it but the quorum's own records, or half of the first ones
-            log.close()
+        if state.image.features is None:
+            log.close()  # it has nothing but the quorum's own records, or half of the first ones, which come once more
         else:
             self._log, self.image = log, state.image
 
