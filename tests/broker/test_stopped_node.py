@@ -12,11 +12,13 @@ from trio.testing import MockClock
 
 from ottla.base.seams import SimulatedClock
 from ottla.broker.stopped_node import NotItsOwnQuorumError, StoppedNode, pending_credentials
+from ottla.controller.quorum.active.result import MAX_RECORDS
 from ottla.controller.quorum.snapshot_records import credential_record
 from ottla.log.disk import Disk
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID, list_snapshots
 from ottla.security.scram import ScramMechanism
 from ottla.wire.messages.access_records import RemoveUserScramCredentialRecord
+from ottla.wire.records import iter_batches
 
 from ..controller.old_state import CREDENTIAL
 from .controller_world import ControllerWorld, quota_records
@@ -129,8 +131,9 @@ async def test_half_of_the_first_records_are_none(autojump_clock: MockClock) -> 
         await world.start()
         await world.stop(1)
         log = "/data/__cluster_metadata-0/00000000000000000000.log"
-        content = world.disk(1).read_file(log)
-        world.disk(1).write_file(log, content[: len(content) // 2])
+        batches = list(iter_batches(world.disk(1).read_file(log)))
+        end = next(number for number, each in enumerate(batches) if each.record_count == MAX_RECORDS)
+        world.disk(1).write_file(log, b"".join(each.view for each in batches[: end + 1]))
         add(world.disk(1), "alice")
         assert users(world.disk(1)) == {"alice"}
         await world.start()
