@@ -53,6 +53,13 @@ def test_pages_of_transactions_users_and_the_cluster(server: str) -> None:
         assert printed(command(server).ottla) == "", "there are none"
 
 
+def test_the_page_of_the_quorum() -> None:
+    with ottla.Cluster(1) as cluster:
+        text = printed(more_commands.quorum(cluster.bootstrap_servers).ottla)
+    assert "high watermark: " in text
+    assert "\tobserver\t" in text, "the broker, of which the controller is another node"
+
+
 def test_records_are_those_of_the_page(server: str) -> None:
     assert printed(commands.records(server, TOPIC, None, None, 2).ottla) == "record 1\nrecord 2\n"
     assert printed(commands.records(server, TOPIC, 1, None, 1).ottla) == "record 2\n"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import trio
 import trio.testing
@@ -21,9 +19,11 @@ from ottla.wire.messages.describe_quorum import (
 from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 
 from ..broker.controller_world import CLUSTER_ID, until
-from .browsing import Browsing, Open, Page, alone_on, on_both
+from ..memory_cluster import running_as
+from .browsing import Browsing, Page, alone_on
 from .quorum_browsing import ConsoleWorld, console_world
 from .served import EVIL
+from .test_whole_cluster import Consoles
 
 BOTH = "broker,controller"
 APART = {1: "controller", 2: "controller", 3: "controller", 11: "broker"}
@@ -143,14 +143,15 @@ async def test_the_page_of_a_console_that_asks(autojump_clock: Clock) -> None:
         assert "the 3 voters of the quorum" in (await browser.get("/")).page.text
 
 
-@on_both
-async def test_without_a_quorum_there_is_no_page(browsing: Open, tmp_path: Path) -> None:
-    async with browsing(tmp_path) as browser:
-        answer = await browser.get("/quorum")
-        assert answer.status == 404
-        assert "This cluster has no quorum of controllers" in answer.page.text
-        for address in ("/", "/cluster", "/users"):
-            assert "/quorum" not in (await browser.get(address)).page.links.values()
+async def test_on_zookeeper_there_is_no_page(autojump_clock: Clock) -> None:
+    async with running_as(Consoles, 1) as cluster, alone_on(cluster.network, ("broker1", 9092)) as alone:
+        server = cluster.servers[1]
+        for browser in (Browsing(server, cluster.network), Browsing(server, cluster.network, alone)):
+            answer = await browser.get("/quorum")
+            assert answer.status == 404
+            assert "This cluster has no quorum of controllers" in answer.page.text
+            for address in ("/", "/cluster", "/users"):
+                assert "/quorum" not in (await browser.get(address)).page.links.values()
 
 
 async def test_changes_of_the_voters_under_way(autojump_clock: Clock) -> None:

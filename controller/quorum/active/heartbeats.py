@@ -62,7 +62,7 @@ class BrokerHeartbeats:
         self._session_timeout_ms = session_timeout_ms
         self._contacts: dict[HeartbeatSession, int] = {}
         self._leaving: set[HeartbeatSession] = set()
-        """Of brokers that were told to stop: the next life of such a broker need not wait until the session is over, as in Kafka."""
+        """Of brokers that were told to stop: the next life of one need not wait until the session is over, as in Kafka."""
         self._brokers: dict[int, _Broker] = {}
 
     # --- sessions -----------------------------------------------------------------------------------------------------
