@@ -5,6 +5,7 @@ What happens between the page's commands, machines that die for good, happens wh
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -12,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from ottla.compat_tests.session import eventually
+
 from .quorum_nodes import QuorumNode, start_all
-from .transcripts import DOCS, Terminal, files, pattern, steps
+from .transcripts import DOCS, LIMIT_S, Terminal, files, pattern, steps
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -42,6 +45,11 @@ class _Machines(Terminal):
         if done[1] != "stop":
             start_all(named)
         return ""
+
+    def brokers(self) -> set[int]:
+        """Those that are alive, as broker 1 is told."""
+        told = json.loads(self.run("ottla cluster describe --json -b ottla-1:9092"))
+        return {each["broker"] for each in told["brokers"] if each["host"] is not None}
 
     def here(self, text: str) -> str:
         """A text of the page, with the addresses that there are here."""
@@ -84,6 +92,8 @@ def test_the_page_on_quorums_shows_what_happens(machines: _Machines) -> None:
     for title, section in zip(titles, sections, strict=True):
         begins.get(title, lambda: None)()
         for step in steps(section):
+            if step.command.startswith("ottla cluster health"):
+                eventually(lambda: machines.brokers() == {1}, LIMIT_S)
             shown = machines.run(step.command)
             shown = "\n".join(line.rstrip() for line in shown.splitlines() if line.strip())
             expected = _FIGURES.sub(" … ", step.expected) if "cluster quorum" in step.command else step.expected
