@@ -11,8 +11,8 @@ What holds, and why (Kafka's ``KafkaRaftClient`` and ``QuorumState``):
 - A leader's high watermark is counted by what voters have on stable storage, itself included; Kafka's leader counts itself
   before its flush. A voter fetches at an offset only when all below is flushed.
 - The log is cut only where the leader's differs, and never below what is known to be committed.
-- Followers wait up to a fifth longer than the fetch timeout, by chance. In Kafka they do not: both followers of a dead leader
-  time out together, and split the vote.
+- Followers that miss their leader stand for election one after the other, within a quarter of the fetch timeout. In Kafka they do
+  not: both followers of a dead leader time out together, and split the vote.
 - A leader whose process is gone, so that nothing listens at its address, is not waited for: its followers have another one
   elected after a fraction of the fetch timeout. In Kafka they wait for all of it.
 - A voter that is removed stands for election until it knows that this is committed.
@@ -71,10 +71,11 @@ from .voters import KRAFT_VERSIONS, ControllerAddress
 
 RaftState = Unattached | Prospective | RaftCandidate | Resigned | Following | Leading
 
-_JITTER = 0.2
-"""By how much of the fetch timeout a follower may wait longer."""
-_DESERTED_FROM, _DESERTED_TO = 0.05, 0.25
-"""How much of the fetch timeout a follower waits once nothing listens where its leader was. An election is to fit in between."""
+_TURN, _TURNS, _JITTER = 0.1, 0.2, 0.025
+"""What of the fetch timeout a follower waits longer than the one before it, so that an election fits in between; the last one
+than the first; and any by chance."""
+_DESERTED = 0.025
+"""What of the fetch timeout the first follower waits once nothing listens where its leader was."""
 
 
 class RaftIdentity(NamedTuple):
@@ -296,13 +297,24 @@ class RaftNode:
     def election_deadline(self, now_ms: float) -> float:
         return now_ms + self.times.election_timeout_ms * (1 + self._randomness.random())
 
-    def fetch_deadline(self, now_ms: float) -> float:
-        return now_ms + self.times.fetch_timeout_ms * (1 + _JITTER * self._randomness.random())
+    def fetch_deadline(self, leader_id: int, now_ms: float) -> float:
+        """When a follower stands for election that does not hear of its leader."""
+        return now_ms + self.times.fetch_timeout_ms * (1 + self._turn(leader_id))
 
-    def desertion_deadline(self, now_ms: float) -> float:
-        """When a follower stands for election whose leader is gone. Others find that out at the same moment, as a rule."""
-        share = _DESERTED_FROM + (_DESERTED_TO - _DESERTED_FROM) * self._randomness.random()
-        return now_ms + self.times.fetch_timeout_ms * share
+    def desertion_deadline(self, leader_id: int, now_ms: float) -> float:
+        """When a follower stands for election at whose leader's address nothing listens any more."""
+        return now_ms + self.times.fetch_timeout_ms * (_DESERTED + self._turn(leader_id))
+
+    def _turn(self, leader_id: int) -> float:
+        """What of the fetch timeout this follower waits longer than the first one.
+
+        All of them miss a leader at the same moment, as a rule. They stand one after the other, by their ids, so that the vote is
+        not split; whoever has the newest log wins in its turn.
+        """
+        others = [voter_id for voter_id in self.voters.ids if voter_id != leader_id]
+        place = others.index(self.key.node_id) if self.key.node_id in others else len(others)
+        turn = min(_TURN, _TURNS / max(1, len(others) - 1))
+        return turn * place + _JITTER * self._randomness.random()
 
     # --- from state to state ------------------------------------------------------------------------------------------
 
@@ -388,7 +400,7 @@ class RaftNode:
         self, epoch: int, leader_id: int, endpoints: Endpoints, voted: ReplicaKey | None, now_ms: float
     ) -> Following:
         update_deadline = now_ms + self.times.fetch_timeout_ms
-        return Following(epoch, leader_id, endpoints, voted, self.fetch_deadline(now_ms), update_deadline)
+        return Following(epoch, leader_id, endpoints, voted, self.fetch_deadline(leader_id, now_ms), update_deadline)
 
     def become_resigned(self, now_ms: float) -> None:
         assert isinstance(self.state, Leading), f"{self.state} resigns"

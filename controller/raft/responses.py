@@ -78,7 +78,7 @@ def _note_gone(node: RaftNode, own: OwnRequest, now_ms: float) -> None:
     state = node.state
     if isinstance(state, Following) and own.peer.address == node.leader_address and state.has_fetched:
         state.has_fetched = False
-        state.deadline_ms = min(state.deadline_ms, node.desertion_deadline(now_ms))
+        state.deadline_ms = min(state.deadline_ms, node.desertion_deadline(state.leader_id, now_ms))
 
 
 def _handle(node: RaftNode, own: OwnRequest, response: Any, now_ms: float) -> bool:
@@ -226,7 +226,7 @@ def _take_fetch(node: RaftNode, own: OwnRequest, error: ErrorCode, partition: Pa
 
 def _followed(node: RaftNode, state: Following, now_ms: float) -> None:
     state.has_fetched = True
-    state.deadline_ms = node.fetch_deadline(now_ms)
+    state.deadline_ms = node.fetch_deadline(state.leader_id, now_ms)
 
 
 def truncate(node: RaftNode, leader: Divergence) -> None:

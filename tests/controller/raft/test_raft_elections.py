@@ -67,14 +67,21 @@ def test_the_election_timeout_is_random_up_to_twice_its_least(share: float) -> N
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
-def test_a_follower_waits_up_to_a_fifth_longer_by_chance(share: float) -> None:
+@pytest.mark.parametrize(
+    ("own", "voters", "turn"),
+    [(1, (1, 2, 3), 0.0), (3, (1, 2, 3), 0.1), (3, (1, 2, 3, 4, 5), 0.2 / 3), (5, (1, 2, 3, 4, 5), 0.2)],
+    ids=["first of three", "last of three", "second of five", "last of five"],
+)
+def test_followers_of_a_silent_leader_stand_one_after_the_other(
+    own: int, voters: tuple[int, ...], turn: float, share: float
+) -> None:
     """Not so in Kafka, where two followers of a dead leader time out together and split the vote."""
-    world = NodeWorld(epoch=5, leader=2)
+    world = NodeWorld(own=key_of(own), voters=voters, epoch=5, leader=2)
     world.chance.share = share
     world.restart()
-    world.sleep(FETCH_MS * (1 + 0.2 * share) - 0.01)
+    world.sleep(FETCH_MS * (1 + turn + 0.025 * share) - 0.01)
     assert world.seen.state == "Following"
-    world.sleep(0.01)
+    world.sleep(0.02)
     assert world.seen.state == "Prospective"
 
 

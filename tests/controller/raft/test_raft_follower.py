@@ -366,16 +366,23 @@ def test_a_bootstrap_server_that_fails_is_left_alone_for_a_moment(how: str) -> N
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.999], ids=["early", "late"])
-def test_a_leader_whose_process_is_gone_is_not_waited_for(chance: float) -> None:
-    """Its connection ends, and then nothing listens at its address. Followers stand for election a little apart."""
-    world = follower()
+@pytest.mark.parametrize(
+    ("own", "voters", "turn"),
+    [(1, (1, 2, 3), 0.0), (3, (1, 2, 3), 0.1), (5, (1, 2, 3, 4, 5), 0.2)],
+    ids=["first", "last of three", "last of five"],
+)
+def test_a_leader_whose_process_is_gone_is_not_waited_for(
+    own: int, voters: tuple[int, ...], turn: float, chance: float
+) -> None:
+    """Its connection ends, and then nothing listens at its address. Followers stand for election one after the other."""
+    world = follower(own, voters=voters, bootstrap=(1 if own != 1 else 3,))
     world.answer_fetch(world.fetch_sent)
     world.chance.share = chance
     world.fail(world.fetch_sent)
     world.answer_fetch(world.fetch_sent, error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=2)
     world.sleep(world.times.retry_backoff_ms)
     world.refuse(world.fetch_sent)
-    world.sleep(world.times.fetch_timeout_ms * (0.05 + 0.2 * chance) - 1)
+    world.sleep(world.times.fetch_timeout_ms * (0.025 * (1 + chance) + turn) - 1)
     assert world.seen == NodeState("Following", EPOCH, 2)
     world.sleep(2)
     assert world.seen == NodeState("Prospective", EPOCH, 2)

@@ -144,7 +144,7 @@ def test_a_follower_reads_the_voters_that_a_leader_writes() -> None:
     world.answer_fetch(world.fetch_sent, control_of(0, EPOCH, *said))
     assert world.high_watermark == 0
     assert world.node.is_voter
-    world.sleep(FETCH_MS)
+    world.sleep(1.1 * FETCH_MS)
     assert world.seen.state == "Prospective"
 
 
