@@ -35,6 +35,7 @@ def declared_classes() -> list[type[Settings]]:
     from ..security.quota_settings import ClientQuotaSettings, ConnectionRateSettings
     from ..security.tls_settings import TlsSettings
     from ..transaction_coordinator.settings import TransactionSettings
+    from .formation.settings import FormationSettings
     from .oauthbearer_settings import OauthbearerSettings
     from .sasl_settings import SaslSettings
     from .settings import BrokerSettings
@@ -54,6 +55,7 @@ def declared_classes() -> list[type[Settings]]:
         QuorumSettings,
         RaftSettings,
         MetadataLogSettings,
+        FormationSettings,
         ZooKeeperSettings,
         DelegationTokenSettings,
         PasswordEncoderSettings,

@@ -17,6 +17,7 @@ from ..base.settings import SettingError
 from ..controller.quorum.settings import QuorumSettings
 from ..controller.raft.voter_set import Endpoints, ListenerEndpoint
 from .bound_listeners import bind_listener
+from .formation.gate import RespondTo, say_formed, with_formation
 from .identity import static_voters
 from .listener_config import ListenerConfig
 from .listener_security import ServedListener, listener_security
@@ -68,8 +69,10 @@ def advertised_to_controllers(config: Config) -> list[Endpoint]:
 class ControllerListeners:
     """Those of one controller. ``config`` is the controller's own, which its dynamic configs change."""
 
-    def __init__(self, config: Config, network: Network, workers: Workers) -> None:
+    def __init__(self, config: Config, network: Network, workers: Workers, respond: RespondTo | None = None) -> None:
+        """``respond``: to nodes that form a cluster or join one; by default as a controller that is in one."""
         self.config = config
+        self._respond = respond
         self._network = network
         self._workers = workers
         self.served: list[ServedListener] = []
@@ -93,6 +96,7 @@ class ControllerListeners:
                 if endpoint.name in names:
                     own = ListenerConfig(self.config, endpoint.name, endpoint.security_protocol)
                     security = listener_security(own, self._workers, is_inter_broker=False)
+                    security = with_formation(security, self._respond or say_formed)
                     self.served.append(
                         await bind_listener(self.config, self._network, endpoint, security, is_inter_broker=False)
                     )

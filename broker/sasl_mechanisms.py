@@ -22,6 +22,7 @@ from ..security.scram_exchange import ScramClient, ScramServer, ScramUser
 from .listener_config import ListenerConfig
 from .sasl_mechanism import Mechanism, identity, jaas_property, login_module, refuse_callbacks
 from .sasl_settings import DEFAULT_MECHANISM, SaslSettings
+from .settings import BrokerSettings
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +88,12 @@ def _scram_sha_256(config: ListenerConfig) -> Mechanism:
 
 
 def _scram_sha_512(config: ListenerConfig) -> Mechanism:
+    if config.listener in (name.upper() for name in config.config.settings(BrokerSettings).controller_listener_names):
+        from .formation.cluster_secret import secret_of  # few nodes have one
+
+        secret = secret_of(config.config)
+        if secret is not None:
+            return secret
     return ScramUsers(ScramMechanism.SHA_512, config)
 
 

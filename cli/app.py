@@ -88,6 +88,21 @@ def serve(
         str | None,
         typer.Option(metavar="HOST:PORT[,…][/PATH]", help="Join the cluster whose state is in this ZooKeeper."),
     ] = None,
+    node: Annotated[
+        int | None,
+        typer.Option(metavar="NUMBER", help="This node's number: its place in --cluster, or the next free one.", min=1),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST[:PORT],…",
+            help="Form a cluster of these nodes, or join it; the same list on each. Controllers are at PORT + 1.",
+        ),
+    ] = None,
+    cluster_secret_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The secret that lets a node into the cluster; the same on each."),
+    ] = None,
     log_level: LogLevel = "info",
     log_format: LogFormat = "text",
     trace: Trace = None,
@@ -100,6 +115,7 @@ def serve(
       ottla serve --listen 0.0.0.0:9092 --advertise kafka.example.org:9092 --data-dir /var/lib/ottla
       ottla serve --config server.properties --override num.partitions=3
       ottla serve --zookeeper 127.0.0.1:2181 --listen 127.0.0.1:9093 --data-dir data-2
+      ottla serve --node 1 --cluster kafka-1,kafka-2,kafka-3 --cluster-secret-file /etc/ottla/secret
       ottla serve --console 127.0.0.1:8080
       ottla serve --metrics 127.0.0.1:9464 --log-format json --log-level info,log=debug --trace produce
     """
@@ -113,6 +129,9 @@ def serve(
         console=console,
         console_allow_writes=console_allow_writes,
         zookeeper=zookeeper,
+        node=node,
+        cluster=cluster,
+        cluster_secret_file=cluster_secret_file,
         log_level=log_level,
         log_format=log_format,
         trace=trace,

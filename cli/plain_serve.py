@@ -22,6 +22,9 @@ VALUES: dict[str, type] = {
     "console": str,
     "console_allow_writes": bool,
     "zookeeper": str,
+    "node": int,
+    "cluster": str,
+    "cluster_secret_file": Path,
     "log_level": str,
     "log_format": str,
     "trace": str,
@@ -51,6 +54,8 @@ def read(argv: Sequence[str]) -> dict[str, Any] | None:
                 return None
         if kind is list:
             given.setdefault(parameter, []).append(value)
+        elif kind is int and not value.isdecimal():
+            return None
         else:
             given[parameter] = kind(value)
     return given

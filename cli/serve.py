@@ -26,6 +26,7 @@ from ..base.settings import SettingError
 from ..base.system_calls import raise_descriptor_limit
 from ..base.wording import how_to_install
 from ..broker.config_file import load_config, parse_overrides, read_properties, warn_of_unused
+from ..broker.formation.settings import FormationSettings
 from ..broker.limits import warn_of_few_descriptors
 from ..broker.open_listeners import warn_of_open_listeners
 from ..broker.server import BrokerFailedError, BrokerServer, Side, StartError
@@ -50,6 +51,9 @@ def run(
     console: str | None = None,
     console_allow_writes: bool = False,
     zookeeper: str | None = None,
+    node: int | None = None,
+    cluster: str | None = None,
+    cluster_secret_file: Path | None = None,
     log_level: str = "info",
     log_format: str = "text",
     trace: str | None = None,
@@ -59,7 +63,18 @@ def run(
         configure_logging(log_level, log_format)
         traced = _parse_trace(trace) if trace else frozenset()
         configured = configure(
-            listen, advertise, data_dir, config, override, metrics, zookeeper, console, console_allow_writes
+            listen,
+            advertise,
+            data_dir,
+            config,
+            override,
+            metrics,
+            zookeeper,
+            console,
+            console_allow_writes,
+            node,
+            cluster,
+            cluster_secret_file,
         )
         warn_of_open_listeners(configured)
     except (SettingError, ValueError) as error:
@@ -98,6 +113,9 @@ def configure(
     zookeeper: str | None = None,
     console: str | None = None,
     console_allow_writes: bool = False,
+    node: int | None = None,
+    cluster: str | None = None,
+    cluster_secret_file: Path | None = None,
 ) -> Config:
     """One configuration, the later of file, overrides and options winning. Raises SettingError, ValueError, OSError."""
     properties: dict[str, str] = {}
@@ -107,9 +125,16 @@ def configure(
     properties |= overridden
     warn_of_unused(properties)
     options: dict[str, str] = {}
-    if listen is not None:
+    if node is not None:
+        options["node.id"] = str(node)
+    if cluster is not None:
+        options["cluster.nodes"] = cluster
+    if cluster_secret_file is not None:
+        options["cluster.secret.file"] = str(cluster_secret_file)
+    is_of_list = "cluster.nodes" in properties or "cluster.nodes" in options
+    if listen is not None and not is_of_list:
         options["listeners"] = f"PLAINTEXT://{join_host_port(*split_host_port(listen, DEFAULT_PORT))}"
-    if advertise is not None:
+    if advertise is not None and not is_of_list:
         options["advertised.listeners"] = f"PLAINTEXT://{join_host_port(*split_host_port(advertise))}"
     if data_dir is not None:
         options["log.dirs"] = str(data_dir)
@@ -125,6 +150,12 @@ def configure(
         logger.warning(
             "--override %s=%s has no effect: the option for it says %s", name, overridden[name], options[name]
         )
+    if is_of_list:
+        from ..broker.formation.node_list import cluster_properties  # few nodes have a list
+
+        return load_config(cluster_properties(properties | options, listen, advertise))
+    if cluster_secret_file is not None:
+        raise SettingError("cluster.secret.file", str(cluster_secret_file), "it is for nodes with --cluster")
     return load_config(properties | options)
 
 
@@ -132,22 +163,35 @@ async def _serve(config: Config, traced: Collection[ApiKey]) -> None:
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with trio.open_nursery() as nursery:
             server = _make_server(config, traced)
+            forming = trio.CancelScope()
 
             async def stop_on_signal() -> None:
                 async for number in signals:
                     logger.info("stopping on %s", signal.Signals(number).name)
+                    forming.cancel()
                     server.stop()
                     return
 
             nursery.start_soon(stop_on_signal)
             failure: StartError | BrokerFailedError | None = None
             try:
-                await server.serve(on_ready=lambda: _ready(server))
+                with forming:
+                    await _form(config)
+                if not forming.cancelled_caught:
+                    await server.serve(on_ready=lambda: _ready(server))
             except (StartError, BrokerFailedError) as error:
                 failure = error
             nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure
+
+
+async def _form(config: Config) -> None:
+    """Wait until the node is part of the cluster that its list of nodes stands for. Raises StartError."""
+    if config.settings(FormationSettings).nodes:
+        from ..broker.formation.driver import form_cluster  # few nodes have a list
+
+        await form_cluster(config)
 
 
 def _make_server(config: Config, traced: Collection[ApiKey]) -> BrokerServer | ControllerOnlyServer:

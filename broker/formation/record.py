@@ -38,8 +38,18 @@ class FormationStore:
     metadata_folder: str
 
     @property
+    def all_folders(self) -> list[str]:
+        """The one of the metadata log is the last."""
+        return [*(each for each in self.folders if each != self.metadata_folder), self.metadata_folder]
+
+    @property
     def _path(self) -> str:
         return join(self.metadata_folder, RECORD_FILE)
+
+    def make_folders(self) -> None:
+        """Make the directories that are not there yet. Raises OSError."""
+        for folder in self.all_folders:
+            _make_durably(self.disk, os.path.abspath(folder))
 
     def is_formatted(self) -> bool:
         """Whether nothing is left to be done. Raises LogStartError where the directories are of another kind of node."""
@@ -63,7 +73,7 @@ class FormationStore:
         """Refuse to give a second identity to a metadata log that has lost its ``meta.properties``."""
         if self.disk.exists(self._path):
             return
-        for folder in {*self.folders, self.metadata_folder}:
+        for folder in self.all_folders:
             for name in (METADATA_LOG_FOLDER, STATE_FOLDER, META_PROPERTIES):
                 path = join(folder, name)
                 if self.disk.exists(path):
@@ -80,8 +90,6 @@ class FormationStore:
             except (ProtocolError, ValueError) as error:
                 raise LogStartError(f"{self._path}: {error}") from None
         record = FormationRecord(random_directory_id(randomness))
-        for folder in {*self.folders, self.metadata_folder}:
-            _make_durably(self.disk, os.path.abspath(folder))
         self.save(record)
         return record
 
@@ -108,7 +116,7 @@ class FormationStore:
         wanted = Formatting(
             node_id,
             record.cluster_id,
-            [*(each for each in self.folders if each != self.metadata_folder), self.metadata_folder],
+            self.all_folders,
             self.metadata_folder,
             listener,
             is_dynamic=True,

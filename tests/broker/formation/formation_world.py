@@ -157,6 +157,7 @@ class FormationWorld:
         self._guarded(host, lambda: self._begin(host))
 
     def _begin(self, host: FormationHost) -> None:
+        host.store.make_folders()
         if host.store.is_formatted():
             return
         record = host.store.load(self.randomness)
