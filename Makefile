@@ -33,8 +33,8 @@ run: ## start a broker on 127.0.0.1:9092 with its data in ./data (Ctrl-C stops i
 	@tools/setup.sh run
 	@exec $(VENV)/bin/ottla serve --listen 127.0.0.1:9092 --data-dir data $(ARGS)
 
-cluster: ## start ZooKeeper and three brokers on 127.0.0.1:9092 to 9094 with their data in ./data/cluster (Ctrl-C stops all)
-	@tools/setup.sh cluster
+cluster: ## start three brokers on 127.0.0.1:9092, 9094 and 9096 with their data in ./data/cluster (Ctrl-C stops all)
+	@tools/setup.sh $(if $(findstring --zookeeper,$(ARGS)),cluster,run)
 	@exec $(PYTHON_IN_VENV) tools/cluster.py $(ARGS)
 
 setup: ## build everything `make test` needs, and byte-compile

@@ -66,7 +66,7 @@ class Cluster:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        options = ["--folder", "data/cluster", "--port", "0", "--zookeeper-port", "0"]
+        options = ["--folder", "data/cluster", "--port", "0"]
         self.terminal = Terminal(folder, "cluster", sys.executable, str(ROOT / "tools/cluster.py"), *options)
         self.shown = self.terminal.wait_for("^bootstrap.servers=.*\n")
         self.addresses = re.findall(r"^broker \d +(\S+)", self.shown, re.MULTILINE)
@@ -80,7 +80,7 @@ class Cluster:
         """
         _, code = quickstarts()[name]
         code = re.sub("^kill -9 .*$", lambda kill: f"{kill[0]}\n{after_kill}", code, flags=re.MULTILINE)
-        for port, address in enumerate(self.addresses, 9092):
+        for port, address in zip((9092, 9094, 9096), self.addresses, strict=True):
             code = code.replace(f"127.0.0.1:{port}", address)
         script = self.folder / f"{name}.sh"
         script.write_text(f"{code}\necho; echo {DONE}\nwait\n")
@@ -152,10 +152,11 @@ def test_a_leader_is_killed_and_comes_back(cluster: Cluster) -> None:
     assert f"broker-{killed[0]} has ended with status -9" in told
 
 
-def test_a_port_that_is_in_use_is_named_before_anything_starts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [[], ["--zookeeper", "--zookeeper-port", "0"]], ids=["controllers", "zookeeper"])
+def test_a_port_that_is_in_use_is_named_before_anything_starts(tmp_path: Path, more: list[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        options = ["--folder", "data/cluster", "--port", str(port), "--zookeeper-port", "0"]
+        options = ["--folder", "data/cluster", "--port", str(port), *more]
         terminal = Terminal(tmp_path, "cluster", sys.executable, str(ROOT / "tools/cluster.py"), *options)
         assert terminal.process.wait(LIMIT_S) == 1
     (line,) = terminal.shown().splitlines()

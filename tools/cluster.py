@@ -1,10 +1,13 @@
-"""``make cluster``: ZooKeeper and brokers, each in a process of its own, with their data in a folder that stays.
+"""``make cluster``: three brokers that form a cluster, each in a process of its own, with their data in a folder that stays.
 
-    cluster.py [--brokers 3] [--port 9092] [--zookeeper-port 2181] [--folder data/cluster] [--override NAME=VALUE]...
+    cluster.py [--brokers 3] [--port 9092] [--folder data/cluster] [--override NAME=VALUE]... [--zookeeper]
+
+Each is ``ottla serve`` with its number and the list of all (``cluster.nodes``), at every other port: the one after it is that of
+its controller. With ``--zookeeper`` they are brokers at ports in a row, on a ZooKeeper at ``--zookeeper-port``.
 
 Ctrl-C or SIGTERM stops all: the brokers, then ZooKeeper. A process that ends by itself is told of, with the command that
-starts it again; the others go on, and take over when its session has ended, here after 6 s and not 18. Exit status 0 after a
-stop that was asked for, 1 when one of them could not start.
+starts it again; the others go on, and take over when its session has ended, here after 6 s. Exit status 0 after a stop that was
+asked for, 1 when one of them could not start.
 """
 
 from __future__ import annotations
@@ -15,13 +18,15 @@ import shlex
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from ottla.compat_tests.brokers import BrokerProcess, OttlaProcess
+from ottla.compat_tests.brokers import OttlaProcess
 from ottla.compat_tests.server_process import ServerProcess
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
 from ottla.testing.cluster import replicas_by_default
+from ottla.testing.held_port import HeldPort
 
 _LOOK_S = 0.2
 
@@ -47,6 +52,34 @@ class Broker(OttlaProcess):
         (self.folder / "pid").write_text(f"{self.pid}\n")
 
 
+class Node(Broker):
+    """A broker with a controller at the next port."""
+
+    def __init__(self, folder: Path, properties: Mapping[str, str], port: int) -> None:
+        while True:
+            super().__init__(folder, properties=properties, port=port)
+            try:
+                self._controller_port = HeldPort(self.port + 1)
+                return
+            except OSError:
+                super().close()
+                if port:
+                    raise
+
+    def launch(self) -> None:
+        """``cluster.nodes`` says where it listens."""
+        properties = {"log.dirs": self.log_dirs, **self.properties}
+        (self.folder / "server.properties").write_text(
+            "".join(f"{name}={value}\n" for name, value in properties.items())
+        )
+        super(Broker, self).launch()
+        (self.folder / "pid").write_text(f"{self.pid}\n")
+
+    def close(self) -> None:
+        super().close()
+        self._controller_port.close()
+
+
 def main() -> int:
     """Start everything, and wait for the end."""
     asked = parse()
@@ -55,23 +88,7 @@ def main() -> int:
         signal.signal(number, signal.default_int_handler)
     servers: list[ServerProcess] = []
     try:
-        zookeeper = Zoo(made(folder / "zookeeper"), port=asked.zookeeper_port, is_durable=True)
-        servers.append(zookeeper)
-        properties = {
-            "zookeeper.connect": zookeeper.address,
-            "zookeeper.session.timeout.ms": "6000",
-            **replicas_by_default(asked.brokers),
-            **dict(each.split("=", 1) for each in asked.override),
-        }
-        brokers: list[BrokerProcess] = []
-        for number in range(1, asked.brokers + 1):
-            own = {"broker.id": str(number), **properties}
-            port = asked.port + number - 1 if asked.port else 0
-            brokers.append(Broker(made(folder / f"broker-{number}"), properties=own, port=port))
-            servers.append(brokers[-1])
-        # Each has its port by now: where one is taken, nothing has been started.
-        zookeeper.start()
-        tell("ZooKeeper", zookeeper)
+        brokers = on_zookeeper(asked, folder, servers) if asked.zookeeper else with_controllers(asked, folder, servers)
         for broker in brokers:
             broker.launch()
         for number, broker in enumerate(brokers, 1):
@@ -89,11 +106,50 @@ def main() -> int:
     return 0
 
 
+def overrides(asked: argparse.Namespace) -> dict[str, str]:
+    return dict(each.split("=", 1) for each in asked.override)
+
+
+def with_controllers(asked: argparse.Namespace, folder: Path, servers: list[ServerProcess]) -> list[Broker]:
+    """Brokers that form a cluster by themselves; none is started yet. Raises OSError where a port is taken."""
+    brokers: list[Broker] = []
+    for number in range(1, asked.brokers + 1):
+        own = {"node.id": str(number), "broker.session.timeout.ms": "6000", **overrides(asked)}
+        port = asked.port + 2 * (number - 1) if asked.port else 0
+        brokers.append(Node(made(folder / f"broker-{number}"), own, port))
+        servers.append(brokers[-1])
+    for broker in brokers:
+        broker.properties["cluster.nodes"] = ",".join(each.address for each in brokers)
+    return brokers
+
+
+def on_zookeeper(asked: argparse.Namespace, folder: Path, servers: list[ServerProcess]) -> list[Broker]:
+    """Brokers on a ZooKeeper that is started. Raises OSError where a port is taken: then nothing has been started."""
+    zookeeper = Zoo(made(folder / "zookeeper"), port=asked.zookeeper_port, is_durable=True)
+    servers.append(zookeeper)
+    properties = {
+        "zookeeper.connect": zookeeper.address,
+        "zookeeper.session.timeout.ms": "6000",
+        **replicas_by_default(asked.brokers),
+        **overrides(asked),
+    }
+    brokers: list[Broker] = []
+    for number in range(1, asked.brokers + 1):
+        own = {"broker.id": str(number), **properties}
+        port = asked.port + number - 1 if asked.port else 0
+        brokers.append(Broker(made(folder / f"broker-{number}"), properties=own, port=port))
+        servers.append(brokers[-1])
+    zookeeper.start()
+    tell("ZooKeeper", zookeeper)
+    return brokers
+
+
 def parse() -> argparse.Namespace:
     """What was asked for."""
     parser = argparse.ArgumentParser(prog="make cluster ARGS=…", description=__doc__.splitlines()[0])
     parser.add_argument("--brokers", type=int, default=3)
     parser.add_argument("--port", type=int, default=9092, help="that of broker 1; 0 takes free ones")
+    parser.add_argument("--zookeeper", action="store_true", help="keep the cluster's state in a ZooKeeper (needs Java)")
     parser.add_argument("--zookeeper-port", type=int, default=2181)
     parser.add_argument("--folder", type=Path, default=Path("data/cluster"))
     parser.add_argument("--override", action="append", default=[], metavar="NAME=VALUE")
@@ -103,7 +159,9 @@ def parse() -> argparse.Namespace:
 def explained(error: Exception) -> str:
     """An error for the user; a port that is taken, with what to do about it."""
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        return f"{error.strerror}; ARGS='--port N --zookeeper-port N' has it take others, and free ones where N is 0"
+        return (
+            f"{error.strerror}; ARGS='--port N' (and --zookeeper-port N) has it take others, and free ones where N is 0"
+        )
     return str(error)
 
 
