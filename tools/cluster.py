@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import argparse
 import errno
+import os
 import shlex
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -23,12 +25,13 @@ from pathlib import Path
 from typing import NoReturn
 
 from ottla.compat_tests.brokers import OttlaProcess
-from ottla.compat_tests.server_process import ServerProcess
+from ottla.compat_tests.server_process import START_TIMEOUT_S, ServerProcess
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
 from ottla.testing.cluster import replicas_by_default
 from ottla.testing.held_port import HeldPort
 
 _LOOK_S = 0.2
+_LAST_ONE_S = 8.0
 
 
 class Zoo(ZooKeeperProcess):
@@ -192,13 +195,22 @@ def watch(servers: list[ServerProcess]) -> NoReturn:
 
 
 def end(servers: list[ServerProcess]) -> None:
-    """Stop what still runs: the brokers one after the other, each of which hands over what it leads, ZooKeeper last."""
+    """Stop what still runs: the brokers one after the other, each of which hands over what it leads, ZooKeeper last.
+
+    Nodes with controllers are asked all at once. The last one waits for a controller to let it go, and there is none any more: it
+    is killed, and checks the ends of its logs when it is started again.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    for server in servers:
+        if isinstance(server, Node) and server.is_running:
+            os.kill(server.pid, signal.SIGTERM)
     for server in reversed(servers):
         try:
             if server.is_running:
-                server.stop()
+                server.stop(_LAST_ONE_S if isinstance(server, Node) else START_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            server.kill()
         except AssertionError as error:
             print(f"cluster: {error}", file=sys.stderr)
         finally:
