@@ -12,9 +12,9 @@ _README = Path(__file__).resolve().parent.parent / "README.md"
 _QUICKSTART = re.compile(r"<!-- quickstart: ([\w-]+) -->\n```(\w+)\n(.*?)```", re.DOTALL)
 
 
-def quickstarts() -> dict[str, tuple[str, str]]:
-    """The README's quickstarts: language and code by name."""
-    return {name: (language, code) for name, language, code in _QUICKSTART.findall(_README.read_text())}
+def quickstarts(page: Path = _README) -> dict[str, tuple[str, str]]:
+    """A page's quickstarts, by default the README's: language and code by name."""
+    return {name: (language, code) for name, language, code in _QUICKSTART.findall(page.read_text())}
 
 
 def run_pytest(code: str, folder: Path) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""README's quickstarts on three brokers, run as they stand there, on the cluster that ``make cluster`` starts.
+"""README's quickstarts on three brokers, run as they stand there on what ``make cluster`` starts; and docs/cluster.md's three commands.
 
 The addresses are others. What is started in the background there ends with the test.
 """
@@ -19,6 +19,7 @@ import pytest
 
 from ottla.compat_tests.java.tools import write_scripts
 from ottla.compat_tests.session import eventually
+from ottla.testing.held_port import HeldPort
 
 from .pages import quickstarts
 
@@ -150,6 +151,36 @@ def test_a_leader_is_killed_and_comes_back(cluster: Cluster) -> None:
     status, told = cluster.close()
     assert status == 0, told
     assert f"broker-{killed[0]} has ended with status -9" in told
+
+
+def test_three_commands_are_a_cluster_and_a_fourth_joins(tmp_path: Path) -> None:
+    typed = quickstarts(ROOT / "docs/cluster.md")
+    code = typed["three-commands"][1] + typed["a-fourth"][1]
+    with contextlib.ExitStack() as stack:
+        for port in (9092, 9192, 9292, 9392):
+            code = code.replace(f"localhost:{port}", f"localhost:{pair_of_ports(stack)}")
+        script = tmp_path / "typed.sh"
+        script.write_text(f"{code}\necho; echo {DONE}\n")
+        terminal = Terminal(tmp_path, "typed", "sh", "-e", str(script), PATH=f"{BIN}:{os.environ['PATH']}")
+        try:
+            shown = terminal.wait_for(f"^{DONE}$")
+        finally:
+            for file in tmp_path.glob("node-*.pid"):
+                os.kill(int(file.read_text()), signal.SIGKILL)
+    assert re.findall(r"^(\d)\tlocalhost", shown, re.MULTILINE) == ["1", "2", "3", "4"]
+
+
+def pair_of_ports(stack: contextlib.ExitStack) -> int:
+    """A port that is kept for a node, and the next one for its controller."""
+    while True:
+        held = HeldPort()
+        try:
+            stack.callback(HeldPort(held.number + 1).close)
+        except OSError:
+            held.close()
+            continue
+        stack.callback(held.close)
+        return held.number
 
 
 @pytest.mark.parametrize("more", [[], ["--zookeeper", "--zookeeper-port", "0"]], ids=["controllers", "zookeeper"])

@@ -123,7 +123,7 @@ class FormationStore:
             levels=levels,
             voters=voters,
             ignores_formatted=True,
-            metadata_directory_id=record.directory_id,
+            directory_ids={self.metadata_folder: record.directory_id},
         )
         try:
             format_folders(
