@@ -163,7 +163,7 @@ def explained(error: Exception) -> str:
     """An error for the user; a port that is taken, with what to do about it."""
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return (
-            f"{error.strerror}; ARGS='--port N' (and --zookeeper-port N) has it take others, and free ones where N is 0"
+            f"{error.strerror}; ARGS='--port N --zookeeper-port N' has it take others, and free ones where N is 0"
         )
     return str(error)
 
