@@ -184,11 +184,17 @@ class FormationWorld:
             host.disk.kill()
 
     def may_wipe(self, name: str) -> bool:
-        """Whether each cluster keeps a majority of its first voters' disks, or is gone with this one: nobody is left in it."""
+        """Whether each cluster keeps a majority of its first voters' disks, or is gone with this one.
+
+        Gone: nobody is left in it, and no later node waits, whom its last word may reach still.
+        """
         lost = self.hosts[name].directory_id
         others = [host.cluster_id for host in self.hosts.values() if host.name != name]
+        some_wait = any(host.node is not None and not host.node.is_listed for host in self.hosts.values())
         return all(
-            lost not in voters or self.has_majority(cluster_id, without=lost) or cluster_id not in others
+            lost not in voters
+            or self.has_majority(cluster_id, without=lost)
+            or (cluster_id not in others and not some_wait)
             for cluster_id, voters in self.voters_of.items()
         )
 
