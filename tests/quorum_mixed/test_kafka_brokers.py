@@ -31,6 +31,8 @@ PROPERTIES = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User
 ON_KAFKA_AS_WELL = (
     "to exist, but it was missing. Creating...",  # of a topic whose first partitions came in a batch before
     "Auto topic creation failed for __",  # two clients want it at the same time
+    "Received UNKNOWN_TOPIC_ID from the leader",  # a follower knows a new topic before its leader does
+    "marked as failed",  # a follower knows an earlier leader epoch than the leader, until it hears of the next one
 )
 """Of errors and warnings."""
 WHILE_NODES_ARE_AWAY = (
