@@ -6,28 +6,22 @@ both, until they agree: brokers learn of a change a moment later.
 
 from __future__ import annotations
 
-import contextlib
 import re
 import shlex
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ottla.compat_tests.java.tools import MAIN_CLASSES, SHORT_LIVED, java_command
 from ottla.compat_tests.session import eventually
 from ottla.log.checkpoints import read_meta_properties
 from ottla.log.disk import OsDisk
 from ottla.log.files import METADATA_LOG_FOLDER
-from ottla.metadata.image import ClusterImage
 from ottla.security.authorizer_settings import STANDARD_AUTHORIZER
-from ottla.wire.records import iter_batches
 from ottla.wire.schema import uuid_to_text
 
 from ..java.warm_tools import Outcome, WarmTools
 from .either_quorum import KAFKA, OTHER, OTTLA, EitherQuorum
-from .shell_tree import image_of_snapshot, replayed, sections, sections_of
 
 pytestmark = pytest.mark.slow
 
@@ -358,27 +352,6 @@ def copied_metadata(pair: Pair, folder: Path) -> tuple[Path, Path]:
     return log, snapshot
 
 
-def test_metadata_shell(pair: Pair, tmp_path: Path) -> None:
-    """Of a log and of a snapshot it prints the image that Ottla has of them."""
-    log, snapshot = copied_metadata(pair, tmp_path)
-    check_shell_prints(pair, log, replayed(iter_batches(log.read_bytes())))
-    check_shell_prints(pair, snapshot, image_of_snapshot(snapshot))
-
-
-def check_shell_prints(pair: Pair, path: Path, image: ClusterImage) -> None:
-    """The shell reads a file in the background, and may print before it has read all: it is asked again."""
-    found: list[dict[str, list[str]]] = []
-
-    def is_printed() -> bool:
-        outcome = pair.tools.run("metadata-shell", "--snapshot", str(path), "tree", "image")
-        found[:] = [sections_of(outcome.printed)]
-        return found == [sections(image)]
-
-    with contextlib.suppress(AssertionError):
-        eventually(is_printed, PATIENCE_S)
-    assert found == [sections(image)]
-
-
 def test_dump_log(pair: Pair, tmp_path: Path) -> None:
     """Of both it can print every record."""
     for path in copied_metadata(pair, tmp_path):
@@ -409,19 +382,6 @@ def test_configs_of_a_controller(pair: Pair) -> None:
     assert "node.id=1 sensitive=false synonyms={STATIC_BROKER_CONFIG:node.id=1" in all_
     loggers = at_ottla(pair, "configs {C} --describe --entity-type broker-loggers --entity-name 1")
     assert loggers.strip() == "Dynamic configs for broker-logger 1 are:"
-
-
-def test_replica_verification(pair: Pair) -> None:
-    """It goes on until it is ended, so it has a process of its own."""
-    command = [*java_command(pair.folder, *SHORT_LIVED), MAIN_CLASSES["replica-verification"]]
-    command += ["--broker-list", pair.clusters[OTTLA].bootstrap, "--topics-include", "d", "--report-interval-ms", "50"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if "max lag is" in line:
-                break
-        process.kill()
-    assert "max lag is 0 for partition" in line
 
 
 def test_a_broker_that_is_gone_is_unregistered(pair: Pair) -> None:

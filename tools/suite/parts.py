@@ -77,6 +77,7 @@ FOLDERS_OF: Mapping[str, tuple[str, ...]] = {
         "tests/quorum_mixed/test_kafka_brokers.py",
         "tests/quorum_mixed/test_ottla_controllers.py",
         "tests/quorum_mixed/test_tools_as_at_kafkas.py",
+        "tests/quorum_mixed/test_tools_of_their_own.py",
     ),
     "embedding": ("tests/testing",),
     "command-line": ("tests/cli",),
