@@ -13,6 +13,7 @@ from ..security.authorizer_settings import AuthorizerSettings, super_users
 if TYPE_CHECKING:
     from ..controller.token_passwords import TokenPasswords
     from ..security.authorizer import Authorizer
+    from ..security.principal import Principal
 
 
 def make_token_passwords(config: Config, metadata: PublishedMetadata, clock: Clock) -> TokenPasswords | None:
@@ -25,8 +26,8 @@ def make_token_passwords(config: Config, metadata: PublishedMetadata, clock: Clo
     return TokenPasswords(secret, metadata, clock)
 
 
-def make_authorizer(config: Config, clock: Clock) -> Authorizer | None:
-    """None where none is configured. It does not know any rule yet."""
+def make_authorizer(config: Config, clock: Clock, own_node: Principal | None = None) -> Authorizer | None:
+    """None where none is configured. It does not know any rule yet. ``own_node`` may do everything."""
     settings = config.settings(AuthorizerSettings)
     if not settings.authorizer_class_name:
         return None
@@ -35,4 +36,5 @@ def make_authorizer(config: Config, clock: Clock) -> Authorizer | None:
     from ..security.authorizer import Authorizer
 
     rules = AclRules(allow_everyone_if_no_acl_found=settings.allow_everyone_if_no_acl_found)
-    return Authorizer(rules, super_users(settings.super_users), AuditLog(clock.elapsed))
+    users = super_users(settings.super_users)
+    return Authorizer(rules, users if own_node is None else users | {str(own_node)}, AuditLog(clock.elapsed))

@@ -213,18 +213,14 @@ class Assembly:
     async def stop(self) -> None:
         """Flush, mark the data folders clean, and release everything.
 
-        The broker leaves the cluster last (KafkaServer ``shutdown``), but closes a store of its own before the folder with it.
+        The broker leaves the cluster last (KafkaServer ``shutdown``).
         """
         self._loads = None
         self.services.groups.stop()
         self.services.transactions.stop()
         self._parts.peers.close()
-        if self._foundation.is_alone:
-            await self._foundation.close()
-            await self.logs.stop()
-        else:
-            await self.logs.stop(self._foundation.clean_epoch)
-            await self._foundation.close()
+        await self.logs.stop(self._foundation.clean_epoch)
+        await self._foundation.close()
 
     async def abandon(self) -> None:
         """After a start that failed: release what was taken, without marking anything clean."""

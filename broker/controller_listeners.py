@@ -22,6 +22,7 @@ from .identity import static_voters
 from .listener_config import ListenerConfig
 from .listener_security import ServedListener, listener_security
 from .listeners import Endpoint, configured_listeners, listener_protocols
+from .own_quorum import IN_PROCESS_HOST, IN_PROCESS_LISTENER, IN_PROCESS_PORT
 from .peer_security import PeerListener, peer_security
 from .settings import BrokerSettings
 
@@ -35,6 +36,8 @@ def controller_names(config: Config) -> list[str]:
 
 def controllers_listener(config: Config, workers: Workers) -> PeerListener:
     """How a node reaches the controllers: by the first of controller.listener.names. Raises SettingError."""
+    if not controller_names(config):
+        return PeerListener(IN_PROCESS_LISTENER)
     name, protocols = controller_names(config)[0], listener_protocols(config.settings(BrokerSettings))
     if name not in protocols:
         why = (
@@ -87,7 +90,10 @@ class ControllerListeners:
         return tuple(ListenerEndpoint(each.name, each.host, each.port) for each in self.advertised)
 
     async def bind(self) -> None:
-        """Bind all, or none. Raises SettingError, CannotListenError."""
+        """Bind all, or none; without any the controller is reached in its own process. Raises SettingError, CannotListenError."""
+        if not controller_names(self.config):
+            self.advertised = [Endpoint(IN_PROCESS_LISTENER, IN_PROCESS_HOST, IN_PROCESS_PORT, "PLAINTEXT")]
+            return
         configured, _ = configured_listeners(self.config.settings(BrokerSettings))
         advertised = advertised_to_controllers(self.config)
         names = {each.name for each in advertised}

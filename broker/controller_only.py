@@ -33,8 +33,8 @@ from .bound_listeners import CannotListenError
 from .config_file import load_config
 from .controller_listeners import ControllerListeners, controllers_listener
 from .controller_role import ControllerRole, bootstrap_of, check_bootstrap
+from .directory_ids import random_directory_id
 from .flight_recorder import FlightRecorder
-from .format_folders import random_directory_id
 from .identity import check_roles, configured_broker_id, log_directories
 from .listeners import Endpoint
 from .log_observers import log_observers

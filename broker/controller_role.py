@@ -6,21 +6,20 @@ leader. A clean stop ``leave``s first, so that another controller leads at once.
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import trio
 
 from ..base.config import Config
 from ..base.seams import Clock, Workers
 from ..controller.broker_configs import declared_settings
-from ..controller.quorum.active.configs import ConfigRules
 from ..controller.quorum.active.context import ActiveSettings
 from ..controller.quorum.active.controller import ActiveController
 from ..controller.quorum.active.figures import QuorumControllerFigures, controller_figures
 from ..controller.quorum.active.node import ControllerNode, RaftWriter, raise_kraft_version, token_expiry
-from ..controller.quorum.active.requests import ControllerRequests, ControllerRules
-from ..controller.quorum.active.tokens import TokenRules
 from ..controller.quorum.bootstrap import bootstrap_records, read_bootstrap
 from ..controller.quorum.metadata_version import FEATURE, HIGHEST
 from ..controller.quorum.settings import QuorumSettings
@@ -29,15 +28,12 @@ from ..controller.raft.driver import RaftDriver
 from ..controller.random_uuids import random_uuid
 from ..controller.settings import ControllerSettings
 from ..controller.token_settings import DelegationTokenSettings
-from ..controller.unused_configs import UNUSED
-from ..handlers.create_topics import described_configs
 from ..log.checkpoints import CorruptFileError
 from ..log.data_folders import LogStartError
 from ..log.disk import Disk
 from ..log.settings import LogSettings
 from ..metadata.types import SECURITY_PROTOCOLS
 from ..wire.messages.controller_registration import ControllerRegistrationRequest, Feature, Listener
-from ..wire.messages.create_topics import CreatableTopicConfigs
 from ..wire.messages.setting_records import FeatureLevelRecord
 from ..wire.metadata_records import VersionedRecord
 from .acceptor import Acceptor
@@ -46,6 +42,10 @@ from .controller_listeners import ControllerListeners
 from .controller_services import controller_services
 from .monitor import Monitor
 from .raft_foundation import RaftFoundation
+
+if TYPE_CHECKING:
+    from ..controller.quorum.active.requests import ControllerRequests
+    from ..wire.messages.create_topics import CreatableTopicConfigs
 
 _LEAVE_MS = 5000
 """How long a stop waits for another leader, as Kafka's does."""
@@ -86,7 +86,7 @@ class ControllerRole:
             driver,
             writer,
             controller,
-            _requests(config, driver, node_id, randomness),
+            functools.partial(_make_requests, config, driver, node_id, randomness),
             _registration(listeners, node_id, random_uuid(randomness)),
             raft.connect("registration"),
             raft.log_settings,
@@ -94,6 +94,7 @@ class ControllerRole:
             workers,
         )
         self.services = controller_services(config, clock, workers, identity.cluster_id, self.node)
+        raft.own_controller = self.services
         self.monitor = monitor
         names = {served.name for served in listeners.served}
         self._listeners = listeners
@@ -172,7 +173,13 @@ def active_settings(config: Config, node_id: int, cluster_id: str) -> ActiveSett
     )
 
 
-def _requests(config: Config, driver: RaftDriver, node_id: int, randomness: random.Random) -> ControllerRequests:
+def _make_requests(config: Config, driver: RaftDriver, node_id: int, randomness: random.Random) -> ControllerRequests:
+    from ..controller.quorum.active.configs import ConfigRules  # what a start does not need
+    from ..controller.quorum.active.requests import ControllerRequests, ControllerRules
+    from ..controller.quorum.active.tokens import TokenRules
+    from ..controller.unused_configs import UNUSED
+    from ..handlers.create_topics import described_configs
+
     raft, tokens = driver.node, config.settings(DelegationTokenSettings)
 
     def describe(overrides: Mapping[str, str]) -> list[CreatableTopicConfigs]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..base.config import Config
 from ..base.seams import Clock, Workers
 from ..controller.broker_configs import BrokerConfigs
@@ -13,11 +15,14 @@ from ..handlers.controller.table import SERVED_BY_CONTROLLERS
 from ..handlers.table import guarded
 from ..metadata.delta import ClusterDelta
 from ..metadata.image import ClusterImage
-from ..security.authorizer import Authorizer
 from ..security.client_quotas import ClientQuotas
 from ..security.quota_settings import ClientQuotaSettings
 from .access import make_authorizer, make_token_passwords
+from .own_controller import OWN_NODE
 from .quotas import follow_quotas
+
+if TYPE_CHECKING:
+    from ..security.authorizer import Authorizer
 
 
 def controller_services(
@@ -28,7 +33,7 @@ def controller_services(
     Access rules, quotas and dynamic configs are in force as soon as the controller has caught up with the log.
     """
     metadata = controller.controller.metadata
-    authorizer = make_authorizer(config, clock)
+    authorizer = make_authorizer(config, clock, OWN_NODE)
     if authorizer is not None:
         _follow_rules(metadata, authorizer)
     BrokerConfigs(config, metadata, controller.node_id).follow()

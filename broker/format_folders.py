@@ -28,10 +28,9 @@ from ..log.checkpoints import (
 from ..log.disk import Disk, join
 from ..log.files import METADATA_LOG_FOLDER
 from ..log.metadata_snapshots import BOOTSTRAP_ID, SnapshotHead, encode_snapshot
-from ..metadata.types import LAST_RESERVED_DIRECTORY
 from ..wire.messages.access_records import UserScramCredentialRecord
 from ..wire.metadata_records import VersionedRecord
-from ..wire.schema import uuid_to_text
+from .directory_ids import random_directory_id
 
 
 class FormatError(Exception):
@@ -64,14 +63,6 @@ class Formatting:
     not finished. They have to be of the same node and cluster."""
     directory_ids: Mapping[str, bytes] = field(default_factory=dict)
     """By folder; the others get random ones."""
-
-
-def random_directory_id(randomness: random.Random) -> bytes:
-    """An id for a folder: no reserved one, and none that begins with a hyphen as text (DirectoryId.random)."""
-    while True:
-        found = randomness.randbytes(16)
-        if found > LAST_RESERVED_DIRECTORY and not uuid_to_text(found).startswith("-"):
-            return found
 
 
 def format_folders(

@@ -1,8 +1,6 @@
 """Who a node is: its id, and its roles in a cluster of KRaft.
 
-The id is the one that it was given, else that of its data folders, else 1, or the next of its ZooKeeper.
-
-Source: KafkaServer ``getOrGenerateBrokerId`` and KafkaConfig ``validateValues``.
+Source: KafkaConfig ``validateValues``.
 """
 
 from __future__ import annotations
@@ -15,17 +13,13 @@ from ..base.settings import SettingError
 from ..controller.quorum.settings import BROKER_ROLE, CONTROLLER_ROLE, QuorumSettings
 from ..controller.raft.settings import RaftSettings
 from ..controller.raft.voters import ControllerAddress, parse_addresses, parse_static_voters
-from ..controller.zookeeper.registration import generate_broker_id
-from ..controller.zookeeper.store.cluster_home import STATE_FOLDER
-from ..controller.zookeeper.store.cluster_store import ClusterStore
 from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
-from ..log.checkpoints import CorruptFileError, read_meta_properties
-from ..log.data_folders import metadata_folder_of
-from ..log.disk import Disk, join
 from .listeners import Endpoint, configured_listeners
 from .settings import BrokerSettings
 
 logger = logging.getLogger(__name__)
+
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
 def configured_broker_id(config: Config) -> int | None:
@@ -79,26 +73,38 @@ def has_role(config: Config, role: str) -> bool:
     return role in config.settings(QuorumSettings).process_roles
 
 
-def is_of_quorum(config: Config, disk: Disk) -> bool:
-    """Whether the node is one of a cluster of KRaft, and no broker by itself with a store of its own.
+def is_lone(config: Config) -> bool:
+    """Whether the node is a cluster by itself: it was given neither roles nor a ZooKeeper.
 
-    The file that Apache Kafka is shipped with has both roles and one controller. ``ottla serve`` starts with it on an empty
-    folder, without a word about formatting, and has done so before it had controllers; what such a broker has stored stays in
-    use. So both roles make a quorum only where a folder was formatted for one, or others are named that can be in it. Who
-    formats a folder wants the metadata log: other nodes can join later.
+    It has both roles, and its controller has no listener. So no other node can join it before it is given one.
+    """
+    return not config.settings(QuorumSettings).process_roles
+
+
+def forms_itself(config: Config) -> bool:
+    """Whether empty log directories are formatted by the start, as a quorum of this node alone.
+
+    Apache Kafka's nodes want each to be formatted by a tool. That is left to a tool here where another controller is named: only
+    who sets the cluster up can tell a new cluster from one that this node joins.
     """
     settings = config.settings(QuorumSettings)
-    if not settings.process_roles:
-        return False
-    names_others = len(settings.voters) > 1 or len(settings.bootstrap_servers) > 1
-    if names_others or {*settings.process_roles} != {BROKER_ROLE, CONTROLLER_ROLE}:
+    if is_lone(config):
         return True
-    directories = log_directories(config)
-    try:
-        meta = read_meta_properties(disk, metadata_folder_of(settings.metadata_log_dir, directories))
-    except (CorruptFileError, OSError):
-        return False  # the start itself says why
-    return meta is not None and meta.version == 1 and not disk.is_dir(join(directories[0], STATE_FOLDER))
+    if {*settings.process_roles} != {BROKER_ROLE, CONTROLLER_ROLE}:
+        return False
+    return _own_addresses(config).issuperset({*static_voters(settings).values(), *bootstrap_controllers(settings)})
+
+
+def _own_addresses(config: Config) -> set[ControllerAddress]:
+    """Where this node's controller may be said to be by its own file."""
+    broker = config.settings(BrokerSettings)
+    names = [name.upper() for name in broker.controller_listener_names]
+    found = set()
+    for endpoint in (each for configured in configured_listeners(broker) for each in configured):
+        if endpoint.name in names:
+            hosts = {endpoint.host} if endpoint.host else {"", *_LOOPBACK}
+            found |= {ControllerAddress(host, endpoint.port) for host in hosts}
+    return found
 
 
 def check_roles(config: Config) -> None:
@@ -193,19 +199,3 @@ def _check_broker_only(
     if config.settings(RaftSettings).auto_join_enable:
         why = "controller.quorum.auto.join.enable is only supported when process.roles contains the 'controller' role."
         raise SettingError("controller.quorum.auto.join.enable", "true", why)
-
-
-async def find_broker_id(config: Config, known: int | None, store: ClusterStore | None) -> int:
-    """The id of a broker whose data folders belong to ``known``; ``store`` is the ZooKeeper that makes up ids.
-
-    Raises StoreError.
-    """
-    settings = config.settings(BrokerSettings)
-    configured = configured_broker_id(config)
-    if configured is not None:
-        return configured
-    if known is not None:
-        return known
-    if store is None:
-        return settings.node_id
-    return await generate_broker_id(store, settings.reserved_broker_max_id)

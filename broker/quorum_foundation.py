@@ -36,10 +36,11 @@ from ..metadata.delta import ClusterDelta
 from ..wire.schema import ZERO_UUID
 from .controller_listeners import ControllerListeners
 from .controller_role import ControllerRole, bootstrap_of, check_bootstrap
-from .format_folders import random_directory_id
+from .directory_ids import random_directory_id
 from .foundation import Foundation
 from .identity import configured_broker_id
 from .monitor import Monitor
+from .own_quorum import form_quorum
 from .peer_security import PeerListener
 from .raft_foundation import RaftFoundation, run_guarded
 from .surroundings import Surroundings
@@ -49,14 +50,23 @@ class QuorumPlace:
     """How a broker reaches the quorum: ``controllers`` is the listener of those.
 
     ``own`` are the listeners of the controller in this process, if there is one, and ``monitor`` counts its connections.
+    ``is_alone``: no other node can reach that. ``forms_itself``: empty log directories become a quorum of this node.
     """
 
     def __init__(
-        self, controllers: PeerListener, own: ControllerListeners | None = None, monitor: Monitor | None = None
+        self,
+        controllers: PeerListener,
+        own: ControllerListeners | None = None,
+        monitor: Monitor | None = None,
+        *,
+        is_alone: bool = False,
+        forms_itself: bool = False,
     ) -> None:
         self.controllers = controllers
         self.own = own
         self.monitor = monitor or Monitor()
+        self.is_alone = is_alone
+        self.forms_itself = forms_itself
 
 
 class QuorumFoundation(Foundation):
@@ -105,7 +115,7 @@ class QuorumFoundation(Foundation):
 
     @property
     def is_alone(self) -> bool:
-        return False
+        return self._place.is_alone
 
     @property
     def clean_epoch(self) -> int:
@@ -118,6 +128,8 @@ class QuorumFoundation(Foundation):
         """Do all of it, in the order above. Raises CorruptFileError, too."""
         config, logs = self._around.config, self.logs
         logs.take(configured_broker_id(config))
+        if self._place.forms_itself:
+            await self._form_quorum()
         logs.check_formatted()
         logs.complete_directory_ids(lambda: random_directory_id(self._around.randomness))
         assert logs.broker_id is not None
@@ -135,7 +147,23 @@ class QuorumFoundation(Foundation):
             )
         BrokerConfigs(config, self.metadata, self.broker_id).follow()
         self.update_log_settings()
-        await logs.load()
+        if not logs.is_loaded:
+            await logs.load()
+
+    async def _form_quorum(self) -> None:
+        around, own = self._around, self._place.own
+        assert own is not None
+        await form_quorum(
+            self._disk,
+            around.config,
+            self.logs,
+            self.state_folder,
+            own.endpoints,
+            is_dynamic=not self.settings.voters,
+            randomness=around.randomness,
+            clock=around.clock,
+            workers=around.workers,
+        )
 
     def _read_previous_epoch(self) -> int:
         """All folders have to agree: one that was away may lack what the others had at the stop."""

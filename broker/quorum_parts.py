@@ -71,6 +71,7 @@ class QuorumParts(Parts):
             self._controller_channel,
             self._nursery,
             foundation.settings.initial_registration_timeout_ms / 1000,
+            is_alone=foundation.is_alone,
         )
 
     def _metadata_version(self) -> int:

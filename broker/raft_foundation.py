@@ -13,7 +13,7 @@ from ..base.errors import KafkaError
 from ..base.network import Network
 from ..base.seams import Clock, Workers
 from ..controller.quorum.channel import QuorumChannel
-from ..controller.quorum.controller_client import Connect
+from ..controller.quorum.controller_client import Connect, ControllerConnection
 from ..controller.quorum.registrations import ReplayError
 from ..controller.quorum.settings import QuorumSettings
 from ..controller.raft.driver import RaftDriver
@@ -21,8 +21,9 @@ from ..controller.raft.metadata_log import MetadataLog
 from ..controller.raft.node import RaftIdentity, RaftNode
 from ..controller.raft.settings import MetadataLogSettings, RaftSettings
 from ..controller.raft.storage import RaftStorage
-from ..controller.raft.voter_set import Endpoints, ReplicaKey, VoterSet
+from ..controller.raft.voter_set import Endpoints, ReplicaKey, VoterSet, address_of
 from ..controller.raft.voters import ControllerAddress
+from ..handlers.controller.services import ControllerServices
 from ..log.checkpoints import CorruptFileError
 from ..log.data_folders import LogStartError
 from ..log.disk import join
@@ -30,6 +31,7 @@ from ..log.files import METADATA_LOG_FOLDER
 from ..log.log_folder import LogFolder
 from ..replication.broker_client import BrokerClient
 from .identity import bootstrap_controllers, static_voters
+from .own_controller import OwnController
 from .peer_security import PeerListener
 
 
@@ -41,6 +43,8 @@ class RaftFoundation:
     """
 
     driver: RaftDriver
+    own_controller: ControllerServices | None = None
+    """The controller in this process, once it is there: where it leads, it is called."""
 
     def __init__(
         self,
@@ -85,18 +89,37 @@ class RaftFoundation:
             VoterSet.of_addresses(static_voters(self.settings), listener),
             self._randomness,
         )
-        self.driver = RaftDriver(node, RaftStorage(log), self.connect("raft"), self._clock, self._workers)
+        self.driver = RaftDriver(node, RaftStorage(log), self._connect_to_peer("raft"), self._clock, self._workers)
 
     def connect(self, purpose: str) -> Connect:
         """Makes connections to controllers, of one purpose each."""
-        role = "controller" if self._endpoints else "broker"
-        name, timeout = f"{role}-{self._node_id}-{purpose}", self.settings.request_timeout_ms / 1000
+        connect_to_peer, own_address = (
+            self._connect_to_peer(purpose),
+            address_of(self._endpoints, self._controllers.name),
+        )
+
+        def connect(address: ControllerAddress) -> ControllerConnection:
+            if self.own_controller is not None and address == own_address:
+                return OwnController(self.own_controller, self._client_id(purpose), self._timeout)
+            return connect_to_peer(address)
+
+        return connect
+
+    def _connect_to_peer(self, purpose: str) -> Callable[[ControllerAddress], BrokerClient]:
+        name, timeout = self._client_id(purpose), self._timeout
 
         def connect(address: ControllerAddress) -> BrokerClient:
             secure = self._controllers.secure
             return BrokerClient(self._network, *address, name, timeout=timeout, max_in_flight=1, secure=secure)
 
         return connect
+
+    def _client_id(self, purpose: str) -> str:
+        return f"{'controller' if self._endpoints else 'broker'}-{self._node_id}-{purpose}"
+
+    @property
+    def _timeout(self) -> float:
+        return self.settings.request_timeout_ms / 1000
 
     def channel(self, purpose: str) -> QuorumChannel:
         """A way to the active controller."""

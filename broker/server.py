@@ -33,8 +33,6 @@ from ..base.settings import SettingError
 from ..base.tcp import TcpNetwork
 from ..base.wording import explained, how_to_install
 from ..controller.quorum.settings import CONTROLLER_ROLE
-from ..controller.zookeeper.store.cluster_home import ClusterHome, EmbeddedHome, ZooKeeperHome
-from ..controller.zookeeper.store.cluster_store import StoreError
 from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
 from ..handlers.call import RequestObserver
 from ..handlers.table import SERVED, ServedApis
@@ -50,17 +48,16 @@ from .config_file import load_config
 from .connection import ClientConnection
 from .connection_limits import ConnectionLimits
 from .flight_recorder import FlightRecorder
-from .identity import check_broker_id, check_roles, has_role, is_of_quorum, log_directories
+from .identity import check_broker_id, check_roles, forms_itself, has_role, is_lone, log_directories
 from .listener_changes import ListenerChanges
 from .listeners import Endpoint
 from .log_observers import log_observers
 from .monitor import Monitor
 from .settings import BrokerSettings
-from .store_foundation import StoreFoundation
-from .store_parts import StoreParts
 from .surroundings import Surroundings
 
 if TYPE_CHECKING:
+    from ..controller.zookeeper.store.cluster_home import ClusterHome
     from .controller_role import ControllerRole
     from .quorum_foundation import QuorumPlace
 
@@ -132,7 +129,7 @@ class BrokerServer:
         traced: Collection[ApiKey] = (),
         make_console: MakeSide | None = None,
     ) -> None:
-        """``home``: where the cluster's state is; None: at ``zookeeper.connect``, or without it in the first data folder.
+        """``home``: the store with the cluster's state; None: at ``zookeeper.connect``, or without it at a quorum.
         ``traced``: the APIs whose requests get a log line each; ``make_console`` makes what serves ``console.listener``.
         """
         self.config = config
@@ -159,11 +156,13 @@ class BrokerServer:
         self.assembly: Assembly | None = None
         self._acceptor: Acceptor | None = None
 
-    def _configured_home(self) -> ClusterHome:
+    def _configured_home(self) -> ClusterHome | None:
         zookeeper = self.config.settings(ZooKeeperSettings)
-        if zookeeper.connect:
-            return ZooKeeperHome(zookeeper)
-        return EmbeddedHome(self._disk, self._clock, self._workers)
+        if not zookeeper.connect or not is_lone(self.config):
+            return None
+        from ..controller.zookeeper.store.cluster_home import ZooKeeperHome
+
+        return ZooKeeperHome(zookeeper)
 
     @property
     def data_dirs(self) -> tuple[str, ...]:
@@ -214,12 +213,12 @@ class BrokerServer:
         return [] if self._acceptor is None else self._acceptor.connections()
 
     def readiness(self) -> dict[str, bool]:
-        """The conditions for serving clients, each with whether it is fulfilled."""
+        """The conditions for serving clients, each with whether it is fulfilled. A broker that is to stop wants no new ones."""
         assembly = self.assembly
         return {
             "logs_loaded": assembly is not None and assembly.logs.is_loaded,
             "controller_elected": assembly is not None and assembly.knows_controller,
-            "listeners_open": self._is_accepting,
+            "listeners_open": self._is_accepting and not self._stop_asked.is_set(),
         }
 
     @property
@@ -234,7 +233,8 @@ class BrokerServer:
         self._stop_asked.set()
 
     def _fail(self, why: str) -> None:
-        self._failure = why
+        """The first cause is told: what fails after it fails because of it."""
+        self._failure = self._failure or why
         logger.info("stopping: %s", why)  # info: the error itself was logged before, and ``serve`` raises it
         self.stop()
 
@@ -267,12 +267,12 @@ class BrokerServer:
     async def _bind(self) -> None:
         check_distinct(self.data_dirs)
         try:
-            if is_of_quorum(self.config, self._disk):
+            if self._home is None:
                 await self._bind_in_quorum()
             else:
                 if self._home.zookeeper is not None:
                     check_broker_id(self.config)
-                await self._listeners.bind(is_alone=isinstance(self._home, EmbeddedHome))
+                await self._listeners.bind(is_alone=False)
             self._listener_changes = ListenerChanges(self.config, self._listeners)
         except (SettingError, CannotListenError) as error:
             raise start_error(error) from None
@@ -282,13 +282,21 @@ class BrokerServer:
         from .controller_listeners import ControllerListeners, controller_names, controllers_listener
         from .quorum_foundation import QuorumPlace
 
-        check_roles(self.config)
+        is_by_itself = is_lone(self.config)
+        if not is_by_itself:
+            check_roles(self.config)
         own, names = None, set[str]()
-        if has_role(self.config, CONTROLLER_ROLE):
+        if is_by_itself or has_role(self.config, CONTROLLER_ROLE):
             own = ControllerListeners(load_config(self.config.properties), self._network, self._workers)
             names = {*controller_names(self.config)}
-        await self._listeners.bind(is_alone=False, of_controller=names)
-        self._quorum_place = QuorumPlace(controllers_listener(self.config, self._workers), own, self._make_monitor([]))
+        await self._listeners.bind(is_alone=is_by_itself, of_controller=names)
+        self._quorum_place = QuorumPlace(
+            controllers_listener(self.config, self._workers),
+            own,
+            self._make_monitor([]),
+            is_alone=is_by_itself,
+            forms_itself=forms_itself(self.config),
+        )
         if own is not None:
             await own.bind()
 
@@ -341,6 +349,10 @@ class BrokerServer:
 
             quorum = QuorumFoundation(around, self.data_dirs, self._disk, self._fail, longest, self._quorum_place)
             return ClusterKind(quorum, lambda: QuorumParts(around, quorum, longest))
+        from .store_foundation import StoreFoundation  # so that a node imports the parts of its own kind of cluster
+        from .store_parts import StoreParts
+
+        assert self._home is not None
         store = StoreFoundation(around, self.data_dirs, self._disk, self._home, self._fail)
         return ClusterKind(store, lambda: StoreParts(around, store))
 
@@ -378,7 +390,7 @@ class BrokerServer:
                 nursery.start_soon(self._cancel_at_stop, nursery.cancel_scope)
                 try:
                     await assembly.start(self._listen)
-                except (KafkaError, LogStartError, OSError, SettingError, StoreError) as error:
+                except (KafkaError, LogStartError, OSError, SettingError) as error:
                     failure = error
                 nursery.cancel_scope.cancel()
         finally:
@@ -457,15 +469,11 @@ def check_distinct(data_dirs: Collection[str]) -> None:
 
 def start_error(error: Exception) -> StartError:
     """What a user is told of an error that has ended a start."""
-    may_pass = isinstance(error, StoreError)
-    if isinstance(error, LogStartError | CannotListenError):
-        may_pass = error.may_pass
+    may_pass = isinstance(error, LogStartError | CannotListenError) and error.may_pass
     return StartError(_why(error), may_pass=may_pass)
 
 
 def _why(error: Exception) -> str:
-    if isinstance(error, StoreError):
-        return f"the cluster store does not serve this broker: {error}"
     if isinstance(error, KafkaError):
         return error.message or error.code.name
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):

@@ -2,9 +2,7 @@
 
 The order is that of KafkaServer ``startup``: lock the folders and read whose they are, connect to the store, find or make the
 cluster, find the broker's id, write both into the folders, read the dynamic configs, and only then open the logs. The
-``ClusterHome`` says which store has the cluster's state. A broker can move to another one in two ways: the topics of a folder
-that another broker has filled are adopted (``adoption``), and a broker that was alone moves its state when it is started with a
-ZooKeeper (``growth``). There is no way back.
+``ClusterHome`` says which store has the cluster's state.
 """
 
 from __future__ import annotations
@@ -15,28 +13,27 @@ import trio
 
 from ..controller.broker_configs import BrokerConfigs
 from ..controller.broker_passwords import BrokerPasswords
-from ..controller.zookeeper.adoption import adopt_logs, is_new
 from ..controller.zookeeper.config_store import ConfigStore, take_new_secret
 from ..controller.zookeeper.features import FeatureStore
-from ..controller.zookeeper.growth import Growth, has_state
-from ..controller.zookeeper.registration import ensure_cluster, find_cluster
+from ..controller.zookeeper.registration import ensure_cluster, find_cluster, generate_broker_id
 from ..controller.zookeeper.store.cluster_home import ClusterHome
+from ..controller.zookeeper.store.cluster_store import StoreError
 from ..controller.zookeeper.store.session import BrokerSession
-from ..handlers.auto_creation import coordinator_topics
 from ..log.data_folders import LogStartError
 from ..log.disk import Disk
 from ..log.log_folder import LogFolder
-from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from .foundation import Foundation
-from .identity import configured_broker_id, find_broker_id
+from .identity import configured_broker_id
+from .settings import BrokerSettings
 from .surroundings import Surroundings
+from .take_over import check_no_own_cluster
 
 _CLOSE_SECONDS = 5.0
 """How long a stop waits for a store that does not answer; the store ends the session by itself after its timeout."""
 
 
 class StoreFoundation(Foundation):
-    """``session``, ``configs`` and ``features`` are there once it has started. A broker that is alone has no ``features``."""
+    """``session``, ``configs`` and ``features`` are there once it has started."""
 
     session: BrokerSession
     configs: ConfigStore
@@ -56,12 +53,11 @@ class StoreFoundation(Foundation):
 
     @property
     def state_folder(self) -> LogFolder | None:
-        return self._home.state_folder(self.logs.folders)
+        return None
 
     @property
     def is_alone(self) -> bool:
-        """Whether the cluster's store is the broker's own, so that no other broker can be in the cluster."""
-        return self.state_folder is not None
+        return False
 
     @property
     def clean_epoch(self) -> int:
@@ -74,73 +70,51 @@ class StoreFoundation(Foundation):
 
     async def start(self) -> None:
         """Do all of it, in the order above."""
+        try:
+            await self._start()
+        except StoreError as error:
+            why = f"the cluster store does not serve this broker: {error}"
+            raise LogStartError(why, may_pass=True) from error
+
+    async def _start(self) -> None:
         config, logs, zookeeper = self._around.config, self.logs, self._home.zookeeper
-        is_growing = zookeeper is not None and has_state(self._disk, logs.folders[0].path)
-        logs.take(configured_broker_id(config), is_on_zookeeper=zookeeper is not None and not is_growing)
-        self._check_folders()
+        if zookeeper is not None:
+            check_no_own_cluster(self._disk, [folder.path for folder in logs.folders if not folder.is_offline])
+        logs.take(configured_broker_id(config), is_on_zookeeper=zookeeper is not None)
         await self._home.open(logs.folders)
         self.session = BrokerSession(self._home.connect, await self._home.connect())
         self._is_open = True
         if zookeeper is not None:
-            await self._grow(is_growing=is_growing)
-        elif self.is_alone:
-            await self._adopt_logs()
+            await self._check_cluster(zookeeper)
         cluster_id = await ensure_cluster(self.session, self._around.randomness, logs.cluster_id)
         self.metadata.cluster_id = cluster_id
-        self.broker_id = await find_broker_id(config, logs.broker_id, self.session if zookeeper is not None else None)
+        self.broker_id = await self._find_broker_id()
         await logs.identify(self.broker_id, cluster_id, zookeeper)
         await self._take_over_configs()
-        if not self.is_alone:
-            self.features = FeatureStore(self.session, self.metadata, self._on_failure)
-            await self.features.start()
-        if not logs.is_loaded:
-            await logs.load()
+        self.features = FeatureStore(self.session, self.metadata, self._on_failure)
+        await self.features.start()
+        await logs.load()
 
-    def _check_folders(self) -> None:
-        """Check that the folders fit the place that the cluster's state is said to have. Raises LogStartError."""
-        folder = self.state_folder
-        if folder is None:
-            return
-        if folder.is_offline:
-            failed = f"{folder.path} has the cluster's state and cannot be used: {folder.failure}"
-            raise LogStartError(failed, may_pass=True)
-        if self.logs.zookeeper is not None:
-            raise LogStartError(
-                f"the data folder {folder.path} belongs to broker {self.logs.broker_id} of a cluster whose state is in the "
-                f"ZooKeeper {self.logs.zookeeper}: it is started with zookeeper.connect"
-            )
-
-    async def _grow(self, *, is_growing: bool) -> None:
-        """Move the state of a broker that was alone into the ZooKeeper; check that the folders belong to its cluster."""
+    async def _check_cluster(self, zookeeper: str) -> None:
+        """Whether the ZooKeeper can be the one of the log directories. Raises StoreError, LogStartError."""
         logs = self.logs
-        if is_growing:
-            self.broker_id = await find_broker_id(self._around.config, logs.broker_id, None)
-        folder, broker_id = logs.folders[0], self.broker_id if is_growing else logs.broker_id
-        if not folder.is_offline and broker_id is not None:
-            growth = Growth(
-                self.session,
-                self._disk,
-                self._around.workers,
-                folder.path,
-                broker_id,
-                lambda cluster_id: logs.identify(broker_id, cluster_id, self._home.zookeeper),
-            )
-            await growth.run(logs.cluster_id)
         if logs.cluster_id is not None and await find_cluster(self.session) is None:
             raise LogStartError(
-                f"the data folder {folder.path} belongs to cluster {logs.cluster_id}, and the ZooKeeper "
-                f"{self._home.zookeeper} has no cluster: zookeeper.connect may be wrong"
+                f"the data folder {logs.folders[0].path} belongs to cluster {logs.cluster_id}, and the ZooKeeper {zookeeper} has "
+                "no cluster: zookeeper.connect may be wrong"
             )
 
-    async def _adopt_logs(self) -> None:
-        """Register the topics that another broker left in the folders, where the broker's own store is new."""
-        if not await is_new(self.session):
-            return
-        config, logs = self._around.config, self.logs
-        await logs.load()
-        configs = {name: topic.configs for name, topic in coordinator_topics(config, most_replicas=1).items()}
-        broker_id = await find_broker_id(config, logs.broker_id, None)
-        await adopt_logs(self.session, broker_id, logs.logs(), configs, TRANSACTIONS_TOPIC, self._around.randomness)
+    async def _find_broker_id(self) -> int:
+        """The one that was given, else that of the log directories, else the next of the ZooKeeper. Raises StoreError."""
+        settings, known = self._around.config.settings(BrokerSettings), self.logs.broker_id
+        configured = configured_broker_id(self._around.config)
+        if configured is not None:
+            return configured
+        if known is not None:
+            return known
+        if self._home.zookeeper is None:
+            return settings.node_id
+        return await generate_broker_id(self.session, settings.reserved_broker_max_id)
 
     async def _take_over_configs(self) -> None:
         """Read what is set on topics and brokers, because how logs are opened depends on it."""

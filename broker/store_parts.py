@@ -54,8 +54,6 @@ class StoreParts(Parts):
         return ControllerChannel(self._broker_id, self._metadata, self.peers, self.cluster, purpose)
 
     async def hand_over(self) -> None:
-        if self._store.is_alone:
-            return
         settings = self._around.config.settings(BrokerSettings)
         self._replicas.is_leaving = True
         channel = self._controller_channel("controlled-shutdown")
@@ -84,7 +82,6 @@ class StoreParts(Parts):
             around.config,
             around.clock,
             around.randomness,
-            is_alone=foundation.is_alone,
             has_acls=self._authorizer is not None,
         )
 
@@ -106,6 +103,6 @@ class StoreParts(Parts):
         )
 
     def _make_producer_ids(self) -> ProducerIdSource:
-        if self._store.is_alone or not self._protocol.allocates_producer_ids:
+        if not self._protocol.allocates_producer_ids:
             return ProducerIds(self._store.session, self._broker_id, self._metadata)
         return AllocatedProducerIds(self._controller_channel("forwarding"), self._broker_id, self._broker_epoch)

@@ -80,7 +80,8 @@ from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from ..wire.messages.setting_records import FeatureLevelRecord
 from ..wire.metadata_records import VersionedRecord
 from ..wire.schema import ZERO_UUID
-from .format_folders import FormatError, Formatting, format_folders, levels_of, random_directory_id
+from .directory_ids import random_directory_id
+from .format_folders import FormatError, Formatting, format_folders, levels_of
 
 logger = logging.getLogger(__name__)
 

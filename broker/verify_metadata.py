@@ -16,18 +16,24 @@ from ..controller.raft.election_file import FILE_NAME as QUORUM_STATE
 from ..controller.raft.election_file import read_election
 from ..controller.zookeeper.old_state import (
     KEPT_PREFIX,
-    TAKEN_FOLDER,
     examine_state,
     has_kept_state,
     has_state,
     is_being_set_aside,
 )
-from ..controller.zookeeper.store.cluster_home import STATE_FOLDER
 from ..controller.zookeeper.store.journal import JOURNAL, SNAPSHOT, CorruptStateError
 from ..controller.zookeeper.tree_image import MoveRules, UnmovableStateError, tree_image
 from ..log.checkpoints import CorruptFileError, read_meta_properties
 from ..log.disk import Disk, join
-from ..log.files import BOOTSTRAP_CHECKPOINT, CHECKPOINT_SUFFIX, DELETED_SUFFIX, LOG_SUFFIX, METADATA_LOG_FOLDER
+from ..log.files import (
+    BOOTSTRAP_CHECKPOINT,
+    CHECKPOINT_SUFFIX,
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    METADATA_LOG_FOLDER,
+    OLD_STATE_FOLDER,
+    OLD_STATE_TAKEN_FOLDER,
+)
 from ..log.metadata_snapshots import PART_SUFFIX, SnapshotReader, list_snapshots
 from ..log.verify.findings import Finding, Findings, reason
 from ..log.verify.partition import PartitionCheck
@@ -53,11 +59,11 @@ def _verify_state(disk: Disk, path: str) -> Iterator[Finding]:
         _check_state(disk, path, findings)
         if has_kept_state(disk, path) or is_being_set_aside(disk, path):
             problem = f"it is beside {KEPT_PREFIX}*, so an Ottla before KRaft has run without what was set aside there"
-            findings.add(STATE_FOLDER, problem, _IS_REFUSED)
+            findings.add(OLD_STATE_FOLDER, problem, _IS_REFUSED)
         elif disk.exists(join(path, BOOTSTRAP_CHECKPOINT)):
-            findings.add(STATE_FOLDER, "its take-over into KRaft did not come to its end", "takes it over")
+            findings.add(OLD_STATE_FOLDER, "its take-over into KRaft did not come to its end", "takes it over")
     if is_being_set_aside(disk, path):
-        findings.add(TAKEN_FOLDER, "it was taken over, and not set aside to its end", "sets it aside")
+        findings.add(OLD_STATE_TAKEN_FOLDER, "it was taken over, and not set aside to its end", "sets it aside")
     elif has_kept_state(disk, path):
         try:
             examine_state(disk, join(path, KEPT_PREFIX))
@@ -69,16 +75,16 @@ def _verify_state(disk: Disk, path: str) -> Iterator[Finding]:
 def _check_state(disk: Disk, path: str, findings: Findings) -> None:
     """Whether the tree can be read, and become the records of a cluster of KRaft."""
     try:
-        tree, is_torn = examine_state(disk, join(path, STATE_FOLDER) + "/")
+        tree, is_torn = examine_state(disk, join(path, OLD_STATE_FOLDER) + "/")
         if is_torn:
-            name = join(STATE_FOLDER, JOURNAL)
+            name = join(OLD_STATE_FOLDER, JOURNAL)
             findings.add(name, "its last write did not come to its end", "cuts that off: it was never acknowledged")
         rules = MoveRules(initial_levels(HIGHEST, {}, is_dynamic=True), broker_id=_node_id(disk, path))
         tree_image(tree, rules, random.Random(0))
     except CorruptStateError as error:
-        findings.add(join(STATE_FOLDER, _file_of(error)), _why(error), _IS_REFUSED)
+        findings.add(join(OLD_STATE_FOLDER, _file_of(error)), _why(error), _IS_REFUSED)
     except UnmovableStateError as error:
-        findings.add(STATE_FOLDER, str(error), _IS_REFUSED)
+        findings.add(OLD_STATE_FOLDER, str(error), _IS_REFUSED)
 
 
 def _node_id(disk: Disk, path: str) -> int:

@@ -15,7 +15,8 @@ from ..base.config import Config
 from ..base.seams import SystemClock
 from ..base.settings import SettingError
 from ..broker.config_file import read_properties
-from ..broker.format_folders import FormatError, Formatting, format_folders, random_directory_id
+from ..broker.directory_ids import random_directory_id
+from ..broker.format_folders import FormatError, Formatting, format_folders
 from ..broker.listeners import configured_listeners
 from ..broker.settings import BrokerSettings
 from ..controller.quorum.settings import CONTROLLER_ROLE, QuorumSettings

@@ -21,10 +21,15 @@ _MATCHED = (
     "client_source_address",
     "client_source_port",
 )
-_SETTINGS = {
-    name: Setting(name, None, default, kind, None, None, None, None, (), "")
-    for name, kind, default in ((_METRICS, Kind.LIST, ()), (_INTERVAL, Kind.INT, 300_000), (_MATCH, Kind.LIST, ()))
+CLIENT_METRICS_SETTINGS = {
+    name: Setting(name, None, default, kind, None, None, None, None, (), doc)
+    for name, kind, default, doc in (
+        (_INTERVAL, Kind.INT, 300_000, "How often clients push their metrics."),
+        (_MATCH, Kind.LIST, (), "Which clients are meant, by what they say of themselves."),
+        (_METRICS, Kind.LIST, (), "How the names of the metrics begin; * for all."),
+    )
 }
+"""All configs of a subscription, by name."""
 
 
 def check_client_metrics(name: str, configs: Mapping[str, str]) -> None:
@@ -32,10 +37,10 @@ def check_client_metrics(name: str, configs: Mapping[str, str]) -> None:
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
     for key in configs:
-        if key not in _SETTINGS:
+        if key not in CLIENT_METRICS_SETTINGS:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {key}")
     try:
-        values = {key: _SETTINGS[key].parse(text) for key, text in configs.items()}
+        values = {key: CLIENT_METRICS_SETTINGS[key].parse(text) for key, text in configs.items()}
     except SettingError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
     interval = values.get(_INTERVAL)

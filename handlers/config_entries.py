@@ -15,6 +15,8 @@ from typing import NamedTuple
 from ..base.config import Config
 from ..base.listener_names import without_prefix
 from ..base.settings import Kind, Setting, Settings
+from ..controller.client_metrics_configs import CLIENT_METRICS_SETTINGS
+from ..controller.group_configs import GROUP_SETTINGS, broker_property
 from ..controller.unused_configs import UNUSED
 from ..log.settings import LogSettings
 
@@ -27,6 +29,8 @@ class Source(IntEnum):
     DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
+    CLIENT_METRICS_CONFIG = 7
+    GROUP_CONFIG = 8
 
 
 class Synonym(NamedTuple):
@@ -131,6 +135,35 @@ def default_broker_entries(config: Config, settings: Iterable[Settings]) -> list
         shown = None if entry.is_sensitive else value
         entries.append(entry._replace(value=shown, source=source, synonyms=(Synonym(name, shown, source),)))
     return entries
+
+
+def group_entries(configs: Mapping[str, str]) -> list[ConfigEntry]:
+    """All configs of a group of which these are set, by name."""
+    return [
+        _kept_entry(each, name, configs, Source.GROUP_CONFIG, broker_property(name) or name)
+        for name, each in sorted(GROUP_SETTINGS.items())
+    ]
+
+
+def client_metrics_entries(configs: Mapping[str, str]) -> list[ConfigEntry]:
+    """All configs of a subscription to clients' metrics of which these are set, by name. A default is no synonym."""
+    return [
+        _kept_entry(each, name, configs, Source.CLIENT_METRICS_CONFIG, None)
+        for name, each in sorted(CLIENT_METRICS_SETTINGS.items())
+    ]
+
+
+def _kept_entry(
+    declared: Setting, name: str, configs: Mapping[str, str], source: Source, default_name: str | None
+) -> ConfigEntry:
+    """A config that only the cluster's metadata has; ``default_name`` is where its default stands."""
+    default = declared.render(declared.default)
+    value = configs.get(name, default)
+    synonyms = [Synonym(name, value, source)] if name in configs else []
+    if default_name is not None:
+        synonyms.append(Synonym(default_name, default, Source.DEFAULT_CONFIG))
+    found = synonyms[0].source if synonyms else Source.DEFAULT_CONFIG
+    return ConfigEntry(name, value, found, tuple(synonyms), declared.kind, declared.doc, read_only=False)
 
 
 def _undeclared_entries(config: Config, names: Iterable[str], declared: Mapping[str, Kind]) -> Iterator[ConfigEntry]:

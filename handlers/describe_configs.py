@@ -2,9 +2,10 @@
 
 Behaviour: all declared settings are listed, set or not; ``configuration_keys`` (null or empty: all) picks some. A topic's
 settings are those of its log with its overrides; a broker's are every property that Ottla uses, read-only if a change takes a
-restart. The broker resource without a name stands for what was set for all brokers at run time, and shows only that. Loggers,
-client metrics and groups have no settings here: an empty list. A topic that does not exist is UNKNOWN_TOPIC_OR_PARTITION,
-another broker's id INVALID_REQUEST.
+restart. The broker resource without a name stands for what was set for all brokers at run time, and shows only that. Groups and
+subscriptions to clients' metrics (KIP-714) have all of their configs, whether there is such a group or not; only a quorum keeps
+some that are set. Loggers have no levels: an empty list. A topic that does not exist is UNKNOWN_TOPIC_OR_PARTITION, another
+broker's id INVALID_REQUEST.
 
 Version notes: 1 replaces the flag "is default" by the source and adds synonyms, 3 types and documentation; 4 is flexible.
 """
@@ -15,6 +16,7 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..security.acl import Operation
+from ..security.entities import CLIENT_METRICS, GROUPS, Entity
 from ..wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -24,7 +26,14 @@ from ..wire.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from .call import Call, NodeCall
-from .config_entries import ConfigEntry, broker_entries, default_broker_entries, topic_entries
+from .config_entries import (
+    ConfigEntry,
+    broker_entries,
+    client_metrics_entries,
+    default_broker_entries,
+    group_entries,
+    topic_entries,
+)
 from .config_resources import ResourceType, check_broker, check_right, check_topic
 from .rights import TOPIC, allowed_names
 
@@ -94,8 +103,14 @@ def _entries(call: NodeCall, resource: DescribeConfigsResource, wanted: frozense
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
             check_broker(node, name)
             return []
-        case ResourceType.CLIENT_METRICS | ResourceType.GROUP:
-            return []
+        case ResourceType.CLIENT_METRICS:
+            if not name:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+            return client_metrics_entries(node.metadata.image.configs.get(Entity(CLIENT_METRICS, name), {}))
+        case ResourceType.GROUP:
+            if not name:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+            return group_entries(node.metadata.image.configs.get(Entity(GROUPS, name), {}))
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
 
 

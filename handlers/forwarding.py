@@ -19,11 +19,11 @@ from ..wire.registry import request_class
 from ..wire.schema import Message
 from .call import Call
 from .forwarded_configs import checked_first
-from .table import Handler, ServedApis, plain_error
+from .table import Handler, ServedApis, of_release, plain_error
 
 _O = Operation
 
-_QUORUMS_OWN = {
+OF_QUORUMS = {
     handler.api_key: handler
     for handler in (
         Handler(ApiKey.DESCRIBE_QUORUM, 0, 2, cluster_right=_O.DESCRIBE),
@@ -37,7 +37,15 @@ _QUORUMS_OWN = {
 
 _CHANGES_OF_CONFIGS = (ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS)
 
-_OF_ZOOKEEPER_MODE = (
+_REQUESTS_FOR_TOKENS = (
+    ApiKey.CREATE_DELEGATION_TOKEN,
+    ApiKey.RENEW_DELEGATION_TOKEN,
+    ApiKey.EXPIRE_DELEGATION_TOKEN,
+)
+_LOWEST_AT_CONTROLLERS = dict.fromkeys(_REQUESTS_FOR_TOKENS, 1)
+"""Versions below are of brokers only, and have the same fields as this one."""
+
+OF_ZOOKEEPER_MODE = (
     ApiKey.LEADER_AND_ISR,
     ApiKey.STOP_REPLICA,
     ApiKey.UPDATE_METADATA,
@@ -65,24 +73,29 @@ class ForwardedHandler(Handler):
     forwarder: Forwarder | None = None
 
     def load(self) -> None:
-        if self.api_key in _QUORUMS_OWN:
+        if self.api_key in OF_QUORUMS:
             self.request_class = request_class(self.api_key)
             self.error_response = plain_error
         else:
             Handler.load(self)
         assert self.forwarder is not None
-        forward = _handle_by(self.forwarder)
+        forward = _handle_by(self.forwarder, _LOWEST_AT_CONTROLLERS.get(self.api_key, self.lowest))
         if self.api_key in _CHANGES_OF_CONFIGS:
             assert self.handle is not None
-            forward = checked_first(self.handle, forward)
+            assert self.error_response is not None
+            forward = checked_first(self.handle, self.error_response, forward)
+        elif self.api_key in _REQUESTS_FOR_TOKENS:
+            from .forwarded_tokens import asked_first  # few clusters have tokens
+
+            forward = asked_first(forward)
         self.handle = forward
 
 
-def _handle_by(forwarder: Forwarder) -> Callable[[Any, Any], Awaitable[Any]]:
+def _handle_by(forwarder: Forwarder, lowest: int) -> Callable[[Any, Any], Awaitable[Any]]:
     async def handle(call: Call, request: Message) -> Any:
         await call.flush()
-        client = call.connection
-        response = await forwarder.forward(request, call.version, call.client_id, client.principal, client.host)
+        client, version = call.connection, max(call.version, lowest)
+        response = await forwarder.forward(request, version, call.client_id, client.principal, client.host)
         call.throttle_ms = max(call.throttle_ms, getattr(response, "throttle_time_ms", 0))
         return response
 
@@ -92,11 +105,12 @@ def _handle_by(forwarder: Forwarder) -> Callable[[Any, Any], Awaitable[Any]]:
 def served_by_forwarding(served: ServedApis, forwarded: Collection[ApiKey], forwarder: Forwarder) -> ServedApis:
     """What a broker of KRaft serves in place of ``served``."""
     by_key: dict[int, Handler] = {
-        key: handler for key, handler in served.by_key.items() if handler.api_key not in _OF_ZOOKEEPER_MODE
+        key: handler for key, handler in served.by_key.items() if handler.api_key not in OF_ZOOKEEPER_MODE
     }
     for api_key in forwarded:
-        handler = by_key.get(api_key) or _QUORUMS_OWN.get(api_key)
+        own_handler = OF_QUORUMS.get(api_key)
+        handler = by_key.get(api_key) if own_handler is None else of_release(own_handler, served.release)
         if handler is not None:
             own = {field.name: getattr(handler, field.name) for field in dataclasses.fields(Handler)}
             by_key[int(api_key)] = ForwardedHandler(**{**own, "handle": None}, forwarder=forwarder)
-    return ServedApis(by_key, served.has_features)
+    return dataclasses.replace(served, by_key=by_key)

@@ -1,6 +1,7 @@
 """ListConfigResources (key 74): names of the resources that have settings (KIP-1142).
 
-Behaviour: topics, and this cluster's brokers with their loggers. There are no client metrics and no group settings.
+Behaviour: topics, this cluster's brokers with their loggers, and the groups and subscriptions to clients' metrics that have
+configs, which only a quorum keeps.
 A type that does not exist is UNSUPPORTED_VERSION, as in Kafka.
 
 Version notes: 0 (then called ListClientMetricsResources) lists client metrics only; 1 lists the types asked for, all of
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..base.errors import ErrorCode, KafkaError
+from ..security.entities import CLIENT_METRICS, GROUPS, EntityKind
 from ..wire.messages.list_config_resources import (
     ConfigResource,
     ListConfigResourcesRequest,
@@ -21,6 +23,8 @@ from .call import Call
 from .config_resources import ResourceType
 
 _LISTABLE = tuple(kind for kind in ResourceType if kind is not ResourceType.UNKNOWN)
+
+_KEPT: dict[int, EntityKind] = {ResourceType.CLIENT_METRICS: CLIENT_METRICS, ResourceType.GROUP: GROUPS}
 
 
 async def handle(call: Call, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
@@ -40,6 +44,8 @@ def _names(call: Call, kind: int) -> Iterator[str]:
         yield from metadata.topics
     elif kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
         yield from map(str, metadata.broker_ids())
+    elif kind in _KEPT:
+        yield from sorted(str(entity.name) for entity in metadata.image.configs if entity.kind is _KEPT[kind])
 
 
 def error_response(request: ListConfigResourcesRequest, error: KafkaError) -> ListConfigResourcesResponse:

@@ -212,11 +212,13 @@ class Route:
 class ServedApis:
     """What one broker serves: the handlers by key, and whether it tells of features (ZooKeeper mode has none).
 
-    ``routes`` has those that were asked for, by API key and version as ``start_of_request`` gives them.
+    ``release`` has the lowest and the highest version of each API of the release of Kafka that the broker is to look like, if it
+    is. ``routes`` has those that were asked for, by API key and version as ``start_of_request`` gives them.
     """
 
     by_key: Mapping[int, Handler]
     has_features: bool = True
+    release: Mapping[ApiKey, tuple[int, int]] | None = None
     routes: dict[int, Route] = dataclasses.field(default_factory=dict, init=False)
 
     def find_route(self, key: int) -> Route:
@@ -263,13 +265,22 @@ def without_transactions_v2(served: ServedApis) -> ServedApis:
         )
         for key, handler in served.by_key.items()
     }
-    return ServedApis(by_key, served.has_features)
+    return dataclasses.replace(served, by_key=by_key)
+
+
+def of_release(handler: Handler, release: Mapping[ApiKey, tuple[int, int]] | None) -> Handler | None:
+    """The handler of an API as far as ``ServedApis.release`` has it; None where it has not."""
+    if release is None:
+        return handler
+    lowest, highest = release.get(handler.api_key, (0, -1))
+    lowest, highest = max(lowest, handler.lowest), min(highest, handler.highest)
+    return dataclasses.replace(handler, lowest=lowest, highest=highest) if lowest <= highest else None
 
 
 def guarded(served: ServedApis) -> ServedApis:
     """What a broker with an authorizer serves: rights on the cluster are checked before the handlers that need them."""
     by_key = {key: dataclasses.replace(handler, is_guarded=True, handle=None) for key, handler in served.by_key.items()}
-    return ServedApis(by_key, served.has_features)
+    return dataclasses.replace(served, by_key=by_key)
 
 
 SERVED = ServedApis({int(handler.api_key): handler for handler in HANDLERS})

@@ -15,7 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import trio
 
 from ..base.errors import KafkaError
-from .checkpoints import META_PROPERTIES, CorruptFileError, MetaProperties, write_meta_properties
+from .checkpoints import (
+    META_PROPERTIES,
+    CorruptFileError,
+    MetaProperties,
+    read_meta_properties,
+    write_meta_properties,
+)
 from .disk import join
 from .folder_logs import FolderLogs
 from .log_folder import LogFolder
@@ -102,6 +108,15 @@ class DataFolders:
         for part in self.all_parts:
             self._take(part)
         self._check_identity(broker_id, only_version_0=is_on_zookeeper)
+
+    def take_again(self) -> None:
+        """See whose the folders are after some were formatted. Raises LogStartError."""
+        for part in self._all_online:
+            try:
+                part.meta = read_meta_properties(part.folder.disk, part.folder.path)
+            except CorruptFileError as error:
+                raise LogStartError(str(error)) from None
+        self._check_identity(self.broker_id, only_version_0=False)
 
     def check_formatted(self) -> None:
         """Check that each folder is one of a node of KRaft. Raises LogStartError, in Kafka's words."""

@@ -36,6 +36,11 @@ BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 METADATA_LOG_FOLDER = "__cluster_metadata-0"
 """Where a KRaft node keeps the cluster's metadata. It is no topic's, and no other broker opens it."""
 
+OLD_STATE_FOLDER = "__cluster_state"
+"""Where a broker before KRaft kept the cluster's metadata; a file for people once they were taken over."""
+OLD_STATE_TAKEN_FOLDER = "__cluster_state_taken"
+"""The same folder, while it is being set aside."""
+
 _MAX_NAME_LENGTH = 255
 _OFFSET_FILE = re.compile(r"(\d{20})(\.[a-z]+)")
 _LOG_FOLDER = re.compile(r"([A-Za-z0-9._-]+)-(\d+)(?:\.[0-9a-f]{32}" + FUTURE_FOLDER_SUFFIX + ")?")

@@ -145,6 +145,10 @@ class LogManager:
         """Write ``meta.properties`` where it does not say so already (``DataFolders.identify``). Raises LogStartError."""
         await self._folders.identify(broker_id, cluster_id, zookeeper)
 
+    def take_again(self) -> None:
+        """See whose the folders are after some were formatted (``DataFolders.take_again``). Raises LogStartError."""
+        self._folders.take_again()
+
     def check_formatted(self) -> None:
         """Check that each folder is one of a node of KRaft (``DataFolders.check_formatted``). Raises LogStartError."""
         self._folders.check_formatted()

@@ -2,41 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.new_topics import NewTopic
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..handlers.services import Services
-from ..security.scram import ScramMechanism, new_credential
 
 _LOADING_SECONDS = 30.0
-
-
-async def create_topic(
-    services: Services, name: str, partitions: int, configs: Mapping[str, str] | None, replication_factor: int = -1
-) -> None:
-    """Create a topic, at the broker that is the controller. Raises KafkaError."""
-    topic = NewTopic(name, partitions, replication_factor, configs=configs or {})
-    outcome = (await services.commands.create_topics([topic]))[name]
-    if isinstance(outcome, KafkaError):
-        raise outcome
-
-
-async def delete_topic(services: Services, name: str) -> None:
-    """Delete a topic with its records, at the broker that is the controller. Raises KafkaError."""
-    outcome = (await services.commands.delete_topics([name]))[name]
-    if outcome is not None:
-        raise outcome
-
-
-async def add_users(services: Services, users: Mapping[str, str]) -> None:
-    """Add SCRAM credentials for users, given as names with passwords."""
-    for name, password in users.items():
-        made = {mechanism: new_credential(mechanism, password) for mechanism in ScramMechanism}
-        await services.commands.change_credentials(name, (), made)
 
 
 async def expire_session(services: Services, group: str, member: str | None) -> list[str]:

@@ -18,17 +18,18 @@ from typing import TypeVar
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..base.partitions import TopicPartition
 from ..base.settings import SettingError
 from ..broker.config_file import load_config, refuse_unknown
 from ..broker.embedded import describe
 from ..broker.server import StartError
 from ..handlers.services import Services
+from ..metadata.types import LogPosition
 from ..replication.partition import Partition
 from . import administration
 from .access import Access
 from .clock import AdjustableClock, BrokerClock
 from .cluster_network import ClusterNetwork
+from .controller_commands import ControllerCommands
 from .faults import Faults
 from .held_port import HeldPorts
 from .interception import Interception
@@ -39,6 +40,8 @@ from .records import KafkaRecord, unknown_topic, wait_for_records
 from .requests import Requests
 
 T = TypeVar("T")
+
+_BEFORE_ALL = LogPosition(-1, -1, -1)
 
 __tracebackhide__ = True  # a failure points at the caller's line
 
@@ -152,11 +155,11 @@ class Broker:
 
     def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
         """Create a topic; ``configs`` are Kafka's topic configs by name. Raises KafkaError."""
-        self._call(lambda services: administration.create_topic(services, name, partitions, configs))
+        self._command(lambda controller: controller.create_topic(name, partitions, configs))
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with its records. Raises KafkaError."""
-        self._call(lambda services: administration.delete_topic(services, name))
+        self._command(lambda controller: controller.delete_topic(name))
 
     def delete_group(self, group: str) -> None:
         """End the sessions of a consumer group's members, and delete it with the offsets it has committed. Raises KafkaError."""
@@ -184,13 +187,13 @@ class Broker:
         asked for the topic's metadata. Raises KafkaError.
         """
 
-        async def move(services: Services) -> int:
-            epoch = await services.commands.elect_again(TopicPartition(topic, partition))
+        async def note(services: Services) -> None:
             self._interception.move_leader(topic, partition)
             services.replicas.partition(topic, partition).release_waiters()
-            return epoch
 
-        return self._call(move)
+        epoch = self._command(lambda controller: controller.lead(topic, partition, self.broker_id))
+        self._call(note)
+        return epoch
 
     def expire_session(self, group: str, member: str | None = None) -> list[str]:
         """End the session of a member as if it had sent no heartbeat for too long; of every member when ``member`` is None.
@@ -234,7 +237,10 @@ class Broker:
         self._life = life
         await life.begin(self._nursery)
         self.__dict__.update(dataclasses.asdict(describe(life.server)))
-        await administration.add_users(self._running(), self._access.users)
+        if life.server.controller is not None:
+            # Also while the clock is advanced, or the machine has no time for it.
+            life.server.controller.node.controller.known_alive = lambda: [self.broker_id]
+        await self._carried_out(lambda controller: controller.add_users(self._access.users))
 
     def _ended(self, life: Life) -> None:
         self._life = None
@@ -247,6 +253,21 @@ class Broker:
 
     async def _do_upkeep(self) -> None:
         await administration.do_upkeep(self._running())
+
+    def _command(self, command: Callable[[ControllerCommands], Awaitable[T]]) -> T:
+        """Have the node's controller do something; returns once the broker knows of it. Raises KafkaError."""
+        return self._loop.call(lambda: self._carried_out(command))
+
+    async def _carried_out(self, command: Callable[[ControllerCommands], Awaitable[T]]) -> T:
+        services, life = self._running(), self._life
+        assert life is not None and life.server.controller is not None
+        controller = life.server.controller.node
+        result = await command(ControllerCommands(controller))
+        position = controller.controller.committed_state.image.position
+        assert position is not None, "a controller that has done something has begun its log"
+        metadata = services.metadata
+        await metadata.wait_until(lambda: (metadata.image.position or _BEFORE_ALL) >= position)
+        return result
 
     def _running(self) -> Services:
         services = None if self._life is None else self._life.services

@@ -21,8 +21,6 @@ class AdjustableClock(trio.abc.Clock):
 
     def __init__(self) -> None:
         self.skipped = 0.0
-        self.on_skip: Callable[[], None] = lambda: None
-        """Called after each step of ``advance``, before anything that has become due by it."""
 
     def start_clock(self) -> None:
         pass
@@ -53,7 +51,6 @@ class AdjustableClock(trio.abc.Clock):
             step = min(seconds, max(trio.lowlevel.current_statistics().seconds_to_next_deadline, least))
             self.skipped += step
             seconds -= step
-            self.on_skip()
         await wait_all_tasks_blocked()
 
 

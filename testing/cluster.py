@@ -136,7 +136,6 @@ class Cluster:
         self._loop = LoopThread("cluster", time)
         self._around = Surroundings(time, brokers, {**QUICK, **replicas_by_default(brokers), **(properties or {})})
         self._running = RunningCluster(self._around)
-        time.on_skip = self._running.hear_of_brokers
         self.clock = BrokerClock(time, self._loop.call, self._do_upkeep)
 
     def start(self) -> Cluster:
@@ -180,7 +179,7 @@ class Cluster:
         """
 
         async def create() -> None:
-            await self._running.controller.create_topic(name, partitions, configs, replication_factor)
+            await self._running.controller.commands.create_topic(name, partitions, configs, replication_factor)
             await self._running.wait_known(name, _ADMIN_SECONDS)
 
         self._loop.call(create)
@@ -192,7 +191,7 @@ class Cluster:
         """
 
         async def delete() -> None:
-            await self._running.controller.delete_topic(name)
+            await self._running.controller.commands.delete_topic(name)
             await self._running.wait_gone(name, _ADMIN_SECONDS)
 
         self._loop.call(delete)
@@ -245,7 +244,7 @@ class Cluster:
                     ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"{topic}-{partition} has no other in-sync replica"
                 )
             leader = others[0] if to is None else to
-            await self._running.controller.lead(topic, partition, leader)
+            await self._running.controller.commands.lead(topic, partition, leader)
             await self._running.wait_known(topic, _ADMIN_SECONDS)
             return leader
 

@@ -12,26 +12,20 @@ Everything here is called in the cluster's loop.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import trio
 
 from ..base.config import Config
-from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock, InlineWorkers, TrioWorkers, Workers
 from ..broker.config_file import load_config
 from ..broker.controller_only import ControllerOnlyServer
-from ..broker.format_folders import FormatError, Formatting, format_folders, random_directory_id
+from ..broker.directory_ids import random_directory_id
+from ..broker.format_folders import FormatError, Formatting, format_folders
 from ..broker.identity import configured_broker_id, log_directories
 from ..broker.server import BrokerFailedError, StartError
-from ..controller.quorum import metadata_version
-from ..controller.quorum.active.context import OperationContext
-from ..controller.quorum.active.controller import Operation
 from ..controller.quorum.active.node import ControllerNode
-from ..controller.quorum.active.requests import RequestSource
-from ..controller.quorum.active.result import ControllerResult
 from ..controller.quorum.features import FEATURES
 from ..controller.quorum.settings import QuorumSettings
 from ..controller.quorum.supported_features import SUPPORTED
@@ -40,11 +34,9 @@ from ..log.checkpoints import CorruptFileError, read_meta_properties
 from ..log.data_folders import metadata_folder_of
 from ..log.disk import Disk
 from ..metadata.image import ClusterImage, TopicImage
-from ..wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from ..wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from ..wire.messages.topic_records import PartitionChangeRecord
-from ..wire.schema import Message, uuid_to_text
+from ..wire.schema import uuid_to_text
 from .cluster_network import CONTROLLER_ADDRESS, CONTROLLER_ID, ClusterNetwork
+from .controller_commands import ControllerCommands
 from .mortal_disk import MortalDisk
 
 LISTENER = "CONTROLLER"
@@ -99,6 +91,8 @@ class ClusterController:
         self.failure: Exception | None = None
         """The error that has ended it."""
         self.on_failure: Callable[[Exception], None] = lambda error: None
+        self.known_alive: Callable[[], Iterable[int]] = tuple
+        """The brokers whose sessions never end, whatever the clock and the machine do: those that no test has made silent."""
         self.told_broker: int | None = None
         self.cluster_id = ""
         """Empty before ``start``."""
@@ -130,8 +124,10 @@ class ClusterController:
         await is_ready.wait()
         if self.failure is not None:
             raise self.failure
-        self._node.controller.metadata.publishers.append(lambda delta, image: self._follow(image))
-        while not self._node.controller.is_active or self.image.features is None:
+        controller = self._node.controller
+        controller.known_alive = self.known_alive
+        controller.metadata.publishers.append(lambda delta, image: self._follow(image))
+        while not controller.is_active or self.image.features is None:
             await trio.sleep(0)
 
     def _format(self, config: Config, folder: str) -> None:
@@ -197,62 +193,12 @@ class ClusterController:
             self.told_broker = min(active, default=None)
         self.on_change()
 
-    def hear_of(self, broker_ids: Collection[int]) -> None:
-        """Prolong the sessions of these brokers, as their heartbeats would: the clock jumps, and they had no time to send one."""
-        self._node.controller.hear_of(broker_ids, int(trio.current_time() * 1000))
-
-    # --- changes ------------------------------------------------------------------------------------------------------
-
-    async def create_topic(
-        self, name: str, partitions: int, configs: Mapping[str, str] | None, replication_factor: int
-    ) -> None:
-        """Raises KafkaError."""
-        topic = CreatableTopic(
-            name=name,
-            num_partitions=partitions,
-            replication_factor=replication_factor,
-            configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
-        )
-        response = await self._ask(CreateTopicsRequest(topics=[topic]))
-        _check(response.topics[0].error_code, response.topics[0].error_message)
-
-    async def delete_topic(self, name: str) -> None:
-        """Raises KafkaError."""
-        response = await self._ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)]))
-        _check(response.responses[0].error_code, response.responses[0].error_message)
-
-    async def lead(self, topic: str, partition: int, leader: int) -> None:
-        """Have an in-sync replica lead a partition, under the next leader epoch. Raises KafkaError."""
-        await self._node.carry_out(_led_by(topic, partition, leader))
-
-    async def _ask(self, request: Message) -> Any:
-        source = RequestSource(type(request).valid_versions.stop - 1)
-        return await self._node.ask(request, source, LISTENER)
+    @property
+    def commands(self) -> ControllerCommands:
+        """What a test has the controller do."""
+        return ControllerCommands(self._node)
 
 
 def _is_active(image: ClusterImage, broker_id: int) -> bool:
     broker = image.quorum_brokers.newest().get(broker_id)
     return broker is not None and not broker.is_fenced and not broker.is_shutting_down
-
-
-def _led_by(name: str, number: int, leader: int) -> Operation[bool]:
-    """The operation of ``ClusterController.lead``. Kafka has none: its controller elects the first replica or none."""
-
-    def operation(context: OperationContext) -> ControllerResult[bool]:
-        topic = context.topic_named(name)
-        partition = None if topic is None else topic.partitions.get(number)
-        if topic is None or partition is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name}-{number} does not exist")
-        if leader not in partition.isr or not context.is_active(leader):
-            raise KafkaError(
-                ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"broker {leader} is no in-sync replica of {name}-{number}"
-            )
-        record = PartitionChangeRecord(topic_id=topic.topic_id, partition_id=number, leader=leader)
-        return ControllerResult([(record, metadata_version.partition_record_version(context.level))], response=True)
-
-    return operation
-
-
-def _check(code: int, message: str | None) -> None:
-    if code:
-        raise KafkaError(ErrorCode(code), message or "")

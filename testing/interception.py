@@ -79,7 +79,7 @@ class Interception:
 class _Intercepted(Handler):
     """A handler that is called through the interception; its module is loaded on its first request, as usual."""
 
-    __slots__ = ("_interception",)
+    __slots__ = ("_interception", "_plain")
 
     def __init__(self, plain: Handler, interception: Interception) -> None:
         super().__init__(
@@ -91,11 +91,14 @@ class _Intercepted(Handler):
             plain.cluster_right,
             plain.is_guarded,
         )
+        self._plain = plain
         self._interception = interception
 
     def load(self) -> None:
-        super().load()
-        plain = self.handle
+        if self._plain.handle is None:
+            self._plain.load()
+        self.request_class, self.error_response = self._plain.request_class, self._plain.error_response
+        plain = self._plain.handle
         assert plain is not None
 
         async def handle(call: Call, request: Any) -> Any:

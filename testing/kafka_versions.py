@@ -13,9 +13,7 @@ says, and a request at any other version is refused as that release refuses it.
 
 from __future__ import annotations
 
-import dataclasses
-
-from ..handlers.table import SERVED, Handler, ServedApis
+from ..handlers.table import SERVED, ServedApis, of_release
 from ..wire.api_keys import ApiKey
 
 RELEASES = (
@@ -151,11 +149,6 @@ def served_by(release: str | None) -> ServedApis:
     if release is None:
         return SERVED
     versions = api_versions(release)
-    by_key: dict[int, Handler] = {}
-    for key, handler in SERVED.by_key.items():
-        lowest, highest = versions.get(handler.api_key, (0, -1))
-        lowest, highest = max(lowest, handler.lowest), min(highest, handler.highest)
-        if lowest <= highest:
-            by_key[key] = dataclasses.replace(handler, lowest=lowest, highest=highest)
+    limited = ((key, of_release(handler, versions)) for key, handler in SERVED.by_key.items())
     has_features = RELEASES.index(release) >= RELEASES.index(_FIRST_WITH_FEATURES)
-    return ServedApis(by_key, has_features)
+    return ServedApis({key: handler for key, handler in limited if handler is not None}, has_features, versions)

@@ -55,6 +55,7 @@ class RunningCluster:
         """
         failure: Exception | None = None
         self.controller.on_change = self.tell_of_controller
+        self.controller.known_alive = lambda: [broker_id for broker_id, _ in self.in_reach()]
         async with trio.open_nursery() as self._nursery:
             try:
                 failure = await self._start_all(folder)
@@ -135,10 +136,6 @@ class RunningCluster:
         for _, services in self.in_reach():
             if told is not None and services.metadata.controller_id != told:
                 services.metadata.publish(ClusterDelta(controller_id=told))
-
-    def hear_of_brokers(self) -> None:
-        """The clock has been advanced by a step, in which no broker was heard of; those in reach are alive."""
-        self.controller.hear_of([broker_id for broker_id, _ in self.in_reach()])
 
     # --- what the controller says -------------------------------------------------------------------------------------
 

@@ -16,11 +16,12 @@ from ottla.broker.assembly import Assembly
 from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerServer
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
-from ottla.controller.zookeeper.store.cluster_home import ClusterHome, SharedHome
-from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
+from ottla.controller.zookeeper.store.cluster_home import ClusterHome
 from ottla.handlers.services import Services
 from ottla.log.memory_disk import MemoryDisk
 from ottla.replication.broker_client import BrokerClient
+from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
+from ottla.tests.zookeeper_double.shared_home import SharedHome
 from ottla.wire.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -63,8 +64,8 @@ class MemoryCluster:
         for broker_id in broker_ids:
             await self.start_soon(broker_id, **properties).wait()
 
-    def home(self, broker_id: int) -> ClusterHome:
-        """The home of the cluster's state, for a broker."""
+    def home(self, broker_id: int) -> ClusterHome | None:
+        """The home of the cluster's state, for a broker; None where that is a quorum."""
         return SharedHome(self.store)
 
     def make_server(self, broker_id: int, /, **own_properties: str) -> BrokerServer:

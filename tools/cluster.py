@@ -162,9 +162,7 @@ def parse() -> argparse.Namespace:
 def explained(error: Exception) -> str:
     """An error for the user; a port that is taken, with what to do about it."""
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        return (
-            f"{error.strerror}; ARGS='--port N --zookeeper-port N' has it take others, and free ones where N is 0"
-        )
+        return f"{error.strerror}; ARGS='--port N --zookeeper-port N' has it take others, and free ones where N is 0"
     return str(error)
 
 

@@ -19,8 +19,8 @@ from typing import Annotated
 
 import typer
 
-from ottla.tests.jepsen import isolation
-from ottla.tests.jepsen.network import LoopbackNetwork, NamespaceNetwork
+from ottla.compat_tests import isolation
+from ottla.compat_tests.cut_network import LoopbackNetwork, NamespaceNetwork
 
 from .clusters import DEFAULT, NAMES, SHAPES, SHORT, MeasuredQuorum
 from .rows import CUT, FAILOVERS, FailoverTopic, Figure, election, many, most, start

@@ -1,6 +1,6 @@
 """The clusters that are measured: three combined nodes, or three brokers and three controllers, of Ottla or of Apache Kafka.
 
-Each node is on a host of its own (``ottla.tests.jepsen.network``), so that it can be cut off. Apache Kafka's nodes run with the
+Each node is on a host of its own (``compat_tests.cut_network``), so that it can be cut off. Apache Kafka's nodes run with the
 options of its start script (1 GiB heap, G1).
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ottla.compat_tests.clusters import STOCK_JVM
+from ottla.compat_tests.cut_network import CLIENTS, Network, both_ways
 from ottla.compat_tests.kraft_cluster import (
     BROKER,
     CONTROLLER,
@@ -21,7 +22,6 @@ from ottla.compat_tests.kraft_cluster import (
     OttlaNode,
     Seat,
 )
-from ottla.tests.jepsen.network import CLIENTS, Network, both_ways
 
 from .wire import elect_preferred, partitions_by
 

@@ -40,7 +40,7 @@ from ..bound_listeners import CannotListenError
 from ..config_file import load_config
 from ..connection_limits import ConnectionLimits
 from ..controller_listeners import ControllerListeners, controller_names, controllers_listener
-from ..format_folders import random_directory_id
+from ..directory_ids import random_directory_id
 from ..identity import check_roles, configured_broker_id, has_role, log_directories
 from ..monitor import Monitor
 from ..server import check_distinct, start_error

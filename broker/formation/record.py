@@ -17,12 +17,12 @@ from ...controller.quorum.features import FEATURES
 from ...controller.quorum.metadata_version import FEATURE, HIGHEST
 from ...controller.quorum.supported_features import SUPPORTED
 from ...controller.raft.voters import InitialVoter
-from ...controller.zookeeper.store.cluster_home import STATE_FOLDER
 from ...log.checkpoints import META_PROPERTIES, CorruptFileError, read_meta_properties
 from ...log.data_folders import LogStartError
 from ...log.disk import Disk, join
-from ...log.files import METADATA_LOG_FOLDER
-from ..format_folders import FormatError, Formatting, format_folders, random_directory_id
+from ...log.files import METADATA_LOG_FOLDER, OLD_STATE_FOLDER
+from ..directory_ids import random_directory_id
+from ..format_folders import FormatError, Formatting, format_folders
 from .messages import record_of_json, record_to_json
 from .protocol import FormationRecord
 
@@ -74,7 +74,7 @@ class FormationStore:
         if self.disk.exists(self._path):
             return
         for folder in self.all_folders:
-            for name in (METADATA_LOG_FOLDER, STATE_FOLDER, META_PROPERTIES):
+            for name in (METADATA_LOG_FOLDER, OLD_STATE_FOLDER, META_PROPERTIES):
                 path = join(folder, name)
                 if self.disk.exists(path):
                     raise LogStartError(

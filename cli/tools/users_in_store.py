@@ -1,7 +1,6 @@
-"""Users in the cluster's store itself: the data folder of a broker that is stopped, or a ZooKeeper.
+"""Users in the ZooKeeper of a cluster.
 
-So the first user is added to a cluster whose listeners all ask for a password, as ``kafka-configs --zookeeper`` does it. A
-data folder may be one that no broker has used yet.
+So the first user is added to a cluster whose listeners all ask for a password, as ``kafka-configs --zookeeper`` does it.
 """
 
 from __future__ import annotations
@@ -14,20 +13,17 @@ from typing import TypeVar
 import trio
 
 from ...base.config import Config
-from ...base.seams import InlineWorkers, SystemClock
+from ...base.seams import SystemClock
 from ...broker.config_file import read_properties
 from ...broker.settings import BrokerSettings
 from ...controller.quorum.settings import QuorumSettings
 from ...controller.zookeeper.config_store import ConfigStore
 from ...controller.zookeeper.old_state import has_state
-from ...controller.zookeeper.store.cluster_home import STATE_FOLDER
 from ...controller.zookeeper.store.cluster_store import ClusterStore, StoreError
-from ...controller.zookeeper.store.embedded_store import EmbeddedStore
-from ...controller.zookeeper.store.state_files import DiskStateFiles
 from ...controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
-from ...log.checkpoints import LOCK, CorruptFileError, read_meta_properties
+from ...log.checkpoints import read_meta_properties
 from ...log.data_folders import metadata_folder_of
-from ...log.disk import OsDisk, join
+from ...log.disk import OsDisk
 from ...replication.metadata_cache import MetadataCache
 from ...security.entities import USERS, Entity
 from ...security.scram import (
@@ -52,11 +48,10 @@ def own_quorum_directory(data_dir: Path | None, config: Path | None) -> str | No
     settings = properties.settings(BrokerSettings)
     directories = settings.log_dirs or (settings.log_dir,)
     directory = metadata_folder_of(properties.settings(QuorumSettings).metadata_log_dir, directories)
-    try:
-        meta = read_meta_properties(OsDisk(), directory)
-    except CorruptFileError as error:
-        raise ToolError(str(error)) from None
-    return directory if meta is not None and meta.version == 1 and not has_state(OsDisk(), directory) else None
+    if has_state(OsDisk(), directories[0]):
+        why = "has the metadata of an Ottla before KRaft: start the broker once, which takes them over"
+        raise ToolError(f"the data folder {directories[0]} {why}")
+    return directory
 
 
 def _config(data_dir: Path | None, config: Path | None) -> Config:
@@ -112,47 +107,15 @@ class UsersInStore:
 
     @contextlib.asynccontextmanager
     async def _session(self) -> AsyncIterator[ClusterStore]:
-        zookeeper = self._config.settings(ZooKeeperSettings)
-        if zookeeper.connect:
-            from ...controller.zookeeper.store.zookeeper import ZooKeeper
+        from ...controller.zookeeper.store.zookeeper import ZooKeeper
 
-            client = ZooKeeper(zookeeper)
-            try:
-                session = await client.connect()
-                yield session
-                await session.close()
-            finally:
-                client.close()
-        else:
-            settings = self._config.settings(BrokerSettings)
-            async with _own_store((settings.log_dirs or (settings.log_dir,))[0]) as store:
-                yield store
-
-
-@contextlib.asynccontextmanager
-async def _own_store(data_dir: str) -> AsyncIterator[ClusterStore]:
-    """The store of a broker that is alone, in its first data folder. Raises ToolError."""
-    disk = OsDisk()
-    if not disk.is_dir(data_dir):
-        disk.make_dir(data_dir)
-    try:
-        lock = disk.lock(join(data_dir, LOCK))
-    except BlockingIOError:
-        raise ToolError(
-            f"the data folder {data_dir} is in use by a broker: name that by --bootstrap-server, or stop it"
-        ) from None
-    try:
-        check_home(disk, data_dir)
-        files = DiskStateFiles(disk, join(data_dir, STATE_FOLDER))
+        client = ZooKeeper(self._config.settings(ZooKeeperSettings))
         try:
-            store = EmbeddedStore(SystemClock(), InlineWorkers(), files)
-            await store.open()
-            yield store.session()
-            await store.sync()
+            session = await client.connect()
+            yield session
+            await session.close()
         finally:
-            files.close()
-    finally:
-        lock.close()
+            client.close()
 
 
 def check_home(disk: OsDisk, data_dir: str) -> None:

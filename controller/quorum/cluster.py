@@ -15,6 +15,7 @@ import trio
 
 from ...base.errors import ErrorCode, KafkaError, known_code
 from ...log.data_folders import LogStartError
+from ...metadata.delta import ClusterDelta
 from ...metadata.difference import delta_between
 from ...metadata.image import ClusterImage
 from ...metadata.types import BrokerRegistration, LogPosition
@@ -38,6 +39,7 @@ from .figures import QuorumFigures, quorum_figures
 from .leadership import confirmed_leader_epoch
 from .lifecycle import BrokerLifecycle, Standing
 from .loader import MetadataLoader
+from .metadata_version import finalized_level, has_directories
 from .supported_features import hindrances
 
 logger = logging.getLogger(__name__)
@@ -67,7 +69,10 @@ class QuorumCluster:
         channel: Callable[[str], QuorumChannel],
         nursery: trio.Nursery,
         registration_seconds: float,
+        *,
+        is_alone: bool = False,
     ) -> None:
+        """``is_alone``: no other broker can be in the cluster."""
         self._broker_id = broker_id
         self._metadata = metadata
         self._loader = loader
@@ -78,6 +83,7 @@ class QuorumCluster:
         self._leadership = channel("leadership")
         self._nursery = nursery
         self._registration_seconds = registration_seconds
+        self._is_alone = is_alone
 
     @property
     def broker_epoch(self) -> int:
@@ -89,7 +95,7 @@ class QuorumCluster:
 
     @property
     def most_brokers(self) -> int | None:
-        return None
+        return 1 if self._is_alone else None
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -127,14 +133,30 @@ class QuorumCluster:
         replicas.set_aside_strays(metadata.image)
         replicas.publish(delta_between(ClusterImage(), metadata.image), metadata.image)
         metadata.publishers.insert(0, replicas.publish)
+        metadata.publishers.append(self._tell_directories)
+
+    def _tell_directories(self, delta: ClusterDelta, image: ClusterImage) -> None:
+        """Register again where the log has no log directories of this broker, as it was written at an older ``metadata.version``.
+
+        Source: Kafka's BrokerRegistrationTracker.
+        """
+        known = image.quorum_brokers.get(self._broker_id)
+        is_affected = delta.features is not None or self._broker_id in delta.quorum_brokers
+        if (
+            is_affected
+            and known is not None
+            and not known.directories
+            and has_directories(finalized_level(image.features))
+        ):
+            assert self._lifecycle.registration is not None
+            self._lifecycle.amend(self._lifecycle.registration)
 
     async def run(self) -> None:
         await self.producer_ids.run()
 
     async def change_registration(self, registration: BrokerRegistration) -> None:
-        """As in Kafka's KRaft mode: others learn of it when the broker registers again, which is at its next start."""
-        self._lifecycle.registration = registration
-        logger.warning("Other brokers are told of this broker's new listeners when it is started again")
+        """Others learn of it from the log, where Kafka's broker tells them at its next start."""
+        self._lifecycle.amend(registration)
 
     async def report_failed_folder(self) -> None:
         self._lifecycle.wake()

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, Protocol
 
-from ...replication.broker_client import BrokerClient
+from ...wire.schema import Message
 from ..raft.voters import ControllerAddress
 
-Connect = Callable[[ControllerAddress], BrokerClient]
+
+class ControllerConnection(Protocol):
+    """As ``BrokerClient``, whose docstrings say it all."""
+
+    async def negotiate(self, request: type[Message], highest: int | None = None) -> int: ...
+
+    async def send(self, request: Any, version: int) -> Any: ...
+
+    def close(self) -> None: ...
+
+
+Connect = Callable[[ControllerAddress], ControllerConnection]
 """Makes a client of the controller at an address."""
 
 
@@ -16,10 +28,10 @@ class ControllerClient:
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
-        self._client: BrokerClient | None = None
+        self._client: ControllerConnection | None = None
         self._address: ControllerAddress | None = None
 
-    def at(self, address: ControllerAddress) -> BrokerClient:
+    def at(self, address: ControllerAddress) -> ControllerConnection:
         """The client of the controller at this address."""
         self.leave_all_but(address)
         if self._client is None:

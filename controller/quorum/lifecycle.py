@@ -28,6 +28,7 @@ from ...wire.messages.broker_registration import (
     Feature,
     Listener,
 )
+from ...wire.schema import ZERO_UUID
 from .channel import QuorumChannel
 from .metadata_version import has_cordoned_directories
 from .settings import QuorumSettings
@@ -52,7 +53,10 @@ class Standing(enum.Enum):
 
 
 class Directories(NamedTuple):
-    """The ids of the broker's log directories, and of those among them that have failed."""
+    """The ids of the broker's log directories, and of those among them that have failed.
+
+    One that could not be read since the start has the id 0, and is as if it were not there (LogManager ``loadDirectoryIds``).
+    """
 
     ids: Sequence[bytes]
     offline: Sequence[bytes]
@@ -95,6 +99,7 @@ class BrokerLifecycle:
         self._is_leaving = False
         self._heard_at = -math.inf
         """When a controller has last responded to a heartbeat, by trio's clock."""
+        self._is_amending = False
         self._woken = trio.Event()
         self._changed = trio.Event()
 
@@ -115,6 +120,12 @@ class BrokerLifecycle:
         """More of the metadata log is applied; with the own registration in it the broker has caught up, and says so at once."""
         if self.standing is Standing.STARTING and self._applied_offset() >= self.broker_epoch != NO_EPOCH:
             self.wake()
+
+    def amend(self, registration: BrokerRegistration) -> None:
+        """Register again, as the same incarnation: the broker stays what it is, with its epoch (``resendBrokerRegistration``)."""
+        self.registration = registration
+        self._is_amending = True
+        self.wake()
 
     def wake(self) -> None:
         """Send the next heartbeat now."""
@@ -159,6 +170,9 @@ class BrokerLifecycle:
                 await trio.sleep(interval)
         while self.standing is not Standing.GONE:
             self._woken = trio.Event()
+            if self._is_amending:
+                self._is_amending = False
+                self._is_amending |= not await self._register()
             pause = await self._beat()
             with trio.move_on_after(interval if pause is None else pause):
                 await self._woken.wait()
@@ -184,7 +198,7 @@ class BrokerLifecycle:
                 for name, each in self._features.items()
             ],
             rack=registration.rack,
-            log_dirs=list(self._directories().ids),
+            log_dirs=[each for each in self._directories().ids if each != ZERO_UUID],
             previous_broker_epoch=self._previous_epoch,
         )
         try:

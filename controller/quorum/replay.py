@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...base.errors import KafkaError
 from ...metadata.delta import ClusterDelta, TopicDelta
 from ...metadata.image import ClusterImage, TopicImage
 from ...metadata.types import MIGRATING_DIRECTORY, FinalizedFeatures, LogPosition, PartitionRegistration
 from ...security.acl import AclBinding, AclEntry, Operation, PatternType, Permission, ResourcePattern, ResourceType
-from ...security.delegation import DelegationToken
 from ...security.entities import BROKERS, CLIENT_METRICS, DEFAULT, GROUPS, TOPICS, Entity
 from ...security.principal import parse_principal
 from ...security.quota_entities import stored_entity
@@ -27,6 +26,9 @@ from ...wire.messages import access_records, metadata_log_records, setting_recor
 from ...wire.schema import Message
 from .metadata_version import FEATURE, HIGHEST, KRAFT_VERSION, LOWEST
 from .registrations import NodeReplay, ReplayError
+
+if TYPE_CHECKING:
+    from ...security.delegation import DelegationToken
 
 TOPIC_CONFIG, BROKER_CONFIG, CLIENT_METRICS_CONFIG, GROUP_CONFIG = 2, 4, 16, 32
 """What a ConfigRecord is about (Kafka's ConfigResource)."""
@@ -235,6 +237,8 @@ class RecordReplay:
         return credentials
 
     def _set_token(self, record: access_records.DelegationTokenRecord) -> None:
+        from ...security.delegation import DelegationToken  # few clusters have tokens
+
         try:
             self._tokens[record.token_id] = DelegationToken(
                 record.token_id,

@@ -15,8 +15,8 @@ class QuorumSettings(Settings):
         "process.roles",
         default=(),
         choices=(BROKER_ROLE, CONTROLLER_ROLE),
-        doc="What the node is in a cluster of KRaft: broker, controller, or both. With both, no other controller and a folder "
-        "that is not formatted it is a broker by itself, as without the property.",
+        doc="What the node is in a cluster of KRaft: broker, controller, or both. Without it, and without a "
+        "ZooKeeper, the node is a quorum of its own, whose controller has no listener.",
     )
     voters: tuple[str, ...] = setting(
         "controller.quorum.voters",

@@ -8,7 +8,7 @@ UnwritableImageError. Model: the ``write`` methods of Kafka's image classes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...metadata.image import ClusterImage, TopicImage
 from ...metadata.types import (
@@ -21,7 +21,6 @@ from ...metadata.types import (
     VersionRange,
 )
 from ...security.acl import AclBinding
-from ...security.delegation import DelegationToken
 from ...security.entities import DEFAULT, Entity
 from ...security.quota_entities import named_entity
 from ...security.scram import ScramCredential
@@ -30,6 +29,9 @@ from ...wire.metadata_records import VersionedRecord
 from . import metadata_version
 from .metadata_version import ELR, FEATURE
 from .replay import ANY_BROKER, CONFIG_KINDS
+
+if TYPE_CHECKING:
+    from ...security.delegation import DelegationToken
 
 _CONFIG_TYPES = {kind: number for number, kind in CONFIG_KINDS.items()}
 

@@ -61,10 +61,7 @@ _RESIGN_SECONDS = 2.0
 
 
 class ZooKeeperCluster:
-    """A ``Cluster``; ``start`` it once, then ``run`` it in a task of its own.
-
-    ``is_alone``: the store is the broker's own, so no other broker can be in the cluster.
-    """
+    """A ``Cluster``; ``start`` it once, then ``run`` it in a task of its own."""
 
     def __init__(
         self,
@@ -78,7 +75,6 @@ class ZooKeeperCluster:
         clock: Clock,
         randomness: random.Random,
         *,
-        is_alone: bool,
         has_acls: bool,
     ) -> None:
         self._broker_id = broker_id
@@ -87,7 +83,6 @@ class ZooKeeperCluster:
         self.configs = configs
         self.controller = controller
         self._features = features
-        self._is_alone = is_alone
         self._clock = clock
         self._config = config
         self._topic_writer = TopicWriter(session, config, randomness)
@@ -124,7 +119,7 @@ class ZooKeeperCluster:
 
     @property
     def most_brokers(self) -> int | None:
-        return 1 if self._is_alone else None
+        return None
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -306,7 +301,7 @@ class ZooKeeperCluster:
         same points: ``ZkConfigRepository``, ``AdminZkClient.fetchEntityConfig``).
         """
         wanted = list(topics)
-        if not wanted or self._is_alone:
+        if not wanted:
             return
         with trio.move_on_after(_CONFIG_SECONDS):
             try:

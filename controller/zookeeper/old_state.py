@@ -19,17 +19,16 @@ goes back to it gives no producer an id that another one has, and consumers meet
 from __future__ import annotations
 
 from ...log.disk import Disk, join
+from ...log.files import OLD_STATE_FOLDER, OLD_STATE_TAKEN_FOLDER
 from . import znodes
 from .loading import NOT_UNDERSTOOD
 from .store import journal
-from .store.cluster_home import STATE_FOLDER
 from .store.cluster_store import Operation, Set
 from .store.state_files import DiskStateFiles
 from .store.znode_tree import Transaction, ZnodeTree
 
 StateTree = ZnodeTree
 
-TAKEN_FOLDER = STATE_FOLDER + "_taken"
 KEPT_PREFIX = "before-kraft."
 STATE_FILES = (journal.JOURNAL, journal.SNAPSHOT)
 
@@ -44,12 +43,12 @@ _GUARD = (
 
 def has_state(disk: Disk, directory: str) -> bool:
     """Whether a broker before KRaft has its cluster's metadata in this log directory."""
-    return disk.is_dir(join(directory, STATE_FOLDER))
+    return disk.is_dir(join(directory, OLD_STATE_FOLDER))
 
 
 def is_being_set_aside(disk: Disk, directory: str) -> bool:
     """Whether a take-over has come as far as that, and not to its end."""
-    return disk.is_dir(join(directory, TAKEN_FOLDER))
+    return disk.is_dir(join(directory, OLD_STATE_TAKEN_FOLDER))
 
 
 def has_kept_state(disk: Disk, directory: str) -> bool:
@@ -62,7 +61,7 @@ def read_state(disk: Disk, directory: str) -> StateTree:
 
     Raises CorruptStateError, OSError.
     """
-    return _read(disk, join(directory, STATE_FOLDER))
+    return _read(disk, join(directory, OLD_STATE_FOLDER))
 
 
 def _read(disk: Disk, folder: str) -> ZnodeTree:
@@ -107,15 +106,15 @@ class _FilesToRead:
 
 def set_state_aside(disk: Disk, directory: str) -> None:
     """From now on no start finds the tree. Raises OSError."""
-    disk.rename(join(directory, STATE_FOLDER), join(directory, TAKEN_FOLDER))
+    disk.rename(join(directory, OLD_STATE_FOLDER), join(directory, OLD_STATE_TAKEN_FOLDER))
     disk.sync_dir(directory)
     finish_setting_aside(disk, directory)
 
 
 def finish_setting_aside(disk: Disk, directory: str) -> None:
     """What comes after the folder has another name; it may have been begun before. Raises CorruptStateError, OSError."""
-    folder = join(directory, TAKEN_FOLDER)
-    disk.write_file(join(directory, STATE_FOLDER), _GUARD.encode())
+    folder = join(directory, OLD_STATE_TAKEN_FOLDER)
+    disk.write_file(join(directory, OLD_STATE_FOLDER), _GUARD.encode())
     if not has_kept_state(disk, directory):
         _move_ahead(disk, folder)
     for name in STATE_FILES:

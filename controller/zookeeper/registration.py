@@ -23,7 +23,6 @@ from .store.cluster_store import (
     NodeExistsError,
     Set,
     Stat,
-    StoreError,
     ensure_paths,
 )
 from .store.session import StoreSession
@@ -36,25 +35,18 @@ _MARGIN_SECONDS = 1.0
 async def ensure_cluster(store: ClusterStore, randomness: random.Random, known_id: str | None = None) -> str:
     """Make what every cluster store has, and return the cluster's id.
 
-    ``known_id`` is the one that the cluster has if it is made only now. Raises StoreError, also while another broker moves the
-    state of its cluster into this store.
+    ``known_id`` is the one that the cluster has if it is made only now. Raises StoreError.
     """
     await ensure_paths(store, znodes.PERSISTENT_PATHS)
     while True:
         cluster_id = await find_cluster(store)
         if cluster_id is not None:
-            break
+            return cluster_id
         proposed = known_id or uuid_to_text(random_uuid(randomness))
         try:
             await store.multi([Create(znodes.CLUSTER_ID, znodes.encode_cluster_id(proposed))])
         except (NodeExistsError, ConnectionLossError):
             continue
-    (move,) = await store.get_many([znodes.STATE_MOVE])
-    if move is not None:
-        mover, _ = znodes.decode_state_move(move.data)
-        why = f"broker {mover} has begun to move the state of its cluster into this ZooKeeper: start that one first"
-        raise StoreError(znodes.STATE_MOVE, why)
-    return cluster_id
 
 
 async def find_cluster(store: ClusterStore) -> str | None:

@@ -19,7 +19,6 @@
 ``/latest_producer_id_block``        the producer ids handed out last
 ``/feature``                         version 2: what the brokers of the cluster have finalized (KIP-584)
 ``/brokers/seqid``                   its version is the number of broker ids that were made up
-``/ottla_move``                      Ottla's own: a broker moves the state of its cluster into this store (see ``state_move``)
 ``/ottla_known_brokers``             Ottla's own: the registrations that controllers have handled (see ``known_brokers``)
 ``/log_dir_event_notification/log_dir_event_N``  a data folder of a broker has failed; the controller removes it
 ``/isr_change_notification/isr_change_N``  a leader of an older Kafka has written states itself; the controller removes it
@@ -74,7 +73,6 @@ PREFERRED_ELECTION = "/admin/preferred_replica_election"
 BROKER_SEQUENCE = "/brokers/seqid"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 FEATURE = "/feature"
-STATE_MOVE = "/ottla_move"
 KNOWN_BROKERS = "/ottla_known_brokers"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 LOG_DIR_EVENT_PREFIX = LOG_DIR_EVENTS + "/log_dir_event_"
@@ -309,16 +307,6 @@ def encode_cluster_id(cluster_id: str) -> bytes:
 
 def decode_cluster_id(data: bytes) -> str:
     return str(json.loads(data)["id"])
-
-
-def encode_state_move(broker_id: int, cluster_id: str) -> bytes:
-    return _dump({"version": 1, "broker": broker_id, "cluster": cluster_id})
-
-
-def decode_state_move(data: bytes) -> tuple[int, str]:
-    """The broker that moves the state of its cluster, and that cluster's id."""
-    fields = json.loads(data)
-    return int(fields["broker"]), str(fields["cluster"])
 
 
 def encode_known_brokers(known: KnownRegistrations) -> bytes:

@@ -14,7 +14,7 @@ from ...base.errors import ErrorCode, KafkaError
 from ...base.presence import while_present
 from ...controller.new_topics import Charge
 from ...controller.quorum.active.node import OF_RAFT
-from ...controller.quorum.active.requests import RequestSource
+from ...controller.quorum.active.request_source import RequestSource
 from ...security.acl import Operation
 from ...wire.messages.alter_configs import AlterConfigsRequest
 from ...wire.messages.alter_partition import AlterPartitionRequest

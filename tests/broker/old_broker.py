@@ -11,9 +11,10 @@ import trio
 from ottla.base.seams import InlineWorkers, SimulatedClock
 from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerServer
-from ottla.controller.zookeeper.store.cluster_home import STATE_FOLDER, SharedHome
-from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
 from ottla.controller.zookeeper.store.state_files import DiskStateFiles
+from ottla.log.files import OLD_STATE_FOLDER
+from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
+from ottla.tests.zookeeper_double.shared_home import SharedHome
 
 from .controller_world import ControllerWorld
 
@@ -29,7 +30,7 @@ async def old_broker(
     disk = world.disk(1)
     disk.make_dir(directory)
     clock, workers = SimulatedClock(), InlineWorkers()
-    store = EmbeddedStore(clock, workers, DiskStateFiles(disk, f"{directory}/{STATE_FOLDER}"))
+    store = EmbeddedStore(clock, workers, DiskStateFiles(disk, f"{directory}/{OLD_STATE_FOLDER}"))
     await store.open()
     named = {name.replace("_", "."): value for name, value in properties.items()}
     own = {"listeners": "PLAINTEXT://node1:9092", "log.dirs": directory, "broker.id": "1"}

@@ -1,4 +1,4 @@
-"""A data folder without a cluster state: the topics are those of its folders, and go on where they were."""
+"""A data folder without metadata of a cluster: the topics are those of its folders, and go on where they were."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import ottla
 from ottla.base.errors import ErrorCode
 from ottla.broker.server import StartError
-from ottla.cli.tools.users_in_store import UsersInStore
+from ottla.cli.tools.users_of_stopped_node import UsersOfStoppedNode
 from ottla.compat_tests.raw.requests import produce
 from ottla.compat_tests.wire_client import Connection, Operator, connect, topic_metadata
 from ottla.log.checkpoints import read_leader_epochs, read_topic_id, write_offsets, write_topic_id
@@ -42,7 +42,9 @@ def data(tmp_path) -> Path:
                 )
                 assert produce(connection, topic, batch, partition=partition).error_code == ErrorCode.NONE
     write_offsets(OsDisk(), str(folder / "cleaner-offset-checkpoint"), {("compacted", 1): 0})
-    shutil.rmtree(folder / "__cluster_state")
+    shutil.rmtree(folder / "__cluster_metadata-0")
+    for name in ("bootstrap.checkpoint", "meta.properties"):
+        (folder / name).unlink()
     return folder
 
 
@@ -72,12 +74,14 @@ def test_topics_go_on(data):
         assert produce(connection, "plain", build_batch([Record(value=b"w", timestamp=2)])).base_offset == 1
         fresh = connection.call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4)
         assert fresh.producer_id > 5000
-    assert read_leader_epochs(OsDisk(), str(data / "plain-0/leader-epoch-checkpoint")) == [(0, 0), (1, 1)]
+    first, second = read_leader_epochs(OsDisk(), str(data / "plain-0/leader-epoch-checkpoint"))
+    assert first == (0, 0)
+    assert second[0] > 0 and second[1] == 1, "the partition has a new leader, whose first record is the second"
 
 
 def test_users_may_be_added_before(data):
     passwords = [SaltedPassword(ScramMechanism.SHA_256, 4096, b"salt", b"salted")]
-    users = UsersInStore(data, None)
+    users = UsersOfStoppedNode(str(data))
     users.set("alice", passwords)
     with ottla.Broker(data_dir=data) as broker, connect(broker.bootstrap_servers) as connection:
         assert topics(connection) == {"plain", "compacted"}
@@ -114,9 +118,10 @@ def test_partitions_of_different_topics(data):
 
 
 def test_log_of_a_kraft_node(data):
-    """It looks like a partition's folder, and is neither opened nor changed."""
+    """It looks like a partition's folder, and is set aside as it is."""
     (data / "__cluster_metadata-0").mkdir()
     (data / "__cluster_metadata-0/00000000000000000000.log").write_bytes(b"not looked at")
     with ottla.Broker(data_dir=data) as broker, connect(broker.bootstrap_servers) as connection:
         assert topics(connection) == {"plain", "compacted"}
-    assert [path.name for path in (data / "__cluster_metadata-0").iterdir()] == ["00000000000000000000.log"]
+    (kept,) = data.glob("__cluster_metadata-0.*-stray")
+    assert (kept / "00000000000000000000.log").read_bytes() == b"not looked at"

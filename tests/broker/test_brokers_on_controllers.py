@@ -12,7 +12,7 @@ from trio.testing import MockClock
 
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import SimulatedClock
-from ottla.controller.quorum.active.requests import RequestSource
+from ottla.controller.quorum.active.request_source import RequestSource
 from ottla.controller.raft.settings import MetadataLogSettings
 from ottla.log.memory_disk import MemoryDisk
 from ottla.tests.controller.quorum.active.controller_server import LEVELS, LISTENER, ControllerQuorum, until

@@ -48,7 +48,7 @@ async def test_the_calls_of_a_produce_and_of_a_fetch(activity: Activity | None, 
     server = BrokerServer(config, network=MemoryNetwork())
     async with running(server):
         services = server.assembly.services
-        await services.commands.create_topics([NewTopic("t", 1)])
+        await services.cluster.create_missing_topics([NewTopic("t", 1)])
         call = Call(services, ConnectionContext("PLAINTEXT", "peer:1"), trio.lowlevel.checkpoint)
         call.activity = activity
         topic_id = services.metadata.topic_id("t")

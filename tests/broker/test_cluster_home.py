@@ -15,11 +15,12 @@ from ottla.base.seams import InlineWorkers, SimulatedClock, SystemClock
 from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerFailedError, BrokerServer, StartError
 from ottla.controller.zookeeper import znodes
-from ottla.controller.zookeeper.store.cluster_home import ClusterHome, SharedHome
-from ottla.controller.zookeeper.store.embedded_session import EmbeddedSession
-from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
+from ottla.controller.zookeeper.store.cluster_home import ClusterHome
 from ottla.controller.zookeeper.store.session import StoreSession
 from ottla.log.memory_disk import MemoryDisk
+from ottla.tests.zookeeper_double.embedded_session import EmbeddedSession
+from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
+from ottla.tests.zookeeper_double.shared_home import SharedHome
 
 FOLDERS = ("/first", "/second")
 

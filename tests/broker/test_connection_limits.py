@@ -29,6 +29,8 @@ from ottla.broker.listeners import Endpoint
 from ottla.broker.monitor import Ending, Monitor
 from ottla.broker.server import BrokerServer
 from ottla.broker.settings import parse_connection_overrides
+from ottla.controller.quorum.active.result import ControllerResult
+from ottla.controller.quorum.snapshot_records import quota_record
 from ottla.handlers.call import NodeCall
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.handlers.node_services import NodeServices
@@ -143,12 +145,12 @@ async def test_a_host_may_have_a_limit_of_its_own(tmp_path: Path) -> None:
 async def test_a_quota_of_what_can_be_no_host_keeps_nobody_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
-    """Another broker may have stored it."""
+    """Controllers of other releases may have let it pass."""
     async with limited(tmp_path) as (network, server):
         assert server.assembly is not None
-        await server.assembly.services.cluster.configs.change(
-            Entity(IPS, name), lambda _before: {CONNECTION_CREATION_RATE: "1"}
-        )
+        assert server.controller is not None
+        record = quota_record(Entity(IPS, name), CONNECTION_CREATION_RATE, 1.0)
+        await server.controller.node.carry_out(lambda context: ControllerResult([(record, 0)], response=True))
         client = await asked(network, OUTSIDE)
         assert (await read_answer(client))[0] == 7
         client.close()

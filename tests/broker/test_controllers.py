@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from ottla.broker.server import BrokerServer, StartError
+from ottla.broker.server import StartError
 from ottla.controller.raft.events import ResignRequested
 
 from .controller_world import ControllerWorld, quota_records, until
@@ -235,28 +235,17 @@ async def test_features_that_ottla_lacks_are_told_of_before_a_cluster_begins_wit
             await world.make_server(1).serve()
 
 
-async def test_both_roles_and_no_other_controller_on_an_empty_folder_are_a_broker_by_itself(
+async def test_both_roles_and_no_other_controller_on_an_empty_folder_are_a_quorum_of_one(
     autojump_clock: MockClock,
 ) -> None:
     async with world_of({1: BOTH}) as world:
         await world.start()
         await world.create(1, "t")
         await world.produce("t", b"a")
-        await world.stop(1)
-        assert world.disk(1).is_dir("/data/__cluster_state")
-        assert not world.disk(1).is_dir("/data/__cluster_metadata-0")
-        await world.start()
-        assert await world.values("t", 1) == [b"a"]
-
-
-async def test_a_folder_with_the_state_of_a_broker_by_itself_goes_on_as_that(autojump_clock: MockClock) -> None:
-    async with world_of({1: BOTH}) as world:
-        world.format()
-        world.disk(1).make_dir("/data/__cluster_state")
-        await world.start()
-        server = world.lives[1].server
-        assert isinstance(server, BrokerServer)
-        assert server.controller is None
+        for end in (world.stop, world.kill):
+            await end(1)
+            await world.start()
+            assert await world.values("t", 1) == [b"a"]
 
 
 async def test_a_controller_joins_a_quorum_by_itself(autojump_clock: MockClock) -> None:

@@ -82,6 +82,28 @@ async def test_heartbeats_say_what_is_applied_and_go_on(tmp_path: Path, autojump
         assert world.controller.heartbeats[-1].current_metadata_offset == world.controller.end_offset - 1
 
 
+async def test_log_directories_that_the_log_could_not_keep_are_told_after_an_upgrade(
+    tmp_path: Path, autojump_clock: Clock
+) -> None:
+    async with quorum_world(tmp_path) as world:
+        controller = world.controller
+        controller.keeps_directories = False
+        controller.append(FeatureLevelRecord(name="metadata.version", feature_level=16))
+        async with world.running() as broker:
+            epoch, image = broker.services.cluster.broker_epoch, broker.services.metadata
+            await trio.sleep(10)
+            assert len(controller.registrations) == 1
+            controller.keeps_directories = True
+            controller.append(FeatureLevelRecord(name="metadata.version", feature_level=17))
+            with trio.fail_after(SECONDS):
+                await image.wait_until(lambda: bool(image.image.quorum_brokers[1].directories))
+            first, second = controller.registrations
+            assert (second.incarnation_id, second.log_dirs) == (first.incarnation_id, first.log_dirs)
+            assert (broker.services.cluster.broker_epoch, image.image.quorum_brokers[1].is_fenced) == (epoch, False)
+            await trio.sleep(10)
+            assert len(controller.registrations) == 2
+
+
 async def test_before_it_is_unfenced_it_accepts_no_client(tmp_path: Path, autojump_clock: Clock) -> None:
     async with quorum_world(tmp_path) as world:
         world.controller.is_unfencing = False

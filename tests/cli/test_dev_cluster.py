@@ -152,3 +152,27 @@ def test_what_it_refuses(command: Command, tmp_path: Path) -> None:
     with running("--brokers", "1", "--data-dir", str(tmp_path)):
         refused = command.refused("dev-cluster", "--port", "0", "--data-dir", str(tmp_path), code=2)
         assert refused == f"{tmp_path} belongs to a cluster that is running"
+    refused = command.refused("dev-cluster", "--override", "zookeeper.session.timeout.ms=1000", code=2)
+    assert "broker.session.timeout.ms" in refused
+
+
+def test_the_data_of_an_earlier_version_is_left_alone(command: Command, tmp_path: Path) -> None:
+    state = tmp_path / "cluster-state"
+    state.mkdir()
+    (state / "journal").write_bytes(b"kept")
+    refused = command.refused("dev-cluster", "--port", "0", "--data-dir", str(tmp_path), code=2)
+    assert refused.startswith(f"{tmp_path} has the cluster of an earlier version") and "cluster-state" in refused
+    assert {path.name for path in tmp_path.iterdir()} == {".lock", "cluster-state"}
+    assert (state / "journal").read_bytes() == b"kept"
+
+
+def test_a_cluster_that_was_killed_goes_on(tmp_path: Path) -> None:
+    """All of it, at once: brokers are back when the sessions that they left have ended."""
+    options = ("--data-dir", str(tmp_path), "--override", "num.partitions=1")
+    with running(*options) as cluster:
+        send(cluster.bootstrap, "one")
+    with running(*options) as cluster:
+        send(cluster.bootstrap, "two")
+        assert read(cluster.bootstrap, 2) == [b"one", b"two"]
+        status, errors = cluster.stop()
+        assert status == 0 and "Traceback" not in errors, errors

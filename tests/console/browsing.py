@@ -222,7 +222,9 @@ class Browsing:
 
     async def create(self, name: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
         assert self.server.assembly is not None
-        await self.server.assembly.services.commands.create_topics([NewTopic(name, partitions, configs=configs or {})])
+        await self.server.assembly.services.cluster.create_missing_topics(
+            [NewTopic(name, partitions, configs=configs or {})]
+        )
 
     def partition(self, name: str, number: int = 0) -> Partition:
         assert self.server.assembly is not None

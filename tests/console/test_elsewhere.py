@@ -165,7 +165,7 @@ async def test_a_cluster_that_goes_away_and_comes_back(tmp_path: Path) -> None:
         assert "No trouble" not in (await browser.get("/")).page.text
         async with running(server):
             assert server.assembly is not None
-            await server.assembly.services.commands.create_topics([NewTopic("orders", 1)])
+            await server.assembly.services.cluster.create_missing_topics([NewTopic("orders", 1)])
             page = (await browser.get("/topics")).page
             assert "orders" in page.links
             assert "No broker" not in page.text

@@ -19,14 +19,14 @@ from ottla.controller.zookeeper.controller import Controller
 from ottla.controller.zookeeper.membership import Membership
 from ottla.controller.zookeeper.registration import ensure_cluster, register_broker
 from ottla.controller.zookeeper.store.cluster_store import ClusterStore, NoNodeError
-from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.controller.zookeeper.store.session import BrokerSession
-from ottla.controller.zookeeper.store.store_link import StoreLink
 from ottla.controller.zookeeper.znodes import decode_state, state_path
 from ottla.log.settings import LogSettings
 from ottla.metadata.types import BrokerEndpoint, BrokerRegistration, LeaderState
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.tests.replication.told import apply_update_metadata
+from ottla.tests.zookeeper_double.embedded_store import EmbeddedSession, EmbeddedStore
+from ottla.tests.zookeeper_double.store_link import StoreLink
 from ottla.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrRequest,

@@ -9,12 +9,10 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from ottla.controller.zookeeper import acl_znodes, znodes
+from ottla.controller.zookeeper import acl_znodes
 from ottla.controller.zookeeper.acl_store import AclStore
 from ottla.controller.zookeeper.notifications import NOTIFICATION_LIFETIME_MS
-from ottla.controller.zookeeper.state_move import begin_move, move, moved_nodes
-from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Operation, Set, ensure_paths
-from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
+from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Operation, Set
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.security.acl import (
     AclBinding,
@@ -26,6 +24,7 @@ from ottla.security.acl import (
     ResourceType,
 )
 from ottla.security.acl import Operation as Op
+from ottla.tests.zookeeper_double.embedded_store import EmbeddedSession, EmbeddedStore
 
 from .test_config_store import SettableClock
 
@@ -201,24 +200,6 @@ async def test_notifications_are_removed_after_fifteen_minutes() -> None:
             while len(names := await here.session.children(acl_znodes.LITERAL_CHANGES)) != 1:
                 await trio.sleep(0.001)
         assert names == ["acl_changes_0000000001"]
-
-
-async def test_rules_go_along_when_the_state_of_a_broker_moves() -> None:
-    clock = SettableClock()
-    old, new = EmbeddedStore(clock), EmbeddedStore(clock)
-    for store in (old, new):
-        await store.open()
-    alone = Broker(old.session(), clock)
-    await ensure_paths(alone.session, znodes.PERSISTENT_PATHS)
-    await alone.acls.start()
-    await alone.acls.create([AclBinding(LITERAL, allow(Op.READ)), AclBinding(PREFIXED, allow(Op.WRITE))])
-    joined = Broker(new.session(), clock)
-    await begin_move(joined.session, 1, "cluster")
-    for _ in range(2):  # as after a crash
-        await move(joined.session, moved_nodes(old.tree))
-    await joined.acls.start()
-    assert joined.knows(LITERAL) == {allow(Op.READ)}
-    assert joined.knows(PREFIXED) == {allow(Op.WRITE)}
 
 
 DENY_ALL = AclEntry("User:*", Permission.DENY, "*", Op.ALL)

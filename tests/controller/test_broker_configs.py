@@ -13,10 +13,10 @@ from ottla.controller.broker_passwords import BrokerPasswords
 from ottla.controller.zookeeper import znodes
 from ottla.controller.zookeeper.config_store import ConfigStore
 from ottla.controller.zookeeper.store.cluster_store import ensure_paths
-from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
 from ottla.log.settings import LogManagerSettings, LogSettings
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.security.entities import BROKERS, DEFAULT, Entity
+from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
 
 
 async def stored_configs() -> ConfigStore:

@@ -19,10 +19,10 @@ from ottla.controller.zookeeper import znodes
 from ottla.controller.zookeeper.registration import ensure_cluster
 from ottla.controller.zookeeper.sender import Answer
 from ottla.controller.zookeeper.store.cluster_store import Create, Set
-from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
 from ottla.metadata.types import BrokerEndpoint, LeaderState
 from ottla.security.entities import TOPICS, Entity
 from ottla.tests.controller.cluster import Cluster, registration, running, until
+from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
 from ottla.wire.messages.controlled_shutdown import ControlledShutdownRequest
 from ottla.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from ottla.wire.messages.stop_replica import StopReplicaRequest

@@ -15,9 +15,7 @@ from ottla.controller.zookeeper import znodes
 from ottla.controller.zookeeper.config_store import ConfigStore
 from ottla.controller.zookeeper.notifications import NOTIFICATION_LIFETIME_MS
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete, ensure_paths
-from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.controller.zookeeper.store.session import SessionState
-from ottla.controller.zookeeper.store.store_link import StoreLink
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.security.entities import (
     BROKERS,
@@ -31,6 +29,8 @@ from ottla.security.entities import (
     UserClient,
 )
 from ottla.security.scram import ScramMechanism, new_credential
+from ottla.tests.zookeeper_double.embedded_store import EmbeddedSession, EmbeddedStore
+from ottla.tests.zookeeper_double.store_link import StoreLink
 
 
 class SettableClock:

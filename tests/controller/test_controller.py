@@ -11,9 +11,9 @@ from ottla.controller.new_topics import CreatedTopic, NewTopic
 from ottla.controller.zookeeper import znodes
 from ottla.controller.zookeeper.registration import report_failed_folder
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete
-from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
 from ottla.metadata.image import TopicImage
 from ottla.tests.controller.cluster import Cluster, join, running, until
+from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
 from ottla.wire.messages.leader_and_isr import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,

@@ -13,7 +13,7 @@ import trio
 
 from ottla.base.errors import KafkaError
 from ottla.base.seams import InlineWorkers, SystemClock, TrioWorkers
-from ottla.controller.zookeeper.store import embedded_store, journal
+from ottla.controller.zookeeper.store import journal
 from ottla.controller.zookeeper.store.cluster_store import (
     BadVersionError,
     Check,
@@ -29,11 +29,12 @@ from ottla.controller.zookeeper.store.cluster_store import (
     create,
     ensure_paths,
 )
-from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.controller.zookeeper.store.journal import StateFiles
 from ottla.controller.zookeeper.store.state_files import DiskStateFiles
 from ottla.log.disk import OsDisk
 from ottla.log.memory_disk import MemoryDisk
+from ottla.tests.zookeeper_double import embedded_store
+from ottla.tests.zookeeper_double.embedded_store import EmbeddedSession, EmbeddedStore
 
 
 async def open_store(folder: Path | None = None) -> EmbeddedStore:

@@ -19,9 +19,9 @@ from ottla.controller.zookeeper.store.cluster_store import (
     Create,
     Set,
 )
-from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
 from ottla.metadata.types import LeaderState, ReplicaAssignment
 from ottla.tests.controller.cluster import Cluster, join, registration, running
+from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
 
 from .test_alter_partition import ask
 

@@ -23,10 +23,10 @@ from ottla.controller.zookeeper.registration import (
     report_failed_folder,
 )
 from ottla.controller.zookeeper.store.cluster_store import ConnectionLossError, Set, ensure_paths
-from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
-from ottla.controller.zookeeper.store.store_link import StoreLink
 from ottla.metadata.types import BrokerEndpoint, BrokerRegistration
 from ottla.replication.metadata_cache import MetadataCache
+from ottla.tests.zookeeper_double.embedded_store import EmbeddedSession, EmbeddedStore
+from ottla.tests.zookeeper_double.store_link import StoreLink
 from ottla.wire.schema import uuid_from_text, uuid_to_text
 
 

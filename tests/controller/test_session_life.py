@@ -10,7 +10,6 @@ import trio
 import trio.testing
 
 from ottla.base.seams import SystemClock
-from ottla.controller.zookeeper.store.cluster_home import SharedHome
 from ottla.controller.zookeeper.store.cluster_store import (
     BadVersionError,
     ConnectionLossError,
@@ -22,10 +21,11 @@ from ottla.controller.zookeeper.store.cluster_store import (
     WatchEvent,
     create,
 )
-from ottla.controller.zookeeper.store.embedded_session import EmbeddedSession
-from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
 from ottla.controller.zookeeper.store.session import SessionState
-from ottla.controller.zookeeper.store.store_link import StoreLink
+from ottla.tests.zookeeper_double.embedded_session import EmbeddedSession
+from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
+from ottla.tests.zookeeper_double.shared_home import SharedHome
+from ottla.tests.zookeeper_double.store_link import StoreLink
 
 TIMEOUT = 18.0
 SUSPECTED_AT = 12.0

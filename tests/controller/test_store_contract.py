@@ -13,12 +13,12 @@ import pytest
 import trio.testing
 
 from ottla.base.seams import SystemClock
-from ottla.controller.zookeeper.store.cluster_home import SharedHome
-from ottla.controller.zookeeper.store.embedded_session import EmbeddedSession
-from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
 from ottla.controller.zookeeper.store.session import StoreSession
 from ottla.controller.zookeeper.store.state_files import DiskStateFiles
 from ottla.log.memory_disk import MemoryDisk
+from ottla.tests.zookeeper_double.embedded_session import EmbeddedSession
+from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
+from ottla.tests.zookeeper_double.shared_home import SharedHome
 
 from .session_life_contract import LIFE
 from .store_contract import OPERATIONS

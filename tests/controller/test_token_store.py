@@ -15,9 +15,7 @@ from ottla.base.seams import SimulatedClock
 from ottla.controller.token_passwords import TokenPasswords
 from ottla.controller.token_settings import DelegationTokenSettings
 from ottla.controller.zookeeper.notifications import NOTIFICATION_LIFETIME_MS
-from ottla.controller.zookeeper.state_move import begin_move, move, moved_nodes
 from ottla.controller.zookeeper.store.cluster_store import Delete
-from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.controller.zookeeper.token_store import TokenStore
 from ottla.controller.zookeeper.token_znodes import CHANGES, TOKENS
 from ottla.replication.metadata_cache import MetadataCache
@@ -25,6 +23,7 @@ from ottla.security.delegation import token_password
 from ottla.security.principal import Principal
 from ottla.security.scram import ScramMechanism
 from ottla.security.scram_exchange import ScramClient, ScramServer
+from ottla.tests.zookeeper_double.embedded_store import EmbeddedSession, EmbeddedStore
 
 ALICE, BOB = Principal("User", "alice"), Principal("User", "bob")
 HOUR = 3600.0
@@ -157,23 +156,6 @@ async def test_notifications_are_removed_after_a_quarter_of_an_hour(autojump_clo
         await here.create(ALICE, ALICE, [], -1)
         await trio.testing.wait_all_tasks_blocked()
         assert await store.children(CHANGES) == ["token_change_0000000001"]
-
-
-async def test_tokens_move_into_a_zookeeper_and_notifications_do_not() -> None:
-    """When a broker that was alone is started with one."""
-    clock = SimulatedClock()
-    source, target = EmbeddedStore(clock), EmbeddedStore(clock)
-    await source.open()
-    await target.open()
-    here, there = (Broker(store.session(), clock) for store in (source, target))
-    await here.start()
-    token = await here.create(ALICE, ALICE, [], -1)
-    store = target.session()
-    await begin_move(store, 1, "cluster")
-    await move(store, moved_nodes(source.tree))
-    await there.start()
-    assert there.tokens() == [token]
-    assert await store.children(CHANGES) == []
 
 
 @asynccontextmanager

@@ -15,13 +15,13 @@ from ottla.controller.zookeeper import acl_znodes, token_znodes, znodes
 from ottla.controller.zookeeper.acl_store import AclStore
 from ottla.controller.zookeeper.config_store import ConfigStore
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete, ensure_paths
-from ottla.controller.zookeeper.store.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.controller.zookeeper.token_store import TokenStore
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.security.acl import AclEntry, Operation, Permission, ResourcePattern, ResourceType
 from ottla.security.delegation import Lifetimes, encode_token, new_token
 from ottla.security.entities import TOPICS
 from ottla.security.principal import Principal
+from ottla.tests.zookeeper_double.embedded_store import EmbeddedSession, EmbeddedStore
 
 
 class Followed(NamedTuple):

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-import ottla
 from ottla.compat_tests.wire_client import Connection
 from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+
+from ..zookeeper_broker import QUORUM, NewBroker, StartedBroker, broker_factory
 
 Send = Callable[..., Any]
 """(request, version) -> response."""
@@ -28,13 +29,25 @@ def properties() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def broker(properties: dict[str, str]) -> Iterator[ottla.Broker]:
-    with ottla.Broker(properties=properties) as running:
+def cluster_kind() -> str:
+    """The kind of cluster. A file of what controllers handle imports ``on_both_kinds`` in place of this."""
+    return QUORUM
+
+
+@pytest.fixture(scope="module")
+def new_broker(cluster_kind: str) -> NewBroker:
+    """Makes brokers that are not started yet."""
+    return broker_factory(cluster_kind)
+
+
+@pytest.fixture(scope="module")
+def broker(new_broker: NewBroker, properties: dict[str, str]) -> Iterator[StartedBroker]:
+    with new_broker(properties=properties) as running:
         yield running
 
 
 @pytest.fixture
-def send(broker: ottla.Broker) -> Iterator[Send]:
+def send(broker: StartedBroker) -> Iterator[Send]:
     client = Connection(broker.bootstrap_servers)
     yield client.call
     client.close()

@@ -63,6 +63,8 @@ from ottla.wire.messages.write_txn_markers import (
 )
 from ottla.wire.registry import request_class
 
+from ..zookeeper_broker import QUORUM, ZOOKEEPER
+
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID
 Op = Operation
@@ -70,6 +72,12 @@ Op = Operation
 T, G = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.GROUP_AUTHORIZATION_FAILED
 C, X = ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 REFUSALS = {T, G, C, X, ErrorCode.OPERATION_NOT_ATTEMPTED}
+
+KAFKA = "kafka"
+"""Apache Kafka 3.9 in ZooKeeper mode."""
+EVERYWHERE = frozenset({QUORUM, ZOOKEEPER, KAFKA})
+NOT_ON_KAFKA = frozenset({QUORUM, ZOOKEEPER})
+ON_ZOOKEEPERS = frozenset({ZOOKEEPER, KAFKA})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,13 +92,13 @@ class Grant:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """``grants`` are necessary and sufficient. ``on_kafka``: whether Kafka's ZooKeeper mode has the API at this version."""
+    """``grants`` are necessary and sufficient. ``kinds``: where the API is served at this version."""
 
     api: ApiKey
     version: int
     request: Callable[[], Any]
     grants: tuple[Grant, ...]
-    on_kafka: bool = True
+    kinds: frozenset[str] = EVERYWHERE
 
 
 def topic(operation: Operation, name: str = "t", *refusal: ErrorCode) -> Grant:
@@ -354,12 +362,33 @@ PARTIAL = [
             topics=[pages.TopicRequest(name="t")], response_partition_limit=100
         ),
         (topic(Op.DESCRIBE),),
-        on_kafka=False,
+        kinds=NOT_ON_KAFKA,
     ),
 ]
 
+BY_CLUSTER_IN_QUORUMS = Case(
+    ApiKey.DELETE_TOPICS,
+    5,
+    lambda: deletion.DeleteTopicsRequest(topic_names=["none"], timeout_ms=10_000),
+    (cluster(Op.DELETE, T),),
+)
+"""A right on the cluster that only a quorum's controller looks at."""
+
 _VERSIONS = {ApiKey.DESCRIBE_LOG_DIRS: 4, ApiKey.LEADER_AND_ISR: 4, ApiKey.ALTER_PARTITION_REASSIGNMENTS: 0}
-_ON_NO_ZOOKEEPER = (ApiKey.LIST_CONFIG_RESOURCES,)
+_KINDS = {
+    ApiKey.LIST_CONFIG_RESOURCES: NOT_ON_KAFKA,
+    **dict.fromkeys(
+        (
+            ApiKey.LEADER_AND_ISR,
+            ApiKey.STOP_REPLICA,
+            ApiKey.UPDATE_METADATA,
+            ApiKey.CONTROLLED_SHUTDOWN,
+            ApiKey.ALTER_PARTITION,
+            ApiKey.ALLOCATE_PRODUCER_IDS,
+        ),
+        ON_ZOOKEEPERS,
+    ),
+}
 
 
 _RULE = AclCreation(
@@ -391,6 +420,5 @@ _REQUESTS: dict[ApiKey, Callable[[], Any]] = {
 def whole_request(api: ApiKey, operation: Operation, highest: int) -> Case:
     """An API that needs a right of the cluster for the whole request: its simplest request, which has no effect."""
     version = min(highest, _VERSIONS.get(api, 1))
-    return Case(
-        api, version, _REQUESTS.get(api, request_class(api)), (cluster(operation),), api not in _ON_NO_ZOOKEEPER
-    )
+    make = _REQUESTS.get(api, request_class(api))
+    return Case(api, version, make, (cluster(operation),), _KINDS.get(api, EVERYWHERE))

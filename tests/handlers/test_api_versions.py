@@ -15,7 +15,27 @@ from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResp
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 
+from ..zookeeper_broker import QUORUM, on_both_kinds
+
+__all__ = ["on_both_kinds"]
+
 Send = Callable[..., Any]
+
+AMONG_BROKERS_ON_A_ZOOKEEPER = {
+    ApiKey.LEADER_AND_ISR,
+    ApiKey.STOP_REPLICA,
+    ApiKey.UPDATE_METADATA,
+    ApiKey.CONTROLLED_SHUTDOWN,
+    ApiKey.ALTER_PARTITION,
+    ApiKey.ALLOCATE_PRODUCER_IDS,
+}
+OF_A_QUORUM = {
+    ApiKey.DESCRIBE_QUORUM,
+    ApiKey.UPDATE_FEATURES,
+    ApiKey.UNREGISTER_BROKER,
+    ApiKey.ADD_RAFT_VOTER,
+    ApiKey.REMOVE_RAFT_VOTER,
+}
 
 
 def api_versions(
@@ -28,12 +48,15 @@ def api_versions(
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_every_version_names_what_is_served(send: Send, version: int) -> None:
+def test_every_version_names_what_is_served(send: Send, cluster_kind: str, version: int) -> None:
     response = api_versions(send, version)
     assert response.error_code == ErrorCode.NONE
     served = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
-    assert served.keys() == {handler.api_key for handler in HANDLERS}
-    assert served[ApiKey.PRODUCE] == (0, 13)
+    expected = {handler.api_key for handler in HANDLERS}
+    if cluster_kind == QUORUM:
+        expected = expected - AMONG_BROKERS_ON_A_ZOOKEEPER | OF_A_QUORUM
+    assert served.keys() == expected
+    assert served[ApiKey.PRODUCE] == (0, 13 if cluster_kind == QUORUM else 11)
     assert served[ApiKey.FETCH] == (4, 18)
 
 

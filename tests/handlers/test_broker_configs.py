@@ -10,12 +10,18 @@ import pytest
 
 import ottla
 from ottla.base.errors import ErrorCode
+from ottla.compat_tests.session import eventually
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.describe_cluster import DescribeClusterRequest
+from ottla.wire.messages.describe_configs import DescribeConfigsResourceResult
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.records import Record, build_batch
 
+from ..zookeeper_broker import QUORUM, NewBroker, on_both_kinds
 from .conftest import MakeTopic, Send
 from .test_configs import APPEND, BROKER, DELETE, SET, SUBTRACT, TOPIC, change, entries, replace
+
+__all__ = ["on_both_kinds"]
 
 DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT = 2, 3, 4, 5
 ALL = ""
@@ -27,9 +33,23 @@ def properties() -> dict[str, str]:
     return {"log.retention.hours": "48"}
 
 
+@pytest.fixture(scope="module")
+def from_the_start(cluster_kind: str) -> dict[str, str]:
+    """What all brokers have that nobody has set: a quorum begins with it (KIP-966), and it cannot be removed."""
+    return {"min.insync.replicas": "1"} if cluster_kind == QUORUM else {}
+
+
 @pytest.fixture(autouse=True)
-def _nothing_is_set(send: Send) -> None:
-    assert replace(send, BROKER, "1") == replace(send, BROKER, ALL) == 0
+def _nothing_is_set(send: Send, from_the_start: dict[str, str]) -> None:
+    kept = {name.replace(".", "_"): value for name, value in from_the_start.items()}
+    assert replace(send, BROKER, "1") == replace(send, BROKER, ALL, **kept) == 0
+
+
+def set_on_all(send: Send, from_the_start: dict[str, str]) -> dict[str, DescribeConfigsResourceResult]:
+    """What was set on all brokers, without what is there from the start."""
+    found = entries(send, BROKER, ALL, include_synonyms=True)
+    assert {name: found.pop(name).value for name in from_the_start} == from_the_start
+    return found
 
 
 def synonyms(send: Send, kind: int, name: str, config: str) -> list[tuple[str, str | None, int]]:
@@ -58,11 +78,11 @@ def test_a_broker_is_stronger_than_all_brokers_and_these_than_the_file(send: Sen
     assert entries(send, TOPIC, topic)["retention.ms"].value == str(48 * 3_600_000)
 
 
-def test_all_brokers_show_only_what_was_set(send: Send) -> None:
-    assert entries(send, BROKER, ALL) == {}
+def test_all_brokers_show_only_what_was_set(send: Send, from_the_start: dict[str, str]) -> None:
+    assert set_on_all(send, from_the_start) == {}
     assert change(send, BROKER, "1", ("log.segment.bytes", SET, "2000000")) == 0
     assert change(send, BROKER, ALL, ("log.segment.bytes", SET, "3000000"), ("num.io.threads", SET, "4")) == 0
-    found = entries(send, BROKER, ALL, include_synonyms=True)
+    found = set_on_all(send, from_the_start)
     assert {name: (e.value, e.config_source) for name, e in found.items()} == {
         "log.segment.bytes": ("3000000", DYNAMIC_DEFAULT),
         "num.io.threads": ("4", DYNAMIC_DEFAULT),
@@ -70,14 +90,24 @@ def test_all_brokers_show_only_what_was_set(send: Send) -> None:
     assert [s.source for s in found["log.segment.bytes"].synonyms] == [DYNAMIC_DEFAULT]
 
 
-def test_replacing_and_lists(send: Send) -> None:
+def test_replacing_and_lists(send: Send, from_the_start: dict[str, str]) -> None:
     assert change(send, BROKER, ALL, ("log.cleanup.policy", APPEND, "compact")) == 0
     assert entries(send, BROKER, ALL)["log.cleanup.policy"].value == "delete,compact"
     assert change(send, BROKER, ALL, ("log.retention.ms", APPEND, "1")) == ErrorCode.INVALID_CONFIG
     assert change(send, BROKER, ALL, ("log.cleanup.policy", SUBTRACT, "delete,compact")) == 0
     assert entries(send, BROKER, ALL)["log.cleanup.policy"].value == ""
-    assert replace(send, BROKER, ALL, log_segment_bytes="2000000") == 0
-    assert set(entries(send, BROKER, ALL)) == {"log.segment.bytes"}
+    kept = {name.replace(".", "_"): value for name, value in from_the_start.items()}
+    assert replace(send, BROKER, ALL, log_segment_bytes="2000000", **kept) == 0
+    assert set(set_on_all(send, from_the_start)) == {"log.segment.bytes"}
+
+
+@pytest.mark.parametrize("cluster_kind", [QUORUM], indirect=True)
+def test_the_fewest_replicas_in_sync_are_set_on_all_brokers_of_a_quorum_only(send: Send) -> None:
+    name = "min.insync.replicas"
+    assert change(send, BROKER, ALL, (name, DELETE, None)) == ErrorCode.INVALID_CONFIG
+    assert replace(send, BROKER, ALL) == ErrorCode.INVALID_CONFIG
+    assert change(send, BROKER, "1", (name, SET, "1")) == ErrorCode.INVALID_CONFIG
+    assert change(send, BROKER, ALL, (name, SET, "1")) == 0
 
 
 def test_a_list_of_a_topic_starts_from_the_default_and_not_from_what_brokers_have(
@@ -118,20 +148,26 @@ def test_which_settings_can_be_changed(send: Send) -> None:
     ],
 )
 def test_what_is_refused_changes_nothing(
-    send: Send, resource: str, name: str, value: str | None, code: ErrorCode
+    send: Send, from_the_start: dict[str, str], resource: str, name: str, value: str | None, code: ErrorCode
 ) -> None:
     for validate_only in (True, False):
         changes = (("log.segment.bytes", SET, "3000000"),) if name != "log.segment.bytes" else ()
         assert change(send, BROKER, resource, *changes, (name, SET, value), validate_only=validate_only) == code
-    assert entries(send, BROKER, ALL) == {}
+    assert set_on_all(send, from_the_start) == {}
     assert entries(send, BROKER, "1")["log.segment.bytes"].config_source == DEFAULT
 
 
-def test_a_password_needs_a_secret_to_be_encrypted_with_and_is_of_a_single_broker(send: Send) -> None:
-    password = ("listener.name.plain.sasl.jaas.config", SET, "x")
+def test_a_password_is_of_a_single_broker_and_needs_a_secret_on_a_zookeeper(send: Send, cluster_kind: str) -> None:
+    name = "listener.name.plain.sasl.jaas.config"
+    password = (name, SET, "x")
     assert change(send, BROKER, "1", password, validate_only=True) == 0
-    assert change(send, BROKER, "1", password) == ErrorCode.INVALID_CONFIG
+    is_kept = cluster_kind == QUORUM  # in plain text, as Kafka does
+    assert change(send, BROKER, "1", password) == (0 if is_kept else ErrorCode.INVALID_CONFIG)
     assert change(send, BROKER, ALL, password) == ErrorCode.INVALID_REQUEST
+    shown = entries(send, BROKER, "1").get(name)
+    assert (shown is not None) == is_kept
+    if shown is not None:
+        assert (shown.value, shown.is_sensitive, shown.config_source) == (None, True, DYNAMIC_BROKER)
 
 
 def test_validate_only_changes_nothing(send: Send) -> None:
@@ -200,14 +236,37 @@ def test_a_limit_on_connections_is_in_force_at_once(broker: ottla.Broker, send: 
     assert change(send, BROKER, "1", ("max.connections.per.ip", DELETE, None)) == 0
 
 
-def test_they_outlive_a_restart(connect: Callable[[str], Send], tmp_path: Path) -> None:
-    with ottla.Broker(data_dir=tmp_path) as broker:
+def test_clients_of_a_listener_that_comes_are_told_of_it(
+    broker: ottla.Broker, send: Send, connect: Callable[[str], Send]
+) -> None:
+    first = broker.bootstrap_servers
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        second = f"127.0.0.1:{free.getsockname()[1]}"
+    listeners = ("listeners", SET, f"PLAINTEXT://{first},SECOND://{second}")
+    protocols = ("listener.security.protocol.map", SET, "PLAINTEXT:PLAINTEXT,SECOND:PLAINTEXT")
+    assert change(send, BROKER, "1", listeners, protocols) == 0
+
+    def told() -> list[str]:
+        try:
+            nodes = connect(second)(DescribeClusterRequest(), 0).brokers
+        except ConnectionRefusedError:
+            return []
+        return [f"{node.host}:{node.port}" for node in nodes]
+
+    assert eventually(told) == [second]
+    assert [node.port for node in send(DescribeClusterRequest(), 0).brokers] == [int(first.rpartition(":")[2])]
+
+
+def test_they_outlive_a_restart(
+    new_broker: NewBroker, connect: Callable[[str], Send], tmp_path: Path, from_the_start: dict[str, str]
+) -> None:
+    with new_broker(data_dir=tmp_path) as broker:
         send = connect(broker.bootstrap_servers)
         send(CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)]), 4)
         assert change(send, BROKER, ALL, ("message.max.bytes", SET, "1000"), ("max.connections", SET, "99")) == 0
         assert change(send, BROKER, "1", ("log.segment.bytes", SET, "2000000")) == 0
-    with ottla.Broker(data_dir=tmp_path) as broker:
+    with new_broker(data_dir=tmp_path) as broker:
         send = connect(broker.bootstrap_servers)
-        assert set(entries(send, BROKER, ALL)) == {"message.max.bytes", "max.connections"}
+        assert set(set_on_all(send, from_the_start)) == {"message.max.bytes", "max.connections"}
         assert entries(send, BROKER, "1")["log.segment.bytes"].config_source == DYNAMIC_BROKER
         assert produce(send, "t", 2000) == ErrorCode.MESSAGE_TOO_LARGE

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import trio
 
-import ottla
 from ottla.base.errors import ErrorCode
 from ottla.handlers import describe_configs
 from ottla.handlers.call import Call
@@ -31,11 +30,15 @@ from ottla.wire.messages.describe_configs import (
 from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest
 
 from ..memory_cluster import running
+from ..zookeeper_broker import QUORUM, NewBroker, on_both_kinds
+
+__all__ = ["on_both_kinds"]
 
 Send = Callable[..., Any]
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
-TOPIC_CONFIG, STATIC_BROKER_CONFIG, DEFAULT_CONFIG = 1, 4, 5
+TOPIC_CONFIG, STATIC_BROKER_CONFIG, DEFAULT_CONFIG, CLIENT_METRICS_CONFIG, GROUP_CONFIG = 1, 4, 5, 7, 8
+DEFAULTS_OF_SUBSCRIPTIONS = {"interval.ms": "300000", "match": "", "metrics": ""}
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
@@ -184,6 +187,8 @@ def test_the_broker_shows_every_property_it_uses(send: Send) -> None:
         (BROKER, "9" * 20, ErrorCode.INVALID_REQUEST),
         (LOGGER, "", ErrorCode.INVALID_REQUEST),
         (LOGGER, "2", ErrorCode.INVALID_REQUEST),
+        (CLIENT_METRICS, "", ErrorCode.INVALID_REQUEST),
+        (GROUP, "", ErrorCode.INVALID_REQUEST),
         (99, "x", ErrorCode.INVALID_REQUEST),
         (0, "x", ErrorCode.INVALID_REQUEST),
     ],
@@ -195,9 +200,40 @@ def test_resources_that_are_not_there(send: Send, kind: int, name: str, code: Er
         assert result.error_message
 
 
-@pytest.mark.parametrize(("kind", "name"), [(BROKER, ""), (LOGGER, "1"), (CLIENT_METRICS, "m"), (GROUP, "g")])
-def test_resources_without_settings(send: Send, kind: int, name: str) -> None:
-    assert entries(send, kind, name) == {}
+@pytest.mark.parametrize(("kind", "name"), [(BROKER, ""), (LOGGER, "1")])
+def test_resources_without_settings(send: Send, cluster_kind: str, kind: int, name: str) -> None:
+    is_set_from_the_start = cluster_kind == QUORUM and kind == BROKER
+    assert entries(send, kind, name).keys() == ({"min.insync.replicas"} if is_set_from_the_start else set())
+
+
+def test_a_group_and_a_subscription_that_nothing_is_set_on_have_the_defaults(send: Send) -> None:
+    group = entries(send, GROUP, "none", include_synonyms=True, include_documentation=True)
+    assert {entry.config_source for entry in group.values()} == {DEFAULT_CONFIG}
+    timeout = group["consumer.session.timeout.ms"]
+    assert (timeout.value, timeout.config_type, timeout.read_only) == ("45000", 3, False)
+    (behind,) = timeout.synonyms
+    assert (behind.name, behind.value) == ("group.consumer.session.timeout.ms", "45000")
+    subscription = entries(send, CLIENT_METRICS, "none", include_synonyms=True, include_documentation=True)
+    found = {name: (each.value, each.config_source, each.synonyms) for name, each in subscription.items()}
+    assert found == {name: (value, DEFAULT_CONFIG, []) for name, value in DEFAULTS_OF_SUBSCRIPTIONS.items()}
+    assert all(entry.documentation for entry in (*group.values(), *subscription.values()))
+
+
+@pytest.mark.parametrize("cluster_kind", [QUORUM], indirect=True)
+def test_a_quorum_keeps_configs_of_groups_and_of_subscriptions(send: Send) -> None:
+    for kind, config, value, source in (
+        (GROUP, "consumer.heartbeat.interval.ms", "6000", GROUP_CONFIG),
+        (CLIENT_METRICS, "interval.ms", "60000", CLIENT_METRICS_CONFIG),
+    ):
+        assert change(send, kind, "kept", (config, SET, value)) == 0
+        entry = entries(send, kind, "kept", include_synonyms=True)[config]
+        assert (entry.value, entry.config_source) == (value, source)
+        assert [(s.value, s.source) for s in entry.synonyms][:1] == [(value, source)]
+        assert listed(send, 1, kind) == [(kind, "kept")]
+        assert change(send, kind, "kept", (config, DELETE, None)) == 0
+        assert listed(send, 1, kind) == []
+    assert change(send, GROUP, "kept", ("consumer.heartbeat.interval.ms", SET, "1")) == ErrorCode.INVALID_CONFIG
+    assert change(send, CLIENT_METRICS, "kept", ("interval.ms", SET, "1")) == ErrorCode.INVALID_REQUEST
 
 
 def test_what_was_read_back_can_be_set(send: Send, topic: str) -> None:
@@ -320,7 +356,6 @@ def test_replacements_that_are_refused_change_nothing(send: Send, topic: str) ->
         (TOPIC, "", ErrorCode.INVALID_REQUEST),
         (TOPIC, "a b", ErrorCode.INVALID_TOPIC_EXCEPTION),
         (BROKER, "2", ErrorCode.INVALID_REQUEST),
-        (LOGGER, "1", ErrorCode.INVALID_CONFIG),
         (CLIENT_METRICS, "m", ErrorCode.INVALID_REQUEST),
         (99, "x", ErrorCode.INVALID_REQUEST),
     ],
@@ -328,6 +363,42 @@ def test_replacements_that_are_refused_change_nothing(send: Send, topic: str) ->
 def test_resources_that_cannot_be_changed(send: Send, kind: int, name: str, code: ErrorCode) -> None:
     assert change(send, kind, name, ("retention.ms", SET, "1")) == code
     assert replace(send, kind, name, retention_ms="1") == code
+
+
+def test_levels_of_loggers(send: Send, cluster_kind: str) -> None:
+    """There are no loggers with a level of their own; AlterConfigs is not for loggers on a quorum."""
+    assert change(send, LOGGER, "1", ("kafka", SET, "INFO")) == ErrorCode.INVALID_CONFIG
+    assert change(send, LOGGER, "1") == ErrorCode.NONE
+    for name in ("2", "", "one"):
+        assert change(send, LOGGER, name, ("kafka", SET, "INFO")) == ErrorCode.INVALID_REQUEST
+    refusal = ErrorCode.INVALID_REQUEST if cluster_kind == QUORUM else ErrorCode.INVALID_CONFIG
+    assert replace(send, LOGGER, "1", kafka="INFO") == refusal
+
+
+def test_each_resource_of_a_request_has_its_outcome_in_its_place(send: Send, topic: str) -> None:
+    """Whether the broker decides it or the controller."""
+    second = CreatableTopic(name="second", num_partitions=1, replication_factor=1)
+    assert send(CreateTopicsRequest(topics=[second]), 4).topics[0].error_code == 0
+    Resource = incremental_alter_configs.AlterConfigsResource
+
+    def config(value: str | None) -> list[incremental_alter_configs.AlterableConfig]:
+        return [incremental_alter_configs.AlterableConfig(name="retention.ms", value=value)]
+
+    asked = [
+        (BROKER, "1", [], ErrorCode.NONE),
+        (TOPIC, "none", config("1"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (99, "x", [], ErrorCode.INVALID_REQUEST),
+        (TOPIC, topic, config("1"), ErrorCode.NONE),
+        (LOGGER, "1", [], ErrorCode.NONE),
+        (TOPIC, "second", config(None), ErrorCode.INVALID_REQUEST),
+        (BROKER, "2", [], ErrorCode.INVALID_REQUEST),
+        (BROKER, "", [], ErrorCode.NONE),
+    ]
+    resources = [Resource(resource_type=kind, resource_name=name, configs=configs) for kind, name, configs, _ in asked]
+    request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=resources)
+    outcomes = [(each.resource_type, each.resource_name, each.error_code) for each in send(request, 1).responses]
+    assert outcomes == [(kind, name, code) for kind, name, _, code in asked]
+    assert overrides(send, topic) == {"retention.ms": "1"}
 
 
 def test_one_resource_named_twice_is_refused_and_others_are_not(send: Send, topic: str) -> None:
@@ -351,16 +422,18 @@ def test_settings_of_a_new_topic_are_its_overrides(send: Send) -> None:
     assert overrides(send, "connect-like") == {"cleanup.policy": "compact"}
 
 
-def test_overrides_outlive_a_restart_but_not_the_topic(connect: Callable[[str], Send], tmp_path: Path) -> None:
+def test_overrides_outlive_a_restart_but_not_the_topic(
+    new_broker: NewBroker, connect: Callable[[str], Send], tmp_path: Path
+) -> None:
     configs = [CreatableTopicConfig(name="retention.ms", value="7")]
     request = CreateTopicsRequest(
         topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=configs)]
     )
-    with ottla.Broker(data_dir=tmp_path) as broker:
+    with new_broker(data_dir=tmp_path) as broker:
         send = connect(broker.bootstrap_servers)
         send(request, 4)
         change(send, TOPIC, "t", ("segment.ms", SET, "8"))
-    with ottla.Broker(data_dir=tmp_path) as broker:
+    with new_broker(data_dir=tmp_path) as broker:
         send = connect(broker.bootstrap_servers)
         assert overrides(send, "t") == {"retention.ms": "7", "segment.ms": "8"}
 

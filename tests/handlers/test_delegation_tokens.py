@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
@@ -30,17 +30,22 @@ from ottla.wire.messages.renew_delegation_token import RenewDelegationTokenReque
 
 from ..broker.test_sasl import LISTENER, Client, connected
 from ..memory_cluster import MemoryCluster
-from ..memory_cluster import running as running_cluster
+from ..zookeeper_broker import QUORUM, ZOOKEEPER, on_both_kinds, running_one
+
+__all__ = ["on_both_kinds"]
 
 DAY_MS = 24 * 3600 * 1000
 SECRET = {"delegation.token.secret.key": "planted"}
 SASL = {**LISTENER, "inter.broker.listener.name": "SASL"}
 
 
-@asynccontextmanager
-async def running(**properties: str) -> AsyncIterator[MemoryCluster]:
-    async with running_cluster(1, **{**SASL, **SECRET, **properties}) as cluster:
-        yield cluster
+Running = Callable[..., AbstractAsyncContextManager[MemoryCluster]]
+"""(**properties) -> a cluster of one broker, with a listener for SASL and a secret."""
+
+
+@pytest.fixture
+def running(cluster_kind: str) -> Running:
+    return lambda **properties: running_one(cluster_kind, **{**SASL, **SECRET, **properties})
 
 
 async def logged_in(cluster: MemoryCluster, name: str) -> Client:
@@ -73,7 +78,9 @@ async def seen(client: Client, *owners: str) -> list[tuple[str, str]]:
     return [(token.token_id, token.principal_name) for token in response.tokens]
 
 
-async def test_a_token_is_made_seen_renewed_and_ended(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_token_is_made_seen_renewed_and_ended(
+    running: Running, cluster_kind: str, autojump_clock: trio.testing.MockClock
+) -> None:
     async with running() as cluster:
         alice, bob = await logged_in(cluster, "alice"), await logged_in(cluster, "bob")
         token = await created(alice, "bob")
@@ -83,7 +90,8 @@ async def test_a_token_is_made_seen_renewed_and_ended(autojump_clock: trio.testi
         assert await seen(alice) == await seen(bob) == await seen(alice, "bob") == [(token.token_id, "alice")]
         assert await seen(alice, "carol") == []
         renewed = await bob.ask(RenewDelegationTokenRequest(hmac=token.hmac, renew_period_ms=5 * DAY_MS), 2)
-        assert renewed.error_code == 0 and renewed.expiry_timestamp_ms > token.expiry_timestamp_ms
+        lifetime_ms = DAY_MS if cluster_kind == QUORUM else 5 * DAY_MS  # a quorum gives no more than a new token has
+        assert (renewed.error_code, renewed.expiry_timestamp_ms) == (0, token.issue_timestamp_ms + lifetime_ms)
         ended = await alice.ask(ExpireDelegationTokenRequest(hmac=token.hmac, expiry_time_period_ms=-1), 2)
         assert ended.error_code == 0
         assert await seen(alice) == []
@@ -92,10 +100,14 @@ async def test_a_token_is_made_seen_renewed_and_ended(autojump_clock: trio.testi
             ExpireDelegationTokenRequest(hmac=token.hmac, expiry_time_period_ms=-1),
         ):
             response = await alice.ask(request, 2)
-            assert (response.error_code, response.expiry_timestamp_ms) == (ErrorCode.DELEGATION_TOKEN_NOT_FOUND, -1)
+            no_time = 0 if cluster_kind == QUORUM else -1
+            found = response.error_code, response.expiry_timestamp_ms
+            assert found == (ErrorCode.DELEGATION_TOKEN_NOT_FOUND, no_time)
 
 
-async def test_no_owners_named_are_all_and_an_empty_list_is_none(autojump_clock: trio.testing.MockClock) -> None:
+async def test_no_owners_named_are_all_and_an_empty_list_is_none(
+    running: Running, autojump_clock: trio.testing.MockClock
+) -> None:
     async with running() as cluster:
         alice = await logged_in(cluster, "alice")
         await created(alice)
@@ -105,7 +117,7 @@ async def test_no_owners_named_are_all_and_an_empty_list_is_none(autojump_clock:
 
 @pytest.mark.parametrize("mechanism", list(ScramMechanism))
 async def test_whoever_has_a_token_is_its_owner_but_asks_for_no_other(
-    mechanism: ScramMechanism, autojump_clock: trio.testing.MockClock
+    running: Running, mechanism: ScramMechanism, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with running() as cluster:
         token = await created(await logged_in(cluster, "alice"), max_lifetime_ms=10_000)
@@ -120,7 +132,9 @@ async def test_whoever_has_a_token_is_its_owner_but_asks_for_no_other(
         assert described.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
 
-async def test_a_wrong_password_and_a_user_of_that_name_are_no_token(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_wrong_password_and_a_user_of_that_name_are_no_token(
+    running: Running, autojump_clock: trio.testing.MockClock
+) -> None:
     async with running() as cluster:
         token = await created(await logged_in(cluster, "alice"))
         password = base64.b64encode(token.hmac).decode()
@@ -133,7 +147,10 @@ async def test_a_wrong_password_and_a_user_of_that_name_are_no_token(autojump_cl
             assert response.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
-async def test_for_tokens_of_other_users_one_needs_a_right(autojump_clock: trio.testing.MockClock) -> None:
+@pytest.mark.parametrize("cluster_kind", [ZOOKEEPER], indirect=True)
+async def test_for_tokens_of_other_users_one_needs_a_right(
+    running: Running, autojump_clock: trio.testing.MockClock
+) -> None:
     authorizer = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer", "super.users": "User:carol"}
     async with running(**authorizer) as cluster:
         alice, bob = await logged_in(cluster, "alice"), await logged_in(cluster, "bob")
@@ -155,7 +172,7 @@ async def test_for_tokens_of_other_users_one_needs_a_right(autojump_clock: trio.
         assert (await created(alice, owner="bob")).error_code == 0
 
 
-async def test_what_is_refused(autojump_clock: trio.testing.MockClock) -> None:
+async def test_what_is_refused(running: Running, autojump_clock: trio.testing.MockClock) -> None:
     async with running() as cluster:
         alice, bob = await logged_in(cluster, "alice"), await logged_in(cluster, "bob")
         token = await created(alice)
@@ -168,7 +185,7 @@ async def test_what_is_refused(autojump_clock: trio.testing.MockClock) -> None:
 
 
 async def test_without_an_authorizer_every_user_sees_and_makes_all_tokens(
-    autojump_clock: trio.testing.MockClock,
+    running: Running, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with running() as cluster:
         alice, bob = await logged_in(cluster, "alice"), await logged_in(cluster, "bob")
@@ -177,7 +194,7 @@ async def test_without_an_authorizer_every_user_sees_and_makes_all_tokens(
         assert await seen(bob) == await seen(alice) == [(token.token_id, "bob")]
 
 
-async def test_without_a_secret_there_are_no_tokens(autojump_clock: trio.testing.MockClock) -> None:
+async def test_without_a_secret_there_are_no_tokens(running: Running, autojump_clock: trio.testing.MockClock) -> None:
     async with running(**{"delegation.token.secret.key": ""}) as cluster:
         alice = await logged_in(cluster, "alice")
         assert (await created(alice)).error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
@@ -189,14 +206,25 @@ async def test_without_a_secret_there_are_no_tokens(autojump_clock: trio.testing
             assert (await alice.ask(request, 2)).error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
 
 
-async def test_tokens_are_not_asked_for_on_plaintext(autojump_clock: trio.testing.MockClock) -> None:
-    async with running_cluster(1, **SECRET) as cluster:
-        response = await created(await connected(cluster))
-        assert response.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+async def test_tokens_are_not_asked_for_on_plaintext(running: Running, autojump_clock: trio.testing.MockClock) -> None:
+    listener = {"listener.security.protocol.map": "SASL:PLAINTEXT", "sasl.enabled.mechanisms": ""}
+    async with running(**listener) as cluster:
+        stranger = await connected(cluster)
+        refused = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+        response = await created(stranger)
+        assert (response.error_code, response.principal_name, bytes(response.hmac)) == (refused, "ANONYMOUS", b"")
+        for request in (
+            RenewDelegationTokenRequest(hmac=b"h", renew_period_ms=-1),
+            ExpireDelegationTokenRequest(hmac=b"h", expiry_time_period_ms=-1),
+            DescribeDelegationTokenRequest(owners=None),
+        ):
+            assert (await stranger.ask(request, 2)).error_code == refused
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-async def test_every_version_is_answered(version: int, autojump_clock: trio.testing.MockClock) -> None:
+async def test_every_version_is_answered(
+    running: Running, version: int, autojump_clock: trio.testing.MockClock
+) -> None:
     async with running() as cluster:
         alice = await logged_in(cluster, "alice")
         token = await alice.ask(CreateDelegationTokenRequest(renewers=[], max_lifetime_ms=-1), version)

@@ -9,6 +9,10 @@ from ottla.handlers.table import SERVED
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 
+from ..zookeeper_broker import QUORUM, on_both_kinds
+
+__all__ = ["on_both_kinds"]
+
 ELECT = SERVED.by_key[ApiKey.ELECT_LEADERS]
 VERSIONS = range(ELECT.lowest, ELECT.highest + 1)
 PREFERRED, UNCLEAN = 0, 1
@@ -36,10 +40,13 @@ def test_elections(send, make_topic, version, kind) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_all_partitions_are_named_only_where_an_election_was_needed(send, make_topic, version) -> None:
-    make_topic()
+def test_all_partitions_are_named_only_where_an_election_was_needed(send, make_topic, cluster_kind, version) -> None:
+    """A quorum names all topics."""
+    topic, _ = make_topic()
     response = send(ElectLeadersRequest(topic_partitions=None), version)
-    assert (response.error_code, response.replica_election_results) == (0, [])
+    results = response.replica_election_results
+    assert (response.error_code, [each for result in results for each in result.partition_result]) == (0, [])
+    assert (topic in {result.topic for result in results}) == (cluster_kind == QUORUM)
 
 
 def test_without_time_nothing_is_elected(send, make_topic) -> None:

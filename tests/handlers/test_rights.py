@@ -1,4 +1,7 @@
-"""Each API with and without each of the rights that it looks at; the same calls on Apache Kafka 3.9 are answered alike.
+"""Each API with and without each of the rights that it looks at, on a quorum and on a ZooKeeper.
+
+The same calls on Apache Kafka 3.9 are answered as on a ZooKeeper. A quorum has the rights of Kafka's ControllerApis where the
+controller handles a request, which it does as the client's.
 
 Clients are told apart by the addresses they come from: nobody has shown who he is, and rules name hosts. The administrator's
 may do everything, as may the broker's own, and that of the client under test what a case grants. That the administrator may
@@ -15,7 +18,6 @@ from typing import Any
 import kazoo.client
 import pytest
 
-import ottla
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.clusters import KafkaZooKeeperCluster
 from ottla.compat_tests.raw.requests import fetch_request
@@ -59,7 +61,23 @@ from ottla.wire.messages.offset_commit import (
 )
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
 
-from .rights_cases import CLUSTER, PARTIAL, REFUSALS, Case, Grant, cluster, group, topic, whole_request
+from ..zookeeper_broker import QUORUM, ZOOKEEPER, broker_factory
+from .rights_cases import (
+    BY_CLUSTER_IN_QUORUMS,
+    CLUSTER,
+    EVERYWHERE,
+    KAFKA,
+    NOT_ON_KAFKA,
+    ON_ZOOKEEPERS,
+    PARTIAL,
+    REFUSALS,
+    Case,
+    Grant,
+    cluster,
+    group,
+    topic,
+    whole_request,
+)
 
 BROKER, ADMIN, CLIENT = "127.0.0.1", "127.0.0.2", "127.0.0.3"
 ANONYMOUS = "User:ANONYMOUS"
@@ -106,8 +124,9 @@ class Rules:
 class Subject(Rules):
     """A broker, its administrator and a client without rights."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, *, is_quorum: bool) -> None:
         super().__init__(Connection(bootstrap, source=ADMIN))
+        self.is_quorum = is_quorum
         self.client = Connection(bootstrap, source=CLIENT)
         self.create(
             AclBinding(ResourcePattern(kind, WILDCARD), entry)
@@ -168,14 +187,15 @@ def _write_rules(zookeeper: str, path: str) -> None:
     client.close()
 
 
-@pytest.fixture(scope="module", params=["ottla", pytest.param("kafka", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[QUORUM, ZOOKEEPER, pytest.param(KAFKA, marks=pytest.mark.slow)])
 def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
     with contextlib.ExitStack() as stack:
-        if request.param == "ottla":
-            folder = tmp_path_factory.mktemp("ottla")
-            with ottla.Broker(data_dir=folder, properties={**PROPERTIES, **OPEN}) as broker:
-                Rules(Connection(broker.bootstrap_servers, source=ADMIN)).create(_of_cluster())
-            bootstrap = stack.enter_context(ottla.Broker(data_dir=folder, properties=PROPERTIES)).bootstrap_servers
+        if request.param != KAFKA:
+            folder, new_broker = tmp_path_factory.mktemp("ottla"), broker_factory(request.param)
+            with new_broker(data_dir=folder, properties={**PROPERTIES, **OPEN}) as broker:
+                admin = stack.enter_context(contextlib.closing(Connection(broker.bootstrap_servers, source=ADMIN)))
+                Rules(admin).create(_of_cluster())
+            bootstrap = stack.enter_context(new_broker(data_dir=folder, properties=PROPERTIES)).bootstrap_servers
         else:
             zookeeper = request.getfixturevalue("zookeeper_server")
             kafka = KafkaZooKeeperCluster(
@@ -185,13 +205,24 @@ def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             _write_rules(zookeeper.address, "/rights/kafka-acl/Cluster/kafka-cluster")
             kafka.start()
             bootstrap = kafka.bootstrap
-        subject = Subject(bootstrap)
+        subject = Subject(bootstrap, is_quorum=request.param == QUORUM)
         stack.callback(subject.close)
         yield subject
 
 
-ON_OTTLA = pytest.mark.parametrize("subject", ["ottla"], indirect=True)
+ON_OTTLA = pytest.mark.parametrize("subject", [QUORUM, ZOOKEEPER], indirect=True)
+ON_A_QUORUM = pytest.mark.parametrize("subject", [QUORUM], indirect=True)
+ON_A_ZOOKEEPER = pytest.mark.parametrize(
+    "subject", [ZOOKEEPER, pytest.param(KAFKA, marks=pytest.mark.slow)], indirect=True
+)
 
+OF_QUORUMS = [
+    whole_request(ApiKey.DESCRIBE_QUORUM, Operation.DESCRIBE, 2),
+    whole_request(ApiKey.UPDATE_FEATURES, Operation.ALTER, 2),
+    whole_request(ApiKey.UNREGISTER_BROKER, Operation.ALTER, 0),
+    whole_request(ApiKey.ADD_RAFT_VOTER, Operation.ALTER, 1),
+    whole_request(ApiKey.REMOVE_RAFT_VOTER, Operation.ALTER, 0),
+]
 CASES = PARTIAL + [
     whole_request(handler.api_key, handler.cluster_right, handler.highest)
     for handler in HANDLERS
@@ -244,14 +275,26 @@ def _name(case: Case) -> str:
     return f"{case.api.name.lower()}-{case.version}"
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.on_kafka], ids=_name)
+@pytest.mark.parametrize("case", [case for case in CASES if case.kinds == EVERYWHERE], ids=_name)
 def test_an_api_is_refused_without_one_of_its_rights_and_not_with_all(subject: Subject, case: Case) -> None:
     is_refused_without_one_of_its_rights(subject, case)
 
 
 @ON_OTTLA
-@pytest.mark.parametrize("case", [case for case in CASES if not case.on_kafka], ids=_name)
+@pytest.mark.parametrize("case", [case for case in CASES if case.kinds == NOT_ON_KAFKA], ids=_name)
 def test_an_api_that_kafkas_zookeeper_mode_has_not(subject: Subject, case: Case) -> None:
+    is_refused_without_one_of_its_rights(subject, case)
+
+
+@ON_A_ZOOKEEPER
+@pytest.mark.parametrize("case", [case for case in CASES if case.kinds == ON_ZOOKEEPERS], ids=_name)
+def test_an_api_among_brokers_on_a_zookeeper(subject: Subject, case: Case) -> None:
+    is_refused_without_one_of_its_rights(subject, case)
+
+
+@ON_A_QUORUM
+@pytest.mark.parametrize("case", [*OF_QUORUMS, BY_CLUSTER_IN_QUORUMS], ids=_name)
+def test_an_api_or_a_right_of_quorums(subject: Subject, case: Case) -> None:
     is_refused_without_one_of_its_rights(subject, case)
 
 
@@ -399,12 +442,16 @@ def test_no_session_is_made_of_what_may_not_be_fetched(subject: Subject) -> None
     [
         (ResourcePattern(ResourceType.TOPIC, "t"), Operation.CLUSTER_ACTION, True),
         (ResourcePattern(ResourceType.TOPIC, "*", PatternType.PREFIXED), Operation.READ, True),
-        (ResourcePattern(ResourceType.TOPIC, "a/b"), Operation.READ, False),
+        (ResourcePattern(ResourceType.TOPIC, "a/b"), Operation.READ, None),
         (ResourcePattern(ResourceType.TOPIC, ""), Operation.READ, False),
         (ResourcePattern(CLUSTER, "another"), Operation.ALTER, False),
     ],
 )
-def test_what_can_be_a_rule(subject: Subject, pattern: ResourcePattern, operation: Operation, is_taken: bool) -> None:
+def test_what_can_be_a_rule(
+    subject: Subject, pattern: ResourcePattern, operation: Operation, is_taken: bool | None
+) -> None:
+    """None: on a quorum only. In a ZooKeeper names are paths."""
+    is_taken = subject.is_quorum if is_taken is None else is_taken
     good = AclBinding(
         ResourcePattern(ResourceType.GROUP, "g"), AclEntry(ANONYMOUS, Permission.DENY, CLIENT, Operation.READ)
     )

@@ -9,9 +9,10 @@ from ottla.security.acl import AclBinding, AclEntry, Operation, Permission, Reso
 from ottla.security.authorizer_settings import ACL_AUTHORIZER
 
 from ..memory_cluster import MemoryCluster
-from .test_delegation_tokens import created, logged_in, running, seen
+from ..memory_cluster import running as running_cluster
+from .test_delegation_tokens import SASL, SECRET, created, logged_in, seen
 
-AUTHORIZED = {"authorizer.class.name": ACL_AUTHORIZER, "super.users": "User:admin"}
+AUTHORIZED = {**SASL, **SECRET, "authorizer.class.name": ACL_AUTHORIZER, "super.users": "User:admin"}
 
 
 async def allow_bob(cluster: MemoryCluster, resource_type: ResourceType, name: str, operation: Operation) -> None:
@@ -21,7 +22,7 @@ async def allow_bob(cluster: MemoryCluster, resource_type: ResourceType, name: s
 
 
 async def test_a_token_for_another_is_made_with_a_right_to_that_user(autojump_clock: trio.testing.MockClock) -> None:
-    async with running(**AUTHORIZED) as cluster:
+    async with running_cluster(1, **AUTHORIZED) as cluster:
         bob = await logged_in(cluster, "bob")
         refused = await created(bob, owner="alice")
         assert refused.error_code == ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
@@ -34,7 +35,7 @@ async def test_a_token_for_another_is_made_with_a_right_to_that_user(autojump_cl
 async def test_tokens_of_others_are_seen_with_a_right_to_them_or_to_their_owner(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    async with running(**AUTHORIZED) as cluster:
+    async with running_cluster(1, **AUTHORIZED) as cluster:
         alice, bob = await logged_in(cluster, "alice"), await logged_in(cluster, "bob")
         first, second = (await created(alice)).token_id, (await created(alice)).token_id
         assert await seen(bob) == []

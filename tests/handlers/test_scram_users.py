@@ -20,6 +20,9 @@ from ottla.wire.messages.describe_user_scram_credentials import (
 )
 
 from ..memory_cluster import MemoryCluster, running
+from ..zookeeper_broker import QUORUM, on_both_kinds, running_one
+
+__all__ = ["on_both_kinds"]
 
 SHA_256, SHA_512 = ScramMechanism.SHA_256, ScramMechanism.SHA_512
 SALT = b"salt"
@@ -67,20 +70,37 @@ async def users(cluster: MemoryCluster) -> list[tuple[str, list[tuple[int, int]]
     ]
 
 
-async def test_credentials_are_set_listed_and_removed(autojump_clock: trio.testing.MockClock) -> None:
-    async with running(1) as cluster:
+async def test_credentials_are_set_listed_and_removed(
+    cluster_kind: str, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running_one(cluster_kind) as cluster:
         assert await users(cluster) == []
-        done = (ErrorCode.NONE, "")
-        changes = [setting("b c*~"), setting("b c*~", SHA_512, 8192), setting("alice")]
-        assert await alter(cluster, *changes) == {"b c*~": done, "alice": done}
+        done = (ErrorCode.NONE, None if cluster_kind == QUORUM else "")
+        assert await alter(cluster, setting("b c*~"), setting("alice")) == {"b c*~": done, "alice": done}
+        assert await alter(cluster, setting("b c*~", SHA_512, 8192)) == {"b c*~": done}
         assert await users(cluster) == [("alice", [(1, 4096)]), ("b c*~", [(1, 4096), (2, 8192)])]
         assert await alter(cluster, setting("alice", iterations=16384), removal("b c*~", SHA_512)) == {
             "b c*~": done,
             "alice": done,
         }
         assert await users(cluster) == [("alice", [(1, 16384)]), ("b c*~", [(1, 4096)])]
-        assert await alter(cluster, removal("alice"), setting("alice", SHA_512)) == {"alice": done}
+        assert await alter(cluster, removal("alice")) == {"alice": done}
+        assert await alter(cluster, setting("alice", SHA_512)) == {"alice": done}
         assert await users(cluster) == [("alice", [(2, 4096)]), ("b c*~", [(1, 4096)])]
+
+
+async def test_both_credentials_of_a_user_in_one_request(
+    cluster_kind: str, autojump_clock: trio.testing.MockClock
+) -> None:
+    """A quorum changes one of a user at a time, as Kafka's does."""
+    async with running_one(cluster_kind) as cluster:
+        await alter(cluster, setting("bob"))
+        expected = ErrorCode.DUPLICATE_RESOURCE if cluster_kind == QUORUM else ErrorCode.NONE
+        for name, changes in (
+            ("alice", (setting("alice"), setting("alice", SHA_512))),
+            ("bob", (removal("bob"), setting("bob", SHA_512))),
+        ):
+            assert (await alter(cluster, *changes))[name][0] == expected
 
 
 async def test_what_is_kept_is_the_credential_of_the_password(autojump_clock: trio.testing.MockClock) -> None:
@@ -99,8 +119,8 @@ async def test_what_is_kept_is_the_credential_of_the_password(autojump_clock: tr
         assert await users(cluster) == []
 
 
-async def test_what_is_refused(autojump_clock: trio.testing.MockClock) -> None:
-    async with running(1) as cluster:
+async def test_what_is_refused(cluster_kind: str, autojump_clock: trio.testing.MockClock) -> None:
+    async with running_one(cluster_kind) as cluster:
         await alter(cluster, setting("there"))
         changes = [
             setting(""),
@@ -124,20 +144,22 @@ async def test_what_is_refused(autojump_clock: trio.testing.MockClock) -> None:
         )
         missing = (ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
         unknown = (ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+        done = (ErrorCode.NONE, None if cluster_kind == QUORUM else "")
         assert await alter(cluster, *changes) == {
             "": (unacceptable, "Username must not be empty"),
             "few": (unacceptable, "Too few iterations"),
             "many": (unacceptable, "Too many iterations"),
             "unknown": unknown,
             "no mechanism": unknown,
-            "empty": (unacceptable, "Empty salt or salted password"),
+            "empty": done if cluster_kind == QUORUM else (unacceptable, "Empty salt or salted password"),
             "twice": (ErrorCode.DUPLICATE_RESOURCE, twice),
             "there": (ErrorCode.DUPLICATE_RESOURCE, twice),
             "half": missing,
             "nobody": missing,
-            "fine": (ErrorCode.NONE, ""),
+            "fine": done,
         }
-        assert [name for name, _ in await users(cluster)] == ["fine", "there"]
+        made = ["empty"] if cluster_kind == QUORUM else []
+        assert [name for name, _ in await users(cluster)] == [*made, "fine", "there"]
 
 
 async def test_users_who_are_named(autojump_clock: trio.testing.MockClock) -> None:

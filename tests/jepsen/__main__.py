@@ -15,7 +15,8 @@ import signal
 import sys
 from pathlib import Path
 
-from . import isolation
+from ottla.compat_tests import isolation
+
 from .checker import check
 from .faults import FAULTS
 from .history import read_history

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ottla.compat_tests.brokers import BrokerProcess
+from ottla.compat_tests.cut_network import ALL_PORTS, Network
 
 from .clients import REPLICAS
-from .network import ALL_PORTS, Network
 
 SESSION_S = 6.0
 """After so long without a sign of life a broker counts as gone."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ottla.compat_tests.cut_network import ALL_PORTS, CLIENTS, both_ways, ways_to
+
 from .fault import Fault, numbers
-from .network import ALL_PORTS, CLIENTS, both_ways, ways_to
 from .system import Machine, System
 
 

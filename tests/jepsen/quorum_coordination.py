@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ottla.compat_tests.brokers import BrokerProcess
+from ottla.compat_tests.cut_network import Network
 from ottla.compat_tests.kraft_cluster import BROKER, CONTROLLER, KAFKA, OTTLA, KafkaNode, KRaftCluster, OttlaNode, Seat
 from ottla.compat_tests.server_process import START_TIMEOUT_S
 
 from .coordination import SESSION_S, Coordination, host_of
-from .network import Network
 
 MIXED = (*[Seat(KAFKA)] * 3, *[Seat(OTTLA, (BROKER,))] * 2)
 ALL_OTTLA = (Seat(OTTLA),) * 3

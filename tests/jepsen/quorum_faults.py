@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ottla.compat_tests.cut_network import both_ways, ways_to
+
 from .fault import LONG_S, SHORT_S, Fault, kill, numbers
-from .network import both_ways, ways_to
 from .network_faults import Cut
 from .quorum_coordination import QuorumCoordination
 from .system import Machine, System

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ottla.base.errors import ErrorCode
+from ottla.compat_tests import isolation
 from ottla.compat_tests.brokers import BrokerProcess
+from ottla.compat_tests.cut_network import LoopbackNetwork, NamespaceNetwork, Network
 from ottla.compat_tests.wire_client import connect
 from ottla.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -30,11 +32,10 @@ from ottla.wire.messages.list_partition_reassignments import ListPartitionReassi
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.schema import Message
 
-from . import isolation, tampering
+from . import tampering
 from .coordination import host_of
 from .history import Partition
 from .kinds import KINDS
-from .network import LoopbackNetwork, NamespaceNetwork, Network
 
 _DISK = "192m"
 _LOOK_S = 0.25

@@ -11,11 +11,11 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from ottla.compat_tests.brokers import BrokerProcess
 from ottla.compat_tests.clusters import BrokerCluster
+from ottla.compat_tests.cut_network import Network
 from ottla.compat_tests.wire_client import cluster_view
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
 
 from .coordination import SESSION_S, VIEW_S, Coordination
-from .network import Network
 
 ZOOKEEPER = "zookeeper"
 BROKERS = 3

@@ -1,7 +1,6 @@
 """A data folder of Ottla is opened by Apache Kafka 3.9 in ZooKeeper mode, with the state of Ottla's cluster in ZooKeeper.
 
-The state gets there as it does when a broker that was alone is started with a ZooKeeper; else the folder is as Ottla left it. Two
-states of a compaction that a crash interrupted are made in it first, since Kafka has to finish them as Ottla would.
+Two states of a compaction that a crash interrupted are made in it first, since Kafka has to finish them as Ottla would.
 """
 
 from __future__ import annotations
@@ -11,23 +10,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import trio
 from confluent_kafka import Producer
 
-from ottla.base.seams import InlineWorkers
-from ottla.compat_tests.brokers import BrokerProcess
+from ottla.compat_tests.brokers import BrokerProcess, OttlaProcess
 from ottla.compat_tests.java.tools import SHORT_LIVED
 from ottla.compat_tests.raw.transactional import RawProducer
 from ottla.compat_tests.wire_client import connect
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
-from ottla.controller.zookeeper.growth import Growth
-from ottla.controller.zookeeper.store.cluster_home import ZooKeeperHome
-from ottla.controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
-from ottla.log.checkpoints import MetaProperties, read_leader_epochs, read_offsets, write_meta_properties
+from ottla.log.checkpoints import read_leader_epochs, read_offsets
 from ottla.log.disk import OsDisk
 
 from ..console.alone_process import console_of
-from .conftest import Contents
+from .conftest import PROPERTIES as FILLED_PROPERTIES
+from .conftest import Contents, Filled, fill
 
 pytestmark = pytest.mark.slow
 
@@ -45,6 +40,14 @@ transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 log.cleaner.enable=false
 """
+
+
+COORDINATORS = {
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
+"""Of a cluster that has one broker."""
 
 
 def java(jars: Path, *words: str) -> list[str]:
@@ -67,21 +70,6 @@ class KafkaOnZooKeeper(BrokerProcess):
         return java(self._jars, "-Xmx512M", "kafka.Kafka", str(self._config))
 
 
-async def move_state(data: Path, zookeeper: ZooKeeperProcess) -> None:
-    """What the first start of broker 1 with the ZooKeeper does, before it opens the logs."""
-    home = ZooKeeperHome(ZooKeeperSettings({"connect": zookeeper.address}))
-    disk = OsDisk()
-
-    async def identify(cluster_id: str) -> None:
-        write_meta_properties(disk, str(data), MetaProperties(1, cluster_id, 0, zookeeper.address))
-
-    await home.open([])
-    session = await home.connect()
-    await Growth(session, disk, InlineWorkers(), str(data), 1, identify).run(None)
-    await session.close()
-    home.close()
-
-
 def interrupt_compaction(folder: Path) -> None:
     """Leave what a crash leaves after a swap was decided, and of a compaction that had not come so far."""
     first, second = sorted(folder.glob("*.log"))[:2]
@@ -94,21 +82,41 @@ def interrupt_compaction(folder: Path) -> None:
 
 
 @pytest.fixture
-def opened(by_ottla, fetch_jars, tmp_path) -> Iterator[KafkaOnZooKeeper]:
+def zookeeper(fetch_jars, tmp_path) -> Iterator[ZooKeeperProcess]:
+    fetch_jars("zookeeper", "kafka-3.9.2")
+    process = ZooKeeperProcess(tmp_path)
+    try:
+        process.start()
+        yield process
+    finally:
+        process.close()
+
+
+@pytest.fixture
+def by_ottla(zookeeper, tmp_path) -> Iterator[Filled]:
+    """The folder of a broker of Ottla on the ZooKeeper."""
+    on_zookeeper = {"broker.id": "1", "zookeeper.connect": zookeeper.address}
+    folder = tmp_path / "ottla"
+    folder.mkdir()
+    process = OttlaProcess(folder, properties={**FILLED_PROPERTIES, **COORDINATORS, **on_zookeeper})
+    try:
+        yield fill(process)
+    finally:
+        process.close()
+
+
+@pytest.fixture
+def opened(by_ottla, fetch_jars, zookeeper, tmp_path) -> Iterator[KafkaOnZooKeeper]:
     """Kafka on a copy of the folder, at the address where Ottla was."""
     jars = fetch_jars("zookeeper", "kafka-3.9.2")
     shutil.copytree(by_ottla.data, tmp_path / "data")
     interrupt_compaction(tmp_path / "data/compacted-0")
-    zookeeper = ZooKeeperProcess(tmp_path)
     kafka = KafkaOnZooKeeper(tmp_path, jars, zookeeper, by_ottla.process.port)
     try:
-        zookeeper.start()
-        trio.run(move_state, tmp_path / "data", zookeeper)
         kafka.start()
         yield kafka
     finally:
         kafka.close()
-        zookeeper.close()
 
 
 def test_read_and_go_on(by_ottla, opened, read_all, kafka_dump_log, tmp_path):

@@ -28,6 +28,7 @@ from ottla.replication.broker_client import BrokerClient, MalformedResponseError
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.alter_partition import AlterPartitionRequest
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.fetch import (
@@ -41,7 +42,6 @@ from ottla.wire.messages.fetch import (
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest
 from ottla.wire.records import Record, build_batch
 from ottla.wire.schema import Message
 
@@ -484,7 +484,7 @@ async def test_a_broker_in_memory(tmp_path: Path) -> None:
         client = BrokerClient(network, *ADDRESS, "broker-1")
         await write_and_read(client)
         with pytest.raises(PeerUnavailableError, match="the peer closed the connection"):
-            await client.send(UnregisterBrokerRequest(broker_id=2), 0)  # an API that is not served
+            await client.send(BrokerHeartbeatRequest(broker_id=2), 0)  # an API that only controllers serve
         await client.send(MetadataRequest(topics=[]), 12)
         client.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,9 +20,11 @@ from kafka.admin import KafkaAdminClient
 import ottla
 from ottla.base.errors import KafkaError
 from ottla.base.settings import SettingError
+from ottla.compat_tests.wire_client import Connection
 from ottla.testing.broker import Broker
 from ottla.testing.clock import AdjustableClock
 from ottla.testing.requests import Requests
+from ottla.wire.messages.metadata import MetadataRequest
 
 Records = Callable[..., list[Any]]
 Produce = Callable[..., None]
@@ -221,6 +224,18 @@ def test_time_that_goes_by_ends_sessions_and_deletes_records_and_offsets(
     assert [(record.offset, record.value) for record in broker.records("short")] == [(1, b"new")]
     consumer.close(autocommit=False)
     admin.close()
+
+
+def test_the_broker_stays_alive_while_the_clock_is_advanced(ottla_broker_factory: Callable[..., Broker]) -> None:
+    """It keeps what it leads: a session that ended would have brought the next leader epoch."""
+    broker = ottla_broker_factory()
+    broker.create_topic("t")
+    with contextlib.closing(Connection(broker.bootstrap_servers)) as connection:
+        before = connection.call(MetadataRequest(topics=None), 9).topics[0].partitions[0]
+        broker.clock.advance(days=30)
+    with contextlib.closing(Connection(broker.bootstrap_servers)) as connection:
+        after = connection.call(MetadataRequest(topics=None), 9).topics[0].partitions[0]
+    assert (after.leader_id, after.leader_epoch) == (before.leader_id, before.leader_epoch)
 
 
 def test_the_clock_goes_from_deadline_to_deadline() -> None:

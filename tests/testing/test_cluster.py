@@ -6,9 +6,13 @@ import contextlib
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import NewPartitions
+from kafka.errors import PolicyViolationError
 
 import ottla
 from ottla.base.errors import ErrorCode, KafkaError
@@ -29,6 +33,7 @@ from .cluster_calls import (
     values,
 )
 
+ALL = {1, 2, 3}
 CLEAN_MARK = ".kafka_cleanshutdown"
 
 
@@ -99,6 +104,22 @@ def test_faults_and_recorded_requests_are_those_of_one_broker(cluster: Cluster) 
             metadata(cluster, 2)
     assert fault.hits == 1
     assert len(first.requests.where(api="Metadata")) == 1
+
+
+def test_what_only_a_controller_does_is_sent_to_the_broker_that_clients_are_told_of(cluster: Cluster) -> None:
+    """Whichever broker a client asks first."""
+    controller = cluster.controller()
+    assert controller is not None
+    other = cluster.brokers[other_than(cluster, controller)]
+    with closing(KafkaAdminClient(bootstrap_servers=other.bootstrap_servers)) as client:
+        with cluster.brokers[controller].faults.add(api="CreatePartitions", error="POLICY_VIOLATION") as fault:
+            cluster.create_topic("grows", replication_factor=1)
+            with pytest.raises(PolicyViolationError):
+                client.create_partitions({"grows": NewPartitions(2)})
+        assert fault.hits == 1
+        client.create_partitions({"grows": NewPartitions(2)})
+    cluster.wait_in_sync("grows")
+    assert cluster.leader_of("grows", 1) in ALL
 
 
 def test_a_killed_broker_comes_back_with_what_it_had_written() -> None:

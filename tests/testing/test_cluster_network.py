@@ -11,7 +11,7 @@ import trio.testing
 
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.network import WOULD_BLOCK, Connection, Listener
-from ottla.testing.cluster_network import BrokerNetwork, ClusterNetwork
+from ottla.testing.cluster_network import CONTROLLER_ADDRESS, BrokerNetwork, ClusterNetwork
 
 PORTS = {1: 9091, 2: 9092, 3: 9093}
 LONG = 100.0
@@ -95,6 +95,27 @@ async def test_an_isolated_broker_reaches_no_broker_and_is_reached_by_clients(
         assert await read(to_it[0]) == await read(from_it[0]) == b"x"
         assert await passes(*to_it)
         assert await passes(*from_it)
+
+
+async def test_the_controller_is_reached_by_brokers_that_are_cut_off_and_not_by_one_that_is_isolated_or_paused(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with running() as brokers:
+        listener = await brokers.cluster.of_controller.listen(*CONTROLLER_ADDRESS, 5)
+        ways = {}
+        for broker, network in brokers.networks.items():
+            ways[broker] = (await network.connect(*CONTROLLER_ADDRESS), await listener.accept())
+        brokers.cluster.cut(1, 2)
+        assert [await passes(*way) for way in ways.values()] == [True, True, True]
+        brokers.cluster.isolate(1)
+        brokers.cluster.pause(2)
+        assert [await passes(*way) for way in ways.values()] == [False, False, True]
+        with trio.move_on_after(LONG):
+            await brokers.networks[1].connect(*CONTROLLER_ADDRESS)
+            raise AssertionError("it connected")
+        brokers.cluster.heal()
+        brokers.cluster.resume(2)
+        assert [await read(way[0]) for way in (ways[1], ways[2])] == [b"x", b"x"], "what was sent meanwhile"
 
 
 async def test_a_paused_broker_takes_connections_and_answers_nobody(autojump_clock: trio.testing.MockClock) -> None:

@@ -167,6 +167,7 @@ def test_what_a_failed_folder_led_is_led_elsewhere_and_filled_again_when_it_is_r
         failing.rename(tmp_path / "gone")  # the next segment cannot be made
         assert produce(cluster, "t", b"b" * 900) == ErrorCode.KAFKA_STORAGE_ERROR
         until_led_by_another(cluster, 1)
+        cluster.records("t")  # the new leader knows that it leads
         assert produce(cluster, "t", b"c" * 900) == ErrorCode.NONE
         assert cluster.isr_of("t") == {2, 3}
         assert (cluster.leader_of("t", 1), cluster.isr_of("t", 1)) == (1, ALL)

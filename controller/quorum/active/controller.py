@@ -34,6 +34,7 @@ from .heartbeats import BrokerHeartbeats
 from .periodic import PeriodicTask, PeriodicTasks
 from .result import MAX_RECORDS, ControllerResult
 from .state import ControllerState
+from .topic_log import log_topics
 
 MAX_BATCH_BYTES = 8 * 1024 * 1024
 """Of the values of one batch's records; what is around them is left out of the count (Kafka's MAX_BATCH_SIZE_BYTES)."""
@@ -105,6 +106,8 @@ class ActiveController:
         self._claim: _Claim | None = None
         self.operations_started = 0
         """Operations that this controller was asked for, active or not, and its own tasks."""
+        self.known_alive: Callable[[], Iterable[int]] = tuple
+        """The brokers that are known to be alive without a heartbeat, to whoever runs them in the same process."""
         self.leader_id: int | None = None
         """The node that leads the quorum, as far as is known here; whoever drives this sets it."""
 
@@ -150,7 +153,7 @@ class ActiveController:
         """This node leads the log in ``epoch``, and everything before it is applied. The activation's records come first."""
         assert self._claim is None, "the leadership is claimed once in an epoch"
         heartbeats = BrokerHeartbeats(self._settings.session_timeout_ms)
-        heartbeats.begin(self._latest.image.quorum_brokers.newest(), now_ms)
+        heartbeats.begin(self._latest.image.quorum_brokers.newest(), now_ms, self._settings.node_id)
         self._claim = _Claim(epoch, heartbeats, PeriodicTasks(self._tasks, now_ms))
         self.run(lambda context: activate(context, self._bootstrap), _of_its_own)
 
@@ -167,7 +170,9 @@ class ActiveController:
         claim = self._claim
         assert claim is not None, "a standby applies what is committed"
         while claim.uncommitted and claim.uncommitted[0][0] <= offset:
-            self._committed = claim.uncommitted.popleft()[1]
+            before, self._committed = self._committed, claim.uncommitted.popleft()[1]
+            if self._committed.delta.topics:
+                log_topics(before.image, self._committed.delta, self._committed.image)
             self._publish()
         while claim.waiting and claim.waiting[0].offset <= offset:
             claim.waiting.popleft().respond()
@@ -242,19 +247,10 @@ class ActiveController:
         self._run(operation, responded, appended)
         return begins
 
-    def hear_of(self, broker_ids: Iterable[int], now_ms: int) -> None:
-        """Prolong the sessions of these brokers as a heartbeat would. For whoever knows in another way that they are alive."""
-        claim = self._claim
-        if claim is not None:
-            brokers = self._latest.image.quorum_brokers.newest()
-            for broker_id in broker_ids:
-                if (broker := brokers.get(broker_id)) is not None and not broker.is_fenced:
-                    claim.heartbeats.track(broker_id, broker.epoch, now_ms)
-
     def tick(self, now_ms: int) -> int | None:
         """Do what is due. Returns when to come again; None for a standby, which has nothing to do."""
         while (claim := self._claim) is not None:
-            expiry = claim.heartbeats.next_expiry()
+            expiry = self._next_expiry(claim.heartbeats, now_ms)
             if expiry is not None and expiry <= now_ms:
                 self._fence_stale_broker(claim.heartbeats, now_ms)
             elif (task := claim.tasks.take_due(now_ms)) is not None:
@@ -263,6 +259,17 @@ class ActiveController:
                 times = [time for time in (expiry, claim.tasks.next_due()) if time is not None]
                 return min(times, default=None)
         return None
+
+    def _next_expiry(self, heartbeats: BrokerHeartbeats, now_ms: int) -> int | None:
+        """When the first session is over. Before one ends, the brokers that are known to be alive count as heard of."""
+        expiry = heartbeats.next_expiry()
+        if expiry is None or expiry > now_ms:
+            return expiry
+        brokers = self._latest.image.quorum_brokers.newest()
+        for broker_id in self.known_alive():
+            if (broker := brokers.get(broker_id)) is not None and not broker.is_fenced:
+                heartbeats.track(broker_id, broker.epoch, now_ms)
+        return heartbeats.next_expiry()
 
     def _fence_stale_broker(self, heartbeats: BrokerHeartbeats, now_ms: int) -> None:
         self.run(lambda context: fence_stale_broker(context, heartbeats, now_ms), _of_its_own)

@@ -61,34 +61,41 @@ class BrokerHeartbeats:
     def __init__(self, session_timeout_ms: int) -> None:
         self._session_timeout_ms = session_timeout_ms
         self._contacts: dict[HeartbeatSession, int] = {}
-        self._leaving: set[HeartbeatSession] = set()
-        """Of brokers that were told to stop: the next life of one need not wait until the session is over, as in Kafka."""
+        self._replaceable: set[HeartbeatSession] = set()
+        """Those whose broker is known to be gone, or told to go: its next life need not wait until they are over, as in Kafka."""
         self._brokers: dict[int, _Broker] = {}
 
     # --- sessions -----------------------------------------------------------------------------------------------------
 
-    def begin(self, brokers: Mapping[int, QuorumBroker], now_ms: int) -> None:
-        """Begin with the brokers that are registered; those not fenced have been heard of just now."""
+    def begin(self, brokers: Mapping[int, QuorumBroker], now_ms: int, own_id: int) -> None:
+        """Begin with the brokers that are registered; those not fenced have been heard of just now.
+
+        A broker with the controller's own id runs in its process. Where that process has just begun, the broker of the earlier
+        one is dead for certain, so its session keeps no new registration waiting. In Kafka it does, until it ends.
+        """
         for broker_id, broker in brokers.items():
             self.register(broker_id, is_fenced=broker.is_fenced)
             if not broker.is_fenced:
                 self.track(broker_id, broker.epoch, now_ms)
+                if broker_id == own_id:
+                    self.let_go(broker_id, broker.epoch)
 
     def track(self, broker_id: int, broker_epoch: int, now_ms: int) -> bool:
         """Note that a heartbeat has arrived, whoever sent it. True if a session begins with it."""
         session = HeartbeatSession(broker_id, broker_epoch)
         is_new = session not in self._contacts
+        self._replaceable.discard(session)
         self._contacts[session] = now_ms
         return is_new
 
     def has_session(self, broker_id: int, broker_epoch: int, now_ms: int) -> bool:
         session = HeartbeatSession(broker_id, broker_epoch)
         contact = self._contacts.get(session)
-        return contact is not None and session not in self._leaving and not self._is_over(contact, now_ms)
+        return contact is not None and session not in self._replaceable and not self._is_over(contact, now_ms)
 
     def let_go(self, broker_id: int, broker_epoch: int) -> None:
-        """The broker was told to stop."""
-        self._leaving.add(HeartbeatSession(broker_id, broker_epoch))
+        """The broker was told to stop, or its process is no more. A heartbeat of it says that it is alive after all."""
+        self._replaceable.add(HeartbeatSession(broker_id, broker_epoch))
 
     def silent_ms(self, brokers: Mapping[int, QuorumBroker], now_ms: int) -> dict[int, int]:
         """By broker, how long ago it was heard of; without a session, and at most, the length of one."""
@@ -104,7 +111,7 @@ class BrokerHeartbeats:
         for session, contact in self._contacts.items():
             if self._is_over(contact, now_ms):
                 del self._contacts[session]
-                self._leaving.discard(session)
+                self._replaceable.discard(session)
                 return session
         return None
 

@@ -11,8 +11,9 @@ NOT_CONTROLLER.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import trio
 
@@ -21,6 +22,7 @@ from ....base.errors import ErrorCode, KafkaError
 from ....base.seams import Clock, Workers
 from ....metadata.types import LogPosition
 from ....wire.messages.add_raft_voter import AddRaftVoterRequest
+from ....wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from ....wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from ....wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ....wire.messages.broker_registration import BrokerRegistrationRequest
@@ -46,11 +48,14 @@ from ..controller_client import Connect, ControllerClient
 from ..following import MetadataFollower
 from ..loader import LoaderManifest, snapshot_image
 from ..snapshot_generator import SnapshotGenerator
+from .brokers import register_controller
+from .context import OperationContext
 from .controller import ActiveController, Operation
 from .periodic import PeriodicTask
+from .producer_ids import allocate_producer_ids
 from .registrar import ControllerRegistrar
-from .requests import ControllerRequests, RequestSource
-from .tokens import remove_expired_tokens
+from .request_source import RequestSource
+from .result import ControllerResult
 
 OF_RAFT = (
     VoteRequest,
@@ -67,6 +72,9 @@ OF_RAFT = (
 
 _ROUNDING_SECONDS = 1e-6
 """The wait for a task ends by so much later: rounded down, its time would not have come, and the loop would not rest."""
+
+if TYPE_CHECKING:
+    from .requests import ControllerRequests
 
 T = TypeVar("T")
 
@@ -99,9 +107,15 @@ class RaftWriter:
 
 def token_expiry(clock: Clock, interval_ms: int = 3_600_000) -> PeriodicTask:
     """The task that removes delegation tokens whose time is up (``delegation.token.expiry.check.interval.ms``)."""
-    return PeriodicTask(
-        "expireTokens", lambda context: remove_expired_tokens(context.image, clock.now_ms()), interval_ms
-    )
+
+    def expire(context: OperationContext) -> ControllerResult[bool]:
+        if not context.image.tokens:
+            return ControllerResult((), response=False)
+        from .tokens import remove_expired_tokens  # few clusters have tokens
+
+        return remove_expired_tokens(context.image, clock.now_ms())
+
+    return PeriodicTask("expireTokens", expire, interval_ms)
 
 
 def raise_kraft_version(driver: RaftDriver, level: int, only_checks: bool) -> None:
@@ -155,19 +169,20 @@ class ControllerNode:
         driver: RaftDriver,
         writer: RaftWriter,
         controller: ActiveController,
-        requests: ControllerRequests,
+        make_requests: Callable[[], ControllerRequests],
         registration: ControllerRegistrationRequest,
         connect: Connect,
         log_settings: MetadataLogSettings,
         clock: Clock,
         workers: Workers,
     ) -> None:
-        """``registration`` is what this node tells the active controller; ``connect`` makes a client of that."""
+        """``make_requests`` is called at the first request that needs it. ``registration`` is what this node tells the active
+        controller; ``connect`` makes a client of that."""
         self.node_id = node_id
         self.driver = driver
         self.controller = controller
         self._writer = writer
-        self._requests = requests
+        self._requests = functools.cache(make_requests)
         self._clock = clock
         self._active = ControllerClient(connect)
         self._registrar = ControllerRegistrar(registration, lambda: controller.state.image, self._ask_active)
@@ -233,8 +248,12 @@ class ControllerNode:
         elif isinstance(request, BrokerHeartbeatRequest):
             if self.controller.heartbeat(request, _now_ms(), outcome.take):
                 self._sooner.set()  # it may be the only session there is, and nobody waits for its end yet
+        elif isinstance(request, ControllerRegistrationRequest):
+            self.controller.run(lambda context: register_controller(context, request), outcome.take)
+        elif isinstance(request, AllocateProducerIdsRequest):
+            self.controller.run(lambda context: allocate_producer_ids(context, request), outcome.take)
         else:
-            operation = self._requests.operation(request, source, self._clock.now_ms())
+            operation = self._requests().operation(request, source, self._clock.now_ms())
             self.controller.run(operation, outcome.take)
 
     async def _ask_active(self, request: Message) -> Any:

@@ -75,7 +75,9 @@ class ControllerRegistrar:
             logger.info("This controller is not registered yet: %s", response.error_message or "NOT_CONTROLLER")
             return False
         if response.error_code:
-            logger.error(
+            level = logging.INFO if response.error_code == ErrorCode.NOT_CONTROLLER else logging.ERROR
+            logger.log(
+                level,
                 "This controller is not registered: %s %s",
                 known_code(response.error_code).name,
                 response.error_message or "",

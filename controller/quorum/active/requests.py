@@ -1,7 +1,8 @@
 """Requests to the active controller, each with the operation that carries it out.
 
 An operation is made of a request, who asks, and the rules that the controller's file gives. Registrations and heartbeats of
-brokers are not among them: they are about sessions too, which ``ActiveController`` has (``register``, ``heartbeat``).
+brokers are not among them: they are about sessions too, which ``ActiveController`` has (``register``, ``heartbeat``). Nor are
+registrations of controllers, and producer ids: every start needs those, and nodes import the rest when they are asked for more.
 """
 
 from __future__ import annotations
@@ -15,15 +16,12 @@ from typing import Any
 from ....base.addresses import is_address
 from ....base.errors import ErrorCode, KafkaError
 from ....metadata.types import VersionRange
-from ....security.principal import ANONYMOUS, Principal
 from ....wire.messages import alter_configs as legacy
-from ....wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from ....wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from ....wire.messages.alter_partition import AlterPartitionRequest
 from ....wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from ....wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from ....wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
-from ....wire.messages.controller_registration import ControllerRegistrationRequest
 from ....wire.messages.create_acls import CreateAclsRequest
 from ....wire.messages.create_delegation_token import CreateDelegationTokenRequest
 from ....wire.messages.create_partitions import CreatePartitionsRequest
@@ -38,11 +36,10 @@ from ....wire.messages.renew_delegation_token import RenewDelegationTokenRequest
 from ....wire.messages.unregister_broker import UnregisterBrokerRequest
 from ....wire.messages.update_features import UpdateFeaturesRequest
 from ....wire.schema import Message
-from ...new_topics import Charge
 from ...random_uuids import random_uuid
 from .acls import create_acls, delete_acls
 from .alter_partition import alter_partition
-from .brokers import register_controller, unregister_broker
+from .brokers import unregister_broker
 from .configs import ConfigClient, ConfigRules, config_records, incremental_alter_configs, replace_configs
 from .context import OperationContext
 from .controller import Operation
@@ -50,44 +47,14 @@ from .directories import assign_replicas
 from .elections import elect_leaders
 from .features import FeatureRules, refused_update, update_features
 from .partition_additions import create_partitions
-from .producer_ids import allocate_producer_ids
 from .quotas import alter_client_quotas
 from .reassignments import alter_reassignments, list_reassignments
+from .request_source import RequestSource
 from .result import ControllerResult
 from .scram import alter_scram_credentials
 from .tokens import TokenRules, create_token, expire_token, renew_token
 from .topic_deletions import DeletionRights, delete_topics
 from .topics import TopicCreation, create_topics
-
-
-def _may(name: str) -> bool:
-    return True
-
-
-def _may_alter(kind: int, name: str) -> None:
-    """Everybody may."""
-
-
-def _free(partitions: int) -> None:
-    """Nothing is charged."""
-
-
-@dataclasses.dataclass(frozen=True)
-class RequestSource:
-    """Who asks, in which version of the request, and what that client may. By default it may everything, as a node may."""
-
-    version: int
-    principal: Principal = ANONYMOUS
-    is_forwarded: bool = False
-    """Whether a client has asked a broker, which has the controller do it."""
-    may_create: Callable[[str], bool] = _may
-    """By the name of a topic, as the others."""
-    may_describe: Callable[[str], bool] = _may
-    may_alter: Callable[[str], bool] = _may
-    may_delete: Callable[[str], bool] = _may
-    check_config_right: Callable[[int, str], None] = _may_alter
-    """Raises KafkaError where the configs of a resource, by type and name, are not the client's to alter."""
-    charge: Charge = _free
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,7 +197,6 @@ _PLAIN: dict[type[Message], Callable[[Any, RequestSource, int], Operation[Any]]]
     AlterPartitionRequest: lambda request, source, now: (
         lambda context: alter_partition(context, request, source.version)
     ),
-    AllocateProducerIdsRequest: lambda request, source, now: lambda context: allocate_producer_ids(context, request),
     AssignReplicasToDirsRequest: lambda request, source, now: lambda context: assign_replicas(context, request),
     ElectLeadersRequest: lambda request, source, now: lambda context: elect_leaders(context, request),
     AlterPartitionReassignmentsRequest: lambda request, source, now: (
@@ -240,7 +206,6 @@ _PLAIN: dict[type[Message], Callable[[Any, RequestSource, int], Operation[Any]]]
         lambda context: list_reassignments(context, request)
     ),
     UnregisterBrokerRequest: lambda request, source, now: lambda context: unregister_broker(context, request.broker_id),
-    ControllerRegistrationRequest: lambda request, source, now: lambda context: register_controller(context, request),
     AlterClientQuotasRequest: lambda request, source, now: (
         lambda context: alter_client_quotas(context.image, request, is_address)
     ),

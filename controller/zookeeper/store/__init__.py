@@ -1,5 +1,5 @@
-"""The store of a cluster's nodes: ZooKeeper, or one of the broker's own with the same semantics.
+"""The store of a cluster's nodes: ZooKeeper, and what a lone broker before KRaft has left of its own.
 
-``cluster_store`` is the interface, which ``zookeeper_session`` and, for a broker without ZooKeeper, ``embedded_session``
-implement; ``session`` is what a broker's parts hold of either.
+``cluster_store`` is the interface, which ``zookeeper_session`` implements, and a double of ZooKeeper in the tests; ``session`` is
+what a broker's parts hold of it. ``znode_tree``, ``journal`` and ``state_files`` are the store of a lone broker.
 """

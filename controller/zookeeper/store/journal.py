@@ -1,4 +1,4 @@
-"""The embedded store on disk: a journal of transactions and, from time to time, a snapshot of the whole tree.
+"""The tree of a lone broker before KRaft on disk: a journal of transactions and, from time to time, a snapshot of all of it.
 
 Both files are sequences of frames in a folder ``cluster-state``:
 

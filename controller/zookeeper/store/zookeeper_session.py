@@ -1,7 +1,7 @@
 """A session at ZooKeeper as its broker sees it: requests in order, watches, and the session's states.
 
 The connection is kept by another thread (``kazoo_client``), whose events arrive on the loop in the order in which they
-happened. What follows from them is decided here, by the rules that ``embedded_session`` describes, too.
+happened. What follows from them is decided here, by the rules of ZooKeeper's own client (ClientCnxn).
 
 Rules
 -----

@@ -10,8 +10,8 @@ from ottla.base.errors import ErrorCode
 from ottla.base.partitions import TopicPartition
 from ottla.controller.zookeeper import znodes
 from ottla.controller.zookeeper.store.cluster_store import Set
-from ottla.controller.zookeeper.store.embedded_session import EmbeddedSession
 from ottla.replication.quotas import NO_LIMIT
+from ottla.tests.zookeeper_double.embedded_session import EmbeddedSession
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 from ottla.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 

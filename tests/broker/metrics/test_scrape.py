@@ -293,8 +293,10 @@ def test_what_kind_of_broker_it_is_and_how_idle(broker: ottla.Broker, scrape: Ca
         "kafka_network_socketserver_networkprocessoravgidle_percent",
     ):
         assert 0 <= found.value(name) <= 1
-    folder = str(broker.data_dir)
-    assert found.value("ottla_log_folder_size_bytes", logDirectory=folder) == found.sum("kafka_log_log_size")
+    folder, metadata = str(broker.data_dir), found.sum("kafka_log_log_size", topic="__cluster_metadata")
+    logs = found.sum("kafka_log_log_size") - metadata
+    assert metadata > 0
+    assert found.value("ottla_log_folder_size_bytes", logDirectory=folder) == logs
     assert ("kafka_log_logmanager_logdirectoryoffline", frozenset({("logDirectory", folder)})) in found._samples
 
 

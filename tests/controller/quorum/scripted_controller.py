@@ -60,6 +60,9 @@ class ScriptedController(ScriptedQuorum):
         self.envelopes: list[EnvelopeRequest] = []
         self.topics: dict[str, bytes] = {}
         self.partitions: dict[tuple[bytes, int], PartitionRecord] = {}
+        self.keeps_directories = True
+        """Whether a registration in the log has log directories, as it has since ``metadata.version`` 17."""
+        self._incarnations: dict[int, bytes] = {}
         self._epochs: dict[int, int] = {}
         self._unfenced: set[int] = set()
         self._next_producer_id = 0
@@ -81,8 +84,12 @@ class ScriptedController(ScriptedQuorum):
         self.registrations.append(request)
         if self.refusal_to_register:
             return BrokerRegistrationResponse(error_code=self.refusal_to_register)
-        epoch = self._epochs[request.broker_id] = self.end_offset
-        self._unfenced.discard(request.broker_id)
+        is_amended = self._incarnations.get(request.broker_id) == request.incarnation_id
+        if not is_amended:
+            self._incarnations[request.broker_id] = request.incarnation_id
+            self._epochs[request.broker_id] = self.end_offset
+            self._unfenced.discard(request.broker_id)
+        epoch = self._epochs[request.broker_id]
         self.append(
             RegisterBrokerRecord(
                 broker_id=request.broker_id,
@@ -98,8 +105,8 @@ class ScriptedController(ScriptedQuorum):
                     for each in request.features
                 ],
                 rack=request.rack,
-                fenced=True,
-                log_dirs=list(request.log_dirs),
+                fenced=request.broker_id not in self._unfenced,
+                log_dirs=list(request.log_dirs) if self.keeps_directories else [],
             )
         )
         return BrokerRegistrationResponse(broker_epoch=epoch)

@@ -12,7 +12,7 @@ from ottla.base.network import Network
 from ottla.base.seams import Clock
 from ottla.broker.server import StartError
 from ottla.controller.zookeeper import znodes
-from ottla.controller.zookeeper.store.cluster_home import ClusterHome, SharedHome
+from ottla.controller.zookeeper.store.cluster_home import ClusterHome
 from ottla.controller.zookeeper.store.cluster_store import (
     Delete,
     NoNodeError,
@@ -20,9 +20,10 @@ from ottla.controller.zookeeper.store.cluster_store import (
     Result,
     StoreError,
 )
-from ottla.controller.zookeeper.store.embedded_store import EmbeddedStore
-from ottla.controller.zookeeper.store.store_link import StoreLink
 from ottla.metadata.types import LeaderState, ReplicaAssignment
+from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
+from ottla.tests.zookeeper_double.shared_home import SharedHome
+from ottla.tests.zookeeper_double.store_link import StoreLink
 
 from ..history import TopicPartition
 from ..machine import Machine

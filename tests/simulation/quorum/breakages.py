@@ -123,7 +123,7 @@ def controllers_apply_in_part(patch: pytest.MonkeyPatch) -> None:
 def sessions_end_with_the_controller(patch: pytest.MonkeyPatch) -> None:
     """A new controller knows only of the brokers that it hears of (KAFKA-18138)."""
 
-    def begin(self: Any, brokers: Any, now_ms: int) -> None:
+    def begin(self: Any, brokers: Any, now_ms: int, own_id: int) -> None:
         for broker_id, broker in brokers.items():
             self.register(broker_id, is_fenced=broker.is_fenced)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import trio
 
 from ottla.base.errors import ErrorCode, KafkaError, known_code
-from ottla.controller.quorum.active.requests import RequestSource
+from ottla.controller.quorum.active.request_source import RequestSource
 from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, Listener
 from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 

@@ -25,7 +25,8 @@ from ottla.controller.quorum.active.configs import ConfigRules
 from ottla.controller.quorum.active.context import ActiveSettings
 from ottla.controller.quorum.active.controller import ActiveController
 from ottla.controller.quorum.active.node import ControllerNode, RaftWriter, raise_kraft_version, token_expiry
-from ottla.controller.quorum.active.requests import ControllerRequests, ControllerRules, RequestSource
+from ottla.controller.quorum.active.request_source import RequestSource
+from ottla.controller.quorum.active.requests import ControllerRequests, ControllerRules
 from ottla.controller.quorum.active.tokens import TokenRules
 from ottla.controller.quorum.bootstrap import bootstrap_records
 from ottla.controller.quorum.supported_features import SUPPORTED
@@ -177,7 +178,7 @@ class ControllerServer:
             driver,
             writer,
             controller,
-            requests,
+            lambda: requests,
             registration,
             self._connect,
             quorum.log_settings,

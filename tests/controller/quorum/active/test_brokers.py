@@ -162,6 +162,19 @@ def test_another_process_does_not_wait_for_one_that_was_let_go() -> None:
     assert world.log.next_offset == end, "no session is left that could end"
 
 
+def test_a_broker_that_is_known_to_be_alive_stays_without_a_heartbeat() -> None:
+    world = World()
+    world.start(1, 2)
+    world.controller.known_alive = lambda: [1, 3]
+    world.pass_time(world.settings.session_timeout_ms + 1)
+    assert (world.broker(1).is_fenced, world.broker(2).is_fenced) == (False, True)
+    world.controller.known_alive = lambda: [2]
+    world.pass_time(world.settings.session_timeout_ms + 1)
+    assert (world.broker(1).is_fenced, world.broker(2).is_fenced) == (True, True), (
+        "who is fenced asks to come back itself"
+    )
+
+
 @pytest.mark.parametrize(
     ("version", "is_told", "elr"), [(4, True, (1,)), (3, True, (1,)), (2, True, ()), (4, False, ())]
 )

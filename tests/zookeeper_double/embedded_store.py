@@ -20,13 +20,14 @@ from collections.abc import Callable, Sequence
 
 import trio
 
-from ....base.seams import Clock, InlineWorkers, Workers
-from . import journal
-from .cluster_store import Delete, Operation, Result, StoreFailedError, WatchEvent
+from ottla.base.seams import Clock, InlineWorkers, Workers
+from ottla.controller.zookeeper.store import journal
+from ottla.controller.zookeeper.store.cluster_store import Delete, Operation, Result, StoreFailedError, WatchEvent
+from ottla.controller.zookeeper.store.journal import StateFiles
+from ottla.controller.zookeeper.store.znode_tree import Transaction, ZnodeTree
+
 from .embedded_session import EmbeddedSession
-from .journal import StateFiles
 from .store_link import StoreLink
-from .znode_tree import Transaction, ZnodeTree
 
 logger = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from typing import Protocol
 
 import trio
 
-from .cluster_store import (
+from ottla.controller.zookeeper.store.cluster_store import (
     ConnectionLossError,
     EventType,
     Node,
@@ -42,10 +42,11 @@ from .cluster_store import (
     Watch,
     WatchEvent,
 )
-from .session import SessionState
-from .session_life import SUSPECTED_AFTER, SessionLife, WatchTable
+from ottla.controller.zookeeper.store.session import SessionState
+from ottla.controller.zookeeper.store.session_life import SUSPECTED_AFTER, SessionLife, WatchTable
+from ottla.controller.zookeeper.store.znode_tree import ZnodeTree
+
 from .store_link import StoreLink
-from .znode_tree import ZnodeTree
 
 RECONNECT_SECONDS = 0.1
 """From the end of a connection to the next one, where the store is in reach."""
