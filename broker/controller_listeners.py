@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import socket
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..base.config import Config
 from ..base.network import Network
@@ -17,7 +18,6 @@ from ..base.settings import SettingError
 from ..controller.quorum.settings import QuorumSettings
 from ..controller.raft.voter_set import Endpoints, ListenerEndpoint
 from .bound_listeners import bind_listener
-from .formation.gate import RespondTo, say_formed, with_formation
 from .identity import static_voters
 from .listener_config import ListenerConfig
 from .listener_security import ServedListener, listener_security
@@ -25,6 +25,9 @@ from .listeners import Endpoint, configured_listeners, listener_protocols
 from .own_quorum import IN_PROCESS_HOST, IN_PROCESS_LISTENER, IN_PROCESS_PORT
 from .peer_security import PeerListener, peer_security
 from .settings import BrokerSettings
+
+if TYPE_CHECKING:
+    from .formation.gate import RespondTo
 
 _EVERY_ADDRESS = ("", "0.0.0.0", "::")
 
@@ -96,6 +99,8 @@ class ControllerListeners:
             return
         configured, _ = configured_listeners(self.config.settings(BrokerSettings))
         advertised = advertised_to_controllers(self.config)
+        from .formation.gate import say_formed, with_formation  # a controller without a listener needs none of it
+
         names = {each.name for each in advertised}
         try:
             for endpoint in configured:

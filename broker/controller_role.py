@@ -18,7 +18,6 @@ from ..base.seams import Clock, Workers
 from ..controller.broker_configs import declared_settings
 from ..controller.quorum.active.context import ActiveSettings
 from ..controller.quorum.active.controller import ActiveController
-from ..controller.quorum.active.figures import QuorumControllerFigures, controller_figures
 from ..controller.quorum.active.node import ControllerNode, RaftWriter, raise_kraft_version, token_expiry
 from ..controller.quorum.bootstrap import bootstrap_records, read_bootstrap
 from ..controller.quorum.metadata_version import FEATURE, HIGHEST
@@ -44,6 +43,7 @@ from .monitor import Monitor
 from .raft_foundation import RaftFoundation
 
 if TYPE_CHECKING:
+    from ..controller.quorum.active.figures import QuorumControllerFigures
     from ..controller.quorum.active.requests import ControllerRequests
     from ..wire.messages.create_topics import CreatableTopicConfigs
 
@@ -102,6 +102,8 @@ class ControllerRole:
 
     def figures(self) -> QuorumControllerFigures:
         """For metrics."""
+        from ..controller.quorum.active.figures import controller_figures  # few starts need it
+
         return controller_figures(self.node)
 
     async def run(self) -> None:

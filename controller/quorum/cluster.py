@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -35,12 +35,14 @@ from ..new_topics import Charge, NewTopic
 from ..raft.driver import RaftDriver
 from .channel import QuorumChannel
 from .envelope import enveloped, opened
-from .figures import QuorumFigures, quorum_figures
 from .leadership import confirmed_leader_epoch
 from .lifecycle import BrokerLifecycle, Standing
 from .loader import MetadataLoader
 from .metadata_version import finalized_level, has_directories
 from .supported_features import hindrances
+
+if TYPE_CHECKING:
+    from .figures import QuorumFigures
 
 logger = logging.getLogger(__name__)
 
@@ -180,6 +182,8 @@ class QuorumCluster:
 
     def figures(self) -> QuorumFigures:
         """For metrics."""
+        from .figures import quorum_figures  # few starts need it
+
         image = self._metadata.image
         applied = image.position or LogPosition(-1, -1, -1)
         return quorum_figures(self.driver, applied, image.features, self._loader.snapshots_loaded)
