@@ -19,6 +19,7 @@ from ..controller.zookeeper.registration import ensure_cluster, find_cluster, ge
 from ..controller.zookeeper.store.cluster_home import ClusterHome
 from ..controller.zookeeper.store.cluster_store import StoreError
 from ..controller.zookeeper.store.session import BrokerSession
+from ..controller.zookeeper.unserved import unserved
 from ..log.data_folders import LogStartError
 from ..log.disk import Disk
 from ..log.log_folder import LogFolder
@@ -73,8 +74,7 @@ class StoreFoundation(Foundation):
         try:
             await self._start()
         except StoreError as error:
-            why = f"the cluster store does not serve this broker: {error}"
-            raise LogStartError(why, may_pass=True) from error
+            raise unserved(error) from error
 
     async def _start(self) -> None:
         config, logs, zookeeper = self._around.config, self.logs, self._home.zookeeper

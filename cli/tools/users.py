@@ -76,12 +76,13 @@ class UsersAtBrokers:
         }
 
     def set(self, user: str, passwords: Sequence[SaltedPassword]) -> None:
-        rows = [(user, int(each.mechanism), each.iterations, each.salt, each.salted) for each in passwords]
-        self._alter(AlterUserScramCredentialsRequest(deletions=[], upsertions=rows))
+        for each in passwords:  # a quorum takes one mechanism of a user in a request
+            row = (user, int(each.mechanism), each.iterations, each.salt, each.salted)
+            self._alter(AlterUserScramCredentialsRequest(deletions=[], upsertions=[row]))
 
     def unset(self, user: str, mechanisms: Sequence[ScramMechanism]) -> None:
-        rows = [(user, int(mechanism)) for mechanism in mechanisms]
-        self._alter(AlterUserScramCredentialsRequest(deletions=rows, upsertions=[]))
+        for mechanism in mechanisms:
+            self._alter(AlterUserScramCredentialsRequest(deletions=[(user, int(mechanism))], upsertions=[]))
 
     def _alter(self, request: Any) -> None:
         with closing(self._connection.admin()) as admin:

@@ -42,6 +42,7 @@ from .registration import report_failed_folder
 from .store.cluster_store import SessionExpiredError, StoreError
 from .store.session import BrokerSession
 from .topic_writer import TopicWriter
+from .unserved import unserved
 
 if TYPE_CHECKING:
     from ...security.acl import AclBinding, AclFilter
@@ -124,7 +125,13 @@ class ZooKeeperCluster:
     # --- life ---------------------------------------------------------------------------------------------------------
 
     async def start(self, registration: BrokerRegistration) -> None:
-        """Join the cluster. Raises KafkaError, StoreError."""
+        """Join the cluster. Raises KafkaError, LogStartError."""
+        try:
+            await self._join(registration)
+        except StoreError as error:
+            raise unserved(error) from error
+
+    async def _join(self, registration: BrokerRegistration) -> None:
         membership = Membership(self.session, registration, self.configs, self.controller, self._clock)
         self._membership = membership
         for follower in (self._features, self._acls, self._tokens):

@@ -42,7 +42,10 @@ def test_settings_of_a_broker(command: Command) -> None:
     assert given["group.initial.rebalance.delay.ms"]["value"] == "0"
     assert given["listeners"]["read_only"] is False
     assert given["log.dirs"]["read_only"] is True
-    assert command("configs", "describe", "--broker-defaults") == ""
+    # The cluster has this setting from its beginning on, since the eligible leader replicas depend on it (KIP-966).
+    assert [row[:2] for row in command.rows("configs", "describe", "--broker-defaults")] == [
+        ["min.insync.replicas", "1"]
+    ]
 
 
 def test_settings_that_are_refused(command: Command, topic: str) -> None:

@@ -36,7 +36,9 @@ def test_quotas_are_set_described_and_unset(command: Command) -> None:
 
 def test_quotas_that_are_refused(command: Command) -> None:
     refused = command.refused
-    assert "must be a LONG value" in refused("quotas", "set", "--user", "alice", "producer_byte_rate=1.5")
+    assert "producer_byte_rate cannot be a fractional value" in refused(
+        "quotas", "set", "--user", "alice", "producer_byte_rate=1.5"
+    )
     assert "Invalid configuration key" in refused("quotas", "set", "--ip", "127.0.0.1", "producer_byte_rate=1")
     why = refused("quotas", "set", "--user", "alice", "producer_byte_rat=1", code=2)
     assert why == "there is no quota producer_byte_rat; did you mean producer_byte_rate?"

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import uuid
+
+from ottla.controller.quorum.active.result import ControllerResult
+from ottla.controller.quorum.snapshot_records import acl_record, credential_record
 from ottla.security.acl import AclBinding, AclEntry, Operation, Permission, ResourcePattern, ResourceType
 from ottla.security.authorizer_settings import ACL_AUTHORIZER
-from ottla.security.entities import USERS, Entity
 from ottla.security.scram import ScramMechanism, new_credential
+from ottla.wire.messages.access_records import RemoveAccessControlEntryRecord, RemoveUserScramCredentialRecord
+from ottla.wire.schema import Message
 
 from ..memory_broker import HOST, PORT
 from .browsing import Answer, Browsing
@@ -40,13 +45,32 @@ async def allow(
 ) -> None:
     pattern = ResourcePattern(resource_type, name)
     entries = [AclEntry(f"User:{user}", Permission.ALLOW, "*", each) for each in (operation, *more)]
-    assert await browser.services.commands.create_acls([AclBinding(pattern, entry) for entry in entries]) == [
-        None
-    ] * len(entries)
+    await write(browser, *(acl_record(uuid.uuid4().bytes, AclBinding(pattern, entry)) for entry in entries))
+
+
+async def forbid(browser: Browsing, resource_type: ResourceType, name: str) -> None:
+    """Remove all rules of a resource."""
+    pattern = ResourcePattern(resource_type, name)
+    found = [acl_id for acl_id, (at, _) in browser.services.metadata.image.acl_ids.newest().items() if at == pattern]
+    assert found
+    await write(browser, *(RemoveAccessControlEntryRecord(id=acl_id) for acl_id in found))
 
 
 async def set_password(browser: Browsing, user: str, password: str | None) -> None:
     """Set a SCRAM password; None removes the user."""
     mechanism = ScramMechanism.SHA_256
-    credentials = {} if password is None else {mechanism.sasl_name: new_credential(mechanism, password).render()}
-    await browser.services.cluster.configs.change(Entity(USERS, user), lambda before: credentials)
+    if password is None:
+        await write(browser, RemoveUserScramCredentialRecord(name=user, mechanism=mechanism))
+    else:
+        await write(browser, credential_record(user, mechanism, new_credential(mechanism, password)))
+
+
+async def write(browser: Browsing, *records: Message) -> None:
+    """Have the broker's controller write records; returns once the broker knows of them."""
+    assert browser.server.controller is not None
+    controller, metadata = browser.server.controller.node, browser.services.metadata
+    versioned = [(record, 0) for record in records]
+    await controller.carry_out(lambda context: ControllerResult(versioned, response=True))
+    position = controller.controller.committed_state.image.position
+    assert position is not None
+    await metadata.wait_until(lambda: metadata.image.position is not None and metadata.image.position >= position)

@@ -31,7 +31,8 @@ async def test_the_overview_of_a_cluster_says_what_only_a_broker_knows(tmp_path:
         page = (await browser.get("/")).page
         assert (
             "No trouble in what was looked at: the leaders and in-sync replicas of 4 partitions; "
-            "what 1 group has committed in 1 partition; whether 1 broker answers." in page.text
+            "what 1 group has committed in 1 partition; whether 1 broker answers; the 1 voter of the quorum."
+            in page.text
         )
         assert "Topics 2 Partitions 4 Groups 1" in page.text
         assert "Brokers 1; controller 1" in page.text

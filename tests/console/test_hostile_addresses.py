@@ -14,16 +14,16 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 import ottla.console
+from ottla.controller.quorum.snapshot_records import quota_record
 from ottla.group_coordinator.committed_offsets import each_commit
 from ottla.security.acl import CLUSTER_NAME, Operation, ResourceType
-from ottla.security.entities import CLIENTS, USERS, Entity
-from ottla.security.scram import ScramMechanism, new_credential
+from ottla.security.entities import CLIENTS, Entity
 from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.records import Record
 
 from .browsing import Browsing, Open, browsing, browsing_elsewhere
 from .hostile import EVIL, check_answer
-from .secured import WRITES, allow, log_in
+from .secured import WRITES, allow, log_in, set_password, write
 from .test_admin_pages import TRANSACTIONS_AT_ONCE, began
 from .test_inside_pages import client, join
 from .test_pages import OFFSETS_AT_ONCE, ask
@@ -119,10 +119,8 @@ async def fill(browser: Browsing) -> None:
         Record(timestamp=1, key=None, value=None),
     )
     await browser.put_offset(EVIL, "t", 0, 1)
-    configs = browser.services.cluster.configs
-    credential = {ScramMechanism.SHA_256.sasl_name: new_credential(ScramMechanism.SHA_256, "secret").render()}
-    await configs.change(Entity(USERS, EVIL), lambda before: credential)
-    await configs.change(Entity(CLIENTS, EVIL), lambda before: {"producer_byte_rate": "1e9"})
+    await set_password(browser, EVIL, "secret")
+    await write(browser, quota_record(Entity(CLIENTS, EVIL), "producer_byte_rate", 1e9))
 
 
 async def look_everywhere(browser: Browsing) -> None:

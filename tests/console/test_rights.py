@@ -12,12 +12,12 @@ import trio
 from ottla.broker.view.records import Search
 from ottla.console.visitor_rights import Address
 from ottla.handlers.table import right_to
-from ottla.security.acl import CLUSTER_NAME, AclFilter, Operation, ResourceType
+from ottla.security.acl import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.records import Record
 
 from .browsing import Browsing, browsing
 from .form_reader import FormReader
-from .secured import SECURED, WRITES, allow, log_in, set_password
+from .secured import SECURED, WRITES, allow, forbid, log_in, set_password
 
 OP = Operation
 OPEN = {"/static/{place:path}"}
@@ -186,7 +186,7 @@ async def test_what_is_under_way_ends_with_the_right_to_it(
                 if event is h11.NEED_DATA:
                     protocol.receive_data(await stream.receive())
             if way == "a rule":
-                await browser.services.commands.delete_acls([AclFilter(TOPIC, "orders")])
+                await forbid(browser, TOPIC, "orders")
             else:
                 await set_password(browser, "carol", "another-secret")
             goes_on.set()

@@ -9,7 +9,7 @@ import pytest
 
 import ottla
 
-from .test_kafka_tools import Tools
+from .warm_tools import WarmTools
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +44,7 @@ class Clients:
 def test_tokens_by_kafkas_tool(tmp_path: Path) -> None:
     """One test, because a JVM is dear."""
     with ottla.Broker(properties=PROPERTIES) as broker:
-        tools, clients = Tools(broker.bootstrap_servers, tmp_path), Clients(tmp_path)
+        tools, clients = WarmTools(broker.bootstrap_servers, tmp_path), Clients(tmp_path)
         try:
             a_delegation_token_is_made_used_and_ended(tools, clients)
             tokens_that_nobody_has_signed(tools, clients)
@@ -52,7 +52,7 @@ def test_tokens_by_kafkas_tool(tmp_path: Path) -> None:
             tools.close()
 
 
-def a_delegation_token_is_made_used_and_ended(tools: Tools, clients: Clients) -> None:
+def a_delegation_token_is_made_used_and_ended(tools: WarmTools, clients: Clients) -> None:
     alice = clients.file("alice", "PLAIN", f'{PLAIN} username="alice" password="alices";')
     bob = clients.file("bob", "PLAIN", f'{PLAIN} username="bob" password="bobs";')
 
@@ -86,7 +86,7 @@ def a_delegation_token_is_made_used_and_ended(tools: Tools, clients: Clients) ->
     )
 
 
-def tokens_that_nobody_has_signed(tools: Tools, clients: Clients) -> None:
+def tokens_that_nobody_has_signed(tools: WarmTools, clients: Clients) -> None:
     claims = 'unsecuredLoginStringClaim_sub="carol" unsecuredLoginListClaim_scope=",kafka,more"'
     carol = clients.file("carol", "OAUTHBEARER", f"{OAUTH} {claims};")
     assert "scram-sha-256" in tools("topics", "--list", "--command-config", carol)

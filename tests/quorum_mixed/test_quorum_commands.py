@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from ottla.compat_tests.quorum_cluster import CLUSTER_ID, QuorumCluster
+from ottla.compat_tests.kraft_cluster import CLUSTER_ID
+from ottla.compat_tests.quorum_cluster import QuorumCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -35,7 +35,7 @@ from ....wire.messages.list_partition_reassignments import ListPartitionReassign
 from ....wire.messages.renew_delegation_token import RenewDelegationTokenRequest
 from ....wire.messages.unregister_broker import UnregisterBrokerRequest
 from ....wire.messages.update_features import UpdateFeaturesRequest
-from ....wire.schema import Message
+from ....wire.schema import Message, uuid_to_text
 from ...random_uuids import random_uuid
 from .acls import create_acls, delete_acls
 from .alter_partition import alter_partition
@@ -180,7 +180,7 @@ class ControllerRequests:
     def _create_token(
         self, request: CreateDelegationTokenRequest, source: RequestSource, now_ms: int
     ) -> Operation[Any]:
-        token_id = random_uuid(self._randomness).hex()
+        token_id = uuid_to_text(random_uuid(self._randomness))
         rules = self._rules.tokens
         return lambda context: create_token(context.image, request, source.principal, rules, token_id, now_ms)
 

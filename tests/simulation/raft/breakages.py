@@ -113,7 +113,7 @@ def voters_when_committed(patch: pytest.MonkeyPatch) -> None:
 def voters_at_once(patch: pytest.MonkeyPatch) -> None:
     """A change of the voters begins before the last one is committed."""
 
-    def committed_voters(node: RaftNode, leading: Leading, now_ms: float) -> VoterSet:
+    def committed_voters(node: RaftNode, leading: Leading, now_ms: float, change: str = "") -> VoterSet:
         leading.adding = leading.removing = None
         return node.voters
 
