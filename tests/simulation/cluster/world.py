@@ -223,7 +223,7 @@ class ClusterWorld(SimulatedCluster):
 
 def _lost_the_store(error: StartError) -> bool:
     """Whether a broker could not start because it lost the store meanwhile."""
-    return isinstance(error.__cause__, StoreError)
+    return error.__cause__ is not None and isinstance(error.__cause__.__cause__, StoreError)
 
 
 __all__ = ["PORT", "ClusterWorld"]
