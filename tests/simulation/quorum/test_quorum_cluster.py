@@ -10,7 +10,9 @@ from ottla.tests.simulation.quorum.simulation import simulate_quorum_cluster
 pytestmark = pytest.mark.computes
 
 SHARE = range(3)
-SEEDS = range(60)
+SEEDS = range(40)
+PARTS = 4
+"""Into how many tests they are split, for the processes that run tests side by side."""
 
 
 def replay(seed: int) -> str:
@@ -24,8 +26,9 @@ def test_some_seeds(seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_many_seeds() -> None:
-    assert [line for line in map(replay, SEEDS[len(SHARE) :]) if line] == []
+@pytest.mark.parametrize("part", range(PARTS))
+def test_many_seeds(part: int) -> None:
+    assert [line for line in map(replay, SEEDS[len(SHARE) + part :: PARTS]) if line] == []
 
 
 @pytest.mark.slow
