@@ -172,7 +172,8 @@ class BrokerLifecycle:
             self._woken = trio.Event()
             if self._is_amending:
                 self._is_amending = False
-                self._is_amending |= not await self._register()
+                if not await self._register():
+                    self._is_amending = True  # no other assignment: it may have been set while the response was awaited
             pause = await self._beat()
             with trio.move_on_after(interval if pause is None else pause):
                 await self._woken.wait()
