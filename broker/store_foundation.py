@@ -15,6 +15,7 @@ from ..controller.broker_configs import BrokerConfigs
 from ..controller.broker_passwords import BrokerPasswords
 from ..controller.zookeeper.config_store import ConfigStore, take_new_secret
 from ..controller.zookeeper.features import FeatureStore
+from ..controller.zookeeper.old_state import check_no_own_cluster
 from ..controller.zookeeper.registration import ensure_cluster, find_cluster, generate_broker_id
 from ..controller.zookeeper.store.cluster_home import ClusterHome
 from ..controller.zookeeper.store.cluster_store import StoreError
@@ -27,7 +28,6 @@ from .foundation import Foundation
 from .identity import configured_broker_id
 from .settings import BrokerSettings
 from .surroundings import Surroundings
-from .take_over import check_no_own_cluster
 
 _CLOSE_SECONDS = 5.0
 """How long a stop waits for a store that does not answer; the store ends the session by itself after its timeout."""
@@ -81,7 +81,7 @@ class StoreFoundation(Foundation):
         if zookeeper is not None:
             check_no_own_cluster(self._disk, [folder.path for folder in logs.folders if not folder.is_offline])
         logs.take(configured_broker_id(config), is_on_zookeeper=zookeeper is not None)
-        await self._home.open(logs.folders)
+        await self._home.open()
         self.session = BrokerSession(self._home.connect, await self._home.connect())
         self._is_open = True
         if zookeeper is not None:

@@ -374,17 +374,6 @@ class TakeOver:
             self._disk.sync_dir(directory)
 
 
-def check_no_own_cluster(disk: Disk, directories: Iterable[str]) -> None:
-    """For a start with ``zookeeper.connect``: that no metadata of a lone broker are left behind. Raises LogStartError."""
-    for directory in directories:
-        if disk.is_dir(directory) and (has_state(disk, directory) or is_being_set_aside(disk, directory)):
-            raise LogStartError(
-                f"{directory} has the metadata of a cluster of its own, and zookeeper.connect names another place for them. "
-                "Start it without zookeeper.connect: it becomes a quorum of KRaft, which other nodes can join. Only an Ottla "
-                "before KRaft moves the metadata into a ZooKeeper"
-            )
-
-
 def _known_id(found: Sequence[_FoundLog], topic: str) -> bytes | None:
     """The id of a topic by its logs. Raises UnmovableStateError where they belong to different topics."""
     ids = {each.topic_id for each in found if each.partition.topic == topic and each.topic_id is not None}

@@ -136,10 +136,6 @@ class ClusterCommands(Protocol):
         """The outcome by partition; ``keys`` None stands for all partitions."""
         ...
 
-    async def elect_again(self, key: TopicPartition, leader: int | None = None) -> int:
-        """Elect a partition's leader again, or another in-sync replica; returns the new leader epoch."""
-        ...
-
     async def reassign(
         self, wanted: Mapping[TopicPartition, Sequence[int] | None], *, factor_may_change: bool = True
     ) -> dict[TopicPartition, KafkaError | None]:

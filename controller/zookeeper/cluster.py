@@ -206,9 +206,6 @@ class ZooKeeperCluster:
     ) -> dict[TopicPartition, KafkaError | None]:
         return await self.controller.elect_leaders(kind, keys)
 
-    async def elect_again(self, key: TopicPartition, leader: int | None = None) -> int:
-        return await self.controller.elect_again(key, leader)
-
     async def reassign(
         self, wanted: Mapping[TopicPartition, Sequence[int] | None], *, factor_may_change: bool = True
     ) -> dict[TopicPartition, KafkaError | None]:

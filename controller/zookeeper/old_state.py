@@ -18,6 +18,9 @@ goes back to it gives no producer an id that another one has, and consumers meet
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from ...log.data_folders import LogStartError
 from ...log.disk import Disk, join
 from ...log.files import OLD_STATE_FOLDER, OLD_STATE_TAKEN_FOLDER
 from . import znodes
@@ -54,6 +57,17 @@ def is_being_set_aside(disk: Disk, directory: str) -> bool:
 def has_kept_state(disk: Disk, directory: str) -> bool:
     """Whether a take-over has set something aside."""
     return any(disk.exists(join(directory, KEPT_PREFIX + name)) for name in STATE_FILES)
+
+
+def check_no_own_cluster(disk: Disk, directories: Iterable[str]) -> None:
+    """For a start with ``zookeeper.connect``: that no metadata of a lone broker are left behind. Raises LogStartError."""
+    for directory in directories:
+        if disk.is_dir(directory) and (has_state(disk, directory) or is_being_set_aside(disk, directory)):
+            raise LogStartError(
+                f"{directory} has the metadata of a cluster of its own, and zookeeper.connect names another place for them. "
+                "Start it without zookeeper.connect: it becomes a quorum of KRaft, which other nodes can join. Only an Ottla "
+                "before KRaft moves the metadata into a ZooKeeper"
+            )
 
 
 def read_state(disk: Disk, directory: str) -> StateTree:

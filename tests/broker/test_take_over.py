@@ -13,9 +13,14 @@ import pytest
 from ottla.base.partitions import TopicPartition
 from ottla.broker.config_file import load_config
 from ottla.broker.format_folders import levels_of
-from ottla.broker.take_over import TakeOver, check_no_own_cluster
+from ottla.broker.take_over import TakeOver
 from ottla.controller.zookeeper import znodes
-from ottla.controller.zookeeper.old_state import LEADER_EPOCHS_AHEAD, PRODUCER_IDS_AHEAD, read_state
+from ottla.controller.zookeeper.old_state import (
+    LEADER_EPOCHS_AHEAD,
+    PRODUCER_IDS_AHEAD,
+    check_no_own_cluster,
+    read_state,
+)
 from ottla.controller.zookeeper.store.cluster_store import Create
 from ottla.controller.zookeeper.store.journal import CorruptStateError
 from ottla.controller.zookeeper.tree_image import MoveRules, tree_image

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ottla.controller.zookeeper.store.cluster_store import StoreFailedError
 from ottla.controller.zookeeper.store.session import StoreSession
-from ottla.log.log_folder import LogFolder
 
 from .embedded_store import EmbeddedStore
 from .store_link import StoreLink
@@ -31,10 +28,7 @@ class SharedHome:
         self._store = store
         self._session_timeout = session_timeout_ms / 1000
 
-    def state_folder(self, folders: Sequence[LogFolder]) -> LogFolder | None:
-        return None
-
-    async def open(self, folders: Sequence[LogFolder]) -> None:
+    async def open(self) -> None:
         pass
 
     async def connect(self) -> StoreSession:

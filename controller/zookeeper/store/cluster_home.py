@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from ....log.log_folder import LogFolder
 from .session import StoreSession
 from .zookeeper_settings import ZooKeeperSettings
 
@@ -16,16 +14,12 @@ if TYPE_CHECKING:
 class ClusterHome(Protocol):
     """The cluster's store, as a broker opens and closes it."""
 
-    def state_folder(self, folders: Sequence[LogFolder]) -> LogFolder | None:
-        """The data folder with the cluster's state, without which the broker cannot go on; None when it is elsewhere."""
-        ...
-
     @property
     def zookeeper(self) -> str | None:
         """The ZooKeeper with the cluster's state, as ``zookeeper.connect`` names it; None when it is elsewhere."""
         ...
 
-    async def open(self, folders: Sequence[LogFolder]) -> None:
+    async def open(self) -> None:
         """Make the store ready. Raises KafkaError, OSError, SettingError."""
         ...
 
@@ -49,10 +43,7 @@ class ZooKeeperHome:
     def zookeeper(self) -> str | None:
         return self._settings.connect
 
-    def state_folder(self, folders: Sequence[LogFolder]) -> LogFolder | None:
-        return None
-
-    async def open(self, folders: Sequence[LogFolder]) -> None:
+    async def open(self) -> None:
         from .zookeeper import (
             ZooKeeper,  # a slow import, which a broker without ZooKeeper does not need
         )
