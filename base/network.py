@@ -138,3 +138,18 @@ class Network(Protocol):
     async def connect(self, host: str, port: int) -> Connection:
         """Connect to ``host:port``. Raises OSError; the caller limits the time."""
         ...
+
+
+async def receive_exactly(connection: Connection, size: int, why_ended: str) -> memoryview:
+    """So many bytes. Raises OSError, at the end of the stream with ``why_ended``."""
+    buffer = memoryview(bytearray(size))
+    received = 0
+    while received < size:
+        count = connection.receive_into(buffer[received:])
+        if count == WOULD_BLOCK:
+            await connection.wait_readable()
+        elif count == 0:
+            raise OSError(why_ended)
+        else:
+            received += count
+    return buffer

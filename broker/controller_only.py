@@ -22,7 +22,6 @@ from ..base.errors import KafkaError
 from ..base.network import Network
 from ..base.seams import Clock, SystemClock, TrioWorkers, Workers
 from ..base.settings import SettingError
-from ..base.tcp import TcpNetwork
 from ..controller.quorum.settings import QuorumSettings
 from ..controller.raft.voter_set import ReplicaKey
 from ..log.data_folders import DataFolders, LogStartError, metadata_folder_of
@@ -42,6 +41,7 @@ from .monitor import Monitor
 from .raft_foundation import RaftFoundation, run_guarded
 from .server import BrokerFailedError, Side, StartError, bind_side, check_distinct, missing_metrics, start_error
 from .settings import BrokerSettings
+from .surroundings import tcp_network
 
 logger = logging.getLogger(__name__)
 
@@ -64,9 +64,7 @@ class ControllerOnlyServer:
         self._config = load_config(config.properties)  # of its own: the dynamic configs of the controller go there
         self._settings = self._config.settings(BrokerSettings)
         self._workers = workers or TrioWorkers()
-        self._network = network or TcpNetwork(
-            self._workers, self._settings.socket_send_buffer_bytes, self._settings.socket_receive_buffer_bytes
-        )
+        self._network = network or tcp_network(self._config, self._workers)
         self._clock = clock or SystemClock()
         self._disk = disk or OsDisk()
         self._randomness = randomness or random.SystemRandom()

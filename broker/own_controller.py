@@ -29,7 +29,7 @@ _NO_PEER = "127.0.0.1:0"
 
 
 class OwnController:
-    """A ``ControllerConnection`` for one purpose. A request gets no response after ``timeout`` seconds."""
+    """A ``ControllerPeer`` for one purpose. A request gets no response after ``timeout`` seconds."""
 
     def __init__(self, services: ControllerServices, client_id: str, timeout: float) -> None:
         self._services = services

@@ -13,7 +13,7 @@ from ..base.errors import KafkaError
 from ..base.network import Network
 from ..base.seams import Clock, Workers
 from ..controller.quorum.channel import QuorumChannel
-from ..controller.quorum.controller_client import Connect, ControllerConnection
+from ..controller.quorum.controller_client import Connect, ControllerPeer
 from ..controller.quorum.registrations import ReplayError
 from ..controller.quorum.settings import QuorumSettings
 from ..controller.raft.driver import RaftDriver
@@ -98,7 +98,7 @@ class RaftFoundation:
             address_of(self._endpoints, self._controllers.name),
         )
 
-        def connect(address: ControllerAddress) -> ControllerConnection:
+        def connect(address: ControllerAddress) -> ControllerPeer:
             if self.own_controller is not None and address == own_address:
                 return OwnController(self.own_controller, self._client_id(purpose), self._timeout)
             return connect_to_peer(address)

@@ -10,7 +10,7 @@ import struct
 from typing import Any
 
 from ..base.errors import ErrorCode, ProtocolError, known_code
-from ..base.network import WOULD_BLOCK, Connection
+from ..base.network import Connection, receive_exactly
 from ..security.sasl import AuthenticationError, SaslClient
 from ..wire.codec import decode, encode_bytes
 from ..wire.headers import decode_response_header, encode_request_header
@@ -23,6 +23,8 @@ _SIZE = struct.Struct(">i")
 _VERSION = 1
 _MOST_BYTES = 1 << 20
 _CLIENT_ID = "ottla-broker"
+_ENDED = "the peer closed the connection during authentication"
+"""A Kafka that refuses a client may just close."""
 
 
 async def authenticate(connection: Connection, mechanism: str, client: SaslClient) -> int:
@@ -60,26 +62,11 @@ async def _ask(connection: Connection, request: Message, correlation_id: int) ->
         request, _VERSION
     )
     await connection.send([_SIZE.pack(len(body)) + body])
-    (size,) = _SIZE.unpack(await _read(connection, _SIZE.size))
+    (size,) = _SIZE.unpack(await receive_exactly(connection, _SIZE.size, _ENDED))
     if not 0 <= size <= _MOST_BYTES:
         raise ProtocolError(f"a frame of {size} bytes, which is too large for SASL")
-    frame = await _read(connection, size)
+    frame = await receive_exactly(connection, size, _ENDED)
     answered, start = decode_response_header(frame, request.api_key, _VERSION)
     if answered != correlation_id:
         raise ProtocolError(f"answer {answered} came where {correlation_id} was expected")
     return decode(response_class(request.api_key), _VERSION, frame[start:])
-
-
-async def _read(connection: Connection, size: int) -> memoryview:
-    """So many bytes. Raises OSError, also at the end of the stream: a Kafka that refuses a client may just close."""
-    buffer = memoryview(bytearray(size))
-    received = 0
-    while received < size:
-        count = connection.receive_into(buffer[received:])
-        if count == WOULD_BLOCK:
-            await connection.wait_readable()
-        elif count == 0:
-            raise OSError("the peer closed the connection during authentication")
-        else:
-            received += count
-    return buffer

@@ -30,7 +30,6 @@ from ..base.repeated_lines import sum_up_while_running
 from ..base.seams import Clock, SystemClock, TrioWorkers, Workers
 from ..base.secret_names import shown
 from ..base.settings import SettingError
-from ..base.tcp import TcpNetwork
 from ..base.wording import explained, how_to_install
 from ..controller.quorum.settings import CONTROLLER_ROLE
 from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
@@ -54,7 +53,7 @@ from .listeners import Endpoint
 from .log_observers import log_observers
 from .monitor import Monitor
 from .settings import BrokerSettings
-from .surroundings import Surroundings
+from .surroundings import Surroundings, tcp_network
 
 if TYPE_CHECKING:
     from ..controller.zookeeper.store.cluster_home import ClusterHome
@@ -135,9 +134,7 @@ class BrokerServer:
         self.config = config
         self.settings = config.settings(BrokerSettings)
         self._workers = workers or TrioWorkers()
-        self._network = network or TcpNetwork(
-            self._workers, self.settings.socket_send_buffer_bytes, self.settings.socket_receive_buffer_bytes
-        )
+        self._network = network or tcp_network(config, self._workers)
         self._clock = clock or SystemClock()
         self._disk = disk or OsDisk()
         self._randomness = randomness or random.SystemRandom()

@@ -26,9 +26,7 @@ from ..broker.format_folders import FormatError, Formatting, format_folders
 from ..broker.identity import configured_broker_id, log_directories
 from ..broker.server import BrokerFailedError, StartError
 from ..controller.quorum.active.node import ControllerNode
-from ..controller.quorum.features import FEATURES
 from ..controller.quorum.settings import QuorumSettings
-from ..controller.quorum.supported_features import SUPPORTED
 from ..controller.raft.voters import InitialVoter
 from ..log.checkpoints import CorruptFileError, read_meta_properties
 from ..log.data_folders import metadata_folder_of
@@ -156,7 +154,7 @@ class ClusterController:
             metadata_folder,
             LISTENER,
             is_dynamic=True,
-            levels={feature.name: 0 for feature in FEATURES if feature.name not in SUPPORTED},
+            is_controller=True,  # the first records of brokers are read by nobody
             voters=voters,
             ignores_formatted=True,
         )

@@ -12,11 +12,9 @@ from typing import NamedTuple
 import trio
 
 from ..base.config import Config
-from ..base.network import Network
-from ..base.seams import Clock, InlineWorkers, TrioWorkers, Workers
-from ..base.tcp import TcpNetwork
+from ..base.seams import Clock, InlineWorkers, TrioWorkers
 from ..broker.server import BrokerFailedError, BrokerServer, StartError
-from ..broker.settings import BrokerSettings
+from ..broker.surroundings import tcp_network
 from ..handlers.services import Services
 from ..handlers.table import SERVED, ServedApis
 from .cluster_network import BrokerNetwork, ClusterNetwork
@@ -63,7 +61,7 @@ class Life:
         self.decided = trio.Event()
         self.over = trio.Event()
         self._broker_id = place.broker_id
-        self._network = BrokerNetwork(place.network, place.broker_id, _sockets(config, workers))
+        self._network = BrokerNetwork(place.network, place.broker_id, tcp_network(config, workers))
         self._disk = MortalDisk(place.sharers, is_synced=place.is_kept)
         self._interception = interception
         self._on_end = on_end
@@ -127,8 +125,3 @@ class Life:
         self.services = self.server.assembly.services
         self._interception.attach(self.services)
         self.decided.set()
-
-
-def _sockets(config: Config, workers: Workers) -> Network:
-    settings = config.settings(BrokerSettings)
-    return TcpNetwork(workers, settings.socket_send_buffer_bytes, settings.socket_receive_buffer_bytes)

@@ -16,7 +16,7 @@ import trio
 
 from ...base.config import Config
 from ...base.errors import KafkaError, ProtocolError
-from ...base.network import WOULD_BLOCK, Connection, Network
+from ...base.network import Connection, Network, receive_exactly
 from ...base.seams import Clock, SystemClock, TrioWorkers, Workers
 from ...base.settings import SettingError
 from ...base.tcp import TcpNetwork
@@ -60,6 +60,7 @@ _RESPONSE_SECONDS = 3.0
 _TELL_SECONDS = 1.0
 _REPORT_SECONDS = 30.0
 _LOOK_SECONDS = 1.0
+_ENDED = "it ended the connection; do both nodes have the same secret, and run Ottla?"
 _SERVED = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.API_VERSIONS)
 
 
@@ -243,10 +244,10 @@ class Formation:
         """Raises OSError, ProtocolError, RefusedStatementError."""
         self._correlation_id += 1
         await connection.send([encode_request(self._node.statement, self._correlation_id)])
-        size = int.from_bytes(await _read(connection, 4))
+        size = int.from_bytes(await receive_exactly(connection, 4, _ENDED))
         if not 4 <= size <= MOST_FORMATION_BYTES:
             raise ProtocolError("it is no node of Ottla")
-        return decode_response(await _read(connection, size))
+        return decode_response(bytes(await receive_exactly(connection, size, _ENDED)))
 
     # --- this node's listener -----------------------------------------------------------------------------------------
 
@@ -308,18 +309,3 @@ class FormingServices(NodeServices):
         self, connection: ConnectionContext, flush: Callable[[], Awaitable[None]], observer: RequestObserver | None
     ) -> NodeCall:
         return NodeCall(self, connection, flush, observer)
-
-
-async def _read(connection: Connection, size: int) -> bytes:
-    """So many bytes. Raises OSError."""
-    buffer = memoryview(bytearray(size))
-    received = 0
-    while received < size:
-        count = connection.receive_into(buffer[received:])
-        if count == WOULD_BLOCK:
-            await connection.wait_readable()
-        elif count == 0:
-            raise OSError("it ended the connection; do both nodes have the same secret, and run Ottla?")
-        else:
-            received += count
-    return bytes(buffer)

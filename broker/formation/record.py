@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...base.errors import ProtocolError
-from ...controller.quorum.features import FEATURES
-from ...controller.quorum.metadata_version import FEATURE, HIGHEST
+from ...controller.quorum.features import initial_levels
+from ...controller.quorum.metadata_version import HIGHEST
 from ...controller.quorum.supported_features import SUPPORTED
 from ...controller.raft.voters import InitialVoter
 from ...log.checkpoints import META_PROPERTIES, CorruptFileError, read_meta_properties
@@ -145,8 +145,7 @@ def _make_durably(disk: Disk, folder: str) -> None:
 
 def initial_feature_levels() -> dict[str, int]:
     """The levels that a cluster of Ottla begins with: of features that it supports."""
-    lacking = {feature.name: 0 for feature in FEATURES if feature.name not in SUPPORTED}
-    return {FEATURE: HIGHEST, **lacking}
+    return initial_levels(HIGHEST, {}, is_dynamic=True, supported=SUPPORTED)
 
 
 def has_feature_levels(levels: Mapping[str, int]) -> bool:

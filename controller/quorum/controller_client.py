@@ -9,7 +9,7 @@ from ...wire.schema import Message
 from ..raft.voters import ControllerAddress
 
 
-class ControllerConnection(Protocol):
+class ControllerPeer(Protocol):
     """As ``BrokerClient``, whose docstrings say it all."""
 
     async def negotiate(self, request: type[Message], highest: int | None = None) -> int: ...
@@ -19,7 +19,7 @@ class ControllerConnection(Protocol):
     def close(self) -> None: ...
 
 
-Connect = Callable[[ControllerAddress], ControllerConnection]
+Connect = Callable[[ControllerAddress], ControllerPeer]
 """Makes a client of the controller at an address."""
 
 
@@ -28,10 +28,10 @@ class ControllerClient:
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
-        self._client: ControllerConnection | None = None
+        self._client: ControllerPeer | None = None
         self._address: ControllerAddress | None = None
 
-    def at(self, address: ControllerAddress) -> ControllerConnection:
+    def at(self, address: ControllerAddress) -> ControllerPeer:
         """The client of the controller at this address."""
         self.leave_all_but(address)
         if self._client is None:
