@@ -23,13 +23,12 @@ from ..broker.config_file import load_config, refuse_unknown
 from ..broker.embedded import describe
 from ..broker.server import StartError
 from ..handlers.services import Services
-from ..metadata.types import LogPosition
 from ..replication.partition import Partition
 from . import administration
 from .access import Access
 from .clock import AdjustableClock, BrokerClock
 from .cluster_network import ClusterNetwork
-from .controller_commands import ControllerCommands
+from .controller_commands import ControllerCommands, wait_applied
 from .faults import Faults
 from .held_port import HeldPorts
 from .interception import Interception
@@ -40,8 +39,6 @@ from .records import KafkaRecord, unknown_topic, wait_for_records
 from .requests import Requests
 
 T = TypeVar("T")
-
-_BEFORE_ALL = LogPosition(-1, -1, -1)
 
 __tracebackhide__ = True  # a failure points at the caller's line
 
@@ -263,10 +260,7 @@ class Broker:
         assert life is not None and life.server.controller is not None
         controller = life.server.controller.node
         result = await command(ControllerCommands(controller))
-        position = controller.controller.committed_state.image.position
-        assert position is not None, "a controller that has done something has begun its log"
-        metadata = services.metadata
-        await metadata.wait_until(lambda: (metadata.image.position or _BEFORE_ALL) >= position)
+        await wait_applied(controller, services.metadata)
         return result
 
     def _running(self) -> Services:

@@ -16,11 +16,15 @@ from ..controller.quorum.active.node import ControllerNode
 from ..controller.quorum.active.request_source import RequestSource
 from ..controller.quorum.active.result import ControllerResult
 from ..controller.quorum.snapshot_records import credential_record
+from ..metadata.types import LogPosition
+from ..replication.metadata_cache import MetadataCache
 from ..security.scram import ScramMechanism, new_credential
 from ..wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from ..wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ..wire.messages.topic_records import PartitionChangeRecord
 from ..wire.schema import Message
+
+_BEFORE_ALL = LogPosition(-1, -1, -1)
 
 
 class ControllerCommands:
@@ -87,3 +91,10 @@ def _led_by(name: str, number: int, leader: int) -> Operation[int]:
 def _check(code: int, message: str | None) -> None:
     if code:
         raise KafkaError(ErrorCode(code), message or "")
+
+
+async def wait_applied(controller: ControllerNode, metadata: MetadataCache) -> None:
+    """Return once a broker of the same process knows all that its controller knows to be committed."""
+    position = controller.controller.committed_state.image.position
+    assert position is not None, "a controller that has done something has begun its log"
+    await metadata.wait_until(lambda: (metadata.image.position or _BEFORE_ALL) >= position)

@@ -23,10 +23,23 @@ from ottla.testing.clock import AdjustableClock
 from ottla.testing.held_port import HeldPorts
 from ottla.testing.loop_thread import LoopThread
 from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
+from ottla.wire.api_keys import ApiKey
 
 from .memory_cluster import MemoryCluster, SharedZooKeeper, running_as
 
 QUORUM, ZOOKEEPER = "quorum", "zookeeper"
+
+AMONG_BROKERS_ON_A_ZOOKEEPER = frozenset(
+    {
+        ApiKey.LEADER_AND_ISR,
+        ApiKey.STOP_REPLICA,
+        ApiKey.UPDATE_METADATA,
+        ApiKey.CONTROLLED_SHUTDOWN,
+        ApiKey.ALTER_PARTITION,
+        ApiKey.ALLOCATE_PRODUCER_IDS,
+    }
+)
+"""What brokers of a quorum do not serve."""
 
 _ON_ONE_BROKER = {
     "broker.id": "1",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 import trio
 
@@ -310,3 +311,18 @@ async def until(condition: Any) -> None:
     with trio.fail_after(SECONDS):
         while not condition():
             await trio.sleep(0.01)
+
+
+World = TypeVar("World", bound=ControllerWorld)
+
+
+@asynccontextmanager
+async def formed(kind: Callable[..., World], roles: dict[int, str], *, is_static: bool = False) -> AsyncIterator[World]:
+    """A world of this kind, whose cluster was formatted and runs."""
+    async with trio.open_nursery() as nursery:
+        world = kind(nursery, roles, is_static=is_static)
+        world.format()
+        await world.start()
+        await world.active()
+        yield world
+        nursery.cancel_scope.cancel()

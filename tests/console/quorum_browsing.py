@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
-import trio
+from contextlib import AbstractAsyncContextManager
 
 from ottla.base.seams import InlineWorkers
 from ottla.broker.config_file import load_config
@@ -13,7 +10,7 @@ from ottla.broker.controller_only import ControllerOnlyServer
 from ottla.broker.server import BrokerServer
 from ottla.console.side import ConsoleSide
 
-from ..broker.controller_world import ControllerWorld
+from ..broker.controller_world import ControllerWorld, formed
 from .browsing import Browsing
 
 
@@ -39,13 +36,6 @@ class ConsoleWorld(ControllerWorld):
         return Browsing(server, self.network)
 
 
-@asynccontextmanager
-async def console_world(roles: dict[int, str], *, is_static: bool = False) -> AsyncIterator[ConsoleWorld]:
+def console_world(roles: dict[int, str]) -> AbstractAsyncContextManager[ConsoleWorld]:
     """A cluster that was formatted and runs."""
-    async with trio.open_nursery() as nursery:
-        world = ConsoleWorld(nursery, roles, is_static=is_static)
-        world.format()
-        await world.start()
-        await world.active()
-        yield world
-        nursery.cancel_scope.cancel()
+    return formed(ConsoleWorld, roles)

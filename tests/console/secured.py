@@ -9,6 +9,7 @@ from ottla.controller.quorum.snapshot_records import acl_record, credential_reco
 from ottla.security.acl import AclBinding, AclEntry, Operation, Permission, ResourcePattern, ResourceType
 from ottla.security.authorizer_settings import ACL_AUTHORIZER
 from ottla.security.scram import ScramMechanism, new_credential
+from ottla.testing.controller_commands import wait_applied
 from ottla.wire.messages.access_records import RemoveAccessControlEntryRecord, RemoveUserScramCredentialRecord
 from ottla.wire.schema import Message
 
@@ -68,9 +69,7 @@ async def set_password(browser: Browsing, user: str, password: str | None) -> No
 async def write(browser: Browsing, *records: Message) -> None:
     """Have the broker's controller write records; returns once the broker knows of them."""
     assert browser.server.controller is not None
-    controller, metadata = browser.server.controller.node, browser.services.metadata
+    controller = browser.server.controller.node
     versioned = [(record, 0) for record in records]
     await controller.carry_out(lambda context: ControllerResult(versioned, response=True))
-    position = controller.controller.committed_state.image.position
-    assert position is not None
-    await metadata.wait_until(lambda: metadata.image.position is not None and metadata.image.position >= position)
+    await wait_applied(controller, browser.services.metadata)

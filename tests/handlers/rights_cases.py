@@ -63,7 +63,7 @@ from ottla.wire.messages.write_txn_markers import (
 )
 from ottla.wire.registry import request_class
 
-from ..zookeeper_broker import QUORUM, ZOOKEEPER
+from ..zookeeper_broker import AMONG_BROKERS_ON_A_ZOOKEEPER, QUORUM, ZOOKEEPER
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID
@@ -377,17 +377,7 @@ BY_CLUSTER_IN_QUORUMS = Case(
 _VERSIONS = {ApiKey.DESCRIBE_LOG_DIRS: 4, ApiKey.LEADER_AND_ISR: 4, ApiKey.ALTER_PARTITION_REASSIGNMENTS: 0}
 _KINDS = {
     ApiKey.LIST_CONFIG_RESOURCES: NOT_ON_KAFKA,
-    **dict.fromkeys(
-        (
-            ApiKey.LEADER_AND_ISR,
-            ApiKey.STOP_REPLICA,
-            ApiKey.UPDATE_METADATA,
-            ApiKey.CONTROLLED_SHUTDOWN,
-            ApiKey.ALTER_PARTITION,
-            ApiKey.ALLOCATE_PRODUCER_IDS,
-        ),
-        ON_ZOOKEEPERS,
-    ),
+    **dict.fromkeys(AMONG_BROKERS_ON_A_ZOOKEEPER, ON_ZOOKEEPERS),
 }
 
 

@@ -15,20 +15,12 @@ from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResp
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 
-from ..zookeeper_broker import QUORUM, on_both_kinds
+from ..zookeeper_broker import AMONG_BROKERS_ON_A_ZOOKEEPER, QUORUM, on_both_kinds
 
 __all__ = ["on_both_kinds"]
 
 Send = Callable[..., Any]
 
-AMONG_BROKERS_ON_A_ZOOKEEPER = {
-    ApiKey.LEADER_AND_ISR,
-    ApiKey.STOP_REPLICA,
-    ApiKey.UPDATE_METADATA,
-    ApiKey.CONTROLLED_SHUTDOWN,
-    ApiKey.ALTER_PARTITION,
-    ApiKey.ALLOCATE_PRODUCER_IDS,
-}
 OF_A_QUORUM = {
     ApiKey.DESCRIBE_QUORUM,
     ApiKey.UPDATE_FEATURES,

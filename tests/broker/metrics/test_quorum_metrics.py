@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import h11
 import pytest
@@ -21,7 +19,7 @@ from ottla.wire.messages.create_topics import (
 )
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 
-from ..controller_world import ControllerWorld, until
+from ..controller_world import ControllerWorld, formed, until
 from .collected import collected
 
 RAFT = "kafka_server_raft_metrics_"
@@ -35,18 +33,6 @@ BOTH = "broker,controller"
 APART = {1: "controller", 2: "controller", 3: "controller", 11: "broker", 12: "broker"}
 
 Clock = trio.testing.MockClock
-
-
-@asynccontextmanager
-async def world_of(roles: dict[int, str], *, is_static: bool = False) -> AsyncIterator[ControllerWorld]:
-    """A cluster that was formatted and runs."""
-    async with trio.open_nursery() as nursery:
-        world = ControllerWorld(nursery, roles, is_static=is_static)
-        world.format()
-        await world.start()
-        await world.active()
-        yield world
-        nursery.cancel_scope.cancel()
 
 
 def samples(world: ControllerWorld, at: int, name: str, **labels: str) -> list[float]:
@@ -76,7 +62,7 @@ def state(world: ControllerWorld, at: int) -> str:
 
 
 async def test_the_cluster_as_each_controller_knows_it(autojump_clock: Clock) -> None:
-    async with world_of(APART) as world:
+    async with formed(ControllerWorld, APART) as world:
         active = await world.active()
 
         def everywhere(name: str) -> set[float]:
@@ -104,7 +90,7 @@ async def test_the_cluster_as_each_controller_knows_it(autojump_clock: Clock) ->
 
 
 async def test_a_broker_that_dies_and_what_it_led(autojump_clock: Clock) -> None:
-    async with world_of(APART) as world:
+    async with formed(ControllerWorld, APART) as world:
         active = await world.active()
         assignments = [CreatableReplicaAssignment(partition_index=0, broker_ids=each) for each in ([12, 11], [12])]
         topics = [
@@ -144,7 +130,7 @@ ELIGIBLE = "electionfromeligibleleaderreplicas_total"
 async def test_elections_of_leaders_that_were_not_in_sync(
     configs: dict[str, str], counts: dict[str, int], autojump_clock: Clock
 ) -> None:
-    async with world_of(APART) as world:
+    async with formed(ControllerWorld, APART) as world:
         active = await world.active()
         wanted = CreatableTopic(
             name="t",
@@ -170,7 +156,7 @@ async def test_elections_of_leaders_that_were_not_in_sync(
 
 
 async def test_the_place_of_each_node_in_the_quorum(autojump_clock: Clock) -> None:
-    async with world_of(APART) as world:
+    async with formed(ControllerWorld, APART) as world:
         active = await world.active()
         followers = [each for each in (1, 2, 3) if each != active]
         assert state(world, active) == "leader"
@@ -197,7 +183,7 @@ async def test_the_place_of_each_node_in_the_quorum(autojump_clock: Clock) -> No
 
 
 async def test_times_and_rates_of_the_log(autojump_clock: Clock) -> None:
-    async with world_of(APART) as world:
+    async with formed(ControllerWorld, APART) as world:
         active = await world.active()
         follower = next(each for each in (1, 2, 3) if each != active)
         await world.create(11, "t", replicas=2, partitions=100)
@@ -215,7 +201,7 @@ async def test_times_and_rates_of_the_log(autojump_clock: Clock) -> None:
 
 
 async def test_operations_of_a_controller(autojump_clock: Clock) -> None:
-    async with world_of({1: "controller", 11: "broker"}) as world:
+    async with formed(ControllerWorld, {1: "controller", 11: "broker"}) as world:
         times = "kafka_controller_controllereventmanager_eventqueueprocessingtimems_count"
         before = value(world, 1, CONTROLLER + "eventqueueoperationsstartedcount"), value(world, 1, times)
         await world.create(11, "t")
@@ -231,7 +217,7 @@ async def test_operations_of_a_controller(autojump_clock: Clock) -> None:
 
 
 async def test_a_node_that_is_both_has_the_metrics_of_both(autojump_clock: Clock) -> None:
-    async with world_of({1: BOTH}) as world:
+    async with formed(ControllerWorld, {1: BOTH}) as world:
         await world.create(1, "t", partitions=4)
         assert value(world, 1, CONTROLLER + "activecontrollercount") == 1
         assert value(world, 1, CONTROLLER + "globalpartitioncount") == 4
@@ -244,7 +230,7 @@ async def test_a_node_that_is_both_has_the_metrics_of_both(autojump_clock: Clock
 
 
 async def test_levels_of_features(autojump_clock: Clock) -> None:
-    async with world_of({1: "controller", 11: "broker"}) as world:
+    async with formed(ControllerWorld, {1: "controller", 11: "broker"}) as world:
         for node in (1, 11):
             assert value(world, node, LOADER + "currentmetadataversion") == 30
             assert value(world, node, LOADER + "finalizedlevel", featureName="metadataVersion") == 30
@@ -254,9 +240,9 @@ async def test_levels_of_features(autojump_clock: Clock) -> None:
 
 
 async def test_static_voters_that_do_not_count(autojump_clock: Clock) -> None:
-    async with world_of({1: BOTH}, is_static=True) as world:
+    async with formed(ControllerWorld, {1: BOTH}, is_static=True) as world:
         assert value(world, 1, CONTROLLER + "ignoredstaticvoters") == 0
-    async with world_of({1: BOTH}) as world:
+    async with formed(ControllerWorld, {1: BOTH}) as world:
         await world.stop(1)
         await world.start(1, controller_quorum_voters="1@node1:9093", controller_quorum_bootstrap_servers="")
         assert value(world, 1, CONTROLLER + "ignoredstaticvoters") == 1
