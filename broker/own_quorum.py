@@ -18,9 +18,11 @@ from ..controller.raft.voter_set import Endpoints
 from ..log.checkpoints import LOCK, CorruptFileError, read_meta_properties
 from ..log.data_folders import LogStartError
 from ..log.disk import Disk, join
-from ..log.files import OLD_STATE_FOLDER, OLD_STATE_TAKEN_FOLDER
+from ..log.files import METADATA_LOG_FOLDER, OLD_STATE_FOLDER, OLD_STATE_TAKEN_FOLDER
 from ..log.log_folder import LogFolder
 from ..log.log_manager import LogManager
+from ..log.metadata_snapshots import list_snapshots, read_snapshot_head
+from .identity import is_lone
 from .settings import BrokerSettings
 
 if TYPE_CHECKING:
@@ -58,8 +60,12 @@ async def form_quorum(
         raise LogStartError(failed, may_pass=True)
     directories = [each.path for each in logs.folders if not each.is_offline]
     every = [*dict.fromkeys((*directories, metadata_folder.path))]
-    if not any(_is_to_be_formed(disk, directory) for directory in every):
-        return
+    is_formed = not any(_is_to_be_formed(disk, directory) for directory in every)
+    try:
+        if is_formed and (not is_lone(config) or logs.broker_id in (known_voters(disk, metadata_folder.path) or ())):
+            return
+    except CorruptFileError as error:
+        raise LogStartError(str(error)) from None
     from ..controller.raft.voters import InitialVoter  # most starts are spared this
     from ..wire.schema import uuid_to_text
     from .directory_ids import random_directory_id
@@ -132,3 +138,16 @@ def _is_to_be_formed(disk: Disk, directory: str) -> bool:
     except CorruptFileError:
         return True
     return meta is None or meta.version != 1
+
+
+def known_voters(disk: Disk, directory: str) -> list[int] | None:
+    """The voters that the newest snapshot of the metadata log in ``directory`` has; None where none has any.
+
+    Raises CorruptFileError, OSError.
+    """
+    folder = join(directory, METADATA_LOG_FOLDER)
+    snapshots = list_snapshots(disk, folder) if disk.is_dir(folder) else []
+    if not snapshots:
+        return None
+    voters = read_snapshot_head(disk, join(folder, snapshots[-1].file_name)).voters
+    return None if voters is None else sorted(voter.voter_id for voter in voters.voters)

@@ -72,7 +72,6 @@ from ..log.files import (
     partition_folder_name,
     stray_folder_name,
 )
-from ..log.metadata_snapshots import list_snapshots, read_snapshot_head
 from ..log.partition_log import PartitionLog
 from ..metadata.image import ClusterImage
 from ..metadata.types import UNASSIGNED_DIRECTORY
@@ -82,6 +81,8 @@ from ..wire.metadata_records import VersionedRecord
 from ..wire.schema import ZERO_UUID
 from .directory_ids import random_directory_id
 from .format_folders import FormatError, Formatting, format_folders, levels_of
+from .identity import is_lone
+from .own_quorum import known_voters
 
 logger = logging.getLogger(__name__)
 
@@ -139,7 +140,8 @@ class TakeOver:
             return True
         meta = self._metas.get(self._metadata_directory)
         if meta is not None and meta.version == 1:
-            return not self._is_own_voter(meta)
+            # With roles it is the file of the node that says who votes, and a tool that has formatted the folder for that.
+            return is_lone(self._config) and not self._is_own_voter(meta)
         return any(meta.version == 0 for meta in self._known_metas.values()) or any(self._logs())
 
     @property
@@ -212,14 +214,9 @@ class TakeOver:
         The property is not there: such a log was another broker's, as one of Apache Kafka is that has never been in a cluster
         with others. Raises LogStartError where the voters are other nodes, CorruptFileError, OSError.
         """
-        folder = join(self._metadata_directory, METADATA_LOG_FOLDER)
-        snapshots = list_snapshots(self._disk, folder) if self._disk.is_dir(folder) else []
-        if not snapshots:
+        ids = known_voters(self._disk, self._metadata_directory)
+        if ids is None:
             return False
-        voters = read_snapshot_head(self._disk, join(folder, snapshots[-1].file_name)).voters
-        if voters is None:
-            return False
-        ids = sorted(voter.voter_id for voter in voters.voters)
         if meta.broker_id not in ids:
             raise LogStartError(
                 f"{self._metadata_directory} is of node {meta.broker_id} of a cluster with the controllers "

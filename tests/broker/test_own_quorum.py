@@ -12,14 +12,19 @@ import trio
 from trio.testing import MockClock
 
 from ottla.base.config import Config
+from ottla.base.errors import ErrorCode
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import InlineWorkers, SimulatedClock
 from ottla.broker.config_file import load_config
+from ottla.broker.format_folders import Formatting, format_folders
 from ottla.broker.server import BrokerServer, StartError
+from ottla.compat_tests.raw.requests import batch, produce_request
 from ottla.controller.new_topics import NewTopic
+from ottla.controller.raft.voters import InitialVoter
 from ottla.log.checkpoints import read_meta_properties
 from ottla.log.disk import Disk
 from ottla.log.memory_disk import MemoryDisk
+from ottla.replication.broker_client import BrokerClient
 
 from ..memory_broker import running
 from .dying_disk import DyingDisk
@@ -51,6 +56,13 @@ async def served(disk: Disk, **properties: str) -> AsyncIterator[BrokerServer]:
 async def create(server: BrokerServer, topic: str) -> None:
     assert server.assembly is not None
     assert await server.assembly.services.cluster.create_missing_topics([NewTopic(topic, 3)]) == {topic: None}
+
+
+async def produce(server: BrokerServer, topic: str) -> None:
+    client = BrokerClient(server._network, "test", 9092, "producer")
+    response = await client.send(produce_request(topic, {0: batch(b"v")}, -1), 9)
+    assert response.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+    client.close()
 
 
 def topics(server: BrokerServer) -> set[str]:
@@ -120,3 +132,44 @@ async def test_a_listener_of_its_controller_makes_it_reachable(autojump_clock: M
         assert raft.leader_address == ("test", 9093)
         ((endpoint,),) = (raft.voters.endpoints(node_id) for node_id in raft.voters.ids)
         assert (endpoint.host, endpoint.port) == ("test", 9093)
+
+
+STATIC = {
+    "process_roles": "broker,controller",
+    "node_id": "1",
+    "controller_listener_names": "CONTROLLER",
+    "controller_quorum_voters": "1@test:9093",
+    "listeners": "PLAINTEXT://test:9092,CONTROLLER://test:9093",
+}
+
+
+async def test_a_folder_that_is_added_where_the_voter_is_a_property(autojump_clock: MockClock) -> None:
+    """Its metadata log has no voters, and is its own all the same."""
+    disk = MemoryDisk()
+    async with served(disk, **STATIC) as server:
+        await create(server, "empty")
+    async with served(disk, **STATIC, log_dirs="/data,/more") as server:
+        assert topics(server) == {"empty"}, "no log tells of it, since nobody has written to it"
+    assert not [name for name in disk.names("/data") if name.endswith("-stray")]
+
+
+async def test_the_folder_of_a_voter_by_a_property_becomes_one_of_a_quorum_by_itself(autojump_clock: MockClock) -> None:
+    """As one that Apache Kafka has used by itself: the topics are those whose logs are there."""
+    disk = MemoryDisk()
+    async with served(disk, **STATIC) as server:
+        await create(server, "t")
+        await produce(server, "t")
+    for _ in range(2):
+        async with served(disk, node_id="1") as server:
+            assert topics(server) == {"t"}
+            await produce(server, "t")
+
+
+async def test_the_folder_of_a_node_whose_controllers_are_others_is_refused_at_once(autojump_clock: MockClock) -> None:
+    disk = MemoryDisk()
+    voters = [InitialVoter(2, "elsewhere", 9093, bytes(range(16)))]
+    wanted = Formatting(1, "cluster", ["/data"], "/data", "CONTROLLER", is_dynamic=True, voters=voters)
+    format_folders(disk, wanted, random.Random(1), 1, lambda line: None)
+    with pytest.raises(StartError, match=r"it is started with process\.roles"):
+        await server_on(disk).serve()
+    assert trio.current_time() < 1, "nobody was waited for"
