@@ -23,6 +23,25 @@ app = typer.Typer(
 )
 
 
+ZooKeeper = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT[,…][/PATH]", help="Join the cluster whose state is in this ZooKeeper."),
+]
+NodeNumber = Annotated[
+    int | None,
+    typer.Option(metavar="NUMBER", help="This node's number: its place in --cluster, or the next free one.", min=1),
+]
+ClusterNodes = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST[:PORT],…",
+        help="Form a cluster of these nodes, or join it; the same list on each. Controllers are at PORT + 1.",
+    ),
+]
+ClusterSecretFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The secret that lets a node into the cluster; the same on each."),
+]
 LogLevel = Annotated[
     str,
     typer.Option(metavar="LEVELS", help="debug, info, warning or error; AREA=LEVEL after a comma is for one area."),
@@ -84,25 +103,10 @@ def serve(
         bool,
         typer.Option("--console-allow-writes", help="Let the console change topics, offsets, records and more."),
     ] = False,
-    zookeeper: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT[,…][/PATH]", help="Join the cluster whose state is in this ZooKeeper."),
-    ] = None,
-    node: Annotated[
-        int | None,
-        typer.Option(metavar="NUMBER", help="This node's number: its place in --cluster, or the next free one.", min=1),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST[:PORT],…",
-            help="Form a cluster of these nodes, or join it; the same list on each. Controllers are at PORT + 1.",
-        ),
-    ] = None,
-    cluster_secret_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The secret that lets a node into the cluster; the same on each."),
-    ] = None,
+    zookeeper: ZooKeeper = None,
+    node: NodeNumber = None,
+    cluster: ClusterNodes = None,
+    cluster_secret_file: ClusterSecretFile = None,
     log_level: LogLevel = "info",
     log_format: LogFormat = "text",
     trace: Trace = None,

@@ -14,6 +14,17 @@ from .options import HELP
 app = typer.Typer(name="format", add_completion=False, rich_markup_mode=None)
 
 
+InitialControllers = Annotated[
+    str | None,
+    typer.Option(
+        "--initial-controllers",
+        "-I",
+        metavar="ID@HOST:PORT:DIRECTORY,…",
+        help="The first voters, alike on every node.",
+    ),
+]
+
+
 @app.command(context_settings=HELP)
 def format_(
     config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="The node's server.properties.")],
@@ -24,15 +35,7 @@ def format_(
     standalone: Annotated[
         bool, typer.Option("--standalone", "-s", help="This controller is the first voter, alone.")
     ] = False,
-    initial_controllers: Annotated[
-        str | None,
-        typer.Option(
-            "--initial-controllers",
-            "-I",
-            metavar="ID@HOST:PORT:DIRECTORY,…",
-            help="The first voters, alike on every node.",
-        ),
-    ] = None,
+    initial_controllers: InitialControllers = None,
     no_initial_controllers: Annotated[
         bool, typer.Option("--no-initial-controllers", "-N", help="The node joins a quorum whose voters are elsewhere.")
     ] = False,
