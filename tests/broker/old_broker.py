@@ -13,6 +13,7 @@ from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerServer
 from ottla.controller.zookeeper.store.state_files import DiskStateFiles
 from ottla.log.files import OLD_STATE_FOLDER
+from ottla.tests.memory_broker import running
 from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
 from ottla.tests.zookeeper_double.shared_home import SharedHome
 
@@ -43,14 +44,9 @@ async def old_broker(
         randomness=random.Random(1),
         home=SharedHome(store),
     )
-    ready = trio.Event()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(server.serve, ready.set)
-        with trio.fail_after(60):
-            await ready.wait()
-        yield server
-        if is_killed:
-            world.abandon_disk(1)
-            nursery.cancel_scope.cancel()
-        else:
-            server.stop()
+    with trio.CancelScope() as life:
+        async with running(server):
+            yield server
+            if is_killed:
+                world.abandon_disk(1)
+                life.cancel()
