@@ -215,8 +215,9 @@ def test_make_run_starts_what_is_in_the_checkout(in_checkout: set[str], tmp_path
     assert place() != checkout
     run("sh", "tools/setup.sh", "run", cwd=checkout)
     assert place() == checkout
+    anywhere = ("--port", "0", "--zookeeper-port", "0", "--folder", elsewhere)
     done = subprocess.run(
-        [python, "-I", "tools/cluster.py", "--port", "0", "--zookeeper-port", "0", "--folder", elsewhere],
+        [python, "-I", "tools/cluster.py", "--zookeeper", *anywhere],
         cwd=checkout,
         env={name: value for name, value in os.environ.items() if name != "OTTLA_JARS"},
         capture_output=True,
