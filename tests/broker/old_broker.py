@@ -13,10 +13,10 @@ from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerServer
 from ottla.controller.zookeeper.store.state_files import DiskStateFiles
 from ottla.log.files import OLD_STATE_FOLDER
-from ottla.tests.memory_broker import running
 from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
 from ottla.tests.zookeeper_double.shared_home import SharedHome
 
+from ..memory_broker import running
 from .controller_world import ControllerWorld
 
 
