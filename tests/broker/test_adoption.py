@@ -12,13 +12,12 @@ import ottla
 from ottla.base.errors import ErrorCode
 from ottla.broker.server import StartError
 from ottla.cli.tools.users_of_stopped_node import UsersOfStoppedNode
-from ottla.compat_tests.raw.requests import produce
+from ottla.compat_tests.raw.requests import new_producer, produce
 from ottla.compat_tests.wire_client import Connection, Operator, connect, topic_metadata
 from ottla.log.checkpoints import read_leader_epochs, read_topic_id, write_offsets, write_topic_id
 from ottla.log.disk import OsDisk
 from ottla.security.scram import SaltedPassword, ScramMechanism
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.records import Record, build_batch
 
@@ -72,8 +71,8 @@ def test_topics_go_on(data):
         )
         assert produce(connection, "plain", again).base_offset == 0, "a batch that was sent twice is there once"
         assert produce(connection, "plain", build_batch([Record(value=b"w", timestamp=2)])).base_offset == 1
-        fresh = connection.call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4)
-        assert fresh.producer_id > 5000
+        fresh, _ = new_producer(connection)
+        assert fresh > 5000
     first, second = read_leader_epochs(OsDisk(), str(data / "plain-0/leader-epoch-checkpoint"))
     assert first == (0, 0)
     assert second[0] > 0 and second[1] == 1, "the partition has a new leader, whose first record is the second"

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode
+from ottla.compat_tests.session import eventually
 from ottla.handlers.table import HANDLERS, SERVED, without_transactions_v2
 from ottla.testing.kafka_versions import api_versions as api_versions_of
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
-from ottla.wire.messages.init_producer_id import InitProducerIdRequest
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 from ..zookeeper_broker import AMONG_BROKERS_ON_A_ZOOKEEPER, QUORUM, on_both_kinds
 
@@ -77,11 +78,23 @@ def test_whom_the_client_believes_it_talks_to(send: Send) -> None:
         assert api_versions(send, 5, **fields).error_code == code
 
 
+def initialized(send: Send, request: InitProducerIdRequest, version: int) -> InitProducerIdResponse:
+    """The answer of a broker that has its first block of ids, which comes a moment after the start."""
+
+    def answered() -> InitProducerIdResponse | None:
+        response = send(request, version)
+        assert isinstance(response, InitProducerIdResponse)
+        return response if response.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else None
+
+    response = eventually(answered)
+    assert response is not None
+    return response
+
+
 @pytest.mark.parametrize("version", range(6))
 def test_producer_ids_are_new_each_time(send: Send, version: int) -> None:
-    answers = [
-        send(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000), version) for _ in range(3)
-    ]
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+    answers = [initialized(send, request, version) for _ in range(3)]
     assert {(answer.error_code, answer.producer_epoch) for answer in answers} == {(ErrorCode.NONE, 0)}
     first, second, third = (answer.producer_id for answer in answers)
     assert 0 <= first < second < third
@@ -101,7 +114,7 @@ def test_a_producer_with_an_id_gets_another(send: Send, producer_id: int, epoch:
     request = InitProducerIdRequest(
         transactional_id=None, transaction_timeout_ms=1000, producer_id=producer_id, producer_epoch=epoch
     )
-    answer = send(request, 4)
+    answer = initialized(send, request, 4)
     assert answer.error_code == code
     assert (answer.producer_epoch == 0) == (code == ErrorCode.NONE)
 
