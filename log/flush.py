@@ -69,10 +69,20 @@ class FlushJob:
 class LogFlusher:
     """Flushes one log, one flush at a time, and owns its ``recovery_point``: everything below is on stable storage.
 
+    ``unflushed_truncation``: the lowest offset that the log was truncated to and that no flush has passed since, or None.
+    From there on a power loss may bring the removed records back in place of those that were appended after them.
     ``under_way`` is set at the end of the flush that is running. ``on_flush`` is called when the recovery point has moved.
     """
 
-    __slots__ = ("_leader_epochs", "_lowered", "_on_flush", "_segments", "recovery_point", "under_way")
+    __slots__ = (
+        "_leader_epochs",
+        "_lowered",
+        "_on_flush",
+        "_segments",
+        "recovery_point",
+        "under_way",
+        "unflushed_truncation",
+    )
 
     def __init__(
         self,
@@ -86,12 +96,15 @@ class LogFlusher:
         self._on_flush = on_flush
         self.recovery_point = recovery_point
         self.under_way: trio.Event | None = None
+        self.unflushed_truncation: int | None = None
         self._lowered = 0
 
     def lower(self, recovery_point: int) -> None:
         """The log is about to change from ``recovery_point`` on: what a running flush has brought to disk is void."""
         self._lowered += 1
         self.recovery_point = min(self.recovery_point, recovery_point)
+        if self.unflushed_truncation is None or recovery_point < self.unflushed_truncation:
+            self.unflushed_truncation = recovery_point
 
     def start_at(self, offset: int) -> None:
         """The log is empty and goes on at ``offset``."""
@@ -169,6 +182,8 @@ class LogFlusher:
             # for active, and left its indexes out.
             end_offset = min(end_offset, active.base_offset)
         self.recovery_point = max(self.recovery_point, end_offset)
+        if self.unflushed_truncation is not None and self.recovery_point > self.unflushed_truncation:
+            self.unflushed_truncation = None
         self._on_flush()
         if epochs == leader_epochs.entries():
             leader_epochs.is_dirty = False
@@ -198,6 +213,7 @@ class LogFlusher:
             has_new_names=is_last
             or epochs is not None
             or bool(paths)
+            or self.unflushed_truncation is not None
             or any(segment.base_offset >= recovery_point for segment in flushed),
             has_new_folder=has_new_folder,
         )

@@ -263,6 +263,9 @@ class FolderLogs:
         while not folder.is_offline:
             await trio.sleep(interval)
             if not folder.is_offline:
+                for log in self.logs.values():
+                    if log.checkpointed_high_watermark < log.high_watermark:
+                        log.request_flush()  # which may be hours away otherwise; the next checkpoint has it
                 try:
                     await self._write({HIGH_WATERMARK_CHECKPOINT: self._high_watermarks()})
                 except OSError as error:
@@ -302,7 +305,7 @@ class FolderLogs:
         }
 
     def _high_watermarks(self) -> Offsets:
-        return {key: log.high_watermark for key, log in self.logs.items() if log.segments}
+        return {key: log.checkpointed_high_watermark for key, log in self.logs.items() if log.segments}
 
     def _store_checkpoints(self, ticket: int, gathered: dict[str, Offsets]) -> None:
         """In a worker or on the loop; offsets gathered earlier never replace later ones. Raises OSError."""

@@ -111,6 +111,12 @@ class StoredLog:
         return self._flusher.recovery_point
 
     @property
+    def checkpointed_high_watermark(self) -> int:
+        """The high watermark for the checkpoint, which must not cover records that a power loss may bring back."""
+        truncation = self._flusher.unflushed_truncation
+        return self.high_watermark if truncation is None else min(self.high_watermark, truncation)
+
+    @property
     def flushing(self) -> trio.Event | None:
         """Set at the end of the flush that is running; None while none is."""
         return self._flusher.under_way

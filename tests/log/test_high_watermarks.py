@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
+
+import pytest
 import trio
 import trio.testing
 
 from ottla.log.checkpoints import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT, read_offsets, write_offsets
+from ottla.log.partition_log import PartitionLog
 from ottla.log.settings import LogSettings
 
 from .conftest import TOPIC_ID, HeldWorkers, World
@@ -32,6 +37,48 @@ async def test_they_are_written_every_five_seconds(memory_world: World, autojump
         nursery.cancel_scope.cancel()
     world.kill()
     assert (await world.start()).get("t", 0).high_watermark == 3  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_they_do_not_cover_what_a_power_loss_may_bring_back(
+    memory_world: World, read_values: Callable[[PartitionLog], list[tuple[int, str]]], seed: int
+) -> None:
+    """A follower that truncated has other records from there on, until they are flushed."""
+    world, rng = memory_world, random.Random(seed)
+    log = await world.log()
+    for value in "abcd":
+        world.append(log, value)
+    await log.flush()
+    log.truncate_to(1)
+    for value in "xyz":
+        world.append(log, value, epoch=1)
+    is_flushed = rng.random() < 0.3
+    if is_flushed:
+        await log.flush()
+    await world.managers[-1].write_checkpoints()
+    world.disk.crash(rng)
+    log = await world.log()
+    assert log.high_watermark == (4 if is_flushed else 1)
+    assert read_values(log)[: log.high_watermark] == list(enumerate("axyz"))[: log.high_watermark]
+
+
+async def test_a_truncation_is_flushed_within_five_seconds(
+    memory_world: World, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Or the high watermark on disk would stay there until the segment is full."""
+    world = memory_world
+    manager = await world.start()
+    log = manager.get_or_create("t", 0, TOPIC_ID)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(manager.run)
+        world.append(log, "a", "b")
+        log.truncate_to(0)
+        world.append(log, "x", "y", epoch=1)
+        await trio.sleep(5.5)
+        assert written(world) == {("t", 0): 0}
+        await trio.sleep(5)
+        assert written(world) == {("t", 0): 2}
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_stop_writes_them(memory_world: World) -> None:
