@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from ..base import java_properties
 from ..base.config import Config
 from ..base.kafka_property_names import KAFKA_PROPERTY_NAMES
 from ..base.listener_names import without_prefix
@@ -75,13 +76,11 @@ def declared_names() -> set[str]:
 
 def read_properties(path: Path) -> dict[str, str]:
     """The properties of a file in Java's format. Raises OSError; SettingError when it is not one."""
-    import javaproperties  # slow to import, and few starts read a file
-
-    with path.open("rb") as file:
-        try:
-            return {str(name): str(value) for name, value in javaproperties.load(file).items()}
-        except ValueError as error:
-            raise SettingError(str(path), "(file)", f"not a properties file: {error}") from None
+    text = path.read_text(java_properties.ENCODING)
+    try:
+        return java_properties.loads(text)
+    except ValueError as error:
+        raise SettingError(str(path), "(file)", f"not a properties file: {error}") from None
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:

@@ -26,8 +26,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import javaproperties
-
+from ..base import java_properties
 from ..base.partitions import TopicPartition
 from ..wire.schema import uuid_from_text, uuid_to_text
 from .disk import Disk, join
@@ -148,7 +147,7 @@ def read_meta_properties(disk: Disk, folder: str) -> MetaProperties | None:
         text = disk.read_file(path).decode("utf-8", "replace")
     except FileNotFoundError:
         return None
-    properties = javaproperties.loads(text)
+    properties = java_properties.loads(text)
     version = properties.get("version", "0")
     if version not in ("0", "1"):
         raise CorruptFileError(f"{path}: version {version} is unknown")
@@ -177,7 +176,7 @@ def write_meta_properties(disk: Disk, folder: str, meta: MetaProperties) -> None
         _DIRECTORY_ID: None if meta.directory_id is None else uuid_to_text(meta.directory_id),
         _ZOOKEEPER: meta.zookeeper,
     }
-    text = javaproperties.dumps({name: value for name, value in values.items() if value is not None}, timestamp=False)
+    text = java_properties.dumps({name: value for name, value in values.items() if value is not None})
     disk.write_file(join(folder, META_PROPERTIES), text.encode())
 
 

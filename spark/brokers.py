@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..base import java_properties
 from ..base.addresses import with_ports
 from ..base.files import read_file
 from ..security.client_security import (
@@ -33,13 +34,10 @@ class Brokers(str):
 
 def read_brokers(addresses: str, config: Path | None) -> Brokers:
     """Addresses, each with its port, and a file of client properties. Raises JobError."""
-    import javaproperties
-
     properties: dict[str, str] = {}
     try:
         if config is not None:
-            with config.open("rb") as file:
-                properties = dict(javaproperties.load(file))
+            properties = java_properties.loads(config.read_text(java_properties.ENCODING))
         brokers = Brokers(with_ports(addresses), properties)
         read_client_security(brokers.properties, read_file)
     except OSError as error:

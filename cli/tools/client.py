@@ -21,6 +21,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import ConfigResource
 from kafka.protocol.admin import DescribeLogDirsRequest
 
+from ...base import java_properties
 from ...base.addresses import split_host_port, with_ports
 from ...base.files import read_file
 from ...security.client_security import ClientSecurity, is_about_security, kafka_python_options, read_client_security
@@ -266,10 +267,7 @@ class Connection:
 
 
 def _read(file: Path) -> dict[str, str]:
-    import javaproperties  # as dear to import as any three modules of ours, and few commands read a file
-
-    with file.open("rb") as stream:
-        return dict(javaproperties.load(stream))
+    return java_properties.loads(file.read_text(java_properties.ENCODING))
 
 
 def check_properties(file: Path) -> None:
