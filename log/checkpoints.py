@@ -155,9 +155,9 @@ def read_meta_properties(disk: Disk, folder: str) -> MetaProperties | None:
     if broker_id is not None and not broker_id.isdecimal():
         raise CorruptFileError(f"{path}: {broker_id!r} is no broker id")
     try:
-        directory_id = None if (text := properties.get(_DIRECTORY_ID)) is None else uuid_from_text(text)
+        directory_id = None if _DIRECTORY_ID not in properties else uuid_from_text(properties[_DIRECTORY_ID])
     except ValueError:
-        raise CorruptFileError(f"{path}: {text!r} is no directory id") from None
+        raise CorruptFileError(f"{path}: {properties[_DIRECTORY_ID]!r} is no directory id") from None
     return MetaProperties(
         None if broker_id is None else int(broker_id),
         properties.get("cluster.id"),
