@@ -31,6 +31,8 @@ from ..log.metadata_snapshots import BOOTSTRAP_ID, SnapshotHead, encode_snapshot
 from ..wire.messages.access_records import UserScramCredentialRecord
 from ..wire.metadata_records import VersionedRecord
 from .directory_ids import random_directory_id
+from .listeners import configured_listeners
+from .settings import BrokerSettings
 
 
 class FormatError(Exception):
@@ -94,6 +96,15 @@ def format_folders(
             directory_id = _own_directory_id(wanted) or directory_id
         meta = MetaProperties(wanted.node_id, wanted.cluster_id, version=1, directory_id=directory_id)
         write_meta_properties(disk, folder, meta)
+
+
+def standalone_voter(broker: BrokerSettings, listener: str, directory_id: bytes) -> InitialVoter:
+    """This node as the only first voter. Raises FormatError where it has no such listener, SettingError."""
+    listeners, advertised = configured_listeners(broker)
+    for endpoint in (*advertised, *listeners):
+        if endpoint.name == listener:
+            return InitialVoter(broker.node_id, endpoint.host or "localhost", endpoint.port, directory_id)
+    raise FormatError("No controller listeners found.")
 
 
 def levels_of(wanted: Formatting) -> dict[str, int]:

@@ -23,15 +23,14 @@ import dataclasses
 import functools
 import logging
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..base.config import Config
 from ..base.errors import KafkaError
-from ..base.partitions import TopicPartition
 from ..base.wording import counted
 from ..controller.broker_passwords import BrokerPasswords
 from ..controller.quorum.adopted_logs import AdoptionRules, adopted_delta
-from ..controller.quorum.snapshot_records import snapshot_records
+from ..controller.quorum.snapshot_records import records_beside_levels
 from ..controller.settings import ControllerSettings
 from ..controller.zookeeper.old_state import (
     KEPT_PREFIX,
@@ -54,12 +53,9 @@ from ..controller.zookeeper.tree_image import (
 from ..handlers.auto_creation import coordinator_topics
 from ..log.checkpoints import (
     META_PROPERTIES,
-    PARTITION_METADATA,
     CorruptFileError,
     MetaProperties,
     read_meta_properties,
-    read_topic_id,
-    write_topic_id,
 )
 from ..log.data_folders import LogStartError
 from ..log.disk import Disk, join
@@ -68,7 +64,6 @@ from ..log.files import (
     LOG_SUFFIX,
     METADATA_LOG_FOLDER,
     deleted_folder_name,
-    parse_log_folder,
     partition_folder_name,
     stray_folder_name,
 )
@@ -76,27 +71,16 @@ from ..log.partition_log import PartitionLog
 from ..metadata.image import ClusterImage
 from ..metadata.types import UNASSIGNED_DIRECTORY
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
-from ..wire.messages.setting_records import FeatureLevelRecord
-from ..wire.metadata_records import VersionedRecord
 from ..wire.schema import ZERO_UUID
 from .directory_ids import random_directory_id
 from .format_folders import FormatError, Formatting, format_folders, levels_of
+from .found_logs import FoundLog, found_logs, has_logs, known_topic_id, write_topic_ids
 from .identity import is_lone
 from .own_quorum import known_voters
 
 logger = logging.getLogger(__name__)
 
 _METADATA_TOPIC = "__cluster_metadata"
-
-
-@dataclasses.dataclass(frozen=True)
-class _FoundLog:
-    """The folder of a log. ``topic_id`` is None where no file says it."""
-
-    directory: str
-    name: str
-    partition: TopicPartition
-    topic_id: bytes | None
 
 
 class TakeOver:
@@ -142,14 +126,14 @@ class TakeOver:
         if meta is not None and meta.version == 1:
             # With roles it is the file of the node that says who votes, and a tool that has formatted the folder for that.
             return is_lone(self._config) and not self._is_own_voter(meta)
-        return any(meta.version == 0 for meta in self._known_metas.values()) or any(self._logs())
+        return any(meta.version == 0 for meta in self._known_metas.values()) or has_logs(self._disk, self._metas)
 
     @property
     def needs_logs(self) -> bool:
         """Whether nothing but the logs says which topics there are: ``run`` has to be given them."""
         if self._taken or not self.is_due:
             return False
-        return (self._tree is None or not knows_topics(self._tree)) and any(self._logs())
+        return (self._tree is None or not knows_topics(self._tree)) and has_logs(self._disk, self._metas)
 
     def run(
         self, wanted: Formatting, randomness: random.Random, now_ms: int, logs: Iterable[PartitionLog] = ()
@@ -238,31 +222,13 @@ class TakeOver:
             if self.broker_id is None:
                 self.broker_id = meta.broker_id
 
-    def _logs(self) -> Iterator[tuple[str, str, TopicPartition]]:
-        """Directory, name and partition of each log's folder."""
-        for directory in self._metas:
-            for name in self._disk.names(directory):
-                partition = parse_log_folder(name)
-                if partition is not None and self._disk.is_dir(join(directory, name)):
-                    yield directory, name, partition
-
-    def _found_logs(self) -> list[_FoundLog]:
-        found = []
-        for directory, name, partition in self._logs():
-            try:
-                topic_id = read_topic_id(self._disk, join(join(directory, name), PARTITION_METADATA))
-            except CorruptFileError:
-                topic_id = None
-            found.append(_FoundLog(directory, name, partition, topic_id))
-        return found
-
     # --- the steps ----------------------------------------------------------------------------------------------------
 
     def _take_over(
         self, wanted: Formatting, randomness: random.Random, now_ms: int, logs: Sequence[PartitionLog]
     ) -> None:
         """Raises FormatError, UnmovableStateError, KafkaError, LogStartError, OSError."""
-        disk, found, ids = self._disk, self._found_logs(), self._directory_ids(randomness)
+        disk, found, ids = self._disk, found_logs(self._disk, self._metas), self._directory_ids(randomness)
         levels = levels_of(wanted)
         moved = self._moved(wanted.node_id, levels, found, ids, randomness)
         image = moved.image
@@ -280,7 +246,7 @@ class TakeOver:
             wanted,
             voters=voters,
             credentials=() if self._tree is not None else wanted.credentials,  # the tree says which users there are
-            records=_without_levels(image),
+            records=list(records_beside_levels(image)),
             is_anew=True,
             directory_ids=ids,
         )
@@ -310,7 +276,7 @@ class TakeOver:
         self,
         node_id: int,
         levels: Mapping[str, int],
-        found: Sequence[_FoundLog],
+        found: Sequence[FoundLog],
         ids: Mapping[str, bytes],
         randomness: random.Random,
     ) -> Moved:
@@ -324,7 +290,7 @@ class TakeOver:
             broker_id=node_id,
             clear=lambda broker, stored: passwords.decoded(passwords.with_new_secret(stored)),
             may_delete_topics=self._config.settings(ControllerSettings).delete_topic_enable,
-            known_id=functools.partial(_known_id, found),
+            known_id=functools.partial(known_topic_id, found),
             directory_of=lambda partition: places.get(partition, elsewhere),
         )
         return tree_image(self._tree, rules, randomness)
@@ -338,12 +304,8 @@ class TakeOver:
         """The id of the only log directory, which has the logs without a folder: those that nobody has written to yet."""
         return ids[self._log_directories[0]] if len(self._log_directories) == 1 else None
 
-    def _write_topic_ids(self, image: ClusterImage, found: Sequence[_FoundLog], logs: Sequence[PartitionLog]) -> None:
-        for each in found:
-            topic = image.topics.get(each.partition.topic)
-            if topic is not None and each.topic_id is None:
-                path = join(join(each.directory, each.name), PARTITION_METADATA)
-                write_topic_id(self._disk, path, topic.topic_id, sync=True)
+    def _write_topic_ids(self, image: ClusterImage, found: Sequence[FoundLog], logs: Sequence[PartitionLog]) -> None:
+        write_topic_ids(self._disk, found, image)
         for log in logs:
             topic = image.topics.get(log.topic)
             if topic is not None and log.topic_id == ZERO_UUID:
@@ -359,7 +321,7 @@ class TakeOver:
             self._disk.sync_dir(directory)
 
     def _finish_deletions(
-        self, deleted: Mapping[str, bytes], found: Sequence[_FoundLog], randomness: random.Random
+        self, deleted: Mapping[str, bytes], found: Sequence[FoundLog], randomness: random.Random
     ) -> None:
         """The logs of these topics go as if the deletion had come to its end: a start removes what has such a name."""
         for each in found:
@@ -369,16 +331,3 @@ class TakeOver:
                 self._disk.rename(join(each.directory, each.name), join(each.directory, name))
         for directory in {each.directory for each in found if each.partition.topic in deleted}:
             self._disk.sync_dir(directory)
-
-
-def _known_id(found: Sequence[_FoundLog], topic: str) -> bytes | None:
-    """The id of a topic by its logs. Raises UnmovableStateError where they belong to different topics."""
-    ids = {each.topic_id for each in found if each.partition.topic == topic and each.topic_id is not None}
-    if len(ids) > 1:
-        raise UnmovableStateError(f"the partitions of topic {topic} belong to {len(ids)} different topics")
-    return ids.pop() if ids else None
-
-
-def _without_levels(image: ClusterImage) -> list[VersionedRecord]:
-    """The records of an image but for the levels of features, which formatting writes."""
-    return [record for record in snapshot_records(image) if not isinstance(record[0], FeatureLevelRecord)]

@@ -16,8 +16,7 @@ from ..base.seams import SystemClock
 from ..base.settings import SettingError
 from ..broker.config_file import read_properties
 from ..broker.directory_ids import random_directory_id
-from ..broker.format_folders import FormatError, Formatting, format_folders
-from ..broker.listeners import configured_listeners
+from ..broker.format_folders import FormatError, Formatting, format_folders, standalone_voter
 from ..broker.settings import BrokerSettings
 from ..controller.quorum.settings import CONTROLLER_ROLE, QuorumSettings
 from ..controller.quorum.snapshot_records import credential_record
@@ -121,12 +120,7 @@ def _voters(
     if options.is_standalone:
         if not is_controller:
             raise FormatError("You can only use --standalone on a controller.")
-        listeners, advertised = configured_listeners(broker)
-        for endpoint in (*advertised, *listeners):
-            if endpoint.name == listener:
-                directory_id = random_directory_id(randomness)
-                return [InitialVoter(broker.node_id, endpoint.host or "localhost", endpoint.port, directory_id)]
-        raise FormatError("No controller listeners found.")
+        return [standalone_voter(broker, listener, random_directory_id(randomness))]
     if is_controller and not quorum.voters and not options.has_no_initial_controllers:
         raise FormatError(_NO_VOTERS)
     return ()

@@ -48,6 +48,14 @@ def snapshot_records(image: ClusterImage) -> Iterator[VersionedRecord]:
         raise UnwritableImageError(f"nothing can be written without {FEATURE}")
     for name, value in ((FEATURE, level), *levels.items()):
         yield setting_records.FeatureLevelRecord(name=name, feature_level=value), 0
+    yield from records_beside_levels(image)
+
+
+def records_beside_levels(image: ClusterImage) -> Iterator[VersionedRecord]:
+    """All but those of the levels of features, which are needed to write them. Raises UnwritableImageError."""
+    assert image.features is not None, "they say how records are written"
+    levels = image.features.levels
+    level = levels[FEATURE]
     yield from _nodes(image, level)
     for topic in image.topics_by_id.newest().values():
         yield from _topic(topic, level, has_elr=levels.get(ELR, 0) > 0)
