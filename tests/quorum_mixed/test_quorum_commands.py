@@ -14,17 +14,33 @@ import pytest
 
 from ottla.compat_tests.kraft_cluster import CLUSTER_ID
 from ottla.compat_tests.quorum_cluster import QuorumCluster
+from ottla.compat_tests.session import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-def run(*arguments: str, servers: str) -> str:
-    """What ``ottla cluster`` prints."""
+def ended(*arguments: str, servers: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"OTTLA_BOOTSTRAP_SERVERS": servers}
     command = [sys.executable, "-m", "ottla", "cluster", *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def run(*arguments: str, servers: str) -> str:
+    """What ``ottla cluster`` prints."""
+    done = ended(*arguments, servers=servers)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def await_known_versions(servers: str) -> None:
+    """Voters that are a property tell a leader by UpdateRaftVoter what they support, a moment after its election."""
+
+    def are_known() -> bool:
+        done = ended("upgrade", "--dry-run", servers=servers)
+        assert done.returncode == 0 or "not all of the voters support it" in done.stderr, done.stderr
+        return done.returncode == 0
+
+    eventually(are_known)
 
 
 def test_a_quorum_of_kafka_is_described_upgraded_and_changed(tmp_path: Path) -> None:
@@ -43,6 +59,7 @@ def test_a_quorum_of_kafka_is_described_upgraded_and_changed(tmp_path: Path) -> 
         direct = told("quorum", "--controller", cluster.kafka(2).controller_address)
         assert (direct["leader"], status(direct)) == (before["leader"], status(before))
 
+        await_known_versions(cluster.bootstrap)
         plan = {each["feature"]: each for each in told("upgrade", "--dry-run")["features"]}
         assert {name for name, each in plan.items() if each["outcome"] == "would be set"} == {
             "metadata.version",
