@@ -42,6 +42,7 @@ LAZY = {
     "cluster": Lazy(".commands.cluster", "Describe the cluster, elect leaders, drain a broker."),
     "log-dirs": Lazy(".commands.log_dirs", "Show the data folders of brokers, and what is in them."),
     "format": Lazy(".commands.format", "Format the data folders of a node of a KRaft cluster, as kafka-storage does."),
+    "migrate": Lazy(".commands.migrate", "Move a cluster out of its ZooKeeper into a KRaft quorum."),
     "certs": Lazy(".commands.certs", "Make certificates for development: an authority, brokers, clients."),
     "perf": Lazy(".commands.perf", "Measure throughput and latency of producing and consuming."),
     "compat": Lazy(

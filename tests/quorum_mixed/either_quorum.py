@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ottla.compat_tests.brokers import BrokerProcess
 from ottla.compat_tests.java.tools import MAIN_CLASSES, SHORT_LIVED, java_command
@@ -94,10 +94,12 @@ class EitherNode(BrokerProcess):
 
 
 class EitherQuorum:
-    """``roles`` by node id; ``programs`` says who runs a node at first, or all of them.
+    """``roles`` by node id; ``programs`` says who runs a node at first, or all of them. ``node_kind`` makes the nodes.
 
     ``voters``: ``standalone``, ``initial`` and ``static`` as kafka-storage has them. ``properties`` are Kafka's, for all nodes.
     """
+
+    node_kind: ClassVar[type[EitherNode]] = EitherNode
 
     def __init__(
         self,
@@ -118,7 +120,7 @@ class EitherQuorum:
         self._format_options = tuple(format_options)
         program = (lambda _: programs) if isinstance(programs, str) else programs.__getitem__
         self.nodes = {
-            node_id: EitherNode(folder / f"node-{node_id}", node_id, role, program(node_id))
+            node_id: self.node_kind(folder / f"node-{node_id}", node_id, role, program(node_id))
             for node_id, role in roles.items()
         }
         self._properties = {**COMMON, **(properties or {})}

@@ -39,8 +39,11 @@ class ZooKeeper:
         check_acl(settings)
         self._connections: list[KazooConnection] = []
 
-    async def connect(self) -> StoreSession:
-        """A new session. Raises StoreError when there is none within ``zookeeper.connection.timeout.ms``."""
+    async def connect(self, *, makes_folder: bool = True) -> StoreSession:
+        """A new session. The path of the cluster is made where it does not exist, unless nothing is to be changed.
+
+        Raises StoreError when there is none within ``zookeeper.connection.timeout.ms``.
+        """
         from .kazoo_client import KazooConnection
 
         settings = self._settings
@@ -55,7 +58,10 @@ class ZooKeeper:
         is_open = False
         try:
             with trio.move_on_after(limit_ms / 1000):
-                await _make_folder(session, self.address.chroot)
+                if makes_folder:
+                    await _make_folder(session, self.address.chroot)
+                else:
+                    await session.exists(self.address.chroot or "/")
                 is_open = True
         except StoreError as error:
             why = connection.last_error or str(error)
