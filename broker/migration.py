@@ -32,16 +32,10 @@ from ..controller.broker_passwords import BrokerPasswords
 from ..controller.quorum.metadata_version import ELR
 from ..controller.quorum.snapshot_records import records_beside_levels
 from ..controller.settings import ControllerSettings
-from ..controller.zookeeper import znodes
-from ..controller.zookeeper.migration_fence import (
-    check_unchanged,
-    fence_in,
-    lower_fence,
-    raise_fence,
-)
-from ..controller.zookeeper.store.cluster_store import ClusterStore, Set
-from ..controller.zookeeper.tree_image import MoveRules, UnmovableStateError, cluster_id_of, tree_image
-from ..controller.zookeeper.tree_reader import check_movable, read_tree
+from ..controller.zookeeper.leaving_cluster import LeavingCluster, present_fence
+from ..controller.zookeeper.migration_fence import lower_fence
+from ..controller.zookeeper.store.cluster_store import ClusterStore
+from ..controller.zookeeper.tree_image import MoveRules, UnmovableStateError
 from ..log.checkpoints import META_PROPERTIES, MetaProperties
 from ..log.data_folders import DataFolders, LogStartError
 from ..log.disk import Disk, join
@@ -99,13 +93,13 @@ class Migration:
         """Do it. Raises MigrationError, StoreError, OSError."""
         with _one_error():
             plan = await self._plan(release)
-            if plan.difference().left_behind and not may_leave_behind:
-                raise MigrationError(f"this would be lost: {'; '.join(plan.difference().left_behind)}")
-            if plan.is_first and plan.fence is None:
-                await self._complete_topic_ids(plan)
-                plan = await self._plan(release)
-                await self._raise_fence(plan)
             difference = plan.difference()
+            if difference.left_behind and not may_leave_behind:
+                raise MigrationError(f"this would be lost: {'; '.join(difference.left_behind)}")
+            if plan.is_first and plan.cluster.fence is None:
+                await plan.cluster.complete_topic_ids(plan.moved.image)
+                plan = await self._plan(release)
+                await plan.cluster.raise_fence(self._node.node_id)
             self._form(plan)
             return difference
 
@@ -115,8 +109,7 @@ class Migration:
         Raises MigrationError, StoreError, OSError.
         """
         with _one_error():
-            tree = await read_tree(self._store)
-            fence = fence_in(tree)
+            fence = await present_fence(self._store)
             if fence is not None and fence.node_id != self._node.node_id:
                 raise MigrationError(f"node {fence.node_id} has the cluster's metadata: take it back there first")
             self._check_not_started()
@@ -132,14 +125,8 @@ class Migration:
 
     async def _plan(self, release: str | None) -> MigrationPlan:
         self._check_not_started()
-        tree = await read_tree(self._store)
-        check_movable(tree)
-        fence = fence_in(tree)
-        if fence is not None:
-            check_unchanged(tree, fence)
-        cluster_id = cluster_id_of(tree) if fence is None else fence.cluster_id
-        if cluster_id is None:
-            raise MigrationError("there is no cluster in this ZooKeeper: zookeeper.connect may be wrong")
+        cluster = await LeavingCluster.read(self._store)
+        cluster_id, fence = cluster.cluster_id, cluster.fence
         if self._folders.cluster_id not in (None, cluster_id):
             raise MigrationError(
                 f"the log directories belong to cluster {self._folders.cluster_id}, the ZooKeeper to {cluster_id}"
@@ -152,15 +139,24 @@ class Migration:
             )
         found = found_logs(self._disk, log_directories(node.new)) if node.is_broker else []
         wanted = self._formatting(cluster_id, release)
-        moved = tree_image(tree, self._rules(levels_of(wanted), found), self._randomness)
-        plan = MigrationPlan(node, tree, fence, is_first, wanted, moved, found, self._metas())
-        self._check_formatted(plan)
+        moved = cluster.moved(self._rules(levels_of(wanted), found), self._randomness)
+        plan = MigrationPlan(node, cluster, is_first, wanted, moved, found, self._metas())
+        self._check_directories(plan)
         return plan
 
-    def _check_formatted(self, plan: MigrationPlan) -> None:
-        """Whether a metadata directory of version 1 can be one that was formatted here. Raises MigrationError, OSError."""
+    def _check_directories(self, plan: MigrationPlan) -> None:
+        """Whether the directories can be those of this node, and were formatted here if at all. Raises MigrationError, OSError."""
+        has_replicas = any(
+            self._node.node_id in partition.replicas
+            for topic in plan.moved.image.topics.values()
+            for partition in topic.partitions.values()
+        )
+        if self._node.is_broker and has_replicas and not any(plan.metas.values()):
+            raise MigrationError(
+                f"the cluster has replicas on node {self._node.node_id}, and its log directories are empty: log.dirs may be wrong"
+            )
         directory = self._node.metadata_directory
-        if plan.is_done and (plan.fence is None or (not plan.is_first and known_voters(self._disk, directory))):
+        if plan.is_done and (plan.cluster.fence is None or (not plan.is_first and known_voters(self._disk, directory))):
             raise MigrationError(
                 f"{directory} has been formatted as one of a node of KRaft already: it has to be emptied first"
             )
@@ -208,24 +204,6 @@ class Migration:
             raise MigrationError(f"{directory} has a metadata log: the node has been started as one of KRaft")
 
     # --- the steps ----------------------------------------------------------------------------------------------------
-
-    async def _complete_topic_ids(self, plan: MigrationPlan) -> None:
-        """Raises StoreError."""
-        for name in plan.topics_without_id:
-            path = znodes.topic_path(name)
-            node = plan.tree.nodes[path]
-            assignment = znodes.decode_topic(node.data)
-            completed = assignment._replace(topic_id=plan.moved.image.topics[name].topic_id)
-            await self._store.multi([Set(path, znodes.encode_topic(completed), node.version)])
-
-    async def _raise_fence(self, plan: MigrationPlan) -> None:
-        """Raises UnmovableStateError, StoreError."""
-        fence = await raise_fence(self._store, plan.tree, self._node.node_id, plan.wanted.cluster_id)
-        if running := await self._store.children(znodes.BROKER_IDS):
-            await lower_fence(self._store, fence)
-            raise UnmovableStateError(
-                f"brokers have started meanwhile ({', '.join(running)}): stop them, and begin again"
-            )
 
     def _form(self, plan: MigrationPlan) -> None:
         """Raises FormatError, OSError."""

@@ -9,13 +9,10 @@ from ..base.config import Config
 from ..base.wording import counted
 from ..controller.quorum.metadata_version import ELR, FEATURE, release_of
 from ..controller.quorum.settings import BROKER_ROLE, CONTROLLER_ROLE, QuorumSettings
-from ..controller.zookeeper import znodes
-from ..controller.zookeeper.migration_fence import Fence
+from ..controller.zookeeper.leaving_cluster import LeavingCluster
 from ..controller.zookeeper.old_state import KEPT_PREFIX
-from ..controller.zookeeper.store.znode_tree import ZnodeTree
 from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
 from ..controller.zookeeper.tree_image import Moved
-from ..controller.zookeeper.tree_reader import CONSUMERS
 from ..log.checkpoints import META_PROPERTIES, MetaProperties
 from ..log.data_folders import metadata_folder_of
 from ..security.entities import BROKERS, TOPICS
@@ -97,14 +94,13 @@ class Difference:
 
 @dataclass(frozen=True)
 class MigrationPlan:
-    """``fence`` is what the tree has of one. ``is_first``: this node begins the quorum, with the cluster's metadata.
+    """``is_first``: this node begins the quorum, with the cluster's metadata.
 
     ``found`` are the logs in the node's log directories, ``metas`` whose these are, by directory.
     """
 
     node: MigratingNode
-    tree: ZnodeTree
-    fence: Fence | None
+    cluster: LeavingCluster
     is_first: bool
     wanted: Formatting
     moved: Moved
@@ -116,14 +112,6 @@ class MigrationPlan:
         """Whether the node is one of KRaft already; the directory of the metadata log says so last."""
         meta = self.metas[self.node.metadata_directory]
         return meta is not None and meta.version == 1
-
-    @property
-    def topics_without_id(self) -> list[str]:
-        return [
-            name
-            for name in self.moved.image.topics
-            if znodes.decode_topic(self.tree.nodes[znodes.topic_path(name)].data).topic_id == ZERO_UUID
-        ]
 
     def difference(self) -> Difference:
         stays, changes, left_behind = [*self._stays()], [*self._changes()], [*self._left_behind()]
@@ -158,14 +146,14 @@ class MigrationPlan:
         if self.is_done:
             return
         if self.is_first:
-            if names := self.topics_without_id:
+            if names := self.cluster.topics_without_id:
                 yield f"{counted(len(names), 'topic')} without an id get one: {_some(names)}"
-            if features := self._features():
+            if features := self.cluster.features:
                 yield f"features finalized in ZooKeeper mean nothing any more: {_some(features)}"
             yield f"{FEATURE} is {release_of(levels_of(self.wanted)[FEATURE])}"
             yield f"{ELR} is 0, and can be raised by 'ottla cluster upgrade' once every broker has started"
             yield "every partition has no leader until an in-sync replica of it has started"
-            if self.fence is None:
+            if self.cluster.fence is None:
                 yield "no broker of ZooKeeper mode starts any more on directories of this cluster"
         for directory, meta in self.metas.items():
             if meta is None:
@@ -177,9 +165,8 @@ class MigrationPlan:
     def _left_behind(self) -> Iterator[str]:
         if self.is_first:
             yield from self.moved.left_behind
-            groups = self.tree.nodes[CONSUMERS].children if CONSUMERS in self.tree.nodes else ()
-            if groups:
-                yield f"offsets that consumers before Kafka 0.9 keep in ZooKeeper: {_some(sorted(groups))}"
+            if groups := self.cluster.old_groups:
+                yield f"offsets that consumers before Kafka 0.9 keep in ZooKeeper: {_some(groups)}"
         if strays := [*self._strays()]:
             yield f"logs that no topic of the cluster has on this node, which the start sets aside: {_some(strays)}"
 
@@ -190,11 +177,6 @@ class MigrationPlan:
             is_known = topic is not None and log.topic_id in (None, topic.topic_id, ZERO_UUID)
             if partition is None or not is_known or self.node.node_id not in partition.replicas:
                 yield log.name
-
-    def _features(self) -> list[str]:
-        node = self.tree.nodes.get(znodes.FEATURE)
-        levels = {} if node is None or not node.data else znodes.decode_features(node.data)
-        return [f"{name}={level}" for name, level in sorted(levels.items())]
 
 
 def _some(names: Iterable[str]) -> str:

@@ -208,6 +208,13 @@ async def test_directories_of_another_cluster() -> None:
     assert "belong to cluster another" in await refused(nodes)
 
 
+async def test_directories_that_are_empty() -> None:
+    nodes = MigratingNodes()
+    nodes.disks[1]._names.clear()
+    with pytest.raises(MigrationError, match="the cluster has replicas on node 1, and its log directories are empty"):
+        await nodes.migrate(1)
+
+
 async def test_replicas_that_are_being_moved() -> None:
     nodes = MigratingNodes()
     wanted = znodes.encode_reassignments([("orders", 0, [2, 3])])
