@@ -145,7 +145,7 @@ class Migration:
         return plan
 
     def _check_directories(self, plan: MigrationPlan) -> None:
-        """Whether the directories can be those of this node, and were formatted here if at all. Raises MigrationError, OSError."""
+        """Whether the directories can be this node's, and were formatted here if at all. Raises MigrationError, OSError."""
         has_replicas = any(
             self._node.node_id in partition.replicas
             for topic in plan.moved.image.topics.values()
