@@ -23,6 +23,7 @@ TEAMS_PAGE = DOCS / "multi-tenant.md"
 CONSOLE_PAGE = DOCS / "console.md"
 KRAFT_PAGE = DOCS / "kraft.md"
 QUORUM_PAGE = DOCS / "quorum.md"
+MIGRATE_PAGE = DOCS / "migrate.md"
 TROUBLE_PAGE = DOCS / "troubleshooting.md"
 SPARK_PAGES = tuple(DOCS / f"{name}.md" for name in ("spark", "pipelines", "mirror", "lag"))
 pytestmark = pytest.mark.timeout(1800)  # a page has a hundred commands, which may run beside all else
@@ -83,7 +84,7 @@ def test_the_pages_on_spark_show_what_happens(page: Path, tmp_path: Path) -> Non
 def test_every_command_has_a_transcript() -> None:
     shown = "\n".join(
         step.command
-        for page in (PAGE, CLUSTER_PAGE, KRAFT_PAGE, QUORUM_PAGE, TEAMS_PAGE, *SPARK_PAGES)
+        for page in (PAGE, CLUSTER_PAGE, KRAFT_PAGE, QUORUM_PAGE, MIGRATE_PAGE, TEAMS_PAGE, *SPARK_PAGES)
         for step in steps(page.read_text())
     )
     shown += CONSOLE_PAGE.read_text()  # of `ottla console`, which has no output, and runs in tests/console

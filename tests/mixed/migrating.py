@@ -17,7 +17,7 @@ ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 _JVM = ("-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_OF_BOTH = {
+OF_BOTH = {
     "super.users": "User:ANONYMOUS",
     "offsets.topic.num.partitions": "3",
     "offsets.topic.replication.factor": "3",
@@ -62,7 +62,7 @@ class MigratingCluster(EitherQuorum):
 
     def __init__(self, folder: Path, zookeeper: ZooKeeperProcess, root: str, before: str) -> None:
         after = {
-            **_OF_BOTH,
+            **OF_BOTH,
             "authorizer.class.name": STANDARD_AUTHORIZER,
             "controller.quorum.auto.join.enable": "true",
         }
@@ -83,7 +83,7 @@ class MigratingCluster(EitherQuorum):
             "zookeeper.connection.timeout.ms": "60000",
             "zookeeper.session.timeout.ms": "6000",
             "authorizer.class.name": ACL_AUTHORIZER,
-            **_OF_BOTH,
+            **OF_BOTH,
             **changed,
         }
         node.old_file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
@@ -119,4 +119,4 @@ class MigratingCluster(EitherQuorum):
         return set() if quorum is None else {each.replica_id for each in quorum.current_voters}
 
 
-__all__ = ["KAFKA", "OTTLA", "MigratingCluster", "MigratingNode"]
+__all__ = ["KAFKA", "OF_BOTH", "OTTLA", "MigratingCluster", "MigratingNode"]
