@@ -14,6 +14,7 @@ import pytest
 
 from ottla.compat_tests.server_process import ServerProcess
 from ottla.compat_tests.session import eventually
+from ottla.testing.certificates import Authority
 from ottla.testing.held_port import HeldPort
 
 pytestmark = pytest.mark.slow
@@ -58,6 +59,45 @@ def nodes(tmp_path: Path) -> Iterator[list[Node]]:
             node.arguments = ["--cluster", listed, "--cluster-secret-file", str(secret)]
         made[3].arguments += ["--listen", made[3].address]
         yield made
+
+
+def by_certificate(folder: Path, node: Node, authority: Authority, trusted: Authority) -> list[str]:
+    """Arguments of a node that has a certificate of an authority, and lets those in that have one of ``trusted``."""
+    (folder / f"{node.number}.pem").write_bytes(authority.issue(f"node {node.number}", ["127.0.0.1"]))
+    (folder / f"{node.number}.ca.pem").write_bytes(trusted.certificate_pem)
+    properties = {
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL",
+        "listener.name.controller.ssl.keystore.location": str(folder / f"{node.number}.pem"),
+        "listener.name.controller.ssl.keystore.type": "PEM",
+        "listener.name.controller.ssl.truststore.location": str(folder / f"{node.number}.ca.pem"),
+        "listener.name.controller.ssl.truststore.type": "PEM",
+        "listener.name.controller.ssl.client.auth": "required",
+    }
+    return [word for pair in properties.items() for word in ("--override", "=".join(pair))]
+
+
+def test_certificates_instead_of_a_secret(nodes: list[Node], tmp_path: Path) -> None:
+    """A node whose certificate is nobody's here is no part of the cluster, with one of the right authority it is."""
+    authority, stranger = Authority("ours"), Authority("a stranger's")
+    *listed, fourth = nodes
+    for node in nodes:
+        cluster = node.arguments[: node.arguments.index("--cluster-secret-file")]
+        own = [*cluster, "--listen", node.address] if node is fourth else cluster
+        issued = stranger if node is fourth else authority
+        node.arguments = own + by_certificate(tmp_path, node, issued, authority)
+    for node in listed:
+        node.launch()
+    for node in listed:
+        node.wait_ready()
+    ottla(listed, "topics", "create", "orders", "-r", "3")
+    fourth.launch()
+    eventually(lambda: re.search(r"(?i)certificate|tls|ssl", fourth.log()), 60)
+    assert fourth.is_running and not fourth.is_ready()
+    fourth.kill()
+    fourth.arguments = own + by_certificate(tmp_path, fourth, authority, authority)
+    fourth.start()
+    assert identity(fourth)["cluster.id"] == identity(listed[0])["cluster.id"]
+    assert "orders" in ottla([fourth], "topics", "list")
 
 
 def ottla(nodes: list[Node], *arguments: str, given: str = "") -> str:
