@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import NewTopic
 
 from ottla.compat_tests.session import eventually
 from ottla.log.files import METADATA_LOG_FOLDER
@@ -67,6 +71,43 @@ def test_there_and_back(layout: str, first: str, tmp_path: Path) -> None:
             before = walk.seen()
         for node in quorum.nodes.values():
             check_log(node.log())
+
+
+@pytest.mark.parametrize("program", [OTTLA, KAFKA])
+def test_a_log_that_was_made_the_only_voters(program: str, tmp_path: Path) -> None:
+    """``ottla cluster recover-quorum`` leaves a log on which either program goes on alone, and takes changes."""
+    roles = dict.fromkeys((1, 2, 3), BOTH)
+    quorum = EitherQuorum(tmp_path / "nodes", roles, OTHER[program], format_by=OTTLA)
+    with contextlib.closing(quorum):
+        quorum.start()
+        walk = MetadataWalk(quorum)
+        walk.make_topic("before")
+        quorum.kill()
+        first = quorum.nodes[1]
+        command = [sys.executable, "-m", "ottla", "cluster", "recover-quorum", str(first.data_folders[0])]
+        subprocess.run([*command, "--accept-data-loss"], check=True, capture_output=True)
+        first.run_by(program)
+        first.start()
+        eventually(lambda: voter_ids(quorum) == [1], PATIENCE_S)
+        walk.bootstrap = first.address
+        walk.connect_again()
+        topic = NewTopic("after", 1, replica_assignment=[[1]])
+        eventually(lambda: was_made(walk, topic), PATIENCE_S)
+        check_log(first.log())
+
+
+def voter_ids(quorum: EitherQuorum) -> list[int]:
+    described = quorum.described()
+    return [] if described is None else [each.replica_id for each in described.current_voters]
+
+
+def was_made(walk: MetadataWalk, topic: NewTopic) -> bool:
+    """The broker itself may be fenced yet."""
+    try:
+        walk.admin.create_topics([topic])[topic.topic].result(PATIENCE_S)
+    except KafkaException as error:
+        return error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
+    return True
 
 
 def snapshots(quorum: EitherQuorum) -> list[Path]:
