@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from ...balance.answers import Known, brokers_out_of_sync
+from ...balance.machines import racks_or_machines
 from ...wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -47,12 +48,13 @@ def planned(current: Replicas, target: Replicas) -> Move:
 
 
 class Layout:
-    """Where all replicas are, with what is under way, and the brokers that are alive with their racks."""
+    """Where all replicas are, with what is under way, and the brokers that are alive with their racks, or machines."""
 
     def __init__(self, admin: Admin) -> None:
         """Raises ToolError."""
         _check_version(admin)
-        self.racks: Racks = {broker["broker_id"]: broker["rack"] for broker in admin.describe_cluster()["brokers"]}
+        brokers = admin.describe_cluster()["brokers"]
+        self.racks: Racks = racks_or_machines({each["broker_id"]: (each["rack"], each["host"]) for each in brokers})
         self.moves = under_way(admin)
         self.partitions: dict[Key, Partition] = {
             (topic.name, partition.number): partition

@@ -5,6 +5,10 @@ first, each list from a random start. The leader of a partition is alive and in 
 replicas come from the racks from there on, of which the leader's is passed over once. Each partition begins one rack and one
 broker further. After as many partitions as there are living brokers, everything is shuffled, because the same assignments would
 follow. A fenced broker may get replicas, and never a leader. Source: Kafka's StripedReplicaPlacer.
+
+Where a rack has several machines, and one of them several brokers, its list is a rule of Ottla's own: each time round it gives
+one broker of every machine, so that two replicas are on one machine only when every machine has one. A list of the rack's
+machines, and one of the brokers of each, begin one further with each partition.
 """
 
 from __future__ import annotations
@@ -17,11 +21,15 @@ from ...base.errors import ErrorCode, KafkaError
 
 
 class UsableBroker(NamedTuple):
-    """A broker that may get replicas: registered, not shutting down, with a directory that takes new ones."""
+    """A broker that may get replicas: registered, not shutting down, with a directory that takes new ones.
+
+    ``machine`` is the host that it is reached at; None where that is not known.
+    """
 
     broker_id: int
     rack: str | None
     is_fenced: bool
+    machine: str | None = None
 
 
 def place_replicas(
@@ -72,11 +80,48 @@ class _Stripe:
         randomness.shuffle(self._brokers)
 
 
+class _MachineStripe:
+    """As ``_Stripe``, over machines of which some have several brokers."""
+
+    def __init__(self, machines: Iterable[Iterable[int]], randomness: random.Random) -> None:
+        self._machines = [sorted(brokers) for brokers in machines]
+        self._offset = randomness.randrange(len(self._machines))
+        self._steps = 0
+        self._turn = 0
+
+    def next(self, turn: int) -> int | None:
+        machines = self._machines
+        if self._turn != turn:
+            self._turn, self._steps = turn, 0
+            self._offset += 1
+        for step in range(self._steps, len(machines) * max(map(len, machines))):
+            times_round, place = divmod(step, len(machines))
+            brokers = machines[(self._offset + place) % len(machines)]
+            self._steps = step + 1
+            if times_round < len(brokers):
+                return brokers[(times_round + self._offset // len(machines)) % len(brokers)]
+        return None
+
+    def shuffle(self, randomness: random.Random) -> None:
+        randomness.shuffle(self._machines)
+        for brokers in self._machines:
+            randomness.shuffle(brokers)
+
+
+def _stripe(brokers: Iterable[UsableBroker], randomness: random.Random) -> _Stripe | _MachineStripe:
+    by_machine: dict[str | None, list[int]] = {}
+    for broker in brokers:
+        by_machine.setdefault(broker.machine, []).append(broker.broker_id)
+    if len(by_machine) > 1 and any(len(found) > 1 for found in by_machine.values()):
+        return _MachineStripe((by_machine[name] for name in sorted(by_machine, key=_rack_order)), randomness)
+    return _Stripe((each for found in by_machine.values() for each in found), randomness)
+
+
 class _Rack:
     def __init__(self, brokers: Iterable[UsableBroker], randomness: random.Random) -> None:
         members = list(brokers)
-        self._fenced = _Stripe((each.broker_id for each in members if each.is_fenced), randomness)
-        self._alive = _Stripe((each.broker_id for each in members if not each.is_fenced), randomness)
+        self._fenced = _stripe((each for each in members if each.is_fenced), randomness)
+        self._alive = _stripe((each for each in members if not each.is_fenced), randomness)
 
     def next_leader(self, turn: int) -> int | None:
         return self._alive.next(turn)

@@ -140,3 +140,44 @@ def test_no_partition_has_a_broker_twice_or_a_fenced_leader(seed: int) -> None:
     for replicas in place_replicas(usable, 50, randomness.randint(1, 10), randomness):
         assert len(set(replicas)) == len(replicas)
         assert replicas[0] not in fenced
+
+
+def on_machines(*counts: int, rack: str | None = None, first: int = 0) -> list[UsableBroker]:
+    """So many living brokers on each machine."""
+    machines = [f"{rack}-{number}" for number, count in enumerate(counts) for _ in range(count)]
+    return [UsableBroker(first + number, rack, False, machine) for number, machine in enumerate(machines)]
+
+
+@pytest.mark.parametrize("counts", [(2, 2), (4, 4, 4), (3, 1), (1, 2, 5)])
+@pytest.mark.parametrize("factor", [1, 2, 3, 4])
+def test_replicas_are_on_different_machines_first(counts: tuple[int, ...], factor: int) -> None:
+    usable = on_machines(*counts)
+    machine_of = {broker.broker_id: broker.machine for broker in usable}
+    for seed in range(5):
+        placed = place_replicas(usable, 60, factor, random.Random(seed))
+        for replicas in placed:
+            assert len(set(replicas)) == factor
+            assert len({machine_of[each] for each in replicas}) == min(factor, len(counts))
+        led = Counter(machine_of[replicas[0]] for replicas in placed)
+        assert len(led) == len(counts) and max(led.values()) - min(led.values()) <= 2 * len(counts)
+        leaders = Counter(replicas[0] for replicas in placed)
+        assert set(leaders) == set(machine_of), "every broker leads something"
+
+
+def test_racks_come_before_machines() -> None:
+    usable = [*on_machines(2, 2, rack="a"), *on_machines(2, 2, rack="b", first=10)]
+    of = {broker.broker_id: broker for broker in usable}
+    for replicas in place_replicas(usable, 40, 4, random.Random(1)):
+        assert sorted(str(of[each].rack) for each in replicas) == ["a", "a", "b", "b"]
+        assert len({of[each].machine for each in replicas}) == 4
+    for replicas in place_replicas(usable, 40, 2, random.Random(1)):
+        assert {of[each].rack for each in replicas} == {"a", "b"}
+
+
+def test_one_machine_is_as_in_kafka() -> None:
+    """And so is one broker on each."""
+    for usable in (on_machines(5), on_machines(1, 1, 1, 1, 1)):
+        plain = [broker._replace(machine=None) for broker in usable]
+        for seed in range(5):
+            expected = place_replicas(plain, 20, 3, random.Random(seed))
+            assert place_replicas(usable, 20, 3, random.Random(seed)) == expected

@@ -85,7 +85,9 @@ class OperationContext:
                 and not (set(broker.directories) - set(broker.cordoned))
             )
             if not broker.is_shutting_down and not is_cordoned:
-                yield UsableBroker(broker_id, broker.registration.rack, broker.is_fenced)
+                endpoints = broker.registration.endpoints
+                machine = endpoints[0].host if endpoints else None
+                yield UsableBroker(broker_id, broker.registration.rack, broker.is_fenced, machine)
 
     def default_directory(self, broker_id: int) -> bytes:
         """Where a broker puts a new replica: its only directory, UNASSIGNED where it has the choice (KIP-858)."""
