@@ -237,7 +237,8 @@ class TcpNetwork:
         self._send_buffer = send_buffer
         self._receive_buffer = receive_buffer
 
-    async def listen(self, host: str, port: int, backlog: int) -> TcpListener:
+    async def listen(self, host: str, port: int, backlog: int, *, is_shared: bool = False) -> TcpListener:
+        """``is_shared``: other processes of the same user listen at the address, too."""
         family, kind, protocol, _, address = (
             await trio.socket.getaddrinfo(
                 host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICSERV
@@ -247,6 +248,8 @@ class TcpNetwork:
         try:
             listening.setblocking(False)
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if is_shared:
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             listening.bind(address)
             listening.listen(backlog)
         except OSError:

@@ -63,6 +63,12 @@ class BrokerSettings(Settings):
         dynamic=True,
         doc="Addresses to listen on, NAME://HOST:PORT with commas between. Ottla's default is the loopback address only.",
     )
+    machine_listener: str | None = setting(
+        "machine.listener",
+        default=None,
+        doc="HOST:PORT at which every broker of a machine listens, beside the first of its own listeners, and as that one; for "
+        "ottla serve --brokers, which sets it. Ottla's own property.",
+    )
     advertised_listeners: str | None = setting(
         "advertised.listeners",
         default=None,

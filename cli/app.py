@@ -23,6 +23,12 @@ app = typer.Typer(
 )
 
 
+Brokers = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER", help="So many brokers on this machine, each a process; auto: one for each processor."
+    ),
+]
 ZooKeeper = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT[,…][/PATH]", help="Join the cluster whose state is in this ZooKeeper."),
@@ -103,6 +109,7 @@ def serve(
         bool,
         typer.Option("--console-allow-writes", help="Let the console change topics, offsets, records and more."),
     ] = False,
+    brokers: Brokers = None,
     zookeeper: ZooKeeper = None,
     node: NodeNumber = None,
     cluster: ClusterNodes = None,
@@ -132,6 +139,7 @@ def serve(
         metrics=metrics,
         console=console,
         console_allow_writes=console_allow_writes,
+        brokers=brokers,
         zookeeper=zookeeper,
         node=node,
         cluster=cluster,

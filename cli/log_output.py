@@ -4,7 +4,7 @@ An area is a folder of the package, which is the second word of its loggers' nam
 
 As text, the trace of an unexpected error follows the line of its event. As JSON, an event is an object in one line: ``time``
 (ISO 8601 in UTC), ``level``, ``area``, ``logger``, ``message``, and where there is one ``exception``; the lines of
-``--trace`` have ``request`` too.
+``--trace`` have ``request`` too, and those of one of several brokers ``broker``.
 """
 
 from __future__ import annotations
@@ -31,13 +31,16 @@ _FORMATS = ("text", "json")
 _PACKAGE = __name__.partition(".")[0]
 
 
-def configure_logging(levels: str, log_format: str) -> None:
-    """Send the log to standard error. ``levels``: ``info`` or ``info,log=debug,handlers=warning``. Raises ValueError."""
+def configure_logging(levels: str, log_format: str, label: str | None = None) -> None:
+    """Send the log to standard error. ``levels``: ``info`` or ``info,log=debug,handlers=warning``. Raises ValueError.
+
+    ``label`` says in each line which of several brokers it is of.
+    """
     general, by_area = parse_levels(levels)
     if log_format not in _FORMATS:
         raise ValueError(f"--log-format takes {' or '.join(_FORMATS)}, not {log_format}")
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    handler.setFormatter(JsonFormatter(label) if log_format == "json" else TextFormatter(label))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(general.upper())
@@ -64,8 +67,9 @@ def parse_levels(text: str) -> tuple[str, dict[str, str]]:
 class TextFormatter(logging.Formatter):
     """``2026-01-31 12:00:00,123 INFO ottla.broker.server: message``; what comes from a client cannot begin a line."""
 
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    def __init__(self, label: str | None = None) -> None:
+        of_broker = "" if label is None else f" {label.replace('%', '%%')}"
+        super().__init__(f"%(asctime)s{of_broker} %(levelname)s %(name)s: %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
@@ -73,6 +77,10 @@ class TextFormatter(logging.Formatter):
 
 class JsonFormatter(logging.Formatter):
     """An object in one line."""
+
+    def __init__(self, label: str | None = None) -> None:
+        super().__init__()
+        self._label = label
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -84,6 +92,8 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
+        if self._label is not None:
+            event["broker"] = self._label
         request = getattr(record, "request", None)
         if request is not None:
             event["request"] = request

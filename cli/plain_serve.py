@@ -18,6 +18,7 @@ VALUES: dict[str, type] = {
     "data_dir": Path,
     "config": Path,
     "override": list,
+    "brokers": str,
     "metrics": str,
     "console": str,
     "console_allow_writes": bool,
@@ -62,7 +63,12 @@ def read(argv: Sequence[str]) -> dict[str, Any] | None:
 
 
 def run(**options: Any) -> NoReturn:
-    """Run a broker to its end with these of ``read``'s options."""
+    """Run a broker, or several, to the end with these of ``read``'s options."""
+    if options.get("brokers") is not None:
+        from . import many_brokers
+
+        sys.exit(many_brokers.run(**options))
+    options.pop("brokers", None)
     gc.disable()  # most of a start is imports, whose objects live to the end: collecting among them is lost time
     from .serve import run
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import gc
 import logging
+import os
 import signal
 import sys
 from collections.abc import Collection, Iterable
@@ -33,6 +34,7 @@ from ..broker.server import BrokerFailedError, BrokerServer, Side, StartError
 from ..controller.quorum.settings import CONTROLLER_ROLE, QuorumSettings
 from ..wire.api_keys import ApiKey
 from .log_output import configure_logging
+from .supervised import LABEL, stop_with_supervisor
 
 if TYPE_CHECKING:
     from ..broker.controller_only import ControllerOnlyServer
@@ -60,7 +62,7 @@ def run(
 ) -> int:
     """Start a broker and serve until SIGTERM or SIGINT; the exit code."""
     try:
-        configure_logging(log_level, log_format)
+        configure_logging(log_level, log_format, os.environ.get(LABEL))
         traced = _parse_trace(trace) if trace else frozenset()
         configured = configure(
             listen,
@@ -172,7 +174,13 @@ async def _serve(config: Config, traced: Collection[ApiKey]) -> None:
                     server.stop()
                     return
 
+            def stop_unsupervised() -> None:
+                logger.error("stopping, because the supervisor of this machine's brokers has ended")
+                forming.cancel()
+                server.stop()
+
             nursery.start_soon(stop_on_signal)
+            nursery.start_soon(stop_with_supervisor, stop_unsupervised)
             failure: StartError | BrokerFailedError | None = None
             try:
                 with forming:

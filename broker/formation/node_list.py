@@ -107,9 +107,13 @@ def _addresses(nodes: NodeList, number: int, listen: str | None, advertise: str 
     own = nodes[number - 1]
     host, port = bound or (own.host if is_local else "", own.port)
     controller = f"{CONTROLLER_LISTENER}://{{}}"
+    controller_host = own.host if is_local else host  # where clients may be let in, a stranger to the quorum is not
     return {
         "listeners": ",".join(
-            (f"PLAINTEXT://{join_host_port(host, port)}", controller.format(join_host_port(host, own.port + 1)))
+            (
+                f"PLAINTEXT://{join_host_port(host, port)}",
+                controller.format(join_host_port(controller_host, own.port + 1)),
+            )
         ),
         "advertised.listeners": ",".join(
             (

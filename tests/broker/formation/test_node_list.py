@@ -48,6 +48,13 @@ def test_beyond_loopback_a_node_listens_everywhere_and_advertises_its_host() -> 
     assert own["advertised.listeners"] == "PLAINTEXT://outside.example.org:19092,CONTROLLER://kafka-2:9193"
 
 
+def test_controllers_of_a_list_on_loopback_stay_there() -> None:
+    """Their listener asks nobody who he is, whatever clients reach."""
+    only = meant(1, "localhost:9093", "0.0.0.0:9093", "kafka.example.org:9093")
+    assert only["listeners"] == "PLAINTEXT://0.0.0.0:9093,CONTROLLER://localhost:9094"
+    assert only["advertised.listeners"] == "PLAINTEXT://kafka.example.org:9093,CONTROLLER://localhost:9094"
+
+
 def test_a_secret_guards_the_controllers_and_its_user_may_do_what_nodes_do() -> None:
     first = meant(1, REMOTE, cluster_secret_file="/secret", authorizer_class_name="x", super_users="User:admin")
     assert "CONTROLLER:SASL_PLAINTEXT" in first["listener.security.protocol.map"]

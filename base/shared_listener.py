@@ -1,0 +1,74 @@
+"""A listener of a process's own, and an address that several processes of a machine listen at, in one.
+
+The kernel hands each connection to the shared address to one of the processes (SO_REUSEPORT), and none to a process that is gone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import trio
+
+from .network import Connection, Listener
+from .tcp import TcpNetwork
+
+
+class SharedListener:
+    """``own``, where the process is reached by itself, and ``shared``. A ``Listener``."""
+
+    def __init__(self, own: Listener, shared: Listener) -> None:
+        self._own = own
+        self._shared = shared
+        self._accepted: deque[Connection] = deque()
+        self._failed: deque[OSError] = deque()
+
+    @property
+    def host(self) -> str:
+        return self._own.host
+
+    @property
+    def port(self) -> int:
+        return self._own.port
+
+    async def accept(self) -> Connection:
+        while not self._accepted:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._take, self._own, nursery.cancel_scope)
+                nursery.start_soon(self._take, self._shared, nursery.cancel_scope)
+            if self._failed and not self._accepted:
+                raise self._failed.popleft()
+        return self._accepted.popleft()
+
+    async def _take(self, listener: Listener, others: trio.CancelScope) -> None:
+        try:
+            self._accepted.append(await listener.accept())
+        except OSError as error:
+            self._failed.append(error)
+        others.cancel()
+
+    def close(self) -> None:
+        self._own.close()
+        self._shared.close()
+
+
+class MachineNetwork:
+    """``network`` where who listens at ``own_port`` listens at ``shared`` as well, with other processes. A ``Network``."""
+
+    def __init__(self, network: TcpNetwork, own_port: int, shared: tuple[str, int]) -> None:
+        self._network = network
+        self._own_port = own_port
+        self._shared = shared
+
+    async def listen(self, host: str, port: int, backlog: int) -> Listener:
+        own = await self._network.listen(host, port, backlog)
+        if port != self._own_port:
+            return own
+        try:
+            shared = await self._network.listen(*self._shared, backlog, is_shared=True)
+        except OSError:
+            own.close()
+            raise
+        return SharedListener(own, shared)
+
+    async def connect(self, host: str, port: int) -> Connection:
+        return await self._network.connect(host, port)
