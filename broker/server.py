@@ -431,9 +431,12 @@ def _make_metrics(server: BrokerServer, network: Network, clock: Clock, workers:
     try:
         from .metrics.collector import BrokerCollector
         from .metrics.http import MetricsServer
+        from .metrics.machine import MachineMetrics, parse_others
     except ImportError as error:
         raise missing_metrics(error) from None
-    return MetricsServer(server, functools.partial(BrokerCollector, server), network, clock, workers)
+    others = parse_others(server.settings.machine_metrics)
+    machine = MachineMetrics(server.settings.node_id, others, workers) if others else None
+    return MetricsServer(server, functools.partial(BrokerCollector, server), network, clock, workers, machine)
 
 
 def missing_metrics(error: ImportError) -> StartError:

@@ -114,6 +114,12 @@ class BrokerSettings(Settings):
         default=None,
         doc="HOST:PORT where metrics (/metrics) and health (/healthz, /readyz) are served over HTTP; Ottla's own property.",
     )
+    machine_metrics: tuple[str, ...] = setting(
+        "machine.metrics",
+        default=(),
+        doc="Other brokers of this machine whose metrics are served at metrics.listener as well, ID@HOST:PORT each; for "
+        "ottla serve --brokers, which sets it. Ottla's own property.",
+    )
     console_listener: str | None = setting(
         "console.listener",
         default=None,

@@ -46,6 +46,7 @@ _DEATH_SECONDS = 60.0
 _DELAYS = (0.0, 0.5, 1.0, 2.0, 4.0)
 _COMMON = ("config", "override", "cluster_secret_file", "log_level", "log_format", "trace")
 """Options that every broker gets as they are."""
+_METRICS = "machine.metrics"
 _OF_ONE = frozenset(
     {
         "advertised.listeners",
@@ -56,6 +57,7 @@ _OF_ONE = frozenset(
         "log.dir",
         "log.dirs",
         "machine.listener",
+        _METRICS,
         "metadata.log.dir",
         "metrics.listener",
         "node.id",
@@ -118,13 +120,25 @@ def plan_machine(
         if told is not None:
             arguments += ["--advertise", join_host_port(told, own_port)]
         arguments += ["--data-dir", str(folder if index == 0 else folder.with_name(f"{folder.name}-{broker_id}"))]
-        for option, address in (("--metrics", metrics), ("--console", console)):
-            if address is not None:
-                own_host, own = split_host_port(address)
-                arguments += [option, join_host_port(own_host, own + index if own else 0)]
+        if metrics is not None:
+            arguments += _metrics_of(index, [number + _ID_STEP * each for each in range(count)], metrics)
+        if console is not None and index == 0:
+            arguments += ["--console", console]  # its pages are of the whole cluster
         arguments += ["--override", f"machine.listener={join_host_port(host, port)}", *common]
         brokers.append(BrokerPlan(broker_id, arguments))
     return MachinePlan(join_host_port(told or host, port), brokers)
+
+
+def _metrics_of(index: int, ids: Sequence[int], metrics: str) -> list[str]:
+    """The first broker serves what all have, at the address that was given, the others their own at the next ports of loopback.
+
+    Raises ValueError.
+    """
+    host, port = split_host_port(metrics)
+    if index:
+        return ["--metrics", f"localhost:{port + index}"]
+    others = ",".join(f"{broker_id}@localhost:{port + each}" for each, broker_id in enumerate(ids) if each)
+    return ["--metrics", join_host_port(host, port), *(["--override", f"{_METRICS}={others}"] if others else [])]
 
 
 class _Broker:

@@ -25,6 +25,7 @@ from ...base.network import Network
 from ...base.seams import Clock, Workers
 from ..http.server import HttpServer
 from .loop_lag import LoopLag
+from .machine import MachineMetrics
 from .request_metrics import RequestMetrics
 
 
@@ -50,8 +51,11 @@ class MetricsServer:
         network: Network,
         clock: Clock,
         workers: Workers,
+        machine: MachineMetrics | None = None,
     ) -> None:
+        """``machine`` knows the other brokers of the machine whose metrics are served here, too."""
         self._node = node
+        self._machine = machine
         self._workers = workers
         self.requests = RequestMetrics(clock.elapsed)
         self._loop_lag = LoopLag()
@@ -89,6 +93,8 @@ class MetricsServer:
             for family in collector.collect():
                 snapshot.families.append(family)
                 await trio.lowlevel.checkpoint()
+        if self._machine is not None:
+            snapshot.families = await self._machine.joined(snapshot.families)
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         body = await self._workers.run(functools.partial(encode, snapshot))
         return Response(body, media_type=None, headers={"content-type": content_type})

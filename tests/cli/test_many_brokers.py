@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from prometheus_client.parser import text_string_to_metric_families
 
 from ottla.cli.many_brokers import how_many, plan_machine, run
 from ottla.compat_tests.server_process import ServerProcess
@@ -24,6 +26,7 @@ from ottla.compat_tests.session import eventually
 from ottla.testing.held_port import HeldPort
 
 PATIENCE_S = 60.0
+LEADERS = "kafka_server_replicamanager_leadercount"
 
 
 class Machine(ServerProcess):
@@ -174,6 +177,22 @@ def test_a_signal_restarts_one_after_the_other(machine: Machine) -> None:
 
 
 @pytest.mark.slow
+def test_one_address_has_the_metrics_of_all(machine: Machine) -> None:
+    with contextlib.closing(HeldPort()) as first, contextlib.closing(HeldPort(first.number + 1)):
+        machine.arguments = ["--metrics", f"127.0.0.1:{first.number}"]
+        machine.start()
+        load = Load(machine)
+        load.send(100)
+        with urllib.request.urlopen(f"http://127.0.0.1:{first.number}/metrics", timeout=PATIENCE_S) as response:
+            families = {each.name: each for each in text_string_to_metric_families(response.read().decode())}
+        up = {each.labels["broker"]: each.value for each in families["ottla_machine_broker_up"].samples}
+        assert up == {"1": 1.0, "101": 1.0}
+        led = {each.labels["broker"]: each.value for each in families[LEADERS].samples}
+        assert led["1"] >= 2 and led["101"] >= 2
+        assert {each.labels["broker"] for each in families["process_resident_memory_bytes"].samples} == {"1", "101"}
+
+
+@pytest.mark.slow
 def test_another_number_later(tmp_path: Path) -> None:
     """More brokers get their share by balancing, and the last one is drained before it goes."""
     with contextlib.closing(Machine(tmp_path, 3)) as machine:
@@ -229,9 +248,11 @@ def test_each_broker_has_its_own(tmp_path: Path) -> None:
     assert [each.broker_id for each in plan.brokers] == [1, 101, 201]
     first, _, third = (" ".join(each.arguments) for each in plan.brokers)
     assert "--cluster localhost:9093 --listen 0.0.0.0:9093 --advertise k.example.org:9093" in first
-    assert f"--data-dir {tmp_path}/d --metrics :9464 --override machine.listener=0.0.0.0:9092" in first
+    assert f"--data-dir {tmp_path}/d --metrics :9464" in first
+    assert "--override machine.metrics=101@localhost:9465,201@localhost:9466" in first
+    assert "--override machine.listener=0.0.0.0:9092" in first
     assert "--node 201 --cluster localhost:9093 --listen 0.0.0.0:9096 --advertise k.example.org:9096" in third
-    assert f"--data-dir {tmp_path}/d-201 --metrics :9466" in third
+    assert f"--data-dir {tmp_path}/d-201 --metrics localhost:9466" in third
 
 
 def test_machines_of_one_cluster() -> None:
