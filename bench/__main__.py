@@ -20,12 +20,12 @@ from typing import Annotated
 
 import typer
 
-from ottla.compat_tests.brokers import OttlaProcess
 from ottla.tools.suite import speed
 
 from .brokers import ApacheKafka, Kind, Ottla, ProfiledOttla, RunningBroker
 from .cluster import EVERY_LOAD as CLUSTER_LOADS
 from .cluster import measure_clusters
+from .cluster_kinds import MeasuredOttlaNode
 from .fetch_sessions import SESSIONS
 from .many_and_large import MANY_AND_LARGE
 from .metrics_cost import main as measure_metrics
@@ -130,7 +130,7 @@ def main(
     ] = False,
     cluster: Annotated[
         bool,
-        typer.Option("--cluster", help="Three brokers of each, Kafka 3.9.2 in ZooKeeper mode; docs/bench-cluster.md."),
+        typer.Option("--cluster", help="Three nodes of each, brokers and controllers; docs/bench-cluster.md."),
     ] = False,
     output: Annotated[
         Path | None, typer.Option(help="Page to write; by default docs/bench-broker.md, if nothing is omitted.")
@@ -149,7 +149,7 @@ def main(
         print(*_names(cluster), sep="\n")
         return
     if cluster:
-        OttlaProcess.python = str(python.absolute())
+        MeasuredOttlaNode.python = str(python.absolute())
         if output is None and not (rows or only_ottla or profile):
             output = _CLUSTER_PAGE
         wrong = measure_clusters(rows, pairs, scale, only_ottla, profile, output, folder)

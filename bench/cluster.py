@@ -1,7 +1,7 @@
-"""``make bench ARGS=--cluster``: three brokers beside three of Apache Kafka 3.9 in ZooKeeper mode, on the same cores, in pairs.
+"""``make bench ARGS=--cluster``: three combined nodes beside three of Apache Kafka 4.3.1, on the same cores, in pairs.
 
-Every topic has three replicas, and producers wait for all of them. CPU is that of the three brokers together, without their
-ZooKeepers. Loads run on clusters that stay up; the rows of many and of idle partitions, and those of ``cluster_load``, which run
+Every topic has three replicas, and producers wait for all of them. CPU is that of the three nodes together, controllers among
+it. Loads run on clusters that stay up; the rows of many and of idle partitions, and those of ``cluster_load``, which run
 only when they are named, start clusters of their own, which must be empty.
 """
 
@@ -18,12 +18,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from ottla.compat_tests.brokers import BrokerProcess, OttlaProcess
-from ottla.compat_tests.clusters import BrokerCluster
+from ottla.compat_tests.brokers import BrokerProcess
 from ottla.tools.suite import speed
 
 from . import java
-from .cluster_kinds import KINDS, PROFILED, MeasuredCluster, wait_for
+from .cluster_kinds import KINDS, PROFILED, CombinedNodes, MeasuredCluster, MeasuredOttlaNode, wait_for
 from .cluster_load import LARGE_LOADS
 from .cluster_raw import BESIDE_IDLE, BESIDE_MANY, RAW_LOADS
 from .report import profile_table
@@ -112,7 +111,7 @@ def _fail_over(cluster: MeasuredCluster, killed: int) -> Span:
     """From the end of a killed broker's session until the others report that they lead all partitions."""
     cluster.cluster.broker(killed).kill()
     left = [broker_id for broker_id in (1, 2, 3) if broker_id != killed]
-    wait_for(lambda: not cluster.node_exists(killed))
+    wait_for(lambda: not cluster.is_alive(killed))
     with cluster.measured(f"{_MANY:,} partitions, failover") as span:
         wait_for(lambda: cluster.led(left) >= _MANY)
     return span
@@ -143,7 +142,7 @@ EVERY_LOAD = (*LOADS, *RAW_LOADS, *OWN_LOADS, *ON_DEMAND)
 class ClusterBench(Run):
     """Clusters of several kinds, by name."""
 
-    def __init__(self, kinds: Mapping[str, type[BrokerCluster]], pairs: int, scale: float, folder: Path) -> None:
+    def __init__(self, kinds: Mapping[str, type[CombinedNodes]], pairs: int, scale: float, folder: Path) -> None:
         super().__init__(list(kinds))
         self._kinds, self._pairs, self._scale, self._folder = kinds, pairs, scale, folder
 
@@ -199,8 +198,8 @@ def measure_clusters(
 
 def _about(kinds: Iterable[str], pairs: int, scale: float) -> list[str]:
     return [
-        f"on {os.cpu_count()} cores, {platform.system()}; Ottla's Python is {speed.described(OttlaProcess.python)}.",
-        f"Clients, brokers and ZooKeepers share the cores. Median of {pairs} alternating pairs, scale {scale:g}. CPU is",
+        f"on {os.cpu_count()} cores, {platform.system()}; Ottla's Python is {speed.described(MeasuredOttlaNode.python)}.",
+        f"Clients and brokers share the cores. Median of {pairs} alternating pairs, scale {scale:g}. CPU is",
         "that of the three brokers together, per 10^9 bytes of record values, each of which is written three times. Noise is",
         "the highest share of all cores that neither these brokers nor the client took in any run of the row; above 0.1 it is",
         f"marked. Ratios are {' / '.join(kinds)}; only they travel between machines.",

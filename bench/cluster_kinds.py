@@ -1,6 +1,6 @@
-"""The two clusters under load: three brokers each, with their own ZooKeeper, and the requests of loads to them.
+"""The two clusters under load: three nodes each, every one a broker and a controller, and the requests of loads to them.
 
-Apache Kafka 3.9.2 runs in its ZooKeeper mode, each broker as its start script runs it (1 GiB heap, G1).
+Apache Kafka 4.3.1 runs as its start script runs it (1 GiB heap, G1).
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ import contextlib
 import json
 import os
 import signal
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from ottla.compat_tests.brokers import BrokerProcess, OttlaProcess
-from ottla.compat_tests.clusters import STOCK_JVM, BrokerCluster, KafkaZooKeeperCluster, OttlaCluster
+from ottla.compat_tests.brokers import BrokerProcess
+from ottla.compat_tests.clusters import STOCK_JVM
+from ottla.compat_tests.kraft_cluster import KAFKA, OTTLA, KafkaNode, KRaftCluster, OttlaNode, Seat
 from ottla.compat_tests.wire_client import Operator, connect
-from ottla.compat_tests.zookeeper import ZooKeeperProcess
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 from .usage import Span, resident_mib
 
-_ROOT = Path(__file__).resolve().parent.parent
 PROPERTIES = {"log.segment.delete.delay.ms": "1000", "auto.leader.rebalance.enable": "false"}
 """For every broker of a cluster. Leaders stay as they were created; otherwise runs would differ."""
 
@@ -33,35 +33,59 @@ LIMIT_S = 300.0
 _PAUSE_S = 0.01
 
 
-class KafkaAsItIsStarted(KafkaZooKeeperCluster):
-    options = ("-server", *STOCK_JVM, "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true")
+class _StockKafkaNode(KafkaNode):
+    options = (*STOCK_JVM, "-server", "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true")
 
 
-class ProfiledOttlaProcess(OttlaProcess):
+class MeasuredOttlaNode(OttlaNode):
+    python: ClassVar[str] = sys.executable
+    """The interpreter, in a virtualenv with Ottla."""
+
+    def command(self) -> list[str]:
+        return [self.python, *super().command()[1:]]
+
+
+class _ProfiledOttlaNode(MeasuredOttlaNode):
     """Ottla under ``profiled_broker``, which writes its samples to ``profile.json``."""
 
     def command(self) -> list[str]:
-        arguments = super().command()
-        return [self.python, "-m", "bench.profiled_broker", str(self.profile), *arguments[3:]]
+        return [self.python, "-m", "bench.profiled_broker", str(self.profile), "serve", "--config", str(self.file)]
 
     @property
     def profile(self) -> Path:
         return self.folder / "profile.json"
 
 
-class ProfiledOttlaCluster(OttlaCluster):
-    def make_broker(self, folder: Path, properties: Mapping[str, str]) -> BrokerProcess:
-        return ProfiledOttlaProcess(folder, properties=properties)
+class CombinedNodes(KRaftCluster):
+    """Three combined nodes of ``kind``."""
+
+    kind: ClassVar[str]
+    kinds: ClassVar[Mapping[str, type[KafkaNode | OttlaNode]]] = {KAFKA: _StockKafkaNode, OTTLA: MeasuredOttlaNode}
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, [Seat(self.kind)] * 3, properties=PROPERTIES)
 
 
-KINDS: Mapping[str, type[BrokerCluster]] = {"Ottla": OttlaCluster, "Apache Kafka 3.9.2": KafkaAsItIsStarted}
-PROFILED: Mapping[str, type[BrokerCluster]] = {"Ottla": ProfiledOttlaCluster}
+class OttlaQuorum(CombinedNodes):
+    kind = OTTLA
+
+
+class KafkaQuorum(CombinedNodes):
+    kind = KAFKA
+
+
+class ProfiledOttlaQuorum(OttlaQuorum):
+    kinds: ClassVar[Mapping[str, type[KafkaNode | OttlaNode]]] = {OTTLA: _ProfiledOttlaNode}
+
+
+KINDS: Mapping[str, type[CombinedNodes]] = {"Ottla": OttlaQuorum, "Apache Kafka 4.3.1": KafkaQuorum}
+PROFILED: Mapping[str, type[CombinedNodes]] = {"Ottla": ProfiledOttlaQuorum}
 
 
 class MeasuredCluster:
     """``with MeasuredCluster(name, kind, folder) as measured:``; ``cluster`` is the running cluster."""
 
-    def __init__(self, name: str, kind: type[BrokerCluster], folder: Path) -> None:
+    def __init__(self, name: str, kind: type[CombinedNodes], folder: Path) -> None:
         self.name = name
         self._kind, self._folder = kind, folder
         self.profiles: dict[str, Counter[str]] = {}
@@ -69,7 +93,7 @@ class MeasuredCluster:
 
     def __enter__(self) -> MeasuredCluster:
         self._folder.mkdir(parents=True)
-        self.cluster = self._kind(self._folder, properties=PROPERTIES)
+        self.cluster = self._kind(self._folder)
         try:
             self.cluster.start()
         except BaseException:
@@ -102,7 +126,7 @@ class MeasuredCluster:
 
         ``clients`` are the pids of those that go on running afterwards.
         """
-        profiled = [broker for broker in self.running if isinstance(broker, ProfiledOttlaProcess)]
+        profiled = [broker for broker in self.running if isinstance(broker, _ProfiledOttlaNode)]
         for broker in profiled:
             os.kill(broker.pid, signal.SIGUSR1)
         with Span([broker.pid for broker in self.running], clients) as span:
@@ -144,11 +168,9 @@ class MeasuredCluster:
     def _fewest(self, judge: Callable[[MetadataResponse], list[bool]]) -> int:
         return min(sum(judge(metadata(broker.address))) for broker in self.running)
 
-    def node_exists(self, broker_id: int) -> bool:
-        """Whether ZooKeeper still has the registration of a broker."""
-        zookeeper = self.cluster.zookeeper
-        assert isinstance(zookeeper, ZooKeeperProcess)
-        return f"\t{self.cluster.root}/brokers/ids/{broker_id}\n" in zookeeper.ask("dump")
+    def is_alive(self, broker_id: int) -> bool:
+        """Whether any broker that runs tells clients of this one: its session has not ended there."""
+        return any(broker_id == told.node_id for broker in self.running for told in metadata(broker.address).brokers)
 
 
 def _partitions(answer: MetadataResponse) -> list[Any]:
