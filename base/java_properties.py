@@ -36,4 +36,5 @@ def dumps(properties: Mapping[str, str]) -> str:
         return "".join(f"{name}={value}\n" for name, value in properties.items())
     import javaproperties
 
-    return javaproperties.dumps(properties, timestamp=False)
+    text: str = javaproperties.dumps(properties, timestamp=False)
+    return text

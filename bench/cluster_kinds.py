@@ -57,21 +57,21 @@ class _ProfiledOttlaNode(MeasuredOttlaNode):
 
 
 class CombinedNodes(KRaftCluster):
-    """Three combined nodes of ``kind``."""
+    """Three combined nodes of ``program``."""
 
-    kind: ClassVar[str]
+    program: ClassVar[str]
     kinds: ClassVar[Mapping[str, type[KafkaNode | OttlaNode]]] = {KAFKA: _StockKafkaNode, OTTLA: MeasuredOttlaNode}
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, [Seat(self.kind)] * 3, properties=PROPERTIES)
+        super().__init__(folder, [Seat(self.program)] * 3, properties=PROPERTIES)
 
 
 class OttlaQuorum(CombinedNodes):
-    kind = OTTLA
+    program = OTTLA
 
 
 class KafkaQuorum(CombinedNodes):
-    kind = KAFKA
+    program = KAFKA
 
 
 class ProfiledOttlaQuorum(OttlaQuorum):
