@@ -38,6 +38,8 @@ class Kind(Protocol):
     """How one kind of broker is started."""
 
     name: str
+    ports: int
+    """How many it needs, one after the other."""
 
     def prepare(self, folder: Path, port: int) -> list[str]:
         """Prepare ``folder`` and return the command that runs the broker."""
@@ -46,6 +48,7 @@ class Kind(Protocol):
 
 class Ottla:
     name = "Ottla"
+    ports = 1
 
     def __init__(self, python: Path = Path(sys.executable)) -> None:
         self._python = python.absolute()
@@ -75,6 +78,7 @@ class ProfiledOttla(Ottla):
 
 class ApacheKafka:
     name = "Apache Kafka 4.3.1"
+    ports = 1
 
     def prepare(self, folder: Path, port: int) -> list[str]:
         controller_port = free_port()
@@ -105,11 +109,16 @@ class ApacheKafka:
         return java_command("kafka.Kafka", str(properties), heap="1G")
 
 
-def free_port() -> int:
-    """A port of loopback without a listener at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_port(count: int = 1) -> int:
+    """The first of so many ports of loopback that nobody has at the moment, one after the other."""
+    while True:
+        with contextlib.ExitStack() as probes, contextlib.suppress(OSError):
+            first = 0
+            for number in range(count):
+                probe = probes.enter_context(socket.socket())
+                probe.bind(("127.0.0.1", first + number if first else 0))
+                first = first or int(probe.getsockname()[1])
+            return first
 
 
 class RunningBroker:
@@ -145,7 +154,7 @@ class RunningBroker:
     def __enter__(self) -> RunningBroker:
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True)
-        self.port = free_port()
+        self.port = free_port(self._kind.ports)
         self._command = self._kind.prepare(self._folder, self.port)
         self._log = (self._folder / "broker.log").open("wb")
         self.start()

@@ -1,12 +1,12 @@
-/* Sends one Produce request over and over, checks every answer, and tells how many there were and how long they took.
+/* Sends one request over and over, checks every answer, and tells how many there were and how long they took.
 
        load PORT REQUEST_FILE CONNECTIONS IN_FLIGHT
 
-   The file has a whole frame: a Produce v7 for one topic, with acks of 1 or -1. When all connections to 127.0.0.1 are
-   open, it prints `connected`. Then each line of standard input is a number of requests, which it sends over all
-   connections together, with at most IN_FLIGHT without an answer on each; then it prints a line of JSON. It ends with
-   standard input. An answer that is not the one that is due, or has an error for a partition, ends it with a message and
-   exit status 1.
+   The file has a whole frame: a Produce v7 for one topic, with acks of 1 or -1, or a Fetch v11, whose answer has to have
+   records of its first partition. When all connections to 127.0.0.1 are open, it prints `connected`. Then each line of
+   standard input is a number of requests, which it sends over all connections together, with at most IN_FLIGHT without
+   an answer on each; then it prints a line of JSON. It ends with standard input. An answer that is not the one that is
+   due, or has an error for a partition, ends it with a message and exit status 1.
 
    One thread waits for all sockets at once. Requests are not copied: each is sent as 12 bytes of its own, which hold its
    correlation id, and the rest, which all of them share.
@@ -32,6 +32,8 @@ enum {
     EVENTS_AT_ONCE = 256,
     READ_AT_LEAST = 64 * 1024,
     STALLED_MS = 60 * 1000,
+    FETCH = 1,
+    FETCH_VERSION = 11,
 };
 
 typedef struct {
@@ -47,6 +49,7 @@ typedef struct {
 
 static unsigned char *request;
 static size_t request_bytes;
+static bool is_fetch;
 static ProduceStart asked;
 static int in_flight;
 static int poller;
@@ -78,8 +81,11 @@ static void read_request(const char *path)
     Reader reader = {request, request_bytes, false};
     int32_t size = take_int32(&reader);
     Header header = take_header(&reader);
-    if (size != bytes - SIZE_BYTES || header.api_key != PRODUCE || header.version != PRODUCE_VERSION)
-        fail("%s is no frame of Produce v%d", path, PRODUCE_VERSION);
+    is_fetch = header.api_key == FETCH && header.version == FETCH_VERSION;
+    if (size != bytes - SIZE_BYTES || (!is_fetch && (header.api_key != PRODUCE || header.version != PRODUCE_VERSION)))
+        fail("%s is no frame of Produce v%d or Fetch v%d", path, PRODUCE_VERSION, FETCH_VERSION);
+    if (is_fetch)
+        return;
     if (!take_produce_start(&reader, &asked) || asked.acks == 0)
         fail("%s is no Produce to one topic that is answered", path);
 }
@@ -159,6 +165,29 @@ static void send_requests(Connection *connection)
     }
 }
 
+/* What a Fetch is answered with: no error, and records of the first partition. */
+static void check_fetched(Reader *reader)
+{
+    take_int32(reader); /* how long the client is throttled */
+    int16_t error = take_int16(reader);
+    take_int32(reader); /* session */
+    int32_t topics = take_int32(reader);
+    int16_t length;
+    take_string(reader, &length);
+    int32_t partitions = take_int32(reader);
+    take_int32(reader); /* partition */
+    int16_t of_partition = take_int16(reader);
+    take(reader, 8 + 8 + 8); /* high watermark, last stable offset, first offset of the log */
+    int32_t aborted = take_int32(reader);
+    take(reader, aborted > 0 ? (size_t)aborted * 16 : 0);
+    take_int32(reader); /* preferred replica */
+    int32_t records = take_int32(reader);
+    if (reader->is_short || topics < 1 || partitions < 1)
+        fail("an answer to a Fetch has no partition");
+    if (error != 0 || of_partition != 0 || records <= 0)
+        fail("Fetch returned errors %d and %d, and %d bytes", error, of_partition, records);
+}
+
 /* The answer to the oldest request without one: its correlation id, and no error for any of the partitions. */
 static void check_answer(const Connection *connection, const unsigned char *frame, size_t bytes)
 {
@@ -166,6 +195,10 @@ static void check_answer(const Connection *connection, const unsigned char *fram
     int32_t correlation_id = take_int32(&reader);
     if (correlation_id != connection->answered)
         fail("answer %d came where %d was due", correlation_id, connection->answered);
+    if (is_fetch) {
+        check_fetched(&reader);
+        return;
+    }
     int32_t topics = take_int32(&reader);
     int16_t length;
     const unsigned char *topic = take_string(&reader, &length);
