@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from ottla.compat_tests.raw.requests import fetch_request
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.codec import encode_bytes
 from ottla.wire.headers import encode_request_header
@@ -27,7 +28,7 @@ from .java import ToolFailed
 
 RECORD_BYTES = 100
 """The value of each record; there is no key."""
-_VERSION = 7
+_VERSION, _FETCH_VERSION = 7, 11
 _CLIENT_ID = "bench"
 _TIMEOUT_MS = 30_000
 
@@ -56,6 +57,14 @@ def produce_request(topic: str, partitions: Sequence[int], records: bytes, acks:
     topics = [TopicProduceData(name=topic, partition_data=data)]
     body = encode_bytes(ProduceRequest(acks=acks, timeout_ms=_TIMEOUT_MS, topic_data=topics), _VERSION)
     message = encode_request_header(ApiKey.PRODUCE, _VERSION, 0, _CLIENT_ID) + body
+    return struct.pack(">i", len(message)) + message
+
+
+def fetch_frame(topic: str, partition: int, most_bytes: int = 1 << 20) -> bytes:
+    """A whole frame: a Fetch of the first records of a partition, without a session."""
+    request = fetch_request(topic, {partition: 0}, partition_max_bytes=most_bytes)
+    body = encode_bytes(request, _FETCH_VERSION)
+    message = encode_request_header(ApiKey.FETCH, _FETCH_VERSION, 0, _CLIENT_ID) + body
     return struct.pack(">i", len(message)) + message
 
 

@@ -11,7 +11,6 @@ import contextlib
 import itertools
 import os
 import statistics
-import struct
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -22,18 +21,12 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from ottla.compat_tests.raw.requests import fetch_request
 from ottla.compat_tests.wire_client import Operator, cluster_view
 from ottla.tools.suite import speed
-from ottla.wire.api_keys import ApiKey
-from ottla.wire.codec import encode_bytes
-from ottla.wire.headers import encode_request_header
 
 from .brokers import ApacheKafka, Kind, RunningBroker
-from .load_generator import LoadGenerator, batch, produce_request, records_in
+from .load_generator import LoadGenerator, batch, fetch_frame, produce_request, records_in
 
-_FETCH_VERSION = 11
-_FETCHED = 1 << 20
 _GENERATORS = 2
 
 
@@ -64,12 +57,6 @@ class Row:
     in_flight: int = 5
 
 
-def _fetch(topic: str, partition: int) -> bytes:
-    body = encode_bytes(fetch_request(topic, {partition: 0}, partition_max_bytes=_FETCHED, min_bytes=1), _FETCH_VERSION)
-    message = encode_request_header(ApiKey.FETCH, _FETCH_VERSION, 0, "bench") + body
-    return struct.pack(">i", len(message)) + message
-
-
 def _produce(batch_bytes: int) -> Callable[[str, int], bytes]:
     records = batch(records_in(batch_bytes))
     return lambda topic, partition: produce_request(topic, [partition], records)
@@ -78,7 +65,7 @@ def _produce(batch_bytes: int) -> Callable[[str, int], bytes]:
 ROWS = [
     Row("produce, one record", _produce(200), 20_000),
     Row("produce, 16 KiB", _produce(16 << 10), 10_000),
-    Row("fetch, 1 MiB", _fetch, 2_000, filled=200),
+    Row("fetch, 1 MiB", fetch_frame, 2_000, filled=200),
 ]
 
 

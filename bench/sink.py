@@ -12,6 +12,7 @@ class Sink:
     """A ``Kind``: it answers Metadata, and Produce as if it had stored the records."""
 
     name = "C sink"
+    ports = 1
 
     def prepare(self, folder: Path, port: int) -> list[str]:
         return [str(compiled("sink", folder)), str(port)]

@@ -16,10 +16,11 @@ import ottla
 from ottla.bench.brokers import RunningBroker
 from ottla.bench.c_programs import compiled
 from ottla.bench.java import ToolFailed
-from ottla.bench.load_generator import LoadGenerator, batch, produce_request, records_in
+from ottla.bench.load_generator import LoadGenerator, batch, fetch_frame, produce_request, records_in
 from ottla.bench.sink import RunningSink
 from ottla.bench.usage import Span
-from ottla.compat_tests.wire_client import connect
+from ottla.compat_tests.raw.requests import produce
+from ottla.compat_tests.wire_client import Operator, connect
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
@@ -141,9 +142,23 @@ def _ends(programs: Path, port: int, partitions: list[int], message: str) -> Non
 
 
 @needs_compiler
-def test_generator_sends_nothing_but_produce(programs: Path, sink: RunningBroker) -> None:
+def test_generator_sends_nothing_but_produce_and_fetch(programs: Path, sink: RunningBroker) -> None:
     with pytest.raises(ToolFailed, match="is no frame of Produce v7"), LoadGenerator(programs, sink.port, b"\0" * 40):
         pass
+
+
+def test_fetches_have_to_bring_records(programs: Path) -> None:
+    with ottla.Broker() as broker, connect(broker.bootstrap_servers) as connection:
+        port = int(broker.bootstrap_servers.rpartition(":")[2])
+        Operator(broker.bootstrap_servers).create_topic("t", 2, {})
+        assert produce(connection, "t", batch(10)).error_code == 0
+        with LoadGenerator(programs, port, fetch_frame("t", 0), in_flight=3) as generator:
+            assert generator.run(20)["requests_s"] > 0
+        with (
+            pytest.raises(ToolFailed, match="Fetch returned errors 0 and 0, and 0 bytes"),
+            LoadGenerator(programs, port, fetch_frame("t", 1)) as generator,
+        ):
+            generator.run(1)
 
 
 def test_a_batch_is_as_large_as_fits() -> None:
