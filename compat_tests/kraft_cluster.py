@@ -198,9 +198,10 @@ class KRaftCluster:
         if not self._has_static_voters:
             is_first_voter = node.is_controller and not node.was_formatted
             options += ["-I", self._initial_controllers()] if is_first_voter else ["-N"]
-        by_kafka = [*java_command(node.folder, *SHORT_LIVED), "kafka.tools.StorageTool", "format"]
-        by_ottla = [sys.executable, "-m", "ottla", "format"]
-        command = by_ottla if self._format_by == OTTLA else by_kafka
+        if self._format_by == OTTLA:
+            command = [sys.executable, "-m", "ottla", "format"]
+        else:
+            command = [*java_command(node.folder, *SHORT_LIVED), "kafka.tools.StorageTool", "format"]
         subprocess.run([*command, *options], check=True, capture_output=True)
 
     def _initial_controllers(self) -> str:

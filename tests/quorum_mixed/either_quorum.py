@@ -172,9 +172,9 @@ class EitherQuorum:
         command = ["format", "-c", str(node.file), "-t", CLUSTER_ID, *(options or self._voter_options(node))]
         for feature in self._features:
             command += ["--feature", feature]
-        by_kafka = [*java_command(node.folder, *SHORT_LIVED), MAIN_CLASSES["storage"]]
-        by_ottla = [sys.executable, "-m", "ottla"]
-        program = by_kafka if self.format_by == KAFKA else by_ottla
+        program = [sys.executable, "-m", "ottla"]
+        if self.format_by == KAFKA:
+            program = [*java_command(node.folder, *SHORT_LIVED), MAIN_CLASSES["storage"]]
         subprocess.run([*program, *command, *self._format_options], check=True, capture_output=True)
 
     def _voter_options(self, node: EitherNode) -> list[str]:
