@@ -24,6 +24,7 @@ class WithTls:
 
     def __init__(self, kind: Kind) -> None:
         self.name = kind.name
+        self.ports = kind.ports
         self._kind = kind
         self.tls_port = free_port()
 
