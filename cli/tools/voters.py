@@ -71,7 +71,7 @@ def add_voter(
         return _Refusal(response.error_code, response.error_message) if response.error_code else None
 
     with closing(quorum_client(connection, controller)) as client:
-        quorum = describe(client)
+        quorum = _described(client, timeout_ms)
         if node_id in quorum.voters:
             _check_same(quorum, node_id)
             print(f"Node {node_id} is a voter already.")
@@ -94,7 +94,7 @@ def remove_voter(connection: Connection, controller: str | None, node_id: int, *
         return _Refusal(response.error_code, response.error_message) if response.error_code else None
 
     with closing(quorum_client(connection, controller)) as client:
-        quorum = describe(client)
+        quorum = _described(client, timeout_ms)
         voter = quorum.voters.get(node_id)
         if voter is None:
             raise ToolError(f"node {node_id} is no voter. {_voters_text(quorum)}")
@@ -110,6 +110,18 @@ def remove_voter(connection: Connection, controller: str | None, node_id: int, *
             f"Node {node_id} runs still: with controller.quorum.auto.join.enable it will join again, unless it is stopped.",
             file=sys.stderr,
         )
+
+
+def _described(client: QuorumClient, timeout_ms: int) -> Quorum:
+    """The quorum, once it has a leader, which it may be electing. Raises ToolError."""
+    until = time.monotonic() + timeout_ms / 1000
+    while True:
+        try:
+            return describe(client)
+        except NoLeaderError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(_PAUSE_S)
 
 
 def _carry_out(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ottla.compat_tests.kraft_cluster import OTTLA, KRaftCluster, Seat
+from ottla.compat_tests.session import eventually
 from ottla.testing.certificates import Authority
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -59,9 +60,17 @@ def ran(
 
 def test_voters_are_changed_by_who_may(cluster: KRaftCluster, tmp_path: Path) -> None:
     def voters() -> set[int]:
-        done = ran(cluster, "admin", "admin-secret", tmp_path, "quorum", "--json")
-        assert done.returncode == 0, done.stderr
-        return {each["node"] for each in json.loads(done.stdout)["replicas"] if each["status"] != "observer"}
+        """As the quorum is described, once it has a leader."""
+        told: list[str] = []
+
+        def is_led() -> bool:
+            done = ran(cluster, "admin", "admin-secret", tmp_path, "quorum", "--json")
+            assert done.returncode == 0 or "one is being elected" in done.stderr, done.stderr
+            told[:] = [done.stdout]
+            return done.returncode == 0
+
+        eventually(is_led)
+        return {each["node"] for each in json.loads(told[0])["replicas"] if each["status"] != "observer"}
 
     assert voters() == {1, 2, 3}
     unknown = ran(cluster, "admin", "wrong", tmp_path, "remove-voter", "3")
