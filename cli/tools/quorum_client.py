@@ -119,6 +119,10 @@ class QuorumClient(ABC):
         """The active controller's response to a request of one of these versions. Raises ToolError, KafkaError."""
 
     @abstractmethod
+    def find_again(self) -> None:
+        """Another controller may be active by now."""
+
+    @abstractmethod
     def broker_features(self) -> dict[int, Features | None]:
         """Those of each registered broker, as far as this way leads to brokers; None of one that is down."""
 
@@ -148,6 +152,9 @@ class ByBrokers(QuorumClient):
             raise ToolError(
                 "this cluster has no quorum of controllers that could be asked: ZooKeeper has its metadata"
             ) from None
+
+    def find_again(self) -> None:
+        """Brokers forward to the one that is."""
 
     def broker_features(self) -> dict[int, Features | None]:
         found: dict[int, Features | None] = {}
@@ -193,6 +200,14 @@ class ByController(QuorumClient):
             )
         assert failure is not None, "there is an address"
         raise failure
+
+    def find_again(self) -> None:
+        with contextlib.suppress(
+            ToolError
+        ):  # none is, or the address of none answers: then the last one is asked again
+            active, _ = self._find()
+            self._active.__exit__()
+            self._active = active
 
     @property
     def cluster_id(self) -> str:

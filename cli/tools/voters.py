@@ -43,6 +43,8 @@ _PASSING = (
 )
 """Errors after which the quorum is looked at again: the change may be made by now, or may be made later."""
 
+_NOT_ACTIVE = (ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
 Listener = describe_quorum.Listener
 
 
@@ -122,6 +124,7 @@ def _described(client: QuorumClient, timeout_ms: int) -> Quorum:
             if time.monotonic() >= until:
                 raise
             time.sleep(_PAUSE_S)
+            client.find_again()
 
 
 def _carry_out(
@@ -148,8 +151,10 @@ def _carry_out(
                 raise failure
         if time.monotonic() >= until:
             raise failure
-        if refused is not None or isinstance(failure, _NotYetError):
+        if refused is not None or isinstance(failure, (_NotYetError, NoLeaderError)):
             time.sleep(_PAUSE_S)
+        if isinstance(failure, NoLeaderError) or (refused is not None and refused.code in _NOT_ACTIVE):
+            client.find_again()
 
 
 class _NotYetError(ToolError):

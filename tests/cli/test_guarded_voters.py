@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,8 +60,10 @@ def ran(
 
 
 def test_voters_are_changed_by_who_may(cluster: KRaftCluster, tmp_path: Path) -> None:
-    def voters() -> set[int]:
-        """As the quorum is described, once it has a leader."""
+    """The one that is removed leads, so that the command has to find the next one."""
+
+    def described() -> dict[str, Any]:
+        """The quorum, once it has a leader."""
         told: list[str] = []
 
         def is_led() -> bool:
@@ -70,17 +73,22 @@ def test_voters_are_changed_by_who_may(cluster: KRaftCluster, tmp_path: Path) ->
             return done.returncode == 0
 
         eventually(is_led)
-        return {each["node"] for each in json.loads(told[0])["replicas"] if each["status"] != "observer"}
+        found: dict[str, Any] = json.loads(told[0])
+        return found
+
+    def voters() -> set[int]:
+        return {each["node"] for each in described()["replicas"] if each["status"] != "observer"}
 
     assert voters() == {1, 2, 3}
-    unknown = ran(cluster, "admin", "wrong", tmp_path, "remove-voter", "3")
+    leader = str(described()["leader"])
+    unknown = ran(cluster, "admin", "wrong", tmp_path, "remove-voter", leader)
     assert unknown.returncode == 1 and "Authentication failed" in unknown.stderr
-    forbidden = ran(cluster, "alice", "alice-secret", tmp_path, "remove-voter", "3")
+    forbidden = ran(cluster, "alice", "alice-secret", tmp_path, "remove-voter", leader)
     assert forbidden.returncode == 1 and "CLUSTER_AUTHORIZATION_FAILED" in forbidden.stderr
     assert voters() == {1, 2, 3}
-    removed = ran(cluster, "admin", "admin-secret", tmp_path, "remove-voter", "3")
+    removed = ran(cluster, "admin", "admin-secret", tmp_path, "remove-voter", leader)
     assert removed.returncode == 0, removed.stderr
-    assert voters() == {1, 2}
-    added = ran(cluster, "admin", "admin-secret", tmp_path, "add-voter", "3")
+    assert voters() == {1, 2, 3} - {int(leader)}
+    added = ran(cluster, "admin", "admin-secret", tmp_path, "add-voter", leader)
     assert added.returncode == 0, added.stderr
     assert voters() == {1, 2, 3}
