@@ -20,7 +20,6 @@ class SharedListener:
         self._own = own
         self._shared = shared
         self._accepted: deque[Connection] = deque()
-        self._failed: deque[OSError] = deque()
 
     @property
     def host(self) -> str:
@@ -31,20 +30,23 @@ class SharedListener:
         return self._own.port
 
     async def accept(self) -> Connection:
+        """Raises what either of them raises."""
+        failures: list[Exception] = []
         while not self._accepted:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._take, self._own, nursery.cancel_scope)
-                nursery.start_soon(self._take, self._shared, nursery.cancel_scope)
-            if self._failed and not self._accepted:
-                raise self._failed.popleft()
-        return self._accepted.popleft()
 
-    async def _take(self, listener: Listener, others: trio.CancelScope) -> None:
-        try:
-            self._accepted.append(await listener.accept())
-        except OSError as error:
-            self._failed.append(error)
-        others.cancel()
+                async def take(listener: Listener, scope: trio.CancelScope = nursery.cancel_scope) -> None:
+                    try:
+                        self._accepted.append(await listener.accept())
+                    except Exception as error:
+                        failures.append(error)  # as it is: out of the nursery it would come in a group
+                    scope.cancel()
+
+                nursery.start_soon(take, self._own)
+                nursery.start_soon(take, self._shared)
+            if failures and not self._accepted:
+                raise failures[0]
+        return self._accepted.popleft()
 
     def close(self) -> None:
         self._own.close()

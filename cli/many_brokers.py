@@ -17,7 +17,7 @@ all, the first broker last, because the others want a controller to let them go;
 other, each once all replicas are in sync. Brokers whose supervisor is killed stop by themselves (``supervised``). The supervisor
 has no part in serving anybody, and keeps no state.
 
-Exit codes: as of ``ottla serve``; 1 as well when a broker has ended too often.
+Exit codes: as of ``ottla serve``; 1 as well when a broker has ended too often, or one did not stop cleanly.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from ..base.addresses import DEFAULT_PORT, join_host_port, split_host_port
 from ..base.settings import SettingError
 from .supervised import LABEL, LIFELINE
 
+_OTTLA = (sys.executable, "-m", __package__.partition(".")[0])
 _ID_STEP = 100
 """Between the ids of the brokers of one machine: so many machines can be in one cluster."""
 _DEATHS = 5
@@ -112,16 +113,16 @@ def plan_machine(
     _, first_port = split_host_port(entry.strip(), DEFAULT_PORT)
     told = None if advertise is None else split_host_port(advertise, DEFAULT_PORT)[0]
     folder = data_dir or Path("data" if cluster is None else f"data-{number}")
+    ids = [number + _ID_STEP * index for index in range(count)]
     brokers = []
-    for index in range(count):
-        broker_id = number + _ID_STEP * index
+    for index, broker_id in enumerate(ids):
         own_port = first_port if index == 0 else first_port + 1 + index
         arguments = ["--node", str(broker_id), "--cluster", nodes, "--listen", join_host_port(host, own_port)]
         if told is not None:
             arguments += ["--advertise", join_host_port(told, own_port)]
         arguments += ["--data-dir", str(folder if index == 0 else folder.with_name(f"{folder.name}-{broker_id}"))]
         if metrics is not None:
-            arguments += _metrics_of(index, [number + _ID_STEP * each for each in range(count)], metrics)
+            arguments += _metrics_of(index, ids, metrics)
         if console is not None and index == 0:
             arguments += ["--console", console]  # its pages are of the whole cluster
         arguments += ["--override", f"machine.listener={join_host_port(host, port)}", *common]
@@ -141,7 +142,7 @@ def _metrics_of(index: int, ids: Sequence[int], metrics: str) -> list[str]:
     return ["--metrics", join_host_port(host, port), *(["--override", f"{_METRICS}={others}"] if others else [])]
 
 
-class _Broker:
+class _Child:
     """A broker's process, from one to the next."""
 
     def __init__(self, plan: BrokerPlan, lifeline: int) -> None:
@@ -152,13 +153,15 @@ class _Broker:
         self.process: subprocess.Popen[bytes] | None = None
         self.output: IO[bytes] | None = None
         self.is_ready = False
+        self.is_asked = False
+        """Whether it was asked to end, for a restart."""
         self.starts_at: float | None = 0.0
         """When it is to be started, by the monotonic clock."""
 
     def start(self) -> None:
-        self.starts_at, self.is_ready = None, False
+        self.starts_at, self.is_ready, self.is_asked = None, False, False
         self.process = subprocess.Popen(
-            [sys.executable, "-m", __package__.partition(".")[0], "serve", *self._arguments],
+            [*_OTTLA, "serve", *self._arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             env=os.environ | {LIFELINE: str(self._lifeline), LABEL: f"broker-{self.broker_id}"},
@@ -166,6 +169,10 @@ class _Broker:
             process_group=0,  # Ctrl-C is for the supervisor
         )
         self.output = self.process.stdout
+
+    def ask_to_restart(self) -> None:
+        self.is_asked, self.is_ready = True, False
+        self.send(signal.SIGTERM)
 
     def send(self, number: signal.Signals) -> None:
         if self.process is not None:
@@ -196,13 +203,13 @@ class Supervisor:
         lifeline, self._held = os.pipe()
         os.set_inheritable(self._held, False)
         self._plan = plan
-        self._brokers = [_Broker(each, lifeline) for each in plan.brokers]
+        self._brokers = [_Child(each, lifeline) for each in plan.brokers]
         self._selector = selectors.DefaultSelector()
         self._was_ready = False
         self._stops = 0
         self._code = 0
-        self._to_restart: collections.deque[_Broker] = collections.deque()
-        self._restarting: _Broker | None = None
+        self._to_restart: collections.deque[_Child] = collections.deque()
+        self._restarting: _Child | None = None
         self._in_sync: subprocess.Popen[bytes] | None = None
         """Waits until all replicas are in sync, after a broker was restarted."""
 
@@ -254,7 +261,7 @@ class Supervisor:
         for broker in self._brokers if self._stops > 1 else others or self._brokers[:1]:
             broker.send(signal.SIGKILL if self._stops > 1 else signal.SIGTERM)
 
-    def _read(self, broker: _Broker) -> None:
+    def _read(self, broker: _Child) -> None:
         """A broker says on its standard output that it is ready, and nothing else."""
         assert broker.output is not None
         if not os.read(broker.output.fileno(), 4096):
@@ -274,17 +281,19 @@ class Supervisor:
                 self._note_end(broker, code)
         self._restart_next()
 
-    def _forget_output(self, broker: _Broker) -> None:
+    def _forget_output(self, broker: _Child) -> None:
         if broker.output is not None:
             self._selector.unregister(broker.output)
             broker.output.close()
             broker.output = None
 
-    def _note_end(self, broker: _Broker, code: int) -> None:
+    def _note_end(self, broker: _Child, code: int) -> None:
         if self._stops:
-            if self._stops == 1 and all(each.process is None for each in self._brokers[1:]):
-                self._brokers[0].send(signal.SIGTERM)
-        elif broker is self._restarting:
+            if self._stops == 1:
+                self._code = self._code or int(code != 0)
+                if all(each.process is None for each in self._brokers[1:]):
+                    self._brokers[0].send(signal.SIGTERM)
+        elif broker.is_asked:
             broker.starts_at = 0.0
         elif code == 2 and not self._was_ready:
             self._code = code  # it has said what it was given that it cannot be started with
@@ -309,19 +318,11 @@ class Supervisor:
             self._in_sync = self._restarting = None
         if self._restarting is not None:
             if self._restarting.is_ready:
-                command = [
-                    sys.executable,
-                    "-m",
-                    __package__.partition(".")[0],
-                    "cluster",
-                    "wait",
-                    "-b",
-                    self._plan.address,
-                ]
+                command = [*_OTTLA, "cluster", "wait", "-b", self._plan.address]
                 self._in_sync = subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0)
         elif self._to_restart:
             self._restarting = self._to_restart.popleft()
-            self._restarting.send(signal.SIGTERM)
+            self._restarting.ask_to_restart()
 
 
 def _shown(code: int) -> str:

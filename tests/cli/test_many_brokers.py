@@ -63,6 +63,12 @@ class Machine(ServerProcess):
                 found[int(node[1])] = int(line.split()[0])
         return found
 
+    def check_stopped_cleanly(self) -> None:
+        """No broker has failed, and each has left its mark."""
+        assert not re.search(r" ERROR |Traceback", self.log()), self.log()[-3000:]
+        for folder in self.folder.glob("data*"):
+            assert (folder / ".kafka_cleanshutdown").exists(), folder
+
     def close(self) -> None:
         running = self.brokers()
         super().close()
@@ -145,6 +151,7 @@ def test_a_broker_that_is_killed_under_load_is_started_again(machine: Machine, w
     assert sorted(load.read()) == sorted(load.acknowledged)
     machine.stop()
     assert machine.brokers() == {}
+    machine.check_stopped_cleanly()
 
 
 @pytest.mark.slow
@@ -154,10 +161,34 @@ def test_brokers_stop_when_their_supervisor_is_killed(machine: Machine) -> None:
     load.send(500)
     machine.kill()
     eventually(lambda: machine.brokers() == {}, PATIENCE_S)
+    assert all((machine.folder / name / ".kafka_cleanshutdown").exists() for name in ("data", "data-101"))
     machine.log_file.unlink()
     machine.start()
     load.send(100)
     assert sorted(load.read()) == sorted(load.acknowledged)
+
+
+def steps_of(machine: Machine) -> list[str]:
+    """What a restart of all has come to, in order."""
+    _, _, log = machine.log().partition("restarting the brokers")
+    found = re.findall(
+        r"broker-(\d+) INFO .*has unfenced this broker|(Every partition has all its replicas in sync)", log
+    )
+    return ["in sync" if is_in_sync else f"{broker} is back" for broker, is_in_sync in found]
+
+
+IN_TURN = ["1 is back", "in sync", "101 is back", "in sync"]
+
+
+@pytest.mark.slow
+def test_a_restart_of_all_waits_for_each_where_no_replica_tells(machine: Machine) -> None:
+    """Without topics everything is in sync at any time."""
+    machine.start()
+    os.kill(machine.pid, signal.SIGHUP)
+    eventually(lambda: len(steps_of(machine)) == len(IN_TURN), PATIENCE_S)
+    assert steps_of(machine) == IN_TURN
+    machine.stop()
+    machine.check_stopped_cleanly()
 
 
 @pytest.mark.slow
@@ -173,10 +204,26 @@ def test_a_signal_restarts_one_after_the_other(machine: Machine) -> None:
         return now.keys() == before.keys() and not {*now.values()} & {*before.values()}
 
     eventually(are_others, PATIENCE_S)
-    machine.told("cluster", "wait")
+    eventually(lambda: steps_of(machine) == IN_TURN, PATIENCE_S)
     assert sorted(load.read()) == sorted(load.acknowledged)
     os.kill(machine.pid, signal.SIGINT)
     machine.wait_stopped()
+    machine.check_stopped_cleanly()
+
+
+@pytest.mark.slow
+def test_a_restart_that_does_not_succeed_ends(machine: Machine) -> None:
+    """A file of properties became wrong meanwhile."""
+    file = machine.folder / "all.properties"
+    file.write_text("num.partitions=3\n")
+    machine.arguments = ["--config", str(file)]
+    machine.start()
+    file.write_text("num.partitions=none\n")
+    os.kill(machine.pid, signal.SIGHUP)
+    eventually(lambda: not machine.is_running, PATIENCE_S)
+    assert machine.exit_status == 1
+    assert "broker 1 has ended 5 times" in machine.log()
+    assert machine.brokers() == {}
 
 
 @pytest.mark.slow
@@ -234,10 +281,11 @@ def test_one_that_ends_too_often_ends_all(machine: Machine) -> None:
     machine.start()
     killed: set[int] = set()
     while machine.is_running:
-        for pid in {machine.brokers().get(101)} - {None} - killed:
+        pid = machine.brokers().get(101)
+        if pid is not None and pid not in killed:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(int(str(pid)), signal.SIGKILL)
-            killed.add(int(str(pid)))
+                os.kill(pid, signal.SIGKILL)
+            killed.add(pid)
     assert machine.exit_status == 1 and len(killed) == 5
     assert "broker 101 has ended 5 times" in machine.log()
     assert machine.brokers() == {}
