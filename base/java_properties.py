@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
-ENCODING = "iso-8859-1"
+_ENCODING = "iso-8859-1"
 """Of a file; everything else is written as an escape."""
-
 _PLAIN_LINE = re.compile(r"(?:[#!][ -\[\]-~]*|([\w.-]+)=([!-\[\]-~][ -\[\]-~]*)?)?", re.ASCII)
 """Nothing, a comment, or a name and a value. A value begins with no space, and nothing holds a backslash."""
 _PLAIN_TEXT = re.compile(r"[\w.-]*", re.ASCII)
+
+
+def read(path: Path) -> dict[str, str]:
+    """The properties in a file. Raises OSError; ValueError for an escape that is none."""
+    return loads(path.read_text(_ENCODING))
 
 
 def loads(text: str) -> dict[str, str]:

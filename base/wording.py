@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import shlex
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from .system_calls import descriptor_limit
@@ -19,6 +19,11 @@ def plural(number: int, noun: str, several: str | None = None) -> str:
 def counted(number: int, noun: str, several: str | None = None) -> str:
     """The number with its noun: ``1 member``, ``2 members``."""
     return f"{number} {plural(number, noun, several)}"
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """The first ``most`` names with commas between, and ``…`` behind them where there are more."""
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
 
 
 def explained(error: Exception) -> str:

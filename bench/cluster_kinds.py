@@ -33,7 +33,9 @@ LIMIT_S = 300.0
 _PAUSE_S = 0.01
 
 
-class _StockKafkaNode(KafkaNode):
+class StockKafkaNode(KafkaNode):
+    """As its start script runs it."""
+
     options = (*STOCK_JVM, "-server", "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true")
 
 
@@ -60,7 +62,7 @@ class CombinedNodes(KRaftCluster):
     """Three combined nodes of ``program``."""
 
     program: ClassVar[str]
-    kinds: ClassVar[Mapping[str, type[KafkaNode | OttlaNode]]] = {KAFKA: _StockKafkaNode, OTTLA: MeasuredOttlaNode}
+    kinds: ClassVar[Mapping[str, type[KafkaNode | OttlaNode]]] = {KAFKA: StockKafkaNode, OTTLA: MeasuredOttlaNode}
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, [Seat(self.program)] * 3, properties=PROPERTIES)

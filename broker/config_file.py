@@ -76,9 +76,8 @@ def declared_names() -> set[str]:
 
 def read_properties(path: Path) -> dict[str, str]:
     """The properties of a file in Java's format. Raises OSError; SettingError when it is not one."""
-    text = path.read_text(java_properties.ENCODING)
     try:
-        return java_properties.loads(text)
+        return java_properties.read(path)
     except ValueError as error:
         raise SettingError(str(path), "(file)", f"not a properties file: {error}") from None
 

@@ -32,8 +32,8 @@ from ..controller.broker_passwords import BrokerPasswords
 from ..controller.quorum.metadata_version import ELR
 from ..controller.quorum.snapshot_records import records_beside_levels
 from ..controller.settings import ControllerSettings
-from ..controller.zookeeper.leaving_cluster import LeavingCluster, present_fence
-from ..controller.zookeeper.migration_fence import lower_fence
+from ..controller.zookeeper.leaving_cluster import LeavingCluster
+from ..controller.zookeeper.migration_fence import lower_fence, read_fence
 from ..controller.zookeeper.store.cluster_store import ClusterStore
 from ..controller.zookeeper.tree_image import MoveRules, UnmovableStateError
 from ..log.checkpoints import META_PROPERTIES, MetaProperties
@@ -97,8 +97,9 @@ class Migration:
             if difference.left_behind and not may_leave_behind:
                 raise MigrationError(f"this would be lost: {'; '.join(difference.left_behind)}")
             if plan.is_first and plan.cluster.fence is None:
-                await plan.cluster.complete_topic_ids(plan.moved.image)
-                plan = await self._plan(release)
+                if plan.cluster.topics_without_id:
+                    await plan.cluster.complete_topic_ids(plan.moved.image)
+                    plan = await self._plan(release)
                 await plan.cluster.raise_fence(self._node.node_id)
             self._form(plan)
             return difference
@@ -109,7 +110,7 @@ class Migration:
         Raises MigrationError, StoreError, OSError.
         """
         with _one_error():
-            fence = await present_fence(self._store)
+            fence = await read_fence(self._store)
             if fence is not None and fence.node_id != self._node.node_id:
                 raise MigrationError(f"node {fence.node_id} has the cluster's metadata: take it back there first")
             self._check_not_started()

@@ -23,6 +23,10 @@ app = typer.Typer(
 )
 
 
+Override = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="A property; stronger than the file. May be repeated."),
+]
 Brokers = Annotated[
     str | None,
     typer.Option(
@@ -93,10 +97,7 @@ def serve(
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A server.properties with Kafka's property names.")
     ] = None,
-    override: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A property; stronger than the file. May be repeated."),
-    ] = None,
+    override: Override = None,
     metrics: Annotated[
         str | None,
         typer.Option(metavar="HOST:PORT", help="Serve /metrics for Prometheus, /healthz and /readyz there."),

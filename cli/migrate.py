@@ -1,6 +1,6 @@
 """``ottla migrate``: one node of a cluster whose metadata are in a ZooKeeper becomes one of KRaft, or goes back.
 
-Exit codes: 0 done, or shown, 1 it cannot be done, 2 a file cannot be used, or what would be lost is not accepted.
+Exit codes: 0 done, or shown, 1 it cannot be done, or what would be lost is not accepted, 2 a file cannot be used.
 """
 
 from __future__ import annotations

@@ -43,6 +43,14 @@ log4j.appender.OUT.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
 
 
+def zookeeper_mode_command(file: Path, options: Sequence[str] = SMALL_JVM, log_level: str = "WARN") -> list[str]:
+    """What runs a broker of Apache Kafka 3.9 with this file of properties; its log's configuration is written beside."""
+    log4j = file.with_name("log4j.properties")
+    log4j.write_text(_LOG4J.format(level=log_level))
+    java = [str(toolchains.java()), *options, f"-Dlog4j.configuration=file:{log4j}"]
+    return [*java, "-cp", f"{toolchains.jars(JARS)}/*", "kafka.Kafka", str(file)]
+
+
 class KafkaZooKeeperProcess(BrokerProcess):
     """One broker of Apache Kafka 3.9, which has ``properties`` and a JVM with ``options``; its log begins at ``log_level``."""
 
@@ -60,19 +68,15 @@ class KafkaZooKeeperProcess(BrokerProcess):
         self._log_level = log_level
         self._begins_at = 0
         """Where in the log the latest start begins."""
-        self._jars = toolchains.jars(JARS)
 
     def command(self) -> list[str]:
-        log4j = self.folder / "log4j.properties"
-        java = [str(toolchains.java()), *self._options, f"-Dlog4j.configuration=file:{log4j}"]
-        return [*java, "-cp", f"{self._jars}/*", "kafka.Kafka", str(self.folder / "server.properties")]
+        return zookeeper_mode_command(self.folder / "server.properties", self._options, self._log_level)
 
     def launch(self) -> None:
         listener = f"PLAINTEXT://{self.address}"
         properties = {"listeners": listener, "log.dirs": self.log_dirs, **self.properties}
         lines = [f"{name}={value}\n" for name, value in properties.items()]
         (self.folder / "server.properties").write_text("".join(lines))
-        (self.folder / "log4j.properties").write_text(_LOG4J.format(level=self._log_level))
         self._begins_at = len(self.log()) if self.log_file.exists() else 0
         super().launch()
 

@@ -37,7 +37,7 @@ def read_brokers(addresses: str, config: Path | None) -> Brokers:
     properties: dict[str, str] = {}
     try:
         if config is not None:
-            properties = java_properties.loads(config.read_text(java_properties.ENCODING))
+            properties = java_properties.read(config)
         brokers = Brokers(with_ports(addresses), properties)
         read_client_security(brokers.properties, read_file)
     except OSError as error:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ottla.compat_tests.clusters import STOCK_JVM
 from ottla.compat_tests.cut_network import CLIENTS, Network, both_ways
 from ottla.compat_tests.kraft_cluster import (
     BROKER,
@@ -23,6 +22,7 @@ from ottla.compat_tests.kraft_cluster import (
     Seat,
 )
 
+from ..cluster_kinds import StockKafkaNode
 from .wire import elect_preferred, partitions_by
 
 NODES = 3
@@ -52,12 +52,8 @@ _PROPERTIES = {
 }
 
 
-class _StockKafka(KafkaNode):
-    options = (*STOCK_JVM, "-server", "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true")
-
-
 class _Cluster(KRaftCluster):
-    kinds: Mapping[str, type[KafkaNode | OttlaNode]] = {KAFKA: _StockKafka, OTTLA: OttlaNode}  # type: ignore[misc]
+    kinds: Mapping[str, type[KafkaNode | OttlaNode]] = {KAFKA: StockKafkaNode, OTTLA: OttlaNode}  # type: ignore[misc]
 
 
 class MeasuredQuorum:

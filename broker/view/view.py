@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import trio
 
 from ...base.seams import Clock, Workers
-from ...base.wording import counted
+from ...base.wording import counted, listed
 from ...controller.quorum.cluster import QuorumCluster
 from ...handlers.services import Services
 from ...replication.broker_client import PeerUnavailableError
@@ -425,7 +425,7 @@ class BrokerView:
             if folder.is_offline:
                 yield f"The data folder {folder.path} has failed: {folder.failure}."
         if lost:
-            named = ", ".join(lost[:3]) + (", …" if len(lost) > 3 else "")
+            named = listed(lost, 3)
             yield f"{counted(len(lost), 'group')} did not read records before they were deleted: {named}."
         if self.loop_lag.latest * 1000 > _SLOW_LOOP_MS:
             yield f"The event loop is {self.loop_lag.latest * 1000:.0f} ms late."
@@ -447,5 +447,5 @@ def _hung(holders: Iterable[HolderRow]) -> Iterable[str]:
     """About transactions that nothing was written in for so long that they are not ended any more by themselves."""
     hung = [each for each in holders if each.is_first and each.age_ms > _LONG_TRANSACTION_MS]
     if hung:
-        named = ", ".join(f"{each.topic}-{each.partition}" for each in hung[:3]) + (", …" if len(hung) > 3 else "")
+        named = listed([f"{each.topic}-{each.partition}" for each in hung], 3)
         yield f"An open transaction holds back consumers in {counted(len(hung), 'partition')}: {named}."

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from .options import HELP
+from .options import HELP, FirstRelease
 
 app = typer.Typer(name="format", add_completion=False, rich_markup_mode=None)
 
@@ -39,12 +39,7 @@ def format_(
     no_initial_controllers: Annotated[
         bool, typer.Option("--no-initial-controllers", "-N", help="The node joins a quorum whose voters are elsewhere.")
     ] = False,
-    release_version: Annotated[
-        str | None,
-        typer.Option(
-            "--release-version", "-r", metavar="VERSION", help="The release whose features the cluster begins with."
-        ),
-    ] = None,
+    release_version: FirstRelease = None,
     feature: Annotated[
         list[str] | None,
         typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="The level of a feature; may be repeated."),

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .options import HELP
+from .options import HELP, FirstRelease
 
 app = typer.Typer(name="migrate", add_completion=False, rich_markup_mode=None)
 
@@ -28,12 +28,7 @@ def migrate(
     leave_behind: Annotated[
         bool, typer.Option("--leave-behind", help="Even if something is lost by it, which --dry-run shows.")
     ] = False,
-    release_version: Annotated[
-        str | None,
-        typer.Option(
-            "--release-version", "-r", metavar="VERSION", help="The release whose features the cluster begins with."
-        ),
-    ] = None,
+    release_version: FirstRelease = None,
 ) -> None:
     """Move a cluster out of its ZooKeeper into a KRaft quorum, node by node, while no broker runs.
 

@@ -40,6 +40,12 @@ CommandProperty = Annotated[
         "--command-property", "-X", metavar="NAME=VALUE", help="One client setting; stronger than the file's."
     ),
 ]
+FirstRelease = Annotated[
+    str | None,
+    typer.Option(
+        "--release-version", "-r", metavar="VERSION", help="The release whose features the cluster begins with."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Topics = Annotated[list[str], typer.Argument(metavar="TOPIC…", help="The topics.", autocompletion=completion.topics)]
 SomeTopics = Annotated[

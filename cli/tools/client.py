@@ -267,7 +267,7 @@ class Connection:
 
 
 def _read(file: Path) -> dict[str, str]:
-    return java_properties.loads(file.read_text(java_properties.ENCODING))
+    return java_properties.read(file)
 
 
 def check_properties(file: Path) -> None:

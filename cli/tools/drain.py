@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
 
-from ...base.wording import counted
+from ...base.wording import counted, listed
 from ...wire.messages.controlled_shutdown import ControlledShutdownRequest
 from .client import Admin, Connection
 from .cluster_view import Key, Partition, find_topics, topic_settings
@@ -101,7 +101,7 @@ def _check_min_isr(admin: Admin, broker_id: int) -> None:
         if broker_id in partition.isr and len(partition.isr) > 1 and partition.spare(settings[topic.name].min_isr) == 0
     ]
     if endangered:
-        named = ", ".join(endangered[:_MOST_NAMED]) + (", …" if len(endangered) > _MOST_NAMED else "")
+        named = listed(endangered, _MOST_NAMED)
         raise ToolError(
             f"without broker {broker_id}, {counted(len(endangered), 'partition')} would refuse acks=all, "
             f"having fewer replicas in sync than min.insync.replicas: {named}; "

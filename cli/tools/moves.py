@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from ...balance.answers import Known, brokers_out_of_sync
 from ...balance.machines import racks_or_machines
+from ...base.wording import listed
 from ...wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -117,9 +118,7 @@ def submit(admin: Admin, targets: Mapping[Key, Replicas | None]) -> None:
 
 def named(keys: list[Key]) -> str:
     """A few partitions, for people."""
-    return ", ".join(f"{topic}-{number}" for topic, number in keys[:_MOST_NAMED]) + (
-        ", …" if len(keys) > _MOST_NAMED else ""
-    )
+    return listed([f"{topic}-{number}" for topic, number in keys], _MOST_NAMED)
 
 
 def _check_version(admin: Admin) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...base.partitions import TopicPartition
-from ...base.wording import counted
+from ...base.wording import counted, listed
 from ...broker.view.pace import Pace
 from ...broker.view.rows import (
     GroupPartitionRow,
@@ -205,5 +205,5 @@ def warnings(offline: int, under_replicated: int, lost: Sequence[str]) -> Iterab
         if number:
             yield f"{counted(number, 'partition')} of the cluster: {what}."
     if lost:
-        named = ", ".join(lost[:3]) + (", …" if len(lost) > 3 else "")
+        named = listed(lost, 3)
         yield f"{counted(len(lost), 'group')} did not read records before they were deleted: {named}."

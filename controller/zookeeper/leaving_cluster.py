@@ -78,8 +78,3 @@ class LeavingCluster:
             raise UnmovableStateError(
                 f"brokers have started meanwhile ({', '.join(running)}): stop them, and begin again"
             )
-
-
-async def present_fence(store: ClusterStore) -> Fence | None:
-    """The fence of the cluster, if there is one. Raises UnmovableStateError, StoreError."""
-    return fence_in(await read_tree(store))

@@ -53,12 +53,13 @@ class Fence(NamedTuple):
 def fence_in(tree: ZnodeTree) -> Fence | None:
     """The fence, if there is one. Raises UnmovableStateError where it is not understood."""
     node = tree.nodes.get(MIGRATION)
-    if node is None:
-        return None
-    try:
-        return _decode(node.data)
-    except NOT_UNDERSTOOD as error:
-        raise UnmovableStateError(f"{MIGRATION} is not understood: {error!r}") from None
+    return None if node is None else _decode(node.data)
+
+
+async def read_fence(store: ClusterStore) -> Fence | None:
+    """The fence, from the store. Raises UnmovableStateError where it is not understood, StoreError."""
+    (node,) = await store.get_many([MIGRATION])
+    return None if node is None else _decode(node.data)
 
 
 def check_unchanged(tree: ZnodeTree, fence: Fence) -> None:
@@ -82,23 +83,18 @@ async def raise_fence(store: ClusterStore, tree: ZnodeTree, node_id: int, cluste
     try:
         await store.multi(operations)
     except (NodeExistsError, BadVersionError, NoNodeError, ConnectionLossError):
-        if await _fence_of(store) != fence:  # an answer may have been lost
+        if await read_fence(store) != fence:  # an answer may have been lost
             raise UnmovableStateError("the cluster's state has changed while it was read: begin again") from None
     return fence
 
 
 async def lower_fence(store: ClusterStore, fence: Fence) -> None:
     """Take it away, if it is there. Raises StoreError."""
-    while await _fence_of(store) == fence:
+    while await read_fence(store) == fence:
         try:
             await store.multi([Delete(MIGRATION), Set(znodes.CLUSTER_ID, znodes.encode_cluster_id(fence.cluster_id))])
         except ConnectionLossError:
             continue
-
-
-async def _fence_of(store: ClusterStore) -> Fence | None:
-    (node,) = await store.get_many([MIGRATION])
-    return None if node is None else _decode(node.data)
 
 
 def _epoch_version(tree: ZnodeTree) -> int:
@@ -117,5 +113,9 @@ def _encode(fence: Fence) -> bytes:
 
 
 def _decode(data: bytes) -> Fence:
-    fields = json.loads(data)
-    return Fence(int(fields["node"]), str(fields["cluster_id"]), int(fields["controller_epoch_version"]))
+    """Raises UnmovableStateError."""
+    try:
+        fields = json.loads(data)
+        return Fence(int(fields["node"]), str(fields["cluster_id"]), int(fields["controller_epoch_version"]))
+    except NOT_UNDERSTOOD as error:
+        raise UnmovableStateError(f"{MIGRATION} is not understood: {error!r}") from None

@@ -22,6 +22,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TypeVar
 
 from ...base.partitions import NO_LEADER, TopicPartition
+from ...base.wording import listed
 from ...metadata.delta import ClusterDelta, TopicDelta
 from ...metadata.image import ClusterImage
 from ...metadata.types import (
@@ -170,7 +171,7 @@ class _Move:
         wanted = _decoded(self._tree, znodes.REASSIGN_PARTITIONS, znodes.decode_reassignments) or {}
         moving += [f"{topic}-{number}" for topic, number in wanted if f"{topic}-{number}" not in moving]
         if moving:
-            shown = ", ".join(moving[:10]) + (", …" if len(moving) > 10 else "")
+            shown = listed(moving, 10)
             raise UnmovableStateError(f"replicas are being moved ({shown}): let that end first, or cancel it")
 
     def _topic(self, name: str, assignment: TopicAssignment) -> TopicDelta:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import trio
 
+from ...base.wording import listed
 from . import acl_znodes, token_znodes, znodes
 from .loading import NOT_UNDERSTOOD
 from .migration_fence import MIGRATION
@@ -36,9 +37,9 @@ _KNOWN = re.compile(
             f"/admin(/reassign_partitions|/preferred_replica_election|/delete_topics({_ONE})?)?",
             "/cluster(/id)?",
             f"(/isr_change_notification|/log_dir_event_notification)({_ONE})?",
-            "|".join(
-                re.escape(path)
-                for path in (
+            *map(
+                re.escape,
+                (
                     znodes.CONTROLLER,
                     znodes.CONTROLLER_EPOCH,
                     znodes.PRODUCER_ID_BLOCK,
@@ -46,7 +47,7 @@ _KNOWN = re.compile(
                     znodes.KNOWN_BROKERS,
                     MIGRATION,
                     _KAFKA_MIGRATION,
-                )
+                ),
             ),
             f"{CONSUMERS}({_ONE})?",
             f"/kafka-acl({_ONE}({_ONE})?)?",
@@ -115,7 +116,7 @@ def check_movable(tree: ZnodeTree) -> None:
         )
     unknown = sorted(path for path in tree.nodes if path != "/" and not _KNOWN.fullmatch(path))
     if unknown:
-        shown = ", ".join(unknown[:_SHOWN]) + (", …" if len(unknown) > _SHOWN else "")
+        shown = listed(unknown, _SHOWN)
         raise UnmovableStateError(f"it is not known what these nodes are for, and they would be lost: {shown}")
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from ottla.compat_tests.kraft_cluster import OTTLA, KRaftCluster, Seat
 from ottla.compat_tests.session import eventually
+from ottla.security.authorizer_settings import STANDARD_AUTHORIZER
 from ottla.testing.certificates import Authority
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -35,7 +36,7 @@ def cluster(tmp_path: Path) -> Iterator[KRaftCluster]:
         "sasl.enabled.mechanisms": "PLAIN",
         "sasl.mechanism.controller.protocol": "PLAIN",
         "listener.name.controller.plain.sasl.jaas.config": f'{_LOGIN} username="node" password="secret" {users};',
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "authorizer.class.name": STANDARD_AUTHORIZER,
         "super.users": "User:node;User:admin;User:ANONYMOUS",
     }
     cluster = KRaftCluster(tmp_path, [Seat(OTTLA)] * 3, properties=properties, controller_protocol="SASL_SSL")

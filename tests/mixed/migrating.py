@@ -7,16 +7,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ottla.compat_tests import toolchains
+from ottla.compat_tests.clusters import zookeeper_mode_command
 from ottla.compat_tests.session import eventually
-from ottla.compat_tests.zookeeper import JARS, ZooKeeperProcess
+from ottla.compat_tests.zookeeper import ZooKeeperProcess
+from ottla.security.authorizer_settings import ACL_AUTHORIZER, STANDARD_AUTHORIZER
 
 from ..quorum_mixed.either_quorum import KAFKA, OTTLA, PATIENCE_S, EitherNode, EitherQuorum
 
-ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
-STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-
-_JVM = ("-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 OF_BOTH = {
     "super.users": "User:ANONYMOUS",
     "offsets.topic.num.partitions": "3",
@@ -27,12 +24,6 @@ OF_BOTH = {
     "group.initial.rebalance.delay.ms": "0",
     "auto.leader.rebalance.enable": "false",
 }
-_LOG4J = """\
-log4j.rootLogger=WARN, OUT
-log4j.appender.OUT=org.apache.log4j.ConsoleAppender
-log4j.appender.OUT.layout=org.apache.log4j.PatternLayout
-log4j.appender.OUT.layout.ConversionPattern=[%d] %p %m (%c)%n
-"""
 
 
 class MigratingNode(EitherNode):
@@ -49,10 +40,7 @@ class MigratingNode(EitherNode):
             return super().command()
         if self.program == OTTLA:
             return [sys.executable, "-m", "ottla", "serve", "--config", str(self.old_file)]
-        log4j = self.folder / "log4j.properties"
-        log4j.write_text(_LOG4J)
-        java = [str(toolchains.java()), *_JVM, f"-Dlog4j.configuration=file:{log4j}"]
-        return [*java, "-cp", f"{toolchains.jars(JARS)}/*", "kafka.Kafka", str(self.old_file)]
+        return zookeeper_mode_command(self.old_file)
 
 
 class MigratingCluster(EitherQuorum):
@@ -73,7 +61,7 @@ class MigratingCluster(EitherQuorum):
         for node in self.nodes.values():
             self._configure_old(node)
 
-    def _configure_old(self, node: EitherNode, **changed: str) -> None:
+    def _configure_old(self, node: EitherNode) -> None:
         assert isinstance(node, MigratingNode)
         properties: Mapping[str, str] = {
             "broker.id": str(node.node_id),
@@ -84,7 +72,6 @@ class MigratingCluster(EitherQuorum):
             "zookeeper.session.timeout.ms": "6000",
             "authorizer.class.name": ACL_AUTHORIZER,
             **OF_BOTH,
-            **changed,
         }
         node.old_file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
 
