@@ -21,8 +21,8 @@ import trio
 
 from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerServer
-from ottla.broker.view.cached import Cached
-from ottla.console.side import ConsoleSide
+from ottla.console.broker_console import ConsoleSide
+from ottla.view.cached import Cached
 
 _KEPT = 10
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import trio
 
 from ..handlers.services import Services
-from ..log.log_folder import LogFolder
+from ..log.log_directory import LogFolder
 from ..log.log_manager import LogManager
 from ..log.settings import LogSettings
 from ..metadata.delta import ClusterDelta
@@ -25,12 +25,12 @@ from ..metadata.types import BrokerEndpoint, BrokerRegistration
 from ..replication.peers import Peers
 from ..replication.settings import QuotaSettings
 from ..security.entities import TOPICS
+from .dependencies import Surroundings
 from .foundation import Foundation
-from .listeners import Endpoint
+from .listeners.addresses import Endpoint
 from .parts import Parts
 from .quotas import follow_quotas
 from .settings import BrokerSettings
-from .surroundings import Surroundings
 
 if TYPE_CHECKING:
     from .controller_role import ControllerRole

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 def declared_classes() -> list[type[Settings]]:
     """Every Settings class of Ottla, in the order of the reference page."""
-    from ..controller.password_settings import PasswordEncoderSettings
+    from ..controller.configs.password_settings import PasswordEncoderSettings
     from ..controller.quorum.settings import QuorumSettings
     from ..controller.raft.settings import MetadataLogSettings, RaftSettings
     from ..controller.settings import ControllerSettings
@@ -36,9 +36,9 @@ def declared_classes() -> list[type[Settings]]:
     from ..security.quota_settings import ClientQuotaSettings, ConnectionRateSettings
     from ..security.tls_settings import TlsSettings
     from ..transaction_coordinator.settings import TransactionSettings
+    from .auth.oauthbearer_settings import OauthbearerSettings
+    from .auth.sasl_settings import SaslSettings
     from .formation.settings import FormationSettings
-    from .oauthbearer_settings import OauthbearerSettings
-    from .sasl_settings import SaslSettings
     from .settings import BrokerSettings
 
     return [

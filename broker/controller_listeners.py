@@ -17,13 +17,13 @@ from ..base.seams import Workers
 from ..base.settings import SettingError
 from ..controller.quorum.settings import QuorumSettings
 from ..controller.raft.voter_set import Endpoints, ListenerEndpoint
-from .bound_listeners import bind_listener
+from .auth.peer_security import PeerListener, peer_security
+from .directories.own_quorum import IN_PROCESS_HOST, IN_PROCESS_LISTENER, IN_PROCESS_PORT
 from .identity import static_voters
 from .listener_config import ListenerConfig
-from .listener_security import ServedListener, listener_security
-from .listeners import Endpoint, configured_listeners, listener_protocols
-from .own_quorum import IN_PROCESS_HOST, IN_PROCESS_LISTENER, IN_PROCESS_PORT
-from .peer_security import PeerListener, peer_security
+from .listeners.addresses import Endpoint, configured_listeners, listener_protocols
+from .listeners.bound_listeners import bind_listener
+from .listeners.listener_security import ServedListener, listener_security
 from .settings import BrokerSettings
 
 if TYPE_CHECKING:

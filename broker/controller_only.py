@@ -24,24 +24,24 @@ from ..base.seams import Clock, SystemClock, TrioWorkers, Workers
 from ..base.settings import SettingError
 from ..controller.quorum.settings import QuorumSettings
 from ..controller.raft.voter_set import ReplicaKey
-from ..log.data_folders import DataFolders, LogStartError, metadata_folder_of
 from ..log.disk import Disk, OsDisk
-from ..log.log_folder import LogFolder
+from ..log.log_directories import DataFolders, LogStartError, metadata_folder_of
+from ..log.log_directory import LogFolder
 from ..wire.api_keys import ApiKey
-from .bound_listeners import CannotListenError
 from .config_file import load_config
 from .controller_listeners import ControllerListeners, controllers_listener
 from .controller_role import ControllerRole, bootstrap_of, check_bootstrap
-from .directory_ids import random_directory_id
-from .flight_recorder import FlightRecorder
+from .dependencies import tcp_network
+from .directories.directory_ids import random_directory_id
 from .identity import check_roles, configured_broker_id, log_directories
-from .listeners import Endpoint
-from .log_observers import log_observers
-from .monitor import Monitor
+from .listeners.addresses import Endpoint
+from .listeners.bound_listeners import CannotListenError
+from .listeners.flight_recorder import FlightRecorder
+from .listeners.log_observers import log_observers
+from .listeners.monitor import Monitor
 from .raft_foundation import RaftFoundation, run_guarded
 from .server import BrokerFailedError, Side, StartError, bind_side, check_distinct, missing_metrics, start_error
 from .settings import BrokerSettings
-from .surroundings import tcp_network
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ import trio
 
 from ..base.config import Config
 from ..base.seams import Clock, Workers
-from ..controller.broker_configs import declared_settings
+from ..controller.configs.broker_configs import declared_settings
 from ..controller.quorum.active.context import ActiveSettings
 from ..controller.quorum.active.controller import ActiveController
 from ..controller.quorum.active.node import ControllerNode, RaftWriter, raise_kraft_version, token_expiry
@@ -28,18 +28,18 @@ from ..controller.random_uuids import random_uuid
 from ..controller.settings import ControllerSettings
 from ..controller.token_settings import DelegationTokenSettings
 from ..log.checkpoints import CorruptFileError
-from ..log.data_folders import LogStartError
 from ..log.disk import Disk
+from ..log.log_directories import LogStartError
 from ..log.settings import LogSettings
 from ..metadata.types import SECURITY_PROTOCOLS
 from ..wire.messages.controller_registration import ControllerRegistrationRequest, Feature, Listener
 from ..wire.messages.setting_records import FeatureLevelRecord
 from ..wire.metadata_records import VersionedRecord
-from .acceptor import Acceptor
-from .connection_limits import ConnectionLimits
 from .controller_listeners import ControllerListeners
 from .controller_services import controller_services
-from .monitor import Monitor
+from .listeners.acceptor import Acceptor
+from .listeners.connection_limits import ConnectionLimits
+from .listeners.monitor import Monitor
 from .raft_foundation import RaftFoundation
 
 if TYPE_CHECKING:
@@ -176,10 +176,10 @@ def active_settings(config: Config, node_id: int, cluster_id: str) -> ActiveSett
 
 
 def _make_requests(config: Config, driver: RaftDriver, node_id: int, randomness: random.Random) -> ControllerRequests:
+    from ..controller.configs.unused_configs import UNUSED
     from ..controller.quorum.active.configs import ConfigRules  # what a start does not need
     from ..controller.quorum.active.requests import ControllerRequests, ControllerRules
     from ..controller.quorum.active.tokens import TokenRules
-    from ..controller.unused_configs import UNUSED
     from ..handlers.create_topics import described_configs
 
     raft, tokens = driver.node, config.settings(DelegationTokenSettings)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..base.config import Config
 from ..base.seams import Clock, Workers
-from ..controller.broker_configs import BrokerConfigs
+from ..controller.configs.broker_configs import BrokerConfigs
 from ..controller.quorum.active.committed_metadata import CommittedMetadata
 from ..controller.quorum.active.node import ControllerNode
 from ..controller.quorum.supported_features import SUPPORTED
@@ -17,7 +17,7 @@ from ..metadata.delta import ClusterDelta
 from ..metadata.image import ClusterImage
 from ..security.client_quotas import ClientQuotas
 from ..security.quota_settings import ClientQuotaSettings
-from .access import make_authorizer, make_token_passwords
+from .auth.access import make_authorizer, make_token_passwords
 from .own_controller import OWN_NODE
 from .quotas import follow_quotas
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..log.disk import Disk
-from ..log.log_folder import LogFolder
+from ..log.log_directory import LogFolder
 from ..log.log_manager import LogManager
 from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
 from ..replication.metadata_cache import MetadataCache
-from .surroundings import Surroundings
+from .dependencies import Surroundings
 
 if TYPE_CHECKING:
     from .controller_role import ControllerRole

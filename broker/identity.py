@@ -14,7 +14,7 @@ from ..controller.quorum.settings import BROKER_ROLE, CONTROLLER_ROLE, QuorumSet
 from ..controller.raft.settings import RaftSettings
 from ..controller.raft.voters import ControllerAddress, parse_addresses, parse_static_voters
 from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
-from .listeners import Endpoint, configured_listeners
+from .listeners.addresses import Endpoint, configured_listeners
 from .settings import BrokerSettings
 
 logger = logging.getLogger(__name__)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from ..base.repeated_lines import RepeatedLines
 from ..base.wording import counted
-from ..controller.broker_passwords import StoredPasswords
-from ..controller.cluster import ClusterCommands, ClusterMember, ProducerIdSource
+from ..controller.cluster import ClusterCommands, ClusterMember
+from ..controller.configs.broker_passwords import StoredPasswords
+from ..controller.producer_ids import ProducerIdSource
 from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
@@ -36,13 +37,13 @@ from ..replication.replica_manager import ReplicaManager
 from ..replication.settings import QuotaSettings, ReplicationSettings
 from ..security.client_quotas import ClientQuotas
 from ..security.quota_settings import ClientQuotaSettings
+from ..transaction_coordinator.add_partitions_to_txn import TransactionEntries
 from ..transaction_coordinator.coordinator import TransactionCoordinator
-from ..transaction_coordinator.entries import TransactionEntries
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from ..transaction_coordinator.settings import TransactionSettings
-from .access import make_authorizer, make_token_passwords
+from .auth.access import make_authorizer, make_token_passwords
+from .dependencies import Surroundings
 from .foundation import Foundation
-from .surroundings import Surroundings
 
 if TYPE_CHECKING:
     from ..controller.zookeeper.replica_requests import ReplicaRequests

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import trio
 
-from ..controller.broker_configs import BrokerConfigs
+from ..controller.configs.broker_configs import BrokerConfigs
 from ..controller.quorum.channel import QuorumChannel
 from ..controller.quorum.following import LoaderListener, MetadataFollower
 from ..controller.quorum.lifecycle import Directories
@@ -29,21 +29,21 @@ from ..controller.raft.driver import RaftDriver
 from ..controller.raft.metadata_cleaning import MetadataLogCleaner
 from ..controller.raft.voter_set import ReplicaKey
 from ..log.checkpoints import read_clean_shutdown
-from ..log.data_folders import LogStartError, metadata_folder_of
 from ..log.disk import Disk
-from ..log.log_folder import LogFolder
+from ..log.log_directories import LogStartError, metadata_folder_of
+from ..log.log_directory import LogFolder
 from ..metadata.delta import ClusterDelta
 from ..wire.schema import ZERO_UUID
+from .auth.peer_security import PeerListener
 from .controller_listeners import ControllerListeners
 from .controller_role import ControllerRole, bootstrap_of, check_bootstrap
-from .directory_ids import random_directory_id
+from .dependencies import Surroundings
+from .directories.directory_ids import random_directory_id
+from .directories.own_quorum import form_quorum
 from .foundation import Foundation
 from .identity import configured_broker_id
-from .monitor import Monitor
-from .own_quorum import form_quorum
-from .peer_security import PeerListener
+from .listeners.monitor import Monitor
 from .raft_foundation import RaftFoundation, run_guarded
-from .surroundings import Surroundings
 
 
 class QuorumPlace:

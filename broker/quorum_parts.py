@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import trio
 
-from ..controller.allocated_producer_ids import AllocatedProducerIds
-from ..controller.broker_passwords import ClearPasswords
-from ..controller.cluster import ClusterCommands, ProducerIdSource
+from ..controller.cluster import ClusterCommands
+from ..controller.configs.broker_passwords import ClearPasswords
+from ..controller.producer_ids import AllocatedProducerIds, ProducerIdSource
 from ..controller.quorum.channel import QuorumChannel
 from ..controller.quorum.cluster import QuorumCluster
 from ..controller.quorum.envelope import FORWARDED
@@ -23,9 +23,9 @@ from ..handlers.table import ServedApis
 from ..metadata.types import VersionRange
 from ..replication.log_dir_moves import MoveNotices
 from ..replication.replica_publisher import ReplicaPublisher
+from .dependencies import Surroundings
 from .parts import Parts
 from .quorum_foundation import QuorumFoundation
-from .surroundings import Surroundings
 
 
 class QuorumParts(Parts):

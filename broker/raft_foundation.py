@@ -25,14 +25,14 @@ from ..controller.raft.voter_set import Endpoints, ReplicaKey, VoterSet, address
 from ..controller.raft.voters import ControllerAddress
 from ..handlers.controller.services import ControllerServices
 from ..log.checkpoints import CorruptFileError
-from ..log.data_folders import LogStartError
 from ..log.disk import join
 from ..log.files import METADATA_LOG_FOLDER
-from ..log.log_folder import LogFolder
+from ..log.log_directories import LogStartError
+from ..log.log_directory import LogFolder
 from ..replication.broker_client import BrokerClient
+from .auth.peer_security import PeerListener
 from .identity import bootstrap_controllers, static_voters
 from .own_controller import OwnController
-from .peer_security import PeerListener
 
 
 class RaftFoundation:

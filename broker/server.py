@@ -35,25 +35,25 @@ from ..controller.quorum.settings import CONTROLLER_ROLE
 from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
 from ..handlers.call import RequestObserver
 from ..handlers.table import SERVED, ServedApis
-from ..log.data_folders import LogStartError
 from ..log.disk import Disk, OsDisk
+from ..log.log_directories import LogStartError
 from ..replication.metadata_cache import MetadataCache
 from ..wire.api_keys import ApiKey
-from .acceptor import Acceptor
 from .assembly import Assembly, ClusterKind
-from .bound_listeners import BoundListeners, CannotListenError
 from .broker_state import BrokerState
 from .config_file import load_config
-from .connection import ClientConnection
-from .connection_limits import ConnectionLimits
-from .flight_recorder import FlightRecorder
+from .dependencies import Surroundings, tcp_network
 from .identity import check_broker_id, check_roles, forms_itself, has_role, is_lone, log_directories
-from .listener_changes import ListenerChanges
-from .listeners import Endpoint
-from .log_observers import log_observers
-from .monitor import Monitor
+from .listeners.acceptor import Acceptor
+from .listeners.addresses import Endpoint
+from .listeners.bound_listeners import BoundListeners, CannotListenError
+from .listeners.connection import ClientConnection
+from .listeners.connection_limits import ConnectionLimits
+from .listeners.flight_recorder import FlightRecorder
+from .listeners.listener_changes import ListenerChanges
+from .listeners.log_observers import log_observers
+from .listeners.monitor import Monitor
 from .settings import BrokerSettings
-from .surroundings import Surroundings, tcp_network
 
 if TYPE_CHECKING:
     from ..controller.zookeeper.store.cluster_home import ClusterHome

@@ -11,23 +11,23 @@ from collections.abc import Callable, Sequence
 
 import trio
 
-from ..controller.broker_configs import BrokerConfigs
-from ..controller.broker_passwords import BrokerPasswords
+from ..controller.configs.broker_configs import BrokerConfigs
+from ..controller.configs.broker_passwords import BrokerPasswords
 from ..controller.zookeeper.config_store import ConfigStore, take_new_secret
 from ..controller.zookeeper.features import FeatureStore
-from ..controller.zookeeper.old_state import check_no_own_cluster
+from ..controller.zookeeper.leaving.old_state import check_no_own_cluster
 from ..controller.zookeeper.registration import ensure_cluster, find_cluster, generate_broker_id
 from ..controller.zookeeper.store.cluster_home import ClusterHome
 from ..controller.zookeeper.store.cluster_store import StoreError
 from ..controller.zookeeper.store.session import BrokerSession
 from ..controller.zookeeper.unserved import unserved
-from ..log.data_folders import LogStartError
 from ..log.disk import Disk
-from ..log.log_folder import LogFolder
+from ..log.log_directories import LogStartError
+from ..log.log_directory import LogFolder
+from .dependencies import Surroundings
 from .foundation import Foundation
 from .identity import configured_broker_id
 from .settings import BrokerSettings
-from .surroundings import Surroundings
 
 _CLOSE_SECONDS = 5.0
 """How long a stop waits for a store that does not answer; the store ends the session by itself after its timeout."""

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from ..controller.allocated_producer_ids import AllocatedProducerIds
-from ..controller.broker_passwords import BrokerPasswords
-from ..controller.cluster import ClusterCommands, ProducerIdSource
+from ..controller.cluster import ClusterCommands
+from ..controller.configs.broker_passwords import BrokerPasswords
+from ..controller.producer_ids import AllocatedProducerIds, ProducerIdSource
 from ..controller.settings import ControllerSettings
-from ..controller.zookeeper.channels import BrokerChannel
+from ..controller.zookeeper.active.channels import BrokerChannel
+from ..controller.zookeeper.active.controller import Controller
+from ..controller.zookeeper.active.remote_channel import RemoteChannel
 from ..controller.zookeeper.cluster import ZooKeeperCluster
-from ..controller.zookeeper.context import LiveBroker
-from ..controller.zookeeper.controller import Controller
 from ..controller.zookeeper.producer_ids import ProducerIds
-from ..controller.zookeeper.remote_channel import RemoteChannel
 from ..controller.zookeeper.replica_requests import ReplicaRequests
+from ..controller.zookeeper.state.context import LiveBroker
 from ..handlers.table import ServedApis, without_transactions_v2
 from ..log.settings import LogSettings
 from ..replication.controller_channel import ControllerChannel
 from ..replication.inter_broker_protocol import inter_broker_protocol
 from ..replication.settings import ReplicationSettings
 from .controlled_shutdown import hand_over
+from .dependencies import Surroundings
 from .parts import Parts
 from .settings import BrokerSettings
 from .store_foundation import StoreFoundation
-from .surroundings import Surroundings
 
 
 class StoreParts(Parts):

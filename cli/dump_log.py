@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import TextIO
 
-from ..controller.zookeeper.state_dump import state_dumps
+from ..controller.zookeeper.leaving.state_dump import state_dumps
 from ..log.dump.batches import NO_LIMIT, BatchOptions
 from ..log.dump.decoders import (
     DEFAULT_DECODER,

@@ -18,8 +18,8 @@ from ..base.config import Config
 from ..base.seams import SystemClock
 from ..base.settings import SettingError
 from ..broker.config_file import load_config, read_properties
-from ..broker.migration import Migration
-from ..broker.migration_plan import Difference, MigratingNode, MigrationError
+from ..broker.directories.migration import Migration
+from ..broker.directories.migration_plan import Difference, MigratingNode, MigrationError
 from ..controller.zookeeper.store.cluster_store import ClusterStore, StoreError
 from ..controller.zookeeper.store.zookeeper import ZooKeeper
 from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings

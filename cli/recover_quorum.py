@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..base.addresses import split_host_port
 from ..base.seams import SystemClock
-from ..broker.quorum_recovery import (
+from ..broker.directories.quorum_recovery import (
     QuorumRecovery,
     QuorumRecoveryError,
     QuorumRemains,

@@ -29,7 +29,7 @@ from ..base.wording import how_to_install
 from ..broker.config_file import load_config, parse_overrides, read_properties, warn_of_unused
 from ..broker.formation.settings import FormationSettings
 from ..broker.limits import warn_of_few_descriptors
-from ..broker.open_listeners import warn_of_open_listeners
+from ..broker.listeners.open_listeners import warn_of_open_listeners
 from ..broker.server import BrokerFailedError, BrokerServer, Side, StartError
 from ..controller.quorum.settings import CONTROLLER_ROLE, QuorumSettings
 from ..wire.api_keys import ApiKey
@@ -100,7 +100,7 @@ def run(
 
 
 def _parse_trace(text: str) -> frozenset[ApiKey]:
-    from ..broker.request_log import parse_apis
+    from ..broker.listeners.request_log import parse_apis
 
     return parse_apis(text)
 
@@ -217,7 +217,7 @@ _SWITCH_SECONDS = 0.001
 def _make_console(server: BrokerServer, network: Network, clock: Clock, workers: Workers) -> Side:
     """The console, which is imported only where it is asked for. Raises StartError."""
     try:
-        from ..console.side import ConsoleSide
+        from ..console.broker_console import ConsoleSide
     except ImportError as error:
         raise StartError(f"the console needs {how_to_install('console')}: {error}") from None
     return ConsoleSide(server, network, clock, workers)

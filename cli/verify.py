@@ -7,9 +7,9 @@ import json
 import sys
 from pathlib import Path
 
-from ..broker.verify_metadata import verify_metadata
+from ..broker.directories.verify_metadata import verify_metadata
 from ..log.read_only_disk import ReadOnlyDisk
-from ..log.verify.folder import NotADataFolderError, verify_folder
+from ..log.verify.directory import NotADataFolderError, verify_folder
 from .stopped_folder import why_unusable
 
 

@@ -16,11 +16,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..base.errors import KafkaError
-from ..broker.view.view import NotFoundError
+from ..view.own.broker_view import NotFoundError
 from ..wire.api_keys import ApiKey
-from .asking import Kafka
 from .commands import Command
 from .forms import RefusedFormError, read_form
+from .kafka_requests import Kafka
 from .problems import Problem, problem_of
 from .questions import WrongQuestionError
 from .render import Renderer

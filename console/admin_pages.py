@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..broker.view.admin_rows import AclRow, QuotaRow, TransactionRow
 from ..handlers.rights import TOPIC, TRANSACTIONAL_ID
 from ..security.acl import ResourceType
+from ..view.admin_rows import AclRow, QuotaRow, TransactionRow
+from ..view.source import Source
 from ..wire.api_keys import ApiKey
 from . import commands, more_commands
 from .render import Renderer
-from .source import Source
 from .tables import Choice, Column, none_last
 from .visitor_rights import VisitorRights
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..broker.view.view import BrokerView
+from ..view.own.broker_view import BrokerView
+from ..view.source import Source
 from .actions import Action
-from .asking import Kafka
 from .broker_actions import AbortTransaction, Disconnect
 from .group_actions import DeleteGroup, ResetOffsets
-from .source import Source
+from .kafka_requests import Kafka
 from .topic_actions import AddPartitions, ConfigureTopic, CreateTopic, DeleteRecords, DeleteTopic
 from .visitor_rights import VisitorRights
 

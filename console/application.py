@@ -13,25 +13,25 @@ from starlette.routing import Route
 
 from ..base.errors import KafkaError
 from ..broker.http.stream import ClientGoneError
-from ..broker.view.view import NotFoundError
+from ..view.own.broker_view import NotFoundError
+from ..view.source import Source
 from ..wire.api_keys import ApiKey
 from .actions import ActionPages
 from .admin_pages import AdminPages
 from .all_actions import all_actions
-from .asking import Kafka, in_words
 from .balance_page import BalancePage
 from .decoding import Decoding
 from .export import Export
 from .inside_pages import InsidePages
+from .kafka_requests import Kafka, in_words
 from .pages import Pages
+from .permitted_source import SeenSource
 from .questions import WrongQuestionError
 from .quorum_page import QuorumPage
 from .record_pages import RecordPages
 from .render import Renderer
 from .searches import Searches
-from .seen_source import SeenSource
 from .sending import SendPages
-from .source import Source
 from .tail import Tail
 from .top import Top
 from .visitor_rights import Address, VisitorRights

@@ -16,11 +16,11 @@ from ..balance.answers import cluster_of
 from ..balance.goals import CHOICE, Goal
 from ..balance.plan import Load
 from ..balance.proposal import Proposal, propose
-from ..broker.view.cached import Cached
-from ..broker.view.layout import Layout
+from ..view.cached import Cached
+from ..view.layout import Layout
+from ..view.source import Source
 from . import more_commands
 from .render import Renderer
-from .source import Source
 
 GOALS = tuple(goal for goal in CHOICE if goal not in (Goal.NETWORK_IN, Goal.NETWORK_OUT))
 _SEARCH_SECONDS = 2.0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..broker.view.rows import ConnectionRow
-from ..broker.view.view import BrokerView, NotFoundError
+from ..view.own.broker_view import BrokerView, NotFoundError
+from ..view.rows import ConnectionRow
 from ..wire.api_keys import ApiKey
 from ..wire.messages.describe_producers import DescribeProducersRequest, ProducerState, TopicRequest
 from ..wire.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from . import action_commands
 from .actions import Done, Field, Given, KafkaAction, Plan, number
-from .asking import Leader, check
+from .kafka_requests import Leader, check
 from .questions import WrongQuestionError
 from .topic_actions import topic_address
 from .visitor_rights import VisitorRights

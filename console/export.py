@@ -31,9 +31,9 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from ..base.errors import KafkaError
 from ..broker.http.stream import ClientGoneError
-from ..broker.view.found_records import FoundRecord
-from ..broker.view.records import Search
-from ..broker.view.view import NotFoundError
+from ..view.found_records import FoundRecord
+from ..view.own.broker_view import NotFoundError
+from ..view.record_search import Search
 from .decoding import Decoding
 from .questions import Question, WrongQuestionError, read_question
 from .searches import Searches

@@ -25,7 +25,7 @@ from ..wire.messages.offset_commit import (
 from ..wire.messages.offset_fetch import OffsetFetchRequest
 from . import action_commands
 from .actions import Done, Field, Given, KafkaAction, Plan, check_typed, number
-from .asking import GroupCoordinator, Kafka, check
+from .kafka_requests import GroupCoordinator, Kafka, check
 from .offsets import Bounds, at_time, bounds
 from .questions import WrongQuestionError, moment_ms
 from .topic_actions import described

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..broker.view.details import BrokerDetails
-from ..broker.view.inside_rows import ApplicationRow, ClientRow, ConsumerRow, WriterRow
+from ..view.inside_rows import ApplicationRow, ClientRow, ConsumerRow, WriterRow
+from ..view.own.details import BrokerDetails
+from ..view.source import Source, seen_inside
 from . import commands, more_commands
 from .render import Renderer
-from .source import Source, seen_inside
 from .tables import Choice, Column, none_last
 
 T = TypeVar("T")

@@ -23,9 +23,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..base.wording import shortened
 from ..broker.http.stream import ClientGoneError
 from ..broker.settings import BrokerSettings
-from ..broker.view.view import ViewedBroker
 from ..handlers.services import Services
 from ..security.sasl import AuthenticationError
+from ..view.own.broker_view import ViewedBroker
 from .entrance import connection_of
 from .forms import RefusedFormError, read_form
 from .passwords import Passwords

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..base.partitions import TopicPartition
 from ..wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from .asking import Kafka, Leader, check
+from .kafka_requests import Kafka, Leader, check
 
 _LATEST, _EARLIEST = -1, -2
 _AT_ONCE = 500

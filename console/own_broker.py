@@ -15,20 +15,20 @@ import trio
 from ..base.errors import ErrorCode, KafkaError, ProtocolError
 from ..base.network import Part
 from ..base.partitions import TopicPartition
-from ..broker.dispatch import PendingAnswer, answer
-from ..broker.view.view import ViewedBroker
+from ..broker.listeners.dispatch import PendingAnswer, answer
 from ..handlers.call import Call, CloseConnection, RequestObserver
 from ..handlers.connection_context import ConnectionContext
 from ..handlers.rights import TOPIC
 from ..handlers.services import Services
 from ..replication.broker_client import NoAnswerError
+from ..view.own.broker_view import ViewedBroker
 from ..wire.api_keys import ApiKey
 from ..wire.codec import decode, encode_bytes
 from ..wire.headers import decode_response_header, encode_request_header
 from ..wire.messages.find_coordinator import FindCoordinatorRequest
 from ..wire.registry import response_class
 from ..wire.schema import Message
-from .asking import HIGHEST, AnyBroker, Controller, GroupCoordinator, Leader, To
+from .kafka_requests import HIGHEST, AnyBroker, Controller, GroupCoordinator, Leader, To
 from .rehearsal import Rehearsal
 from .visitor import current
 from .visitor_rights import VisitorRights

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from ..broker.view.rows import ConnectionRow, GroupRow, RequestRow, TopicRow
+from ..view.rows import ConnectionRow, GroupRow, RequestRow, TopicRow
+from ..view.source import ONLY_INSIDE, Source, seen_inside
 from . import commands
 from .render import Renderer
-from .source import ONLY_INSIDE, Source, seen_inside
 from .tables import Choice, Column, none_last
 
 _MOST_ERRORS = 20

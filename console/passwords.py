@@ -11,10 +11,10 @@ from collections.abc import Hashable, Iterator
 from ..base.config import Config
 from ..base.seams import Workers
 from ..base.settings import SettingError
+from ..broker.auth.sasl_mechanisms import enabled_mechanisms
+from ..broker.auth.sasl_settings import SaslSettings
 from ..broker.listener_config import ListenerConfig
-from ..broker.listeners import configured_listeners
-from ..broker.sasl_mechanisms import enabled_mechanisms
-from ..broker.sasl_settings import SaslSettings
+from ..broker.listeners.addresses import configured_listeners
 from ..broker.settings import BrokerSettings
 from ..handlers.services import Services
 from ..security.plain import PLAIN, PlainClient

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..base.errors import KafkaError
-from ..broker.view.view import NotFoundError
-from .asking import in_words
+from ..view.own.broker_view import NotFoundError
 from .forms import RefusedFormError
+from .kafka_requests import in_words
 from .questions import WrongQuestionError
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from ..broker.view.records import Matches, Prepare, Range
+from ..view.record_search import Matches, Prepare, Range
 from ..wire.records import Record
 from .decoding import MOST_DECODED, Decoding
 from .json_path import Condition, JsonPathError, read_condition

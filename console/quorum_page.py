@@ -5,10 +5,10 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..broker.view.errors import NotFoundError
+from ..view.errors import NotFoundError
+from ..view.source import Source
 from . import more_commands
 from .render import Renderer
-from .source import Source
 
 
 class QuorumPage:

@@ -16,10 +16,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from ..base.errors import KafkaError
-from ..broker.view.found_records import FoundRecord
-from ..broker.view.record_log import RecordLog
-from ..broker.view.records import Range, Search, WholeRecord, search_pace, whole_record
-from ..broker.view.view import NotFoundError
+from ..view.found_records import FoundRecord
+from ..view.own.broker_view import NotFoundError
+from ..view.record_log import RecordLog
+from ..view.record_search import Range, Search, WholeRecord, search_pace, whole_record
 from . import commands
 from .export import MOST_BYTES, MOST_RECORDS
 from .problems import Problem, problem_of

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from ..base.seams import Workers
-from ..broker.view.found_records import FoundRecord
+from ..view.found_records import FoundRecord
 from .decoding import Decoding
 from .questions import Question
 from .texts import Shown

@@ -14,9 +14,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
 from ..base.seams import Clock, Workers
+from ..view.source import Source
 from . import formats, texts
 from .files import StaticFiles
-from .source import Source
 from .visitor import current
 
 _FOLDER = Path(__file__).parent / "templates"

@@ -8,12 +8,12 @@ from urllib.parse import urlencode
 
 import trio
 
-from ..broker.view.found_records import KEPT_BYTES
-from ..broker.view.record_log import RecordLog
-from ..broker.view.records import Range, Search, search_pace
+from ..view.found_records import KEPT_BYTES
+from ..view.record_log import RecordLog
+from ..view.record_search import Range, Search, search_pace
+from ..view.source import Source
 from .decoding import Decoding
 from .questions import Question
-from .source import Source
 
 _AT_ONCE = 8
 _KEPT_TO_DECODE = 16 * 1024

@@ -18,19 +18,19 @@ from starlette.responses import Response
 
 from ..base.errors import KafkaError
 from ..base.wording import counted
-from ..broker.view.records import WholeRecord, whole_record
-from ..broker.view.view import NotFoundError
+from ..view.own.broker_view import NotFoundError
+from ..view.record_search import WholeRecord, whole_record
+from ..view.source import Source
 from ..wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ..wire.records import Record, build_batch
 from . import action_commands
 from .actions import number
-from .asking import Kafka, Leader, check
 from .forms import RefusedFormError, read_form
+from .kafka_requests import Kafka, Leader, check
 from .problems import Problem, problem_of
 from .questions import WrongQuestionError
 from .record_forms import KINDS, Content, Place, content_of, fields_of, places_of
 from .render import Renderer
-from .source import Source
 from .topic_actions import described
 
 _TIMEOUT_MS = 30_000

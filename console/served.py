@@ -13,7 +13,7 @@ from ..base.addresses import join_host_port
 from ..base.network import Network
 from ..base.seams import Clock, Workers
 from ..broker.http.server import HttpServer
-from ..broker.open_listeners import is_on_loopback
+from ..broker.listeners.open_listeners import is_on_loopback
 from .guard import Guard
 from .render import Renderer
 

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 from starlette.requests import Request
 
-from ..broker.view.pace import Pace
+from ..view.pace import Pace
 
 T = TypeVar("T")
 

@@ -14,8 +14,8 @@ import trio
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from ..broker.view.found_records import FoundRecord
-from ..broker.view.records import Range, Search
+from ..view.found_records import FoundRecord
+from ..view.record_search import Range, Search
 from .questions import Question, read_question
 from .record_rows import shown_as, shown_records
 from .render import Renderer

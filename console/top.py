@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from .source import Source, seen_inside
+from ..view.source import Source, seen_inside
 from .tables import first, none_last
 
 _ROWS = 20

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
 from ..base.wording import counted
-from ..broker.view.view import NotFoundError
+from ..view.own.broker_view import NotFoundError
 from ..wire.api_keys import ApiKey
 from ..wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ..wire.messages.create_topics import (
@@ -28,7 +28,7 @@ from ..wire.messages.incremental_alter_configs import (
 from ..wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
 from . import action_commands
 from .actions import Done, Field, Given, KafkaAction, Plan, check_typed, number
-from .asking import AnyBroker, Controller, Kafka, Leader, check
+from .kafka_requests import AnyBroker, Controller, Kafka, Leader, check
 from .offsets import Bounds, bounds
 from .questions import WrongQuestionError
 

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.routing import Route
 
-from ..broker.view.view import ViewedBroker
 from ..handlers.connection_context import ConnectionContext
 from ..handlers.rights import GROUP, TOPIC, TRANSACTIONAL_ID, Guarded, check, may
 from ..handlers.table import right_to
 from ..security.acl import CLUSTER_NAME, ResourceType
 from ..security.authorizer import Authorizer
+from ..view.own.broker_view import ViewedBroker
 from ..wire.api_keys import ApiKey
 from .visitor import current
 

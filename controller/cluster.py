@@ -20,6 +20,7 @@ from ..wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, Al
 from ..wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from ..wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from .new_topics import Charge, CreatedTopic, NewTopic
+from .producer_ids import ProducerIdSource
 
 if TYPE_CHECKING:
     from ..security.acl import AclBinding, AclFilter
@@ -64,14 +65,6 @@ class Cluster(Protocol):
     async def refresh_topic_configs(self, topics: Iterable[str]) -> None:
         """Have the image show what is set on these topics now. If that cannot be found out it shows what was last known."""
         ...
-
-
-class ProducerIdSource(Protocol):
-    """Where a broker has its producer ids from; ``run`` in a task of its own."""
-
-    async def next_producer_id(self) -> int: ...
-
-    async def run(self) -> None: ...
 
 
 class ClusterMember(Cluster, Protocol):

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..replication.fetch_news import FetchedPartition
+    from ..replication.delayed_fetch import FetchedPartition
 
 MOST_PARTITIONS = 1000
 """Of so many partitions a connection's writes are remembered, and as many of its last Fetch."""

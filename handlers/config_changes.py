@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.broker_configs import check_broker_overrides
-from ..controller.topic_configs import check_overrides
+from ..controller.configs.broker_configs import check_broker_overrides
+from ..controller.configs.topic_configs import check_overrides
 from ..log.settings import LogSettings
 from ..security.acl import Operation
 from ..security.entities import BROKERS, DEFAULT, TOPICS, Entity, Name

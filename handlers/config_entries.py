@@ -15,9 +15,9 @@ from typing import NamedTuple
 from ..base.config import Config
 from ..base.listener_names import without_prefix
 from ..base.settings import Kind, Setting, Settings
-from ..controller.client_metrics_configs import CLIENT_METRICS_SETTINGS
-from ..controller.group_configs import GROUP_SETTINGS, broker_property
-from ..controller.unused_configs import UNUSED
+from ..controller.configs.client_metrics_configs import CLIENT_METRICS_SETTINGS
+from ..controller.configs.group_configs import GROUP_SETTINGS, broker_property
+from ..controller.configs.unused_configs import UNUSED
 from ..log.settings import LogSettings
 
 

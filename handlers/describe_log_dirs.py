@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 
 from ..base.errors import ErrorCode, KafkaError
-from ..log.log_folder import LogFolder
+from ..log.log_directory import LogFolder
 from ..log.log_manager import LogManager
 from ..log.partition_log import PartitionLog
 from ..wire.messages.describe_log_dirs import (

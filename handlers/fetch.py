@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable
 from ..base.errors import ErrorCode, KafkaError
 from ..base.network import total_size
 from ..log.segment import SegmentSlice
-from ..replication.fetch_news import FetchedPartition, FetchNews
+from ..replication.delayed_fetch import FetchedPartition, FetchNews
 from ..replication.fetch_session import FetchSession, PartitionKey, take_up
 from ..replication.fetching import FollowerId, Reads, refused_partition
 from ..replication.read_replica import RACK_AWARE_SELECTOR, ConsumerRack

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.topic_configs import Change
+from ..controller.configs.topic_configs import Change
 from ..wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from ..wire.schema import replace
 from .config_resources import ResourceType

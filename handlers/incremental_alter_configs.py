@@ -17,9 +17,9 @@ from typing import NamedTuple
 from ..base.errors import ErrorCode, KafkaError
 from ..base.kafka_property_names import KAFKA_PROPERTY_NAMES
 from ..base.settings import Setting
-from ..controller.broker_configs import declared_settings
-from ..controller.topic_configs import Change, ConfigChange, apply_changes, not_of_type_list
-from ..controller.unused_configs import UNUSED
+from ..controller.configs.broker_configs import declared_settings
+from ..controller.configs.topic_configs import Change, ConfigChange, apply_changes, not_of_type_list
+from ..controller.configs.unused_configs import UNUSED
 from ..log.settings import LogSettings
 from ..wire.messages.incremental_alter_configs import (
     AlterConfigsResource,

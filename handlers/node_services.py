@@ -27,7 +27,7 @@ class NodeServices:
     """See the module. ``metadata`` is what is known of the cluster.
 
     ``authorizer`` is None where every client may do everything, ``token_passwords`` where there are no delegation tokens.
-    ``large_decoding`` is held while a large request is decoded (``broker.large_requests``).
+    ``large_decoding`` is held while a large request is decoded (``broker.listeners.large_requests``).
     ``served`` may be replaced while the node runs; dispatch reads it with every request.
     """
 

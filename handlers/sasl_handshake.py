@@ -1,8 +1,8 @@
 """SaslHandshake (key 17): names the mechanism of a SASL conversation (KIP-43).
 
-Behaviour: ``broker.sasl_gate`` handles this request where it is expected. Here it arrives when it is not: on a listener without
-SASL, or from a client that has authenticated already and need not do so again, or that has just begun to do so again. It is
-answered ILLEGAL_SASL_STATE.
+Behaviour: ``broker.listeners.sasl_gate`` handles this request where it is expected. Here it arrives when it is not: on a
+listener without SASL, or from a client that has authenticated already and need not do so again, or that has just begun to do
+so again. It is answered ILLEGAL_SASL_STATE.
 
 Version notes: the tokens that follow version 0 are bare, those that follow version 1 are in SaslAuthenticate requests.
 """

@@ -11,8 +11,8 @@ from .node_services import NodeServices
 
 if TYPE_CHECKING:
     from ..base.repeated_lines import RepeatedLines
-    from ..controller.broker_passwords import StoredPasswords
     from ..controller.cluster import Cluster, ClusterCommands
+    from ..controller.configs.broker_passwords import StoredPasswords
     from ..controller.zookeeper.replica_requests import ReplicaRequests
     from ..group_coordinator.coordinator import GroupCoordinator
     from ..log.log_manager import LogManager
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ..replication.log_dir_moves import LogDirMoves
     from ..replication.metadata_cache import MetadataCache
     from ..replication.replica_manager import ReplicaManager
+    from ..transaction_coordinator.add_partitions_to_txn import TransactionEntries
     from ..transaction_coordinator.coordinator import TransactionCoordinator
-    from ..transaction_coordinator.entries import TransactionEntries
     from .call import RequestObserver
     from .connection_context import ConnectionContext
 

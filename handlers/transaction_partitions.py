@@ -15,7 +15,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
 from ..log.producer_state import Verification
 from ..replication.partition import Partition
-from ..transaction_coordinator.entries import Asked
+from ..transaction_coordinator.add_partitions_to_txn import Asked
 from ..transaction_coordinator.settings import TransactionSettings
 from .call import Call
 from .fenced import as_known

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import trio
 
 from ..base.errors import KafkaError
-from .log_folder import Flushable
+from .log_directory import Flushable
 from .partition_log import PartitionLog
 
 _FLUSHES_AT_ONCE = 8  # file systems commit several syncs together

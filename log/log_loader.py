@@ -34,7 +34,7 @@ from .files import (
     parse_file_name,
 )
 from .leader_epochs import LeaderEpochCache
-from .log_folder import LogFolder
+from .log_directory import LogFolder
 from .log_state import LogState
 from .offset_index import CorruptIndexError
 from .producer_state import ProducerStateManager

@@ -28,12 +28,12 @@ from ..base.partitions import TopicPartition
 from ..base.seams import Clock, Workers
 from ..wire.schema import ZERO_UUID
 from .background_flushes import BackgroundFlushes, flush_for_stop
-from .data_folders import DataFolders, LogStartError
+from .directory_logs import FolderLogs
 from .disk import Disk
 from .files import future_folder_name
-from .folder_logs import FolderLogs
 from .log_cleaner import LogCleaner
-from .log_folder import LogFolder
+from .log_directories import DataFolders, LogStartError
+from .log_directory import LogFolder
 from .log_replacement import exchange_names, finish_replacement
 from .partition_log import PartitionLog
 from .settings import LogCleanerSettings, LogManagerSettings, LogSettings

@@ -11,8 +11,8 @@ import contextlib
 import logging
 import os
 
+from .directory_logs import FolderLogs
 from .files import partition_folder_name
-from .folder_logs import FolderLogs
 from .partition_log import PartitionLog
 
 logger = logging.getLogger(__name__)

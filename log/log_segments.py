@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import overload
 
 from ..wire.records import RecordBatch
-from .log_folder import LogFolder
+from .log_directory import LogFolder
 from .segment import LogSegment, SegmentSlice
 from .settings import LogSettings
 

@@ -15,7 +15,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..wire.records import RecordBatch
 from .disk import Bytes, OpenFile
 from .files import DELETED_SUFFIX, SEGMENT_SUFFIXES
-from .log_folder import LogFolder
+from .log_directory import LogFolder
 from .offset_index import MAX_RELATIVE_OFFSET, CorruptIndexError
 from .scan import find_batch, read_span
 from .segment_file import SegmentFile

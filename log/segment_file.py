@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from ..wire.records import RecordBatch
 from .disk import Disk, OpenFile, join
 from .files import LOG_SUFFIX, file_name
-from .log_folder import LogFolder
+from .log_directory import LogFolder
 from .scan import scan_batches
 
 

@@ -19,7 +19,7 @@ from .checkpoints import PARTITION_METADATA, write_topic_id
 from .disk import join
 from .files import FUTURE_FOLDER_SUFFIX, partition_folder_name
 from .flush import LogFlusher
-from .log_folder import LogFolder
+from .log_directory import LogFolder
 from .log_segments import LogSegments
 from .log_state import LogState
 from .producer_state import ProducerStateManager

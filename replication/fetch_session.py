@@ -25,7 +25,7 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..wire.messages.fetch import FetchRequest, ForgottenTopic
-from .fetch_news import FetchedPartition, FetchNews
+from .delayed_fetch import FetchedPartition, FetchNews
 
 logger = logging.getLogger(__name__)
 

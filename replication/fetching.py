@@ -35,7 +35,7 @@ from ..log.partition_log import PartitionLog
 from ..log.segment import SegmentSlice
 from ..log.transactional_reads import aborted_transactions
 from ..wire.messages.fetch import AbortedTransaction, EpochEndOffset, PartitionData
-from .fetch_news import FetchedPartition, FetchNews
+from .delayed_fetch import FetchedPartition, FetchNews
 from .isr import Committed
 from .leader import FollowerProgress
 from .metadata_cache import MetadataCache

@@ -16,7 +16,7 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..log.files import future_folder_name
 from ..log.log_copy import CopyAborted, LogCopy
-from ..log.log_folder import LogFolder
+from ..log.log_directory import LogFolder
 from ..log.log_manager import LogManager
 from ..log.partition_log import PartitionLog
 from .metadata_cache import MetadataCache

@@ -18,7 +18,7 @@ from typing import Protocol
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..log.log_folder import LogFolder
+from ..log.log_directory import LogFolder
 from ..log.log_manager import LogManager
 from ..log.settings import LogSettings
 from ..metadata.delta import ClusterDelta

@@ -1,6 +1,7 @@
 """What the SASL mechanisms have in common: the two sides of an exchange of tokens, its outcome and its failure.
 
-A mechanism answers tokens with tokens; ``broker.sasl_gate`` and ``broker.sasl_client`` send them in requests (KIP-43, KIP-152).
+A mechanism answers tokens with tokens; ``broker.listeners.sasl_gate`` and ``broker.auth.sasl_client`` send them in requests
+(KIP-43, KIP-152).
 """
 
 from __future__ import annotations

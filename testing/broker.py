@@ -26,6 +26,7 @@ from ..handlers.services import Services
 from ..replication.partition import Partition
 from . import administration
 from .access import Access
+from .broker_run import Life, Place
 from .clock import AdjustableClock, BrokerClock
 from .cluster_network import ClusterNetwork
 from .controller_commands import ControllerCommands, wait_applied
@@ -33,7 +34,6 @@ from .faults import Faults
 from .held_port import HeldPorts
 from .interception import Interception
 from .kafka_versions import served_by
-from .life import Life, Place
 from .loop_thread import LoopThread
 from .records import KafkaRecord, unknown_topic, wait_for_records
 from .requests import Requests

@@ -21,16 +21,16 @@ from ..base.config import Config
 from ..base.seams import Clock, InlineWorkers, TrioWorkers, Workers
 from ..broker.config_file import load_config
 from ..broker.controller_only import ControllerOnlyServer
-from ..broker.directory_ids import random_directory_id
-from ..broker.format_folders import FormatError, Formatting, format_folders
+from ..broker.directories.directory_ids import random_directory_id
+from ..broker.directories.format_directories import FormatError, Formatting, format_folders
 from ..broker.identity import configured_broker_id, log_directories
 from ..broker.server import BrokerFailedError, StartError
 from ..controller.quorum.active.node import ControllerNode
 from ..controller.quorum.settings import QuorumSettings
 from ..controller.raft.voters import InitialVoter
 from ..log.checkpoints import CorruptFileError, read_meta_properties
-from ..log.data_folders import metadata_folder_of
 from ..log.disk import Disk
+from ..log.log_directories import metadata_folder_of
 from ..metadata.image import ClusterImage, TopicImage
 from ..wire.schema import uuid_to_text
 from .cluster_network import CONTROLLER_ADDRESS, CONTROLLER_ID, ClusterNetwork

@@ -15,11 +15,11 @@ from ..base.seams import Clock
 from ..broker.config_file import load_config
 from ..broker.server import StartError
 from ..handlers.services import Services
+from .broker_run import Life, Place
 from .cluster_controller import QUORUM_PROPERTIES, ClusterController
 from .cluster_network import ClusterNetwork
 from .held_port import HeldPort
 from .interception import Interception
-from .life import Life, Place
 
 
 class Surroundings:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 import trio
 
@@ -23,7 +24,6 @@ from ..wire.messages.list_transactions import ListTransactionsRequest, ListTrans
 from . import transaction as transitions
 from .describe import STATES, Filter, describe
 from .ending import RETRY_SECONDS, FencedError, MarkerChannels, OutdatedError, outdo, write_markers
-from .producer_ids import ProducerIdSource
 from .settings import TOPIC, TransactionSettings
 from .shard import TransactionShard
 from .transaction import PREPARED, TRANSACTIONS_V2, Transaction, TransactionState
@@ -38,6 +38,14 @@ async def _no_flush() -> None:
     """The flush where no client waits: there are no answers to send first."""
 
 
+class ProducerIdManager(Protocol):
+    """The source of new producer ids, as Kafka's class of this name."""
+
+    async def next_producer_id(self) -> int:
+        """An id that no producer of the cluster had before. Raises KafkaError when there is none to be had."""
+        ...
+
+
 class TransactionCoordinator:
     """Transactional ids on the partitions this broker leads.
 
@@ -49,7 +57,7 @@ class TransactionCoordinator:
         log: CoordinatorLog,
         settings: TransactionSettings,
         clock: Clock,
-        producer_ids: ProducerIdSource,
+        producer_ids: ProducerIdManager,
         channels: MarkerChannels,
     ) -> None:
         self.settings = settings

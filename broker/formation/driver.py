@@ -28,21 +28,21 @@ from ...handlers.controller.table import SERVED_BY_CONTROLLERS
 from ...handlers.node_services import NodeServices
 from ...handlers.table import ServedApis
 from ...log.checkpoints import LOCK
-from ...log.data_folders import LogStartError, metadata_folder_of
 from ...log.disk import Disk, Lock, OsDisk, join
+from ...log.log_directories import LogStartError, metadata_folder_of
 from ...security.client_quotas import ClientQuotas
 from ...security.quota_settings import ClientQuotaSettings
 from ...wire.api_keys import ApiKey
 from ...wire.schema import uuid_to_text
-from ..acceptor import Acceptor
-from ..access import make_authorizer
-from ..bound_listeners import CannotListenError
+from ..auth.access import make_authorizer
 from ..config_file import load_config
-from ..connection_limits import ConnectionLimits
 from ..controller_listeners import ControllerListeners, controller_names, controllers_listener
-from ..directory_ids import random_directory_id
+from ..directories.directory_ids import random_directory_id
 from ..identity import check_roles, configured_broker_id, has_role, log_directories
-from ..monitor import Monitor
+from ..listeners.acceptor import Acceptor
+from ..listeners.bound_listeners import CannotListenError
+from ..listeners.connection_limits import ConnectionLimits
+from ..listeners.monitor import Monitor
 from ..server import check_distinct, start_error
 from .messages import MOST_FORMATION_BYTES, RefusedStatementError, decode_response, encode_request
 from .node_list import parse_nodes

@@ -16,10 +16,10 @@ from ...handlers.connection_context import ConnectionContext
 from ...handlers.node_services import NodeServices
 from ...handlers.rights import check
 from ...security.acl import Operation, ResourceType
-from ..dispatch import Answer, answer
-from ..gate import Gate
-from ..listener_security import ListenerSecurity
-from ..monitor import Monitor
+from ..listeners.dispatch import Answer, answer
+from ..listeners.gate import Gate
+from ..listeners.listener_security import ListenerSecurity
+from ..listeners.monitor import Monitor
 from .messages import decode_request, encode_refusal, encode_response, is_of_formation
 from .protocol import FormationStatement
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from ...base.addresses import DEFAULT_PORT, HIGHEST_PORT, join_host_port, split_host_port
 from ...base.settings import SettingError
 from ...controller.quorum.settings import BROKER_ROLE, CONTROLLER_ROLE
-from ..open_listeners import is_on_loopback
+from ..listeners.open_listeners import is_on_loopback
 from .protocol import ListedNode, NodeList, shown_list
 
 CONTROLLER_LISTENER = "CONTROLLER"

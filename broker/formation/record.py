@@ -18,11 +18,11 @@ from ...controller.quorum.metadata_version import HIGHEST
 from ...controller.quorum.supported_features import SUPPORTED
 from ...controller.raft.voters import InitialVoter
 from ...log.checkpoints import META_PROPERTIES, CorruptFileError, read_meta_properties
-from ...log.data_folders import LogStartError
 from ...log.disk import Disk, join
 from ...log.files import METADATA_LOG_FOLDER, OLD_STATE_FOLDER
-from ..directory_ids import random_directory_id
-from ..format_folders import FormatError, Formatting, format_folders
+from ...log.log_directories import LogStartError
+from ..directories.directory_ids import random_directory_id
+from ..directories.format_directories import FormatError, Formatting, format_folders
 from .messages import record_of_json, record_to_json
 from .protocol import FormationRecord
 

@@ -19,8 +19,8 @@ from ...group_coordinator.live_group import GroupState
 from ...handlers.services import Services
 from ..assembly import Assembly
 from ..broker_state import BrokerState
-from ..monitor import Monitor
-from ..view.groups import lags as lags_of
+from ..consumer_lag import lags as lags_of
+from ..listeners.monitor import Monitor
 from .client_quotas import client_quota_metrics
 from .control import control_metrics, session_metrics
 from .families import consumers, process, storage, traffic

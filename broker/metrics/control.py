@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from prometheus_client.core import Metric
 
 from ...controller.quorum.active.figures import QuorumControllerFigures, RegistrationState
+from ...controller.zookeeper.active.figures import ClusterFigures
 from ...controller.zookeeper.cluster import ZooKeeperCluster
-from ...controller.zookeeper.figures import ClusterFigures
 from ...controller.zookeeper.store.session import SessionState
 from ...handlers.services import Services
 from .families import control

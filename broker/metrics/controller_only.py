@@ -9,7 +9,7 @@ from prometheus_client.core import Metric
 
 from ...base.seams import Clock
 from ..controller_role import ControllerRole
-from ..monitor import Monitor
+from ..listeners.monitor import Monitor
 from .client_quotas import client_quota_metrics
 from .control import control_metrics
 from .logs import log_metrics

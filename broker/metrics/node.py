@@ -10,7 +10,7 @@ from prometheus_client.core import Metric
 from ...base.build_info import commit, version
 from ...base.distribution import TIME_BOUNDS_MS
 from ...wire.api_keys import ApiKey
-from ..monitor import Authentication, Monitor
+from ..listeners.monitor import Authentication, Monitor
 from .disk_io import disk_io
 from .families import process, traffic
 from .loop_lag import LoopLag

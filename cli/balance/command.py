@@ -15,8 +15,8 @@ from ...balance.plan import loads
 from ...balance.proposal import Proposal, propose
 from ...base.wording import counted
 from ..tools.client import Admin, Connection
-from ..tools.moves import named
 from ..tools.output import is_terminal, print_json
+from ..tools.replicas.moves import named
 from ..tools.running import INTERRUPTED, ToolError, UsageError
 from .execution import carry_out, elect, move_folders, take_up
 from .facts import look

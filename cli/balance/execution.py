@@ -23,13 +23,13 @@ from ...balance.folders import FolderMove
 from ...balance.model import Key, Replicas
 from ...balance.plan import Move
 from ...base.wording import counted
-from ..tools.carry_out import remove_throttle
 from ..tools.client import Admin
 from ..tools.cluster_view import Partition, find_topics, topic_settings
-from ..tools.move_progress import wait
-from ..tools.moves import Layout, named, submit, under_way
 from ..tools.output import size_text
-from ..tools.replication_throttle import RATES, REPLICAS, throttle, unthrottle
+from ..tools.replicas.carry_out import remove_throttle
+from ..tools.replicas.move_progress import wait
+from ..tools.replicas.moves import Layout, named, submit, under_way
+from ..tools.replicas.replication_throttle import RATES, REPLICAS, throttle, unthrottle
 from ..tools.running import ToolError, refusal
 from .stopping import Stop
 

@@ -9,7 +9,7 @@ from ...balance.answers import Known, OnDisk, cluster_of, size_of
 from ...balance.model import Cluster, Folder
 from ..tools.client import Admin
 from ..tools.cluster_view import find_topics, topic_settings
-from ..tools.moves import Layout
+from ..tools.replicas.moves import Layout
 from ..tools.running import ToolError
 from .rates import Rates, Window
 

@@ -73,7 +73,8 @@ def add(
       ottla acls add --principal User:ops --operation describe,alter --cluster
       ottla acls add --principal 'User:*' --operation all --topic secrets --deny
     """
-    from ..tools import acls, client
+    from ..tools import client
+    from ..tools.access import acls
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     resources = acls.Resources(
@@ -124,7 +125,8 @@ def list_acls(
       ottla acls list --topic orders --affecting
       ottla acls list --principal User:alice --json
     """
-    from ..tools import acls, client
+    from ..tools import client
+    from ..tools.access import acls
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     resources = acls.Resources(
@@ -165,7 +167,8 @@ def remove(
       ottla acls remove --principal User:alice --topic orders
       ottla acls remove --principal User:bob
     """
-    from ..tools import acls, client
+    from ..tools import client
+    from ..tools.access import acls
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     resources = acls.Resources(

@@ -42,6 +42,6 @@ def certs(
       ottla certs --host localhost --host broker1.example.com
       ottla certs --client alice --client bob
     """
-    from ..tools import certs
+    from ..tools.access import certs
 
     run(debug, certs.make, directory, hosts=tuple(host or ()), clients=tuple(client or ()), days=days)

@@ -115,7 +115,8 @@ def elect_leaders(
       ottla cluster elect-leaders --topic orders --topic payments:0,3
       ottla cluster elect-leaders --unclean --topic orders:2
     """
-    from ..tools import client, elections
+    from ..tools import client
+    from ..tools.replicas import elections
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     run(debug, elections.elect, connection, topic, all_topics=all_topics, unclean=unclean, as_json=as_json)
@@ -185,7 +186,8 @@ def reassign(
       ottla cluster reassign orders.json --throttle 50000000
       ottla cluster reassign --cancel
     """
-    from ..tools import carry_out, client, reassign
+    from ..tools import client
+    from ..tools.replicas import carry_out, reassign
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     if generate:
@@ -219,7 +221,8 @@ def add_replicas(
       ottla cluster add-replicas --topic orders --replication-factor 3
       ottla cluster add-replicas --topic orders:0,1 --replication-factor 3 --throttle 50000000
     """
-    from ..tools import carry_out, client, reassign
+    from ..tools import client
+    from ..tools.replicas import carry_out, reassign
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     limits = carry_out.Limits(throttle, timeout_ms)
@@ -268,7 +271,8 @@ def drain(
       ottla cluster drain 2 --json | jq .left
       ottla cluster drain 2 --replicas --throttle 50000000
     """
-    from ..tools import carry_out, client, drain, replica_drain
+    from ..tools import client
+    from ..tools.replicas import carry_out, drain, replica_drain
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     if replicas:

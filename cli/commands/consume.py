@@ -111,7 +111,8 @@ def consume(
       ottla consume '^orders.*' -o @-1h:end --json | jq .value
       ottla consume orders payments --group billing -n 100
     """
-    from ..tools import client, consume
+    from ..tools import client
+    from ..tools.records import consume
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     plan = consume.Plan(

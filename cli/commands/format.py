@@ -64,7 +64,7 @@ def format_(
       ottla format -c server.properties -t 3Db5QLSqSZieL3rJBUUegA -N -f eligible.leader.replicas.version=0
       ottla format -c server.properties --standalone -S 'SCRAM-SHA-256=[name=alice,password=secret]'
     """
-    from ..format_folders import FormatOptions, run
+    from ..format_directories import FormatOptions, run
 
     _check_one(
         {

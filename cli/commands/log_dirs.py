@@ -45,7 +45,8 @@ def log_dirs(
       ottla log-dirs orders payments:0
       ottla log-dirs --brokers 2 --json | jq '.[] | select(.error)'
     """
-    from ..tools import client, log_dirs
+    from ..tools import client
+    from ..tools.replicas import log_dirs
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     run(

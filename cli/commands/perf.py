@@ -58,7 +58,8 @@ def produce(
       ottla perf produce load --throughput 5000 --command-property linger.ms=5
       ottla perf produce load -n 200000 --numbered
     """
-    from ..tools import client, perf
+    from ..tools import client
+    from ..tools.records import perf
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     run(
@@ -101,7 +102,8 @@ def consume(
       ottla perf consume load
       ottla perf consume load -n 100000 --json
     """
-    from ..tools import client, perf
+    from ..tools import client
+    from ..tools.records import perf
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     run(debug, perf.consume, connection, topic, num_records=num_records, timeout_ms=timeout_ms, as_json=as_json)

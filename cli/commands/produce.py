@@ -97,7 +97,8 @@ def produce(
       echo alice: | ottla produce users -K : --tombstone
       ottla consume a -e --json | ottla produce b --json
     """
-    from ..tools import client, produce
+    from ..tools import client
+    from ..tools.records import produce
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     plan = produce.Plan(

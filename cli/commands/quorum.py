@@ -38,7 +38,7 @@ def quorum(
       ottla cluster quorum --controller ottla-1:9093 --json | jq .leader
     """
     from ..tools import client
-    from ..tools import quorum as tool
+    from ..tools.quorum import quorum as tool
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     run(debug, tool.quorum, connection, controller, as_json=as_json)
@@ -68,7 +68,8 @@ def add_voter(
       ottla cluster add-voter 4
       ottla cluster add-voter 4 --endpoint CONTROLLER://ottla-4:9093
     """
-    from ..tools import client, voters
+    from ..tools import client
+    from ..tools.quorum import voters
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     run(debug, voters.add_voter, connection, controller, node, endpoint=endpoint, timeout_ms=timeout_ms)
@@ -95,7 +96,8 @@ def remove_voter(
     Example:
       ottla cluster remove-voter 3
     """
-    from ..tools import client, voters
+    from ..tools import client
+    from ..tools.quorum import voters
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     run(debug, voters.remove_voter, connection, controller, node, force=force, timeout_ms=timeout_ms)
@@ -118,7 +120,7 @@ def unregister(
       ottla cluster unregister 4
     """
     from ..tools import client
-    from ..tools import unregister as tool
+    from ..tools.quorum import unregister as tool
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     run(debug, tool.unregister, connection, broker)
@@ -164,7 +166,7 @@ def upgrade(
       ottla cluster upgrade --release-version 4.2
     """
     from ..tools import client
-    from ..tools import upgrade as tool
+    from ..tools.quorum import upgrade as tool
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     wish = tool.Wish(tuple(feature or ()), release_version, downgrade)

@@ -49,7 +49,8 @@ def describe(
       ottla quotas describe --user alice
       ottla quotas describe --user-default --json
     """
-    from ..tools import client, quotas
+    from ..tools import client
+    from ..tools.access import quotas
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     entity = quotas.Entity(user, user_default, client_id, client_id_default, ip, ip_default)
@@ -84,7 +85,8 @@ def set_quotas(
       ottla quotas set --user alice --client-id batch request_percentage=20
       ottla quotas set --ip-default connection_creation_rate=50
     """
-    from ..tools import client, quotas
+    from ..tools import client
+    from ..tools.access import quotas
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     entity = quotas.Entity(user, user_default, client_id, client_id_default, ip, ip_default)
@@ -111,7 +113,8 @@ def unset_quotas(
     Example:
       ottla quotas unset --user alice producer_byte_rate
     """
-    from ..tools import client, quotas
+    from ..tools import client
+    from ..tools.access import quotas
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     entity = quotas.Entity(user, user_default, client_id, client_id_default, ip, ip_default)

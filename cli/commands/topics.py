@@ -234,7 +234,7 @@ def trim(
       ottla topics trim orders payments -o end --execute
     """
     from ..tools import client
-    from ..tools import trim as tool
+    from ..tools.records import trim as tool
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     cut = tool.Cut(tuple(topics or ()), numbers("--partitions", partitions), offset, from_file)

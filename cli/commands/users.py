@@ -65,7 +65,8 @@ def add(
       ottla users add alice --config server.properties --password-file alice.password
       ottla users add bob --mechanism SCRAM-SHA-512 --command-config admin.properties
     """
-    from ..tools import client, users
+    from ..tools import client
+    from ..tools.access import users
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     place = users.Place(connection, data_dir, config)
@@ -89,7 +90,8 @@ def list_users(
       ottla users list
       ottla users list --data-dir data --json
     """
-    from ..tools import client, users
+    from ..tools import client
+    from ..tools.access import users
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     run(debug, users.list_users, users.Place(connection, data_dir, config), as_json=as_json)
@@ -113,7 +115,8 @@ def remove(
       ottla users remove alice
       ottla users remove bob --mechanism SCRAM-SHA-256
     """
-    from ..tools import client, users
+    from ..tools import client
+    from ..tools.access import users
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     run(debug, users.remove, users.Place(connection, data_dir, config), user, mechanism)

@@ -18,7 +18,7 @@ from .client import Connection, servers
 from .running import ToolError, UsageError
 
 if TYPE_CHECKING:
-    from ...console.alone import ConsoleAlone
+    from ...console.standalone import ConsoleAlone
 
 
 def serve(
@@ -31,8 +31,8 @@ def serve(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C. Raises ToolError; a cluster that is not there yet is no failure."""
     try:
-        from ...console.alone import ConsoleAlone
         from ...console.decoding import SchemasError, read_decoding
+        from ...console.standalone import ConsoleAlone
     except ImportError as error:
         raise ToolError(f"the console needs {how_to_install('console')}: {error}") from None
     try:

@@ -23,11 +23,11 @@ from kafka.structs import OffsetAndMetadata
 from .client import Admin, Connection
 from .cluster_view import chosen_partitions, find_topics
 from .groups import find_group
-from .offset_forms import END, START, Kind, Place, resolve
 from .output import Column, print_rows, tell_of_execute
-from .partition_offsets import AdminOffsets
+from .records.offset_forms import END, START, Kind, Place, resolve
+from .records.partition_offsets import AdminOffsets
+from .records.times import parse_duration_ms, parse_time_ms
 from .running import ToolError, UsageError, refusal
-from .times import parse_duration_ms, parse_time_ms
 
 COLUMNS = (
     Column("group"),

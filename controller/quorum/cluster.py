@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from ...base.errors import ErrorCode, KafkaError, known_code
-from ...log.data_folders import LogStartError
+from ...log.log_directories import LogStartError
 from ...metadata.delta import ClusterDelta
 from ...metadata.difference import delta_between
 from ...metadata.image import ClusterImage
@@ -30,8 +30,8 @@ from ...wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 from ...wire.schema import Message
-from ..cluster import ProducerIdSource
 from ..new_topics import Charge, NewTopic
+from ..producer_ids import ProducerIdSource
 from ..raft.driver import RaftDriver
 from .channel import QuorumChannel
 from .envelope import enveloped, opened

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import trio
 
 from ...base.errors import KafkaError, known_code
-from ...log.log_folder import LogFolder
+from ...log.log_directory import LogFolder
 from ...log.log_manager import LogManager
 from ...metadata.types import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, PartitionRegistration
 from ...replication.broker_client import PeerUnavailableError

@@ -19,7 +19,7 @@ from ...log.checkpoints import CorruptFileError
 from ...log.disk import Bytes, join
 from ...log.files import DELETED_SUFFIX, METADATA_LOG_FOLDER
 from ...log.follower_append import append_as_follower
-from ...log.log_folder import LogFolder
+from ...log.log_directory import LogFolder
 from ...log.log_loader import LogLoader
 from ...log.log_state import LogState
 from ...log.metadata_snapshots import (

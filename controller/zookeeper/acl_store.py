@@ -25,9 +25,10 @@ from ...security.acl import (
     PatternType,
     ResourcePattern,
 )
-from . import acl_znodes
-from .loading import decoded
-from .notifications import Notifications
+from .nodes import acl_znodes
+from .nodes.decoding import decoded
+from .nodes.notifications import Notifications
+from .nodes.watch_loop import WatchLoop
 from .store.cluster_store import (
     BadVersionError,
     ClusterStore,
@@ -42,7 +43,6 @@ from .store.cluster_store import (
     StoreFailedError,
     ensure_paths,
 )
-from .watch_loop import WatchLoop
 
 logger = logging.getLogger(__name__)
 

@@ -29,15 +29,16 @@ from ...security.scram import ScramCredential, ScramMechanism
 from ...wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from ...wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from ...wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
-from ..cluster import ProducerIdSource, Transform
+from ..cluster import Transform
 from ..new_topics import Charge, CreatedTopic, NewTopic
+from ..producer_ids import ProducerIdSource
 from ..token_settings import DelegationTokenSettings
-from . import znodes
+from .active.controller import Controller
+from .active.controller_node import withdraw
 from .config_store import ConfigStore
-from .controller import Controller
-from .controller_node import withdraw
 from .features import FeatureStore
 from .membership import Membership
+from .nodes import znodes
 from .registration import report_failed_folder
 from .store.cluster_store import SessionExpiredError, StoreError
 from .store.session import BrokerSession

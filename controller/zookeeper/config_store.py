@@ -20,11 +20,12 @@ from ...replication.metadata_cache import MetadataCache
 from ...security.entities import BROKERS, CLIENTS, TOPICS, USERS, Entity, EntityKind
 from ...security.quota_keys import read_limits
 from ...security.scram import StoredCredentials, read_credentials
-from ..broker_passwords import BrokerPasswords
 from ..cluster import Transform
-from . import znodes
-from .loading import decoded
-from .notifications import Notifications
+from ..configs.broker_passwords import BrokerPasswords
+from .nodes import znodes
+from .nodes.decoding import decoded
+from .nodes.notifications import Notifications
+from .nodes.watch_loop import WatchLoop
 from .store.cluster_store import (
     BadVersionError,
     ClusterStore,
@@ -40,7 +41,6 @@ from .store.cluster_store import (
     StoreFailedError,
     ensure_paths,
 )
-from .watch_loop import WatchLoop
 
 logger = logging.getLogger(__name__)
 

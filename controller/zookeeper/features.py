@@ -13,10 +13,11 @@ from ...base.errors import ErrorCode, KafkaError
 from ...metadata.delta import ClusterDelta
 from ...metadata.types import UNKNOWN_EPOCH, FinalizedFeatures
 from ...replication.metadata_cache import MetadataCache
-from . import znodes
-from .context import ControllerContext
-from .loading import NOT_UNDERSTOOD, decoded
-from .partition_states import fenced_multi
+from .nodes import znodes
+from .nodes.decoding import NOT_UNDERSTOOD, decoded
+from .nodes.watch_loop import WatchLoop
+from .state.context import ControllerContext
+from .state.partition_states import fenced_multi
 from .store.cluster_store import (
     BadVersionError,
     ClusterStore,
@@ -27,7 +28,6 @@ from .store.cluster_store import (
     Set,
     StoreFailedError,
 )
-from .watch_loop import WatchLoop
 
 
 async def set_up_features(store: ClusterStore, context: ControllerContext) -> None:

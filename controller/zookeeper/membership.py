@@ -17,8 +17,8 @@ import trio
 from ...base.errors import KafkaError
 from ...base.seams import Clock
 from ...metadata.types import BrokerRegistration
+from .active.controller import Controller
 from .config_store import ConfigStore
-from .controller import Controller
 from .registration import register_broker, register_when_free, update_broker
 from .store.cluster_store import SessionExpiredError, StoreError, StoreFailedError
 from .store.session import BrokerSession, SessionState

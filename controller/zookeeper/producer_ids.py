@@ -1,4 +1,8 @@
-"""Producer ids of a broker that has the cluster's store for itself: it takes blocks of a thousand there, as it needs them."""
+"""Producer ids in ZooKeeper mode, in blocks of a thousand: each is given out once (KIP-730).
+
+A block is taken by a conditional write of ``/latest_producer_id_block``: by the controller, for whichever broker asks, or by a
+broker itself where ``inter.broker.protocol.version`` is older than the request for it.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,30 @@ import trio
 from ...base.errors import ErrorCode, KafkaError
 from ...metadata.delta import ClusterDelta
 from ...replication.metadata_cache import MetadataCache
-from .producer_id_blocks import BLOCK_SIZE, take_block
-from .store.cluster_store import ClusterStore, StoreError
+from .nodes import znodes
+from .nodes.decoding import decoded
+from .store.cluster_store import BadVersionError, ClusterStore, ConnectionLossError, Set, StoreError
+
+BLOCK_SIZE = 1000
+
+
+async def take_block(store: ClusterStore, broker_id: int) -> int:
+    """Take the next block for a broker: the first of its ``BLOCK_SIZE`` ids.
+
+    Raises StoreError, and KafkaError UNKNOWN_SERVER_ERROR when what is stored is not understood: it could name ids in use.
+    """
+    while True:
+        node = await store.get(znodes.PRODUCER_ID_BLOCK)
+        block = decoded(znodes.PRODUCER_ID_BLOCK, node, znodes.decode_producer_id_block) if node.data else (-1, -1)
+        if block is None:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{znodes.PRODUCER_ID_BLOCK} is not understood")
+        first = block[1] + 1
+        data = znodes.encode_producer_id_block(broker_id, first, first + BLOCK_SIZE - 1)
+        try:
+            await store.multi([Set(znodes.PRODUCER_ID_BLOCK, data, node.stat.version)])
+        except (BadVersionError, ConnectionLossError):
+            continue  # if the block was taken all the same it is lost, as at a broker's stop
+        return first
 
 
 class ProducerIds:

@@ -14,8 +14,8 @@ from ...base.seams import Clock
 from ...metadata.types import BrokerRegistration
 from ...wire.schema import uuid_to_text
 from ..random_uuids import random_uuid
-from . import znodes
-from .loading import load_brokers
+from .nodes import znodes
+from .state.loading import load_brokers
 from .store.cluster_store import (
     ClusterStore,
     ConnectionLossError,

@@ -24,8 +24,10 @@ from ...security import delegation
 from ...security.delegation import DelegationToken
 from ...security.principal import Principal
 from ..token_settings import DelegationTokenSettings
-from .loading import decoded
-from .notifications import Notifications
+from .nodes.decoding import decoded
+from .nodes.notifications import Notifications
+from .nodes.token_znodes import CHANGE_PREFIX, CHANGES, TOKEN_PATHS, TOKENS
+from .nodes.watch_loop import WatchLoop
 from .store.cluster_store import (
     BadVersionError,
     ClusterStore,
@@ -40,8 +42,6 @@ from .store.cluster_store import (
     StoreFailedError,
     ensure_paths,
 )
-from .token_znodes import CHANGE_PREFIX, CHANGES, TOKEN_PATHS, TOKENS
-from .watch_loop import WatchLoop
 
 logger = logging.getLogger(__name__)
 

@@ -16,15 +16,15 @@ from ...log.settings import LogSettings
 from ...metadata.rules.assignment import assign_replicas
 from ...metadata.rules.topic_names import check_collision, check_name
 from ...metadata.types import ReplicaAssignment, TopicAssignment
+from ..configs.topic_configs import check_overrides
 from ..new_topics import Charge, NewTopic
 from ..random_uuids import random_uuid
 from ..settings import ControllerSettings
-from ..topic_configs import check_overrides
-from . import znodes
-from .loading import is_stored, load_brokers
-from .partition_states import refusal
+from .active.topics import MAX_PARTITIONS_PER_REQUEST, check_room, create_topic_operations
+from .nodes import znodes
+from .state.loading import is_stored, load_brokers
+from .state.partition_states import refusal
 from .store.cluster_store import ClusterStore, ConnectionLossError, NodeExistsError, StoreError
-from .topics import MAX_PARTITIONS_PER_REQUEST, check_room, create_topic_operations
 
 logger = logging.getLogger(__name__)
 

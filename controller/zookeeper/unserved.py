@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...log.data_folders import LogStartError
+from ...log.log_directories import LogStartError
 from .store.cluster_store import StoreError
 
 

@@ -14,7 +14,7 @@ from ottla.base.seams import InlineWorkers, SimulatedClock, Workers
 from ottla.broker.config_file import load_config
 from ottla.broker.controller_only import ControllerOnlyServer
 from ottla.broker.controller_role import ControllerRole
-from ottla.broker.format_folders import Formatting, format_folders
+from ottla.broker.directories.format_directories import Formatting, format_folders
 from ottla.broker.server import BrokerFailedError, BrokerServer
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
 from ottla.controller.raft.voters import InitialVoter

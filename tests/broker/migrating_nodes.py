@@ -9,9 +9,9 @@ from typing import Any
 
 from ottla.base.seams import SimulatedClock
 from ottla.broker.config_file import load_config
-from ottla.broker.migration import Migration
-from ottla.broker.migration_plan import Difference, MigratingNode
-from ottla.controller.zookeeper import znodes
+from ottla.broker.directories.migration import Migration
+from ottla.broker.directories.migration_plan import Difference, MigratingNode
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import Create, Node, Operation, Result, Stat, Watch
 from ottla.controller.zookeeper.store.znode_tree import Transaction, ZnodeTree
 from ottla.log.checkpoints import LOCK

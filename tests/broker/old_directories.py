@@ -7,12 +7,12 @@ from typing import Any
 
 from ottla.base.partitions import TopicPartition
 from ottla.broker.config_file import load_config
-from ottla.broker.format_folders import Formatting
-from ottla.broker.take_over import TakeOver
+from ottla.broker.directories.format_directories import Formatting
+from ottla.broker.directories.take_over import TakeOver
 from ottla.controller.quorum.bootstrap import read_bootstrap
 from ottla.controller.quorum.replay import RecordReplay
 from ottla.controller.raft.voters import InitialVoter
-from ottla.controller.zookeeper.old_state import KEPT_PREFIX
+from ottla.controller.zookeeper.leaving.old_state import KEPT_PREFIX
 from ottla.controller.zookeeper.store import journal
 from ottla.controller.zookeeper.store.cluster_store import Operation
 from ottla.controller.zookeeper.store.state_files import DiskStateFiles

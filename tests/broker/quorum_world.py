@@ -13,7 +13,7 @@ import trio
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import InlineWorkers
 from ottla.broker.config_file import load_config
-from ottla.broker.format_folders import Formatting, format_folders
+from ottla.broker.directories.format_directories import Formatting, format_folders
 from ottla.broker.server import BrokerServer
 from ottla.handlers.services import Services
 from ottla.log.disk import OsDisk

@@ -11,7 +11,7 @@ import pytest
 import ottla
 from ottla.base.errors import ErrorCode
 from ottla.broker.server import StartError
-from ottla.cli.tools.users_of_stopped_node import UsersOfStoppedNode
+from ottla.cli.tools.access.users_of_stopped_node import UsersOfStoppedNode
 from ottla.compat_tests.raw.requests import new_producer, produce
 from ottla.compat_tests.wire_client import Connection, Operator, connect, topic_metadata
 from ottla.log.checkpoints import read_leader_epochs, read_topic_id, write_offsets, write_topic_id

@@ -21,7 +21,7 @@ import trio
 from ottla.base.config import Config
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import SystemClock
-from ottla.broker.dispatch import answer
+from ottla.broker.listeners.addresses.dispatch import answer
 from ottla.broker.server import BrokerServer
 from ottla.compat_tests.raw.requests import batch, produce_request
 from ottla.controller.new_topics import NewTopic
@@ -102,7 +102,7 @@ async def test_a_connection_calls_nothing_of_its_own_for_one_more_request(tmp_pa
                 await client.send([produce * requests])
                 for _ in range(requests):
                     await read_answer(client)
-            return sum(count for file, count in counted.items() if file.endswith("broker/connection.py"))
+            return sum(count for file, count in counted.items() if file.endswith("broker/listeners/connection.py"))
 
         await calls(1)
         assert await calls(4) == await calls(12)

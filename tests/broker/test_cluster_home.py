@@ -14,7 +14,7 @@ from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import InlineWorkers, SimulatedClock, SystemClock
 from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerFailedError, BrokerServer, StartError
-from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_home import ClusterHome
 from ottla.controller.zookeeper.store.session import StoreSession
 from ottla.log.memory_disk import MemoryDisk

@@ -11,7 +11,7 @@ import trio
 
 from ottla.base.seams import InlineWorkers
 from ottla.broker.server import BrokerFailedError, StartError
-from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_home import ClusterHome
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Set
 from ottla.log.checkpoints import read_meta_properties

@@ -16,7 +16,7 @@ from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import InlineWorkers
 from ottla.broker.controlled_shutdown import hand_over
 from ottla.broker.settings import BrokerSettings
-from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import WatchEvent
 from ottla.metadata.delta import ClusterDelta
 from ottla.replication.broker_client import NoAnswerError

@@ -22,11 +22,11 @@ from ottla.base.memory_network import MemoryConnection, MemoryNetwork
 from ottla.base.network import WOULD_BLOCK, Connection, Part
 from ottla.base.seams import SystemClock
 from ottla.base.settings import SettingError
-from ottla.broker.acceptor import AUTHENTICATION_SECONDS, Acceptor
-from ottla.broker.connection_limits import ConnectionLimits
-from ottla.broker.listener_security import ListenerSecurity, ServedListener
-from ottla.broker.listeners import Endpoint
-from ottla.broker.monitor import Ending, Monitor
+from ottla.broker.listeners.addresses.acceptor import AUTHENTICATION_SECONDS, Acceptor
+from ottla.broker.listeners.addresses.addresses import Endpoint
+from ottla.broker.listeners.addresses.connection_limits import ConnectionLimits
+from ottla.broker.listeners.addresses.listener_security import ListenerSecurity, ServedListener
+from ottla.broker.listeners.addresses.monitor import Ending, Monitor
 from ottla.broker.server import BrokerServer
 from ottla.broker.settings import parse_connection_overrides
 from ottla.controller.quorum.active.result import ControllerResult

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from ottla.cli import dump_log
-from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.log.disk import OsDisk
 
 from ..controller.old_state import CLUSTER_ID, rich_state

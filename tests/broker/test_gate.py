@@ -19,9 +19,9 @@ from ottla.base.config import Config
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
 from ottla.base.network import Part
 from ottla.base.seams import Clock, SystemClock
-from ottla.broker.connection import ClientConnection
-from ottla.broker.gate import AuthenticationFailedError, Gate
-from ottla.broker.monitor import Ending, Monitor
+from ottla.broker.listeners.addresses.connection import ClientConnection
+from ottla.broker.listeners.addresses.gate import AuthenticationFailedError, Gate
+from ottla.broker.listeners.addresses.monitor import Ending, Monitor
 from ottla.handlers.call import NodeCall
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.handlers.node_services import NodeServices

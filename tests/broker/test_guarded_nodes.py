@@ -20,7 +20,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.network import WOULD_BLOCK, Connection
 from ottla.base.seams import InlineWorkers
 from ottla.base.tls import TlsConnection
-from ottla.broker.sasl_client import authenticate
+from ottla.broker.auth.sasl_client import authenticate
 from ottla.broker.server import StartError
 from ottla.controller.quorum.envelope import enveloped
 from ottla.controller.quorum.snapshot_records import credential_record

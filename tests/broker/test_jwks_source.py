@@ -15,9 +15,9 @@ import trio
 import trio.testing
 
 from ottla.base.seams import InlineWorkers, SystemClock, TrioWorkers
-from ottla.broker.jwks_source import JwksSource, read_jwks
-from ottla.broker.provider_http import provider_context
-from ottla.broker.token_source import TokenSource
+from ottla.broker.auth.jwks_source import JwksSource, read_jwks
+from ottla.broker.auth.provider_http import provider_context
+from ottla.broker.auth.token_source import TokenSource
 from ottla.security.jwks import MAX_JWKS_BYTES, JwksError
 from ottla.security.sasl import AuthenticationError
 from ottla.security.tls_context import server_context

@@ -8,10 +8,10 @@ import pytest
 
 from ottla.base.seams import InlineWorkers, SimulatedClock
 from ottla.broker.config_file import load_config
-from ottla.broker.take_over import TakeOver
+from ottla.broker.directories.take_over import TakeOver
 from ottla.log.checkpoints import read_meta_properties, read_topic_id, write_offsets, write_topic_id
-from ottla.log.data_folders import LogStartError
 from ottla.log.disk import Disk
+from ottla.log.log_directories import LogStartError
 from ottla.log.log_manager import LogManager
 from ottla.log.metadata_snapshots import SnapshotHead, encode_snapshot
 from ottla.log.settings import LogManagerSettings, LogSettings

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ottla.base.partitions import NO_LEADER
-from ottla.broker.migration_plan import KEPT_META, MigrationError
-from ottla.controller.zookeeper import znodes
-from ottla.controller.zookeeper.migration_fence import FENCED_ID, MIGRATION
+from ottla.broker.directories.migration_plan import KEPT_META, MigrationError
+from ottla.controller.zookeeper.leaving.migration_fence import FENCED_ID, MIGRATION
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Set
 from ottla.controller.zookeeper.store.znode_tree import Transaction
 from ottla.log.checkpoints import read_meta_properties, read_topic_id

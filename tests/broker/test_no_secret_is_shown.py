@@ -14,9 +14,9 @@ import trio.testing
 from ottla.base.config import Config
 from ottla.base.errors import ErrorCode
 from ottla.base.settings import SettingError
+from ottla.broker.auth.sasl_mechanisms import enabled_mechanisms
 from ottla.broker.config_file import load_config
 from ottla.broker.listener_config import ListenerConfig
-from ottla.broker.sasl_mechanisms import enabled_mechanisms
 from ottla.log.memory_disk import MemoryDisk
 from ottla.security.entities import USERS, Entity
 from ottla.security.jaas import parse_jaas

@@ -15,9 +15,9 @@ from ottla.base.config import Config
 from ottla.base.errors import ErrorCode
 from ottla.base.seams import InlineWorkers
 from ottla.base.settings import SettingError
+from ottla.broker.auth.oauthbearer import OAuthBearerMechanism
 from ottla.broker.config_file import warn_of_unused
 from ottla.broker.listener_config import ListenerConfig
-from ottla.broker.oauthbearer import OAuthBearerMechanism
 from ottla.security.oauthbearer import OAuthBearerClient
 from ottla.security.sasl import AuthenticationError
 from ottla.tests.security.oauth_tokens import NOW, claims, ec_jwk, ec_key, jwks, signed, unsigned

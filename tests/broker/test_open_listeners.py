@@ -7,13 +7,13 @@ import logging
 import pytest
 
 from ottla.broker.config_file import load_config
-from ottla.broker.open_listeners import warn_of_open_listeners
+from ottla.broker.listeners.addresses.open_listeners import warn_of_open_listeners
 
 
 def warned(caplog: pytest.LogCaptureFixture, **properties: str) -> list[str]:
     """The listeners that are warned of."""
     caplog.clear()
-    with caplog.at_level(logging.WARNING, "ottla.broker.open_listeners"):
+    with caplog.at_level(logging.WARNING, "ottla.broker.listeners.open_listeners"):
         warn_of_open_listeners(load_config({name.replace("_", "."): value for name, value in properties.items()}))
     return [record.getMessage().partition(" listens")[0] for record in caplog.records]
 

@@ -16,7 +16,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import InlineWorkers, SimulatedClock
 from ottla.broker.config_file import load_config
-from ottla.broker.format_folders import Formatting, format_folders
+from ottla.broker.directories.format_directories import Formatting, format_folders
 from ottla.broker.server import BrokerServer, StartError
 from ottla.compat_tests.raw.requests import batch, produce_request
 from ottla.controller.new_topics import NewTopic

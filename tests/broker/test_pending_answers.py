@@ -150,7 +150,7 @@ async def test_a_change_of_the_leader_ends_their_wait() -> None:
 
 
 async def test_each_is_reported_with_its_own_time(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG, "ottla.broker.refusal_log")
+    caplog.set_level(logging.DEBUG, "ottla.broker.listeners.refusal_log")
     async with led_for_an_absent_follower() as (_, partition, client):
         half = frame(produce_request("t", {0: batch(b"x"), 7: batch(b"x")}), VERSION, 4)
         await client.send([half + produce(1) + produce(2, "missing") + produce(3, timeout_ms=1)])
@@ -158,7 +158,7 @@ async def test_each_is_reported_with_its_own_time(caplog: pytest.LogCaptureFixtu
         fetched(partition, 2)
         for _ in range(4):
             await read_produced(client)
-    refusals = [record.getMessage() for record in caplog.records if record.name == "ottla.broker.refusal_log"]
+    refusals = [record.getMessage() for record in caplog.records if record.name == "ottla.broker.listeners.refusal_log"]
     assert [line.split(": ")[1].split(";")[0] for line in refusals] == [
         "UNKNOWN_TOPIC_OR_PARTITION",
         "UNKNOWN_TOPIC_OR_PARTITION",

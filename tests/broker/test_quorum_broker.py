@@ -14,7 +14,7 @@ from ottla.base.errors import ErrorCode
 from ottla.broker.server import StartError
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
 from ottla.handlers.config_resources import ResourceType
-from ottla.log.log_folder import LogFolder
+from ottla.log.log_directory import LogFolder
 from ottla.metadata.types import UNASSIGNED_DIRECTORY, PartitionRegistration
 from ottla.replication.replica_manager import ReplicaManager
 from ottla.wire.headers import decode_request_header

@@ -12,7 +12,7 @@ import trio
 from trio.testing import MockClock
 
 from ottla.base.seams import SimulatedClock
-from ottla.broker.quorum_recovery import QuorumRecovery, QuorumRecoveryError, examine, recover_quorum
+from ottla.broker.directories.quorum_recovery import QuorumRecovery, QuorumRecoveryError, examine, recover_quorum
 from ottla.controller.raft.leader import Leading
 from ottla.controller.raft.voter_set import ListenerEndpoint
 from ottla.log.memory_disk import MemoryDisk

@@ -6,8 +6,8 @@ import pytest
 from confluent_kafka import Producer
 
 import ottla
+from ottla.cli.tools.access.quotas import Entity, set_quotas
 from ottla.cli.tools.client import Connection
-from ottla.cli.tools.quotas import Entity, set_quotas
 
 pytestmark = pytest.mark.slow
 

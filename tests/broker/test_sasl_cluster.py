@@ -12,11 +12,11 @@ import trio.testing
 from ottla.base.config import Config
 from ottla.base.seams import InlineWorkers, SystemClock
 from ottla.base.settings import SettingError
+from ottla.broker.auth.peer_security import peer_security
 from ottla.broker.listener_config import ListenerConfig
-from ottla.broker.peer_security import peer_security
 from ottla.broker.server import BrokerServer
-from ottla.controller.zookeeper import znodes
 from ottla.controller.zookeeper.config_store import ConfigStore
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import ensure_paths
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.security.entities import USERS, Entity

@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from ottla.base.seams import SimulatedClock
-from ottla.broker.stopped_node import NotItsOwnQuorumError, StoppedNode, pending_credentials
+from ottla.broker.directories.stopped_node import NotItsOwnQuorumError, StoppedNode, pending_credentials
 from ottla.controller.quorum.active.result import MAX_RECORDS
 from ottla.controller.quorum.snapshot_records import credential_record
 from ottla.log.disk import Disk

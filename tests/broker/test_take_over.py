@@ -12,21 +12,21 @@ import pytest
 
 from ottla.base.partitions import TopicPartition
 from ottla.broker.config_file import load_config
-from ottla.broker.format_folders import levels_of
-from ottla.broker.take_over import TakeOver
-from ottla.controller.zookeeper import znodes
-from ottla.controller.zookeeper.old_state import (
+from ottla.broker.directories.format_directories import levels_of
+from ottla.broker.directories.take_over import TakeOver
+from ottla.controller.zookeeper.leaving.old_state import (
     LEADER_EPOCHS_AHEAD,
     PRODUCER_IDS_AHEAD,
     check_no_own_cluster,
     read_state,
 )
+from ottla.controller.zookeeper.leaving.tree_image import MoveRules, tree_image
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import Create
 from ottla.controller.zookeeper.store.journal import CorruptStateError
-from ottla.controller.zookeeper.tree_image import MoveRules, tree_image
 from ottla.log.checkpoints import read_meta_properties, read_topic_id
-from ottla.log.data_folders import LogStartError
 from ottla.log.disk import Disk, OsDisk
+from ottla.log.log_directories import LogStartError
 from ottla.metadata.image import ClusterImage
 from ottla.security.entities import USERS, Entity
 

@@ -12,13 +12,13 @@ import trio
 from trio.testing import MockClock
 
 from ottla.broker.config_file import load_config
-from ottla.broker.format_folders import Formatting
-from ottla.broker.take_over import TakeOver
-from ottla.broker.verify_metadata import verify_metadata
+from ottla.broker.directories.format_directories import Formatting
+from ottla.broker.directories.take_over import TakeOver
+from ottla.broker.directories.verify_metadata import verify_metadata
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
 from ottla.controller.raft.voters import InitialVoter
 from ottla.log.memory_disk import MemoryDisk
-from ottla.log.verify.folder import verify_folder
+from ottla.log.verify.directory import verify_folder
 from ottla.metadata.image import ClusterImage
 from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from ottla.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData

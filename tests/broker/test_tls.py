@@ -19,10 +19,10 @@ from ottla.base.network import Connection
 from ottla.base.seams import InlineWorkers
 from ottla.base.settings import SettingError
 from ottla.base.tls import TlsConnection
+from ottla.broker.auth.tls_contexts import ListenerTls
+from ottla.broker.auth.tls_transport import TlsListener
 from ottla.broker.listener_config import ListenerConfig
 from ottla.broker.server import BrokerServer, StartError
-from ottla.broker.tls_contexts import ListenerTls
-from ottla.broker.tls_transport import TlsListener
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.replication.broker_client import BrokerClient, PeerUnavailableError, Secured
 from ottla.security.tls_certificates import Identity, issue
@@ -340,7 +340,7 @@ async def test_a_handshake_that_fails_as_nothing_should_ends_one_connection_and_
     def fail(_certificate: bytes) -> str:
         raise NotImplementedError("a certificate of a new kind")
 
-    monkeypatch.setattr("ottla.broker.tls_transport.subject_name", fail)
+    monkeypatch.setattr("ottla.broker.auth.tls_transport.subject_name", fail)
     async with serving(tmp_path, **tls_settings(ssl_client_auth="requested")) as network:
         for _ in range(2):
             known = client_of(network, opening(client()))
@@ -367,7 +367,7 @@ async def test_stores_that_fail_as_nothing_should_are_not_gone_by(
     def fail(*_: object) -> None:
         raise NotImplementedError("a key of a new kind")
 
-    monkeypatch.setattr("ottla.broker.tls_contexts.read_material", fail)
+    monkeypatch.setattr("ottla.broker.auth.tls_contexts.read_material", fail)
     stores.write(client())
     config.change_dynamic({}, {LOCATION: str(stores.key)})
     assert tls.current() is before

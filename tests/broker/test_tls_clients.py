@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer
 from kafka import KafkaConsumer, KafkaProducer
 
 from ottla import Broker
-from ottla.cli.tools.certs import make
+from ottla.cli.tools.access.certs import make
 
 pytestmark = pytest.mark.slow
 

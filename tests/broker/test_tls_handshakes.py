@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from ottla.broker.tls_handshakes import Handshakes
+from ottla.broker.auth.tls_handshakes import Handshakes
 
 
 async def test_a_handshake_waits_until_another_ends(autojump_clock: trio.testing.MockClock) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ottla.broker.verify_metadata import verify_metadata
-from ottla.controller.zookeeper import znodes
+from ottla.broker.directories.verify_metadata import verify_metadata
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import Create
 from ottla.log.disk import Disk
 from ottla.log.metadata_snapshots import SnapshotHead, SnapshotId, encode_snapshot

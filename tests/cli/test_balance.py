@@ -15,7 +15,7 @@ from kafka import KafkaProducer
 
 import ottla
 from ottla.cli.tools.client import Admin
-from ottla.cli.tools.moves import Layout
+from ottla.cli.tools.replicas.moves import Layout
 from ottla.compat_tests.session import eventually
 from ottla.testing.cluster import Cluster
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import javaproperties
 
-from ottla.cli.tools.certs import make
+from ottla.cli.tools.access.certs import make
 from ottla.security.tls_context import client_context, server_context, shake_hands
 from ottla.security.tls_material import read_material
 from ottla.security.tls_names import subject_name

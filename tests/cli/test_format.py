@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.format_folders import FormatOptions, run
+from ottla.cli.format_directories import FormatOptions, run
 from ottla.controller.quorum.bootstrap import read_bootstrap
 from ottla.log.checkpoints import MetaProperties, read_meta_properties
 from ottla.log.disk import OsDisk

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ottla.cli.tools.format_template import template_formatter
+from ottla.cli.tools.records.format_template import template_formatter
 from ottla.cli.tools.running import UsageError
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import ottla
 from ottla.cli.tools.client import Admin
-from ottla.cli.tools.moves import under_way
+from ottla.cli.tools.replicas.moves import under_way
 from ottla.cli.tools.running import ToolError
 from ottla.compat_tests.session import eventually
 

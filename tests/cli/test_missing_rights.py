@@ -20,8 +20,10 @@ from kafka.admin import (
 from kafka.errors import TopicAuthorizationFailedError
 
 import ottla
-from ottla.cli.tools import configs, consume, health, log_dirs, perf, produce
+from ottla.cli.tools import configs, health
 from ottla.cli.tools.client import Connection
+from ottla.cli.tools.records import consume, perf, produce
+from ottla.cli.tools.replicas import log_dirs
 from ottla.cli.tools.running import explain
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"

@@ -17,7 +17,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 import ottla
 from ottla.cli.tools.client import Admin
-from ottla.cli.tools.moves import Layout
+from ottla.cli.tools.replicas.moves import Layout
 from ottla.compat_tests.session import eventually
 from ottla.testing.cluster import Cluster
 

@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping
 import pytest
 from kafka import TopicPartition
 
-from ottla.cli.tools.offset_forms import END, START, Kind, Place, Span, parse_place, parse_span, resolve
+from ottla.cli.tools.records.offset_forms import END, START, Kind, Place, Span, parse_place, parse_span, resolve
+from ottla.cli.tools.records.times import parse_duration_ms
 from ottla.cli.tools.running import UsageError
-from ottla.cli.tools.times import parse_duration_ms
 
 JAN_31 = 1_769_817_600_000
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)

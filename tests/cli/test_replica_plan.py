@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.cli.tools import reassignment_file
-from ottla.cli.tools.move_progress import Progress
-from ottla.cli.tools.moves import Layout, planned
-from ottla.cli.tools.replica_drain import targets_of
-from ottla.cli.tools.replica_plan import Racks, Replicas, spread, with_factor, without_broker
+from ottla.cli.tools.replicas import reassignment_file
+from ottla.cli.tools.replicas.move_progress import Progress
+from ottla.cli.tools.replicas.moves import Layout, planned
+from ottla.cli.tools.replicas.replica_drain import targets_of
+from ottla.cli.tools.replicas.replica_plan import Racks, Replicas, spread, with_factor, without_broker
 
 Assignment = dict[tuple[str, int], Replicas]
 DEAD = (8, 9)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import ottla
-from ottla.cli.tools import users
+from ottla.cli.tools.access import users
 from ottla.cli.tools.client import Connection
 from ottla.cli.tools.running import ToolError, UsageError
 from ottla.log.disk import OsDisk

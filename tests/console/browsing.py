@@ -20,11 +20,10 @@ from ottla.base.config import Config
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
 from ottla.base.seams import InlineWorkers, SystemClock
 from ottla.broker.server import BrokerServer
-from ottla.broker.view.cached import FRESH_SECONDS
-from ottla.console.alone import ConsoleAlone
-from ottla.console.asking import GroupCoordinator
+from ottla.console.broker_console import ConsoleSide
+from ottla.console.kafka_requests import GroupCoordinator
 from ottla.console.own_broker import OwnBroker
-from ottla.console.side import ConsoleSide
+from ottla.console.standalone import ConsoleAlone
 from ottla.console.visitor import Visitor, visited_by
 from ottla.controller.new_topics import NewTopic
 from ottla.handlers.connection_context import ConnectionContext
@@ -32,6 +31,7 @@ from ottla.handlers.services import Services
 from ottla.replication.partition import Partition
 from ottla.security.client_security import ClientSecurity
 from ottla.security.principal import USER, Principal
+from ottla.view.cached import FRESH_SECONDS
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

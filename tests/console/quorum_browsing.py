@@ -8,7 +8,7 @@ from ottla.base.seams import InlineWorkers
 from ottla.broker.config_file import load_config
 from ottla.broker.controller_only import ControllerOnlyServer
 from ottla.broker.server import BrokerServer
-from ottla.console.side import ConsoleSide
+from ottla.console.broker_console import ConsoleSide
 
 from ..broker.controller_world import ControllerWorld, formed
 from .browsing import Browsing

@@ -11,9 +11,9 @@ from ottla.base.config import Config
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import InlineWorkers, SystemClock
 from ottla.broker.server import BrokerServer
-from ottla.broker.view.admin_rows import AclRow
-from ottla.broker.view.view import BrokerView
 from ottla.compat_tests.raw.requests import batch, produce_request
+from ottla.view.admin_rows import AclRow
+from ottla.view.own.broker_view import BrokerView
 from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from ottla.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from ottla.wire.messages.alter_user_scram_credentials import (
@@ -77,7 +77,7 @@ async def test_who_holds_back_consumers(tmp_path: Path, monkeypatch: pytest.Monk
             (listed,) = [text for text in rows if text.startswith("load/1 Ongoing")]
             assert "1 min" in listed
             assert "kafka-transactions.sh --bootstrap-server test:9092 list" in page.text
-            monkeypatch.setattr("ottla.broker.view.view._LONG_TRANSACTION_MS", -1)
+            monkeypatch.setattr("ottla.view.own.broker_view._LONG_TRANSACTION_MS", -1)
             warned = (await browser.get("/")).page.text
             assert "An open transaction holds back consumers in 1 partition: orders-0." in warned
             one = (await browser.get(page.links["load/1"])).page

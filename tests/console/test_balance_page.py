@@ -11,12 +11,12 @@ import trio.testing
 from ottla.balance.answers import cluster_of
 from ottla.balance.proposal import propose
 from ottla.base.seams import InlineWorkers, SystemClock
-from ottla.broker.view.layout import Layout
-from ottla.broker.view.view import BrokerView
 from ottla.console import balance_page
 from ottla.console.balance_page import GOALS
 from ottla.log.disk import OsDisk
 from ottla.security.acl import CLUSTER_NAME, Operation, ResourceType
+from ottla.view.layout import Layout
+from ottla.view.own.broker_view import BrokerView
 from ottla.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,

@@ -14,16 +14,16 @@ from ottla.base.errors import KafkaError
 from ottla.base.partitions import TopicPartition
 from ottla.base.seams import InlineWorkers, SystemClock
 from ottla.console.actions import Action
-from ottla.console.asking import Kafka, Leader, To
-from ottla.console.elsewhere.asked_cluster import AskedCluster
-from ottla.console.elsewhere.cluster_client import ClusterClient
-from ottla.console.elsewhere.topic_requests import cluster_state
-from ottla.console.elsewhere.view import ClusterView
+from ottla.console.asked_cluster import AskedCluster
 from ottla.console.group_actions import DeleteGroup, ResetOffsets
+from ottla.console.kafka_requests import Kafka, Leader, To
 from ottla.console.own_broker import OwnBroker
 from ottla.console.topic_actions import AddPartitions, CreateTopic, DeleteRecords, DeleteTopic
 from ottla.console.visitor import Visitor, visited_by
 from ottla.handlers.connection_context import ConnectionContext
+from ottla.view.remote.cluster_client import ClusterClient
+from ottla.view.remote.cluster_view import ClusterView
+from ottla.view.remote.topic_requests import cluster_state
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.wire.messages.produce import ProduceRequest
 from ottla.wire.schema import Message

@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from ottla.base.errors import KafkaError
-from ottla.console.asking import Controller, GroupCoordinator, Leader, To
+from ottla.console.kafka_requests import Controller, GroupCoordinator, Leader, To
 from ottla.console.own_broker import OwnBroker
 from ottla.console.rehearsal import Rehearsal
 from ottla.console.visitor import Visitor, visited_by

@@ -14,8 +14,8 @@ from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import InlineWorkers
 from ottla.broker.server import BrokerServer
 from ottla.console import record_pages
-from ottla.console.elsewhere.refreshed import Refreshed
 from ottla.controller.new_topics import NewTopic
+from ottla.view.remote.refreshed import Refreshed
 from ottla.wire.records import Record
 
 from ..memory_broker import HOST, PORT, running

@@ -13,10 +13,10 @@ from ottla.base.addresses import split_host_port
 from ottla.base.files import read_file
 from ottla.base.seams import SystemClock, TrioWorkers
 from ottla.base.tcp import TcpNetwork
-from ottla.console.alone import ConsoleAlone
-from ottla.console.elsewhere.view import ClusterView
+from ottla.console.standalone import ConsoleAlone
 from ottla.security.client_security import ClientSecurity, read_client_security
 from ottla.testing.access import MECHANISMS
+from ottla.view.remote.cluster_view import ClusterView
 
 USERS = {"alice": 'her "secret"'}
 

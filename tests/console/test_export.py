@@ -13,11 +13,11 @@ import h11
 import pytest
 import trio
 
-from ottla.broker.view import records as records_view
-from ottla.broker.view.records import Search
 from ottla.console import export
 from ottla.console.decoding import Decoding
 from ottla.console.export import content
+from ottla.view import record_search as records_view
+from ottla.view.record_search import Search
 from ottla.wire.compression import ZSTD
 from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 from ottla.wire.records import Record, build_batch

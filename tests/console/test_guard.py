@@ -10,7 +10,7 @@ from ottla.base.config import Config
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import InlineWorkers, SystemClock
 from ottla.broker.server import BrokerServer, StartError
-from ottla.console.side import ConsoleSide
+from ottla.console.broker_console import ConsoleSide
 
 from ..memory_broker import HOST, PORT
 from .browsing import browsing

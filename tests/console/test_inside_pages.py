@@ -11,8 +11,8 @@ import trio
 
 from ottla.base.errors import ErrorCode
 from ottla.base.memory_network import MemoryConnection
-from ottla.broker.view.applications import why_old
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
+from ottla.view.own.applications import why_old
 from ottla.wire.codec import decode, encode_bytes
 from ottla.wire.compression import NAMES
 from ottla.wire.headers import decode_response_header

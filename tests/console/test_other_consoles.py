@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import trio
 
 from ottla.broker.server import BrokerServer
-from ottla.console.side import ConsoleSide
+from ottla.console.broker_console import ConsoleSide
 
 from ..memory_cluster import MemoryCluster, running_as
 from .browsing import Browsing, Page, alone_on

@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
-from ottla.broker.view.quorum_rows import QuorumDetail, quorum_row
+from ottla.view.quorum_rows import QuorumDetail, quorum_row
 from ottla.wire.messages.describe_quorum import (
     DescribeQuorumResponse,
     Listener,

@@ -12,8 +12,8 @@ import pytest
 import trio
 import trio.testing
 
-from ottla.broker.view.record_log import Batches, ReplicaLog
-from ottla.broker.view.records import Search
+from ottla.view.record_log import Batches, ReplicaLog
+from ottla.view.record_search import Search
 from ottla.wire.compression import ZSTD
 from ottla.wire.records import Record, build_batch
 

@@ -9,10 +9,10 @@ import h11
 import pytest
 import trio
 
-from ottla.broker.view.records import Search
 from ottla.console.visitor_rights import Address
 from ottla.handlers.table import right_to
 from ottla.security.acl import CLUSTER_NAME, Operation, ResourceType
+from ottla.view.record_search import Search
 from ottla.wire.records import Record
 
 from .browsing import Browsing, browsing

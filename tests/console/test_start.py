@@ -42,7 +42,7 @@ def test_without_a_console_nothing_of_it_is_loaded(tmp_path: Path) -> None:
     )
     loaded = done.stderr.splitlines()
     assert "ottla.broker.server" in loaded
-    unwanted = ("ottla.console", "ottla.broker.view", "ottla.broker.http", "jinja2", "starlette", "h11")
+    unwanted = ("ottla.console", "ottla.view", "ottla.broker.http", "jinja2", "starlette", "h11")
     assert not [name for name in loaded if name.startswith(unwanted)]
 
 

@@ -11,9 +11,9 @@ import trio.testing
 
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
 from ottla.broker.server import BrokerServer
-from ottla.console.asking import GroupCoordinator
+from ottla.console.broker_console import ConsoleSide
+from ottla.console.kafka_requests import GroupCoordinator
 from ottla.console.own_broker import OwnBroker
-from ottla.console.side import ConsoleSide
 from ottla.console.visitor import Visitor, visited_by
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.wire.messages.offset_commit import (

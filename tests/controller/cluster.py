@@ -14,13 +14,13 @@ from ottla.base.errors import ErrorCode
 from ottla.base.seams import SystemClock
 from ottla.controller.new_topics import CreatedTopic, NewTopic
 from ottla.controller.settings import ControllerSettings
+from ottla.controller.zookeeper.active.controller import Controller
 from ottla.controller.zookeeper.config_store import ConfigStore
-from ottla.controller.zookeeper.controller import Controller
 from ottla.controller.zookeeper.membership import Membership
+from ottla.controller.zookeeper.nodes.znodes import decode_state, state_path
 from ottla.controller.zookeeper.registration import ensure_cluster, register_broker
 from ottla.controller.zookeeper.store.cluster_store import ClusterStore, NoNodeError
 from ottla.controller.zookeeper.store.session import BrokerSession
-from ottla.controller.zookeeper.znodes import decode_state, state_path
 from ottla.log.settings import LogSettings
 from ottla.metadata.types import BrokerEndpoint, BrokerRegistration, LeaderState
 from ottla.replication.metadata_cache import MetadataCache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ottla.controller.zookeeper import acl_znodes, token_znodes, znodes
+from ottla.controller.zookeeper.nodes import acl_znodes, token_znodes, znodes
 from ottla.controller.zookeeper.store.cluster_store import Create, Operation, Set
 from ottla.controller.zookeeper.store.znode_tree import Transaction, ZnodeTree
 from ottla.metadata.types import LeaderState, ReplicaAssignment, TopicAssignment

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from ottla.controller.zookeeper import acl_znodes
 from ottla.controller.zookeeper.acl_store import AclStore
-from ottla.controller.zookeeper.notifications import NOTIFICATION_LIFETIME_MS
+from ottla.controller.zookeeper.nodes import acl_znodes
+from ottla.controller.zookeeper.nodes.notifications import NOTIFICATION_LIFETIME_MS
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Operation, Set
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.security.acl import (

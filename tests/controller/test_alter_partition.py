@@ -7,9 +7,9 @@ import trio
 
 from ottla.base.errors import ErrorCode
 from ottla.controller.new_topics import NewTopic
-from ottla.controller.zookeeper import znodes
-from ottla.controller.zookeeper.alter_partition import IsrChange, judge
-from ottla.controller.zookeeper.context import PartitionState
+from ottla.controller.zookeeper.active.alter_partition import IsrChange, judge
+from ottla.controller.zookeeper.nodes import znodes
+from ottla.controller.zookeeper.state.context import PartitionState
 from ottla.controller.zookeeper.store.cluster_store import Set
 from ottla.metadata.types import LeaderState, ReplicaAssignment
 from ottla.tests.controller.cluster import Cluster, join, running, until

@@ -8,10 +8,10 @@ import pytest
 
 from ottla.base.config import Config
 from ottla.base.seams import SystemClock
-from ottla.controller.broker_configs import BrokerConfigs
-from ottla.controller.broker_passwords import BrokerPasswords
-from ottla.controller.zookeeper import znodes
+from ottla.controller.configs.broker_configs import BrokerConfigs
+from ottla.controller.configs.broker_passwords import BrokerPasswords
 from ottla.controller.zookeeper.config_store import ConfigStore
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import ensure_paths
 from ottla.log.settings import LogManagerSettings, LogSettings
 from ottla.replication.metadata_cache import MetadataCache

@@ -15,9 +15,9 @@ from ottla.base.errors import ErrorCode
 from ottla.base.partitions import TopicPartition
 from ottla.base.seams import SystemClock
 from ottla.controller.new_topics import NewTopic
-from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.active.sender import Answer
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.registration import ensure_cluster
-from ottla.controller.zookeeper.sender import Answer
 from ottla.controller.zookeeper.store.cluster_store import Create, Set
 from ottla.metadata.types import BrokerEndpoint, LeaderState
 from ottla.security.entities import TOPICS, Entity

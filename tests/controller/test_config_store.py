@@ -11,9 +11,9 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SystemClock
-from ottla.controller.zookeeper import znodes
 from ottla.controller.zookeeper.config_store import ConfigStore
-from ottla.controller.zookeeper.notifications import NOTIFICATION_LIFETIME_MS
+from ottla.controller.zookeeper.nodes import znodes
+from ottla.controller.zookeeper.nodes.notifications import NOTIFICATION_LIFETIME_MS
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete, ensure_paths
 from ottla.controller.zookeeper.store.session import SessionState
 from ottla.replication.metadata_cache import MetadataCache

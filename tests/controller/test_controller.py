@@ -8,7 +8,7 @@ import trio
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SystemClock
 from ottla.controller.new_topics import CreatedTopic, NewTopic
-from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.registration import report_failed_folder
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete
 from ottla.metadata.image import TopicImage

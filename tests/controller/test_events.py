@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from ottla.controller.zookeeper.events import EventQueue
+from ottla.controller.zookeeper.active.events import EventQueue
 
 
 async def test_events_come_in_order_and_one_that_waits_is_not_put_twice() -> None:

@@ -17,8 +17,8 @@ import pytest
 
 from ottla.base.partitions import TopicPartition
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
-from ottla.controller.zookeeper import znodes
-from ottla.controller.zookeeper.controller import Controller
+from ottla.controller.zookeeper.active.controller import Controller
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.registration import ensure_cluster
 from ottla.wire.messages.alter_partition import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from ottla.wire.schema import uuid_from_text

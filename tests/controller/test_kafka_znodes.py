@@ -21,9 +21,9 @@ from ottla.base.partitions import TopicPartition
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
 from ottla.controller.new_topics import CreatedTopic, NewTopic
 from ottla.controller.settings import ControllerSettings
-from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.active.controller import Controller
 from ottla.controller.zookeeper.config_store import ConfigStore
-from ottla.controller.zookeeper.controller import Controller
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.registration import ensure_cluster, register_broker
 from ottla.controller.zookeeper.store.cluster_store import ClusterStore, Create, Operation, Set
 from ottla.controller.zookeeper.store.session import BrokerSession

@@ -10,9 +10,9 @@ import trio.testing
 
 from ottla.base.seams import SystemClock
 from ottla.controller.new_topics import NewTopic
-from ottla.controller.zookeeper import znodes
-from ottla.controller.zookeeper.context import ControllerContext, LiveBroker, PartitionState, TopicState
-from ottla.controller.zookeeper.known_brokers import KnownBrokers
+from ottla.controller.zookeeper.active.known_brokers import KnownBrokers
+from ottla.controller.zookeeper.nodes import znodes
+from ottla.controller.zookeeper.state.context import ControllerContext, LiveBroker, PartitionState, TopicState
 from ottla.controller.zookeeper.store.cluster_store import (
     ClusterStore,
     ControllerMovedError,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.controller.zookeeper.context import PartitionState
-from ottla.controller.zookeeper.leadership import (
+from ottla.controller.zookeeper.active.leadership import (
     elected_state,
     failed_over_state,
     shut_down_state,
     state_without,
 )
+from ottla.controller.zookeeper.state.context import PartitionState
 from ottla.metadata.rules.election import Election, elect_first, elect_offline, elect_preferred, isr_without
 from ottla.metadata.types import LeaderState, ReplicaAssignment
 

@@ -6,8 +6,9 @@ import pytest
 import trio.testing
 
 from ottla.controller.new_topics import NewTopic
-from ottla.controller.zookeeper import partition_states, znodes
-from ottla.controller.zookeeper.partition_states import transactions
+from ottla.controller.zookeeper.nodes import znodes
+from ottla.controller.zookeeper.state import partition_states
+from ottla.controller.zookeeper.state.partition_states import transactions
 from ottla.controller.zookeeper.store.cluster_store import Create, Operation, Set
 from ottla.metadata.types import LeaderState
 from ottla.tests.controller.cluster import Cluster, running

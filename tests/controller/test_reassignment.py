@@ -10,9 +10,9 @@ import trio
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.partitions import TopicPartition
 from ottla.controller.new_topics import NewTopic
-from ottla.controller.zookeeper import znodes
-from ottla.controller.zookeeper.context import PartitionState
-from ottla.controller.zookeeper.reassignment import begun_state, check_target, finished_state
+from ottla.controller.zookeeper.active.reassignment import begun_state, check_target, finished_state
+from ottla.controller.zookeeper.nodes import znodes
+from ottla.controller.zookeeper.state.context import PartitionState
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Set
 from ottla.metadata.types import LeaderState, ReplicaAssignment
 from ottla.tests.controller.cluster import Cluster, running, until

@@ -11,9 +11,8 @@ import trio.testing
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SystemClock
 from ottla.controller.random_uuids import random_uuid
-from ottla.controller.zookeeper import znodes
-from ottla.controller.zookeeper.producer_id_blocks import BLOCK_SIZE
-from ottla.controller.zookeeper.producer_ids import ProducerIds
+from ottla.controller.zookeeper.nodes import znodes
+from ottla.controller.zookeeper.producer_ids import BLOCK_SIZE, ProducerIds
 from ottla.controller.zookeeper.registration import (
     ensure_cluster,
     find_cluster,

@@ -8,8 +8,8 @@ import trio.testing
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.partitions import TopicPartition
 from ottla.controller.new_topics import NewTopic
+from ottla.controller.zookeeper.nodes.znodes import delete_topic_path
 from ottla.controller.zookeeper.store.cluster_store import Create
-from ottla.controller.zookeeper.znodes import delete_topic_path
 from ottla.metadata.rules.election import ElectionType
 from ottla.metadata.types import LeaderState
 from ottla.tests.controller.cluster import Cluster, running, until

@@ -9,10 +9,10 @@ import trio
 import trio.testing
 
 from ottla.controller.new_topics import NewTopic
-from ottla.controller.zookeeper import znodes
-from ottla.controller.zookeeper.batch import Batch
-from ottla.controller.zookeeper.context import LiveBroker
-from ottla.controller.zookeeper.sender import Senders
+from ottla.controller.zookeeper.active.batch import Batch
+from ottla.controller.zookeeper.active.sender import Senders
+from ottla.controller.zookeeper.nodes import znodes
+from ottla.controller.zookeeper.state.context import LiveBroker
 from ottla.tests.controller.cluster import Cluster, RecordingBroker, join, registration, running, until
 from ottla.wire.messages.controlled_shutdown import ControlledShutdownRequest
 from ottla.wire.messages.leader_and_isr import (

@@ -12,9 +12,9 @@ import trio.testing
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.partitions import TopicPartition
 from ottla.controller.new_topics import NewTopic
-from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.active.controller import Controller
 from ottla.controller.zookeeper.config_store import ConfigStore
-from ottla.controller.zookeeper.controller import Controller
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Set
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.security.entities import TOPICS, Entity

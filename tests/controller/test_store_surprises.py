@@ -13,7 +13,7 @@ import trio.testing
 from ottla.base.errors import ErrorCode
 from ottla.broker.config_file import load_config
 from ottla.controller.new_topics import CreatedTopic, NewTopic
-from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import Create, Set
 from ottla.controller.zookeeper.topic_writer import TopicWriter
 from ottla.metadata.types import BrokerEndpoint, BrokerRegistration, LeaderState, ReplicaAssignment, TopicAssignment

@@ -14,10 +14,10 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SimulatedClock
 from ottla.controller.token_passwords import TokenPasswords
 from ottla.controller.token_settings import DelegationTokenSettings
-from ottla.controller.zookeeper.notifications import NOTIFICATION_LIFETIME_MS
+from ottla.controller.zookeeper.nodes.notifications import NOTIFICATION_LIFETIME_MS
+from ottla.controller.zookeeper.nodes.token_znodes import CHANGES, TOKENS
 from ottla.controller.zookeeper.store.cluster_store import Delete
 from ottla.controller.zookeeper.token_store import TokenStore
-from ottla.controller.zookeeper.token_znodes import CHANGES, TOKENS
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.security.delegation import token_password
 from ottla.security.principal import Principal

@@ -8,7 +8,7 @@ import trio
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SystemClock
 from ottla.controller.new_topics import NewTopic
-from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Operation, Set
 from ottla.metadata.types import LeaderState, ReplicaAssignment, TopicAssignment
 from ottla.tests.controller.cluster import Cluster, running, until

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.controller.topic_configs import Change, ConfigChange, apply_changes, check_overrides
+from ottla.controller.configs.topic_configs import Change, ConfigChange, apply_changes, check_overrides
 from ottla.log.settings import LogSettings
 from ottla.metadata.rules.topic_names import check_collision, check_name, why_invalid
 

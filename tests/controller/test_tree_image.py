@@ -12,9 +12,9 @@ from ottla.controller.quorum.features import initial_levels
 from ottla.controller.quorum.metadata_version import ELR, FEATURE
 from ottla.controller.quorum.replay import RecordReplay
 from ottla.controller.quorum.snapshot_records import snapshot_records
-from ottla.controller.zookeeper import acl_znodes, token_znodes, znodes
+from ottla.controller.zookeeper.leaving.tree_image import Moved, MoveRules, UnmovableStateError, tree_image
+from ottla.controller.zookeeper.nodes import acl_znodes, token_znodes, znodes
 from ottla.controller.zookeeper.store.cluster_store import Create, Set
-from ottla.controller.zookeeper.tree_image import Moved, MoveRules, UnmovableStateError, tree_image
 from ottla.metadata.image import ClusterImage
 from ottla.metadata.types import MIGRATING_DIRECTORY, LogPosition, ReplicaAssignment, TopicAssignment
 from ottla.security.entities import BROKERS, CLIENTS, DEFAULT, IPS, TOPICS, USERS, Entity, UserClient

@@ -11,9 +11,9 @@ import trio.testing
 
 from ottla.base.seams import SimulatedClock
 from ottla.controller.token_settings import DelegationTokenSettings
-from ottla.controller.zookeeper import acl_znodes, token_znodes, znodes
 from ottla.controller.zookeeper.acl_store import AclStore
 from ottla.controller.zookeeper.config_store import ConfigStore
+from ottla.controller.zookeeper.nodes import acl_znodes, token_znodes, znodes
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete, ensure_paths
 from ottla.controller.zookeeper.token_store import TokenStore
 from ottla.replication.metadata_cache import MetadataCache

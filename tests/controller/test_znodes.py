@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.metadata.types import BrokerEndpoint, BrokerRegistration, LeaderState, ReplicaAssignment, TopicAssignment
 from ottla.wire.schema import ZERO_UUID, uuid_from_text
 

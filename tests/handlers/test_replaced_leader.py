@@ -6,7 +6,7 @@ import trio
 
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.raw.requests import batch, produce_request
-from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import Delete, Set
 from ottla.wire.messages.produce import PartitionProduceResponse
 

@@ -23,7 +23,7 @@ from ottla.compat_tests.clusters import KafkaZooKeeperCluster
 from ottla.compat_tests.raw.requests import fetch_request
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Connection, topic_metadata
-from ottla.controller.zookeeper import acl_znodes
+from ottla.controller.zookeeper.nodes import acl_znodes
 from ottla.handlers.rights import NOTHING, Right
 from ottla.handlers.table import HANDLERS
 from ottla.security.acl import (

@@ -8,8 +8,8 @@ import random
 import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.log.data_folders import LogStartError
 from ottla.log.log_copy import CopyAborted, LogCopy
+from ottla.log.log_directories import LogStartError
 from ottla.wire.records import Record
 
 CLUSTER = "abcdefghijklmnopqrstuv"

@@ -12,7 +12,7 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.log.follower_append import append_as_follower
 from ottla.log.log_manager import LogManager
 from ottla.log.partition_log import PartitionLog
-from ottla.log.verify.folder import verify_folder
+from ottla.log.verify.directory import verify_folder
 from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 from ottla.wire.records import Record, RecordBatch, build_batch
 

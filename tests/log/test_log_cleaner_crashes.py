@@ -7,7 +7,7 @@ import random
 import pytest
 
 from ottla.base.errors import KafkaError
-from ottla.log.data_folders import LogStartError
+from ottla.log.log_directories import LogStartError
 from ottla.log.memory_disk import MemoryDisk
 
 pytestmark = pytest.mark.computes

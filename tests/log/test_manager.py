@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.log.data_folders import LogStartError
+from ottla.log.log_directories import LogStartError
 from ottla.wire.schema import uuid_to_text
 
 CLUSTER = "abcdefghijklmnopqrstuv"

@@ -11,7 +11,7 @@ import pytest
 import trio
 import trio.testing
 
-from ottla.log.data_folders import LogStartError
+from ottla.log.log_directories import LogStartError
 from ottla.log.transactional_reads import aborted_between
 
 SETTINGS = {"segment_bytes": 700, "index_interval_bytes": 0}

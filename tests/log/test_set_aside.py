@@ -11,7 +11,7 @@ import pytest
 from ottla.log.follower_append import append_as_follower
 from ottla.log.read_only_disk import ReadOnlyDisk
 from ottla.log.set_aside import NothingToSetAsideError, put_back, set_aside
-from ottla.log.verify.folder import verify_folder
+from ottla.log.verify.directory import verify_folder
 from ottla.wire.batch_layout import BATCH_LENGTH_POSITION
 from ottla.wire.records import iter_batches
 

@@ -17,7 +17,7 @@ from ottla.log.log_copy import LogCopy
 from ottla.log.partition_log import PartitionLog
 from ottla.log.producer_snapshot import decode_snapshot, encode_snapshot
 from ottla.log.read_only_disk import ReadOnlyDisk
-from ottla.log.verify.folder import NotADataFolderError, verify_folder
+from ottla.log.verify.directory import NotADataFolderError, verify_folder
 from ottla.wire.records import Record
 
 SETTINGS = {"segment_bytes": 4000, "index_interval_bytes": 300}

@@ -15,8 +15,8 @@ from ottla.log.checkpoints import read_leader_epochs, write_leader_epochs, write
 from ottla.log.disk import OsDisk
 from ottla.log.partition_log import PartitionLog
 from ottla.log.read_only_disk import ReadOnlyDisk
+from ottla.log.verify.directory import verify_folder
 from ottla.log.verify.findings import Finding
-from ottla.log.verify.folder import verify_folder
 from ottla.wire.batch_layout import BATCH_HEADER_SIZE
 from ottla.wire.records import Record, iter_batches
 

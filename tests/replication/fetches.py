@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ottla.replication.fetch_news import FetchedPartition, FetchNews
+from ottla.replication.delayed_fetch import FetchedPartition, FetchNews
 from ottla.replication.fetching import FollowerId, Reads
 from ottla.replication.read_replica import ConsumerRack
 from ottla.wire.messages.fetch import FetchPartition, PartitionData

@@ -10,7 +10,7 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode
 from ottla.metadata.types import PartitionRegistration
-from ottla.replication.fetch_news import FetchedPartition, FetchNews
+from ottla.replication.delayed_fetch import FetchedPartition, FetchNews
 from ottla.replication.fetching import Reads
 from ottla.replication.isr import Committed, PendingExpand, PendingShrink
 from ottla.wire.messages.fetch import PartitionData

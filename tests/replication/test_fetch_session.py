@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.replication.fetch_news import FetchNews
+from ottla.replication.delayed_fetch import FetchNews
 from ottla.replication.fetch_session import FetchSession, FetchSessionCache, take_up
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 

@@ -13,7 +13,7 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
-from ottla.replication.fetch_news import FetchNews
+from ottla.replication.delayed_fetch import FetchNews
 from ottla.replication.fetch_session import FetchSession, FetchSessionCache
 from ottla.replication.fetching import Reads
 from ottla.replication.isr import Committed, PendingExpand

@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 from ottla.base.settings import SettingError
-from ottla.controller.zookeeper.request_versions import request_versions
+from ottla.controller.zookeeper.active.request_versions import request_versions
 from ottla.replication.inter_broker_protocol import inter_broker_protocol
 from ottla.replication.settings import ReplicationSettings
 

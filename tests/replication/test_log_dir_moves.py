@@ -11,7 +11,7 @@ import trio.testing
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import InlineWorkers, SimulatedClock
 from ottla.handlers.describe_log_dirs import describe_folder
-from ottla.log.log_folder import LogFolder
+from ottla.log.log_directory import LogFolder
 from ottla.log.log_manager import LogManager
 from ottla.log.memory_disk import MemoryDisk
 from ottla.log.settings import LogManagerSettings, LogSettings

@@ -293,7 +293,7 @@ def test_a_broker_stops_with_requests_in_its_black_hole(
     ottla_broker_factory: Callable[..., Broker], caplog: pytest.LogCaptureFixture
 ) -> None:
     """They are let go of, and not left to the end of what a stop waits for last answers."""
-    caplog.set_level("INFO", "ottla.broker.connection")
+    caplog.set_level("INFO", "ottla.broker.listeners.connection")
     broker = ottla_broker_factory()
     fault = broker.faults.add(api="Metadata", black_hole=True, count=None)
     producer = ConfluentProducer({"bootstrap.servers": broker.bootstrap_servers})

@@ -31,9 +31,9 @@ from ....wire.messages import incremental_alter_configs as incremental
 from ....wire.messages.setting_records import ConfigRecord
 from ....wire.messages.topic_records import ClearElrRecord
 from ....wire.metadata_records import VersionedRecord
-from ...client_metrics_configs import check_client_metrics
-from ...group_configs import check_group_configs
-from ...topic_configs import Change, ConfigChange, apply_changes, check_overrides
+from ...configs.client_metrics_configs import check_client_metrics
+from ...configs.group_configs import check_group_configs
+from ...configs.topic_configs import Change, ConfigChange, apply_changes, check_overrides
 from .. import metadata_version
 from ..replay import BROKER_CONFIG, CONFIG_KINDS, TOPIC_CONFIG
 from .context import MIN_ISR

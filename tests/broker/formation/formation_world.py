@@ -13,7 +13,7 @@ import heapq
 import random
 from collections.abc import Callable, Sequence
 
-from ottla.broker.directory_ids import random_directory_id
+from ottla.broker.directories.directory_ids import random_directory_id
 from ottla.broker.formation.messages import decode_request, decode_response, encode_request, encode_response
 from ottla.broker.formation.protocol import (
     FormationNode,

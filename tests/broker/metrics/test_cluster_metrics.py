@@ -8,7 +8,7 @@ from prometheus_client.core import Metric
 
 from ottla.base.errors import ErrorCode
 from ottla.base.partitions import TopicPartition
-from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import Set
 from ottla.replication.quotas import NO_LIMIT
 from ottla.tests.zookeeper_double.embedded_session import EmbeddedSession

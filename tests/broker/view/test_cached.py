@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import trio
 import trio.testing
 
-from ottla.broker.view.cached import KEPT_SECONDS, PATIENCE_SECONDS, Kept
+from ottla.view.cached import KEPT_SECONDS, PATIENCE_SECONDS, Kept
 
 
 class Slow:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from ottla.broker.view.history import NOT_KNOWN, History, Ring
+from ottla.view.history import NOT_KNOWN, History, Ring
 
 
 def test_a_ring_has_the_newest_points_oldest_first() -> None:

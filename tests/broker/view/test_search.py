@@ -11,10 +11,10 @@ import trio
 import trio.testing
 
 from ottla.base.seams import InlineWorkers
-from ottla.broker.view.found_records import KEPT_BYTES, Fate
-from ottla.broker.view.record_log import ReplicaLog
-from ottla.broker.view.records import Matches, Range, Search, search_pace, whole_record
 from ottla.replication.partition import Partition
+from ottla.view.found_records import KEPT_BYTES, Fate
+from ottla.view.record_log import ReplicaLog
+from ottla.view.record_search import Matches, Range, Search, search_pace, whole_record
 from ottla.wire.compression import GZIP, NONE
 from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 from ottla.wire.records import Record, RecordBatch, build_batch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.broker.view.topic_hours import MINUTES, TopicHours
+from ottla.view.own.topic_hours import MINUTES, TopicHours
 
 
 def test_each_minute_has_what_came_in_it() -> None:

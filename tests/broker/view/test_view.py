@@ -11,15 +11,15 @@ import trio
 import trio.testing
 
 from ottla.base.seams import InlineWorkers, SimulatedClock
-from ottla.broker.view.activity import consumer_rows, writer_rows
-from ottla.broker.view.administration import cluster_detail
-from ottla.broker.view.applications import application_rows
-from ottla.broker.view.pace import PROMPT_SECONDS, UNITS_PER_SLICE, Pace
-from ottla.broker.view.topics import ReplicasHere
-from ottla.broker.view.transactions import holder_rows
-from ottla.broker.view.view import MOST_TIMED, BrokerView, NotFoundError
 from ottla.handlers.activity import Activity
-from ottla.replication.fetch_news import FetchedPartition, FetchNews
+from ottla.replication.delayed_fetch import FetchedPartition, FetchNews
+from ottla.view.own.activity import consumer_rows, writer_rows
+from ottla.view.own.administration import cluster_detail
+from ottla.view.own.applications import application_rows
+from ottla.view.own.broker_view import MOST_TIMED, BrokerView, NotFoundError
+from ottla.view.own.topics import ReplicasHere
+from ottla.view.own.transactions import holder_rows
+from ottla.view.pace import PROMPT_SECONDS, UNITS_PER_SLICE, Pace
 from ottla.wire.messages.fetch import FetchPartition
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol

@@ -24,7 +24,7 @@ from ottla.controller.raft.storage import RaftStorage
 from ottla.controller.raft.voter_set import ReplicaKey, VoterSet
 from ottla.controller.raft.voters import ControllerAddress
 from ottla.log.disk import Disk, OsDisk
-from ottla.log.log_folder import LogFolder
+from ottla.log.log_directory import LogFolder
 from ottla.log.metadata_snapshots import SnapshotId
 from ottla.metadata.delta import ClusterDelta
 from ottla.metadata.image import ClusterImage

@@ -20,7 +20,7 @@ from ottla.controller.raft.settings import MetadataLogSettings, RaftTimes
 from ottla.controller.raft.storage import RaftStorage
 from ottla.controller.raft.voter_set import ListenerEndpoint, QuorumVoter, ReplicaKey, VoterSet
 from ottla.controller.raft.voters import ControllerAddress
-from ottla.log.log_folder import LogFolder
+from ottla.log.log_directory import LogFolder
 from ottla.log.memory_disk import MemoryDisk
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotFile, SnapshotHead, SnapshotId, encode_snapshot
 from ottla.metadata.types import LogPosition

@@ -14,7 +14,7 @@ import trio
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.network import Connection
 from ottla.base.seams import SimulatedClock
-from ottla.broker.sasl_client import authenticate
+from ottla.broker.auth.sasl_client import authenticate
 from ottla.controller.quorum.active.request_source import RequestSource
 from ottla.controller.quorum.envelope import enveloped
 from ottla.log.memory_disk import MemoryDisk

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from ottla.base.partitions import NO_BROKER_EPOCH
-from ottla.controller.zookeeper import leadership, partition_states
-from ottla.controller.zookeeper.context import PartitionState
-from ottla.controller.zookeeper.deletion import Deletions
-from ottla.controller.zookeeper.known_brokers import KnownBrokers
-from ottla.controller.zookeeper.loading import load_brokers
-from ottla.controller.zookeeper.term import Term
+from ottla.controller.zookeeper.active import leadership
+from ottla.controller.zookeeper.active.deletion import Deletions
+from ottla.controller.zookeeper.active.known_brokers import KnownBrokers
+from ottla.controller.zookeeper.active.term import Term
+from ottla.controller.zookeeper.state import partition_states
+from ottla.controller.zookeeper.state.context import PartitionState
+from ottla.controller.zookeeper.state.loading import load_brokers
 from ottla.metadata.types import LeaderState
 from ottla.replication import follower
 from ottla.replication.fetch_watches import FetchWatches

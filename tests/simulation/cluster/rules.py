@@ -10,21 +10,23 @@ from typing import Any
 
 import pytest
 
-from ottla.controller.zookeeper import (
+from ottla.controller.zookeeper.active import (
     deletion,
     leaders,
-    partition_states,
     reassignment,
     term,
     topic_changes,
     topics,
 )
-from ottla.controller.zookeeper.alter_partition import AlterPartitions
-from ottla.controller.zookeeper.deletion import Deletions
-from ottla.controller.zookeeper.known_brokers import KnownBrokers
-from ottla.controller.zookeeper.leaders import Leaders
+from ottla.controller.zookeeper.active.alter_partition import AlterPartitions
+from ottla.controller.zookeeper.active.deletion import Deletions
+from ottla.controller.zookeeper.active.known_brokers import KnownBrokers
+from ottla.controller.zookeeper.active.leaders import Leaders
+from ottla.controller.zookeeper.active.term import Term
 from ottla.controller.zookeeper.replica_requests import ReplicaRequests
-from ottla.controller.zookeeper.term import Term
+from ottla.controller.zookeeper.state import (
+    partition_states,
+)
 from ottla.log import follower_append
 from ottla.replication import alter_partition, fetcher
 from ottla.replication.fetch_watches import FetchWatches

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.nodes import znodes
 
 from ..checkers import Checker
 from ..clients import Administrator

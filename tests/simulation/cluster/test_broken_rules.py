@@ -9,7 +9,7 @@ import trio
 
 from ottla.base.errors import ErrorCode
 from ottla.base.partitions import NO_LEADER
-from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.tests.simulation.cluster.breakages import BREAKAGES
 from ottla.tests.simulation.cluster.moves import Mover
 from ottla.tests.simulation.cluster.stage import NOTHING, PARTITION, TOPIC, Script, Stage, apart

@@ -11,7 +11,7 @@ import trio
 from ottla.base.network import Network
 from ottla.base.seams import Clock
 from ottla.broker.server import StartError
-from ottla.controller.zookeeper import znodes
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_home import ClusterHome
 from ottla.controller.zookeeper.store.cluster_store import (
     Delete,

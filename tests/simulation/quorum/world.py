@@ -15,7 +15,7 @@ from typing import Any
 import trio
 
 from ottla.base.partitions import NO_LEADER
-from ottla.broker.format_folders import Formatting, format_folders
+from ottla.broker.directories.format_directories import Formatting, format_folders
 from ottla.controller.quorum.active.controller import ActiveController
 from ottla.controller.quorum.active.state import ControllerState
 from ottla.controller.quorum.metadata_version import ELR

@@ -17,7 +17,7 @@ from ottla.controller.raft.settings import MetadataLogSettings
 from ottla.controller.raft.storage import LogEffect, RaftStorage
 from ottla.log.disk import join
 from ottla.log.files import METADATA_LOG_FOLDER
-from ottla.log.log_folder import LogFolder
+from ottla.log.log_directory import LogFolder
 from ottla.log.memory_disk import MemoryDisk
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotId, list_snapshots
 from ottla.tests.simulation.raft.disk import DiskFullError, LogFiles, ModelDisk, StoredBatch

@@ -11,16 +11,17 @@ import trio
 from ottla.base.config import Config
 from ottla.base.network import Network
 from ottla.base.seams import Clock, InlineWorkers, Workers
-from ottla.broker.acceptor import Acceptor
+from ottla.broker.auth.peer_security import peer_security
 from ottla.broker.config_file import load_config
-from ottla.broker.connection_limits import ConnectionLimits
 from ottla.broker.controller_services import controller_services
 from ottla.broker.listener_config import ListenerConfig
-from ottla.broker.listener_security import ServedListener, listener_security
-from ottla.broker.listeners import Endpoint
-from ottla.broker.monitor import Monitor
-from ottla.broker.peer_security import peer_security
-from ottla.controller.broker_configs import declared_settings
+from ottla.broker.listeners.addresses.acceptor import Acceptor
+from ottla.broker.listeners.addresses.addresses import Endpoint
+from ottla.broker.listeners.addresses.connection_limits import ConnectionLimits
+from ottla.broker.listeners.addresses.listener_security import ServedListener, listener_security
+from ottla.broker.listeners.addresses.monitor import Monitor
+from ottla.controller.configs.broker_configs import declared_settings
+from ottla.controller.configs.unused_configs import UNUSED
 from ottla.controller.quorum.active.configs import ConfigRules
 from ottla.controller.quorum.active.context import ActiveSettings
 from ottla.controller.quorum.active.controller import ActiveController
@@ -38,10 +39,9 @@ from ottla.controller.raft.storage import RaftStorage
 from ottla.controller.raft.voter_set import ListenerEndpoint, QuorumVoter, ReplicaKey, VoterSet
 from ottla.controller.raft.voters import ControllerAddress
 from ottla.controller.token_settings import DelegationTokenSettings
-from ottla.controller.unused_configs import UNUSED
 from ottla.handlers.controller.services import ControllerServices
 from ottla.log.disk import Disk
-from ottla.log.log_folder import LogFolder
+from ottla.log.log_directory import LogFolder
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotFile, SnapshotHead, encode_snapshot
 from ottla.log.settings import LogSettings
 from ottla.replication.broker_client import BrokerClient

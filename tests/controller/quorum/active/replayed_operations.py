@@ -12,7 +12,8 @@ from ottla.base.addresses import is_address
 from ottla.base.config import Config
 from ottla.base.errors import KafkaError
 from ottla.compat_tests.kraft_cluster import CLUSTER_ID
-from ottla.controller.broker_configs import declared_settings
+from ottla.controller.configs.broker_configs import declared_settings
+from ottla.controller.configs.unused_configs import UNUSED
 from ottla.controller.quorum.active.acls import create_acls, delete_acls
 from ottla.controller.quorum.active.configs import ConfigClient, ConfigRules, incremental_alter_configs, replace_configs
 from ottla.controller.quorum.active.context import ActiveSettings, OperationContext
@@ -25,7 +26,6 @@ from ottla.controller.quorum.active.state import ControllerState
 from ottla.controller.quorum.active.tokens import TokenRules, create_token, expire_token, renew_token
 from ottla.controller.quorum.replay import RecordReplay
 from ottla.controller.token_settings import DelegationTokenSettings
-from ottla.controller.unused_configs import UNUSED
 from ottla.log.settings import LogSettings
 from ottla.metadata.image import ClusterImage
 from ottla.metadata.types import LogPosition, VersionRange

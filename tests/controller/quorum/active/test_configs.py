@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
+from ottla.controller.configs.topic_configs import Change
+from ottla.controller.configs.unused_configs import UNUSED
 from ottla.controller.quorum.active.configs import (
     ConfigClient,
     ConfigRules,
@@ -17,8 +19,6 @@ from ottla.controller.quorum.active.configs import (
 )
 from ottla.controller.quorum.active.result import MAX_RECORDS
 from ottla.controller.quorum.replay import BROKER_CONFIG, CLIENT_METRICS_CONFIG, GROUP_CONFIG, TOPIC_CONFIG
-from ottla.controller.topic_configs import Change
-from ottla.controller.unused_configs import UNUSED
 from ottla.log.settings import LogSettings
 from ottla.metadata.image import ClusterImage
 from ottla.wire.messages import alter_configs as legacy

@@ -17,7 +17,8 @@ import pytest
 
 from ottla.base.config import Config
 from ottla.base.errors import KafkaError
-from ottla.controller.broker_configs import declared_settings
+from ottla.controller.configs.broker_configs import declared_settings
+from ottla.controller.configs.unused_configs import UNUSED
 from ottla.controller.quorum.active.activation import activate
 from ottla.controller.quorum.active.alter_partition import alter_partition
 from ottla.controller.quorum.active.broker_heartbeat import fence_stale_broker, process_heartbeat
@@ -34,7 +35,6 @@ from ottla.controller.quorum.active.state import ControllerState
 from ottla.controller.quorum.active.topic_deletions import DeletionRights, delete_topics
 from ottla.controller.quorum.active.topics import TopicCreation, create_topics
 from ottla.controller.token_settings import DelegationTokenSettings
-from ottla.controller.unused_configs import UNUSED
 from ottla.log.settings import LogSettings
 from ottla.metadata.types import LogPosition
 from ottla.wire.api_keys import ApiKey

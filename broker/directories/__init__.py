@@ -1,0 +1,1 @@
+"""Log directories of a node that is not running: formatted, taken over, migrated, recovered and checked."""

@@ -1,0 +1,44 @@
+"""The interface of authentication by SASL: what handles the frames of a connection before the client is known.
+
+A ``Gate`` takes the frames of a connection instead of dispatch. What it lets through (ApiVersions before the authentication,
+any request of a client whose session can expire) it gives to ``dispatch.answer`` itself.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ...base.network import Part
+from ...handlers.call import NodeCall
+from .dispatch import Answer
+
+
+class AuthenticationFailedError(Exception):
+    """The client failed to authenticate: after connection.failed.authentication.delay.ms it is told, and disconnected.
+
+    ``answer``: the framed answer, empty where the protocol has none. ``str()`` is for the log, and has no secret in it.
+    """
+
+    def __init__(self, why: str, answer: list[Part]) -> None:
+        super().__init__(why)
+        self.answer = answer
+
+
+class Gate(Protocol):
+    """The authentication of one connection.
+
+    ``is_open``: every frame goes to dispatch from now on, past the gate; the gate of a session that expires stays closed, and
+    passes on what it takes. ``frame_limit``: the size of the largest frame taken, in bytes (sasl.server.max.receive.size), None
+    as soon as the client is known: then the limit of requests holds (socket.request.max.bytes), and the connection may stay.
+    Both are plain attributes, which change in ``take`` only.
+    """
+
+    is_open: bool
+    frame_limit: int | None
+
+    async def take(self, call: NodeCall, frame: memoryview) -> Answer:
+        """Handle one frame; returns the framed answer as dispatch does.
+
+        Raises AuthenticationFailedError; ProtocolError, CloseConnection and AnswersLost as dispatch does.
+        """
+        ...

@@ -1,0 +1,107 @@
+"""What a broker knows of its connections: how many came and went, how they failed, and which observers see their requests.
+
+The numbers are plain integers that may be read at any time.
+"""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...base.network import Part
+from ...base.repeated_lines import RepeatedLines
+from ...base.wording import counted
+from ...handlers.call import NodeCall, RequestObserver
+from .flight_recorder import FlightRecorder
+
+
+class Ending(enum.Enum):
+    """Why the broker ended a connection, or the connection ended badly; the value is the label in the metrics."""
+
+    PROTOCOL = "protocol"
+    REFUSED_REQUEST = "refused_request"
+    LIMIT = "limit"
+    AUTHENTICATION = "authentication"
+    NETWORK = "network"
+    STORAGE = "storage"
+    IDLE = "idle"
+    BUG = "bug"
+
+
+class Authentication(enum.Enum):
+    """The outcome of an authentication; the value is part of Kafka's name of the metric."""
+
+    SUCCESSFUL = "successful_authentication"
+    FAILED = "failed_authentication"
+    SUCCESSFUL_AGAIN = "successful_reauthentication"
+    FAILED_AGAIN = "failed_reauthentication"
+    EXPIRED = "expired_connections_killed"
+
+
+class Monitor:
+    """Counts the connections of one broker; ``opened`` and ``closed`` by listener, ``errors`` by reason, ``authentications``
+    by listener and outcome.
+
+    ``observer`` is told of every request, ``recorder`` of the last ones before a protocol error; either may be None.
+    ``keeps_activity``: each connection remembers what it wrote and read last.
+    ``closings`` decides which connections that the broker closes have a line in the log. ``elapsed``: seconds that never go
+    back.
+    """
+
+    def __init__(
+        self,
+        observers: Sequence[RequestObserver] = (),
+        recorder: FlightRecorder | None = None,
+        elapsed: Callable[[], float] = time.perf_counter,
+        *,
+        keeps_activity: bool = False,
+    ) -> None:
+        self.observer = _together(observers)
+        self.keeps_activity = keeps_activity
+        self.recorder = recorder
+        self.closings = RepeatedLines(elapsed, closed_more)
+        self.opened: Counter[str] = Counter()
+        self.closed: Counter[str] = Counter()
+        self.errors: Counter[Ending] = Counter()
+        self.authentications: Counter[tuple[str, Authentication]] = Counter()
+
+
+def closed_more(count: int, host: str, reason: str) -> str:
+    """The line that counts connections that were closed without one."""
+    return f"closed {counted(count, 'more connection')} from {host}: {reason}"
+
+
+def _together(observers: Sequence[RequestObserver]) -> RequestObserver | None:
+    if len(observers) < 2:
+        return observers[0] if observers else None
+    return Observers(observers)
+
+
+class Observers:
+    """Several observers as one."""
+
+    def __init__(self, observers: Sequence[RequestObserver]) -> None:
+        self._observers = observers
+        self.elapsed = observers[0].elapsed
+
+    def wants_each(self, api_key: int) -> bool:
+        return any(observer.wants_each(api_key) for observer in self._observers)
+
+    def answered_at_once(self, key: int, count: int, seconds: float) -> None:
+        for observer in self._observers:
+            observer.answered_at_once(key, count, seconds)
+
+    def answered(
+        self,
+        call: NodeCall,
+        frame: memoryview,
+        response: Any,
+        parts: Sequence[Part] | None,
+        local: float,
+        remote: float,
+    ) -> None:
+        for observer in self._observers:
+            observer.answered(call, frame, response, parts, local, remote)

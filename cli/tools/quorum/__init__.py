@@ -1,0 +1,1 @@
+"""Tools for a KRaft quorum: its description, its voters, and the levels of features."""

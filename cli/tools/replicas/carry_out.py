@@ -1,0 +1,138 @@
+"""Moves of replicas from their beginning to their end: throttled, begun, waited for, told of.
+
+The cluster moves by itself, so a command that ends before the moves do has only to be given again: it waits for what is under
+way, and does what is left. A throttle is removed when the moves it was for are done: those of this command, or of the one
+before that it takes up. Where other replicas are on their way meanwhile, the brokers' limits stay, because they are for
+these, too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ....base.wording import counted
+from ..client import Admin
+from ..cluster_view import Key, find_topics
+from ..output import Column, as_object, print_rows
+from ..running import ToolError
+from .move_progress import wait
+from .moves import Layout, submit, under_way
+from .replica_plan import Replicas
+from .replication_throttle import throttle, unthrottle
+
+COLUMNS = (
+    Column("topic"),
+    Column("partition", is_number=True),
+    Column("before"),
+    Column("replicas"),
+    Column("outcome"),
+)
+_DONE, _ON_ITS_WAY, _CANCELLED = "moved", "on its way", "cancelled"
+_SETTLE_S = 10.0
+_PAUSE_S = 0.05
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """``throttle`` in bytes per second, None for none; ``timeout_ms`` for the wait, None for as long as it takes."""
+
+    throttle: int | None = None
+    timeout_ms: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """A row of ``COLUMNS`` for each partition; ``keeps_throttle``: the brokers' limits stay for other moves."""
+
+    rows: Sequence[Sequence[Any]]
+    keeps_throttle: bool
+
+    @property
+    def as_objects(self) -> list[dict[str, Any]]:
+        """The rows as JSON has them."""
+        return [as_object(COLUMNS, row) for row in self.rows]
+
+    def show(self) -> None:
+        """A table, and what is to be known of the throttle."""
+        if self.rows:
+            print_rows(COLUMNS, self.rows)
+        if self.keeps_throttle:
+            print("The limits of the brokers stay, because other replicas are on their way.")
+
+    def check(self) -> None:
+        """Raises ToolError unless everything is where it was to go."""
+        outcomes = [row[-1] for row in self.rows]
+        if on_their_way := outcomes.count(_ON_ITS_WAY):
+            raise ToolError(
+                f"still on the way: {counted(on_their_way, 'partition')} of {len(outcomes)}; "
+                "the cluster goes on with it, and the same command waits for it again"
+            )
+        if cancelled := outcomes.count(_CANCELLED):
+            raise ToolError(
+                f"{counted(cancelled, 'move')} of {len(outcomes)} ended elsewhere: another one was asked for"
+            )
+
+
+def carry_out(admin: Admin, layout: Layout, targets: Mapping[Key, Replicas], limits: Limits) -> Outcome:
+    """Have partitions get these replicas; return when they have, or the time has ended. Raises ToolError.
+
+    One that is on its way there already is waited for.
+    """
+    new = {key: target for key, target in targets.items() if layout.targets[key] != target}
+    begun = {key for key in targets if key in layout.moves}
+    is_throttled = limits.throttle is not None or bool(begun)
+    if limits.throttle is not None and targets:
+        moves = layout.moves | {key: layout.move_to(key, target) for key, target in new.items()}
+        throttle(admin, moves, limits.throttle, layout.racks.keys())
+    left: Mapping[Key, Any] = {}
+    keeps = False
+    try:
+        if new:
+            submit(admin, new)
+        left = wait(admin, targets.keys(), math.inf if limits.timeout_ms is None else limits.timeout_ms / 1000)
+    except KeyboardInterrupt:
+        print("ottla: the cluster goes on with it; the same command waits for the end again", file=sys.stderr)
+        raise
+    except ToolError:
+        if is_throttled and not any(key in targets for key in under_way(admin)):
+            remove_throttle(admin, targets)
+        raise
+    if is_throttled and not left:
+        keeps = remove_throttle(admin, targets)
+    now = _settled(admin, {key: target for key, target in targets.items() if key not in left})
+    rows = [
+        (*key, list(layout.partitions[key].replicas), list(target), _outcome(key in left, now.get(key), target))
+        for key, target in sorted(targets.items())
+    ]
+    return Outcome(rows, keeps)
+
+
+def remove_throttle(admin: Admin, keys: Iterable[Key]) -> bool:
+    """After the moves of these partitions; whether the brokers' limits stay, for moves of others. Raises ToolError."""
+    others = under_way(admin)
+    there = {topic.name for topic in find_topics(admin, None)}
+    topics = {topic for topic, _ in keys} & there - {topic for topic, _ in others}
+    live = [broker["broker_id"] for broker in admin.describe_cluster()["brokers"]]  # others can't be told
+    unthrottle(admin, topics, () if others else live)
+    return bool(others)
+
+
+def _settled(admin: Admin, targets: Mapping[Key, Replicas]) -> Mapping[Key, Replicas]:
+    """Which replicas clients are told of, once that is what was asked for, or as they are told after a while."""
+    until = time.monotonic() + _SETTLE_S
+    while True:
+        now = {(topic.name, p.number): p.replicas for topic in find_topics(admin, None) for p in topic.partitions}
+        if all(now.get(key) == target for key, target in targets.items()) or time.monotonic() >= until:
+            return now
+        time.sleep(_PAUSE_S)
+
+
+def _outcome(is_left: bool, now: Replicas | None, target: Replicas) -> str:
+    if is_left:
+        return _ON_ITS_WAY
+    return _DONE if now == target else _CANCELLED

@@ -1,0 +1,103 @@
+"""A record as a search finds it, and what became of its transaction."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterable
+
+from ..log.transaction_index import AbortedTransaction
+from ..wire.records import Record, RecordBatch
+
+KEPT_BYTES = 2048
+_MOST_HEADERS = 50
+_MAX_SEQUENCE = (1 << 31) - 1
+
+
+class Fate(enum.Enum):
+    """What became of a record's transaction; the value is for people. ``PLAIN`` is in none."""
+
+    PLAIN = ""
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    OPEN = "open"
+    COMMIT_MARKER = "commit marker"
+    ABORT_MARKER = "abort marker"
+    CONTROL = "control"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FoundRecord:
+    """A record as the log has it. Of key and value the beginnings may be kept only, their sizes are those of the whole.
+
+    ``timestamp`` in ms, -1 for none; ``codec`` and ``batch_offset`` are of the batch it is in.
+    """
+
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    key_size: int
+    value: bytes | None
+    value_size: int
+    headers: tuple[tuple[str, bytes | None], ...]
+    fate: Fate
+    codec: int
+    batch_offset: int
+    producer_id: int
+    producer_epoch: int
+    sequence: int
+    leader_epoch: int
+
+    @property
+    def is_marker(self) -> bool:
+        return self.fate in (Fate.COMMIT_MARKER, Fate.ABORT_MARKER, Fate.CONTROL)
+
+
+def fate_of(batch: RecordBatch, aborted: Iterable[AbortedTransaction], last_stable_offset: int) -> Fate:
+    """Of a batch's records; of a control batch's each has its own."""
+    if batch.is_control:
+        return Fate.CONTROL
+    if not batch.is_transactional:
+        return Fate.PLAIN
+    if any(
+        entry.producer_id == batch.producer_id and entry.first_offset <= batch.base_offset <= entry.last_offset
+        for entry in aborted
+    ):
+        return Fate.ABORTED
+    return Fate.OPEN if batch.base_offset >= last_stable_offset else Fate.COMMITTED
+
+
+def found_record(
+    number: int, batch: RecordBatch, record: Record, fate: Fate, keep: int | None = KEPT_BYTES
+) -> FoundRecord:
+    """``number`` is the partition's, ``keep`` how many bytes of key, value and headers are kept; None: all of everything."""
+    key, value = record.key, record.value
+    if fate is Fate.CONTROL:
+        fate = _marker(key)
+    return FoundRecord(
+        number,
+        record.offset,
+        record.timestamp,
+        None if key is None else key[:keep],
+        0 if key is None else len(key),
+        None if value is None else value[:keep],
+        0 if value is None else len(value),
+        tuple(
+            (name[:keep], None if content is None else content[:keep])
+            for name, content in record.headers[: None if keep is None else _MOST_HEADERS]
+        ),
+        fate,
+        batch.compression,
+        batch.base_offset,
+        batch.producer_id,
+        batch.producer_epoch,
+        (batch.base_sequence + record.offset - batch.base_offset) & _MAX_SEQUENCE if batch.base_sequence >= 0 else -1,
+        batch.partition_leader_epoch,
+    )
+
+
+def _marker(key: bytes | None) -> Fate:
+    """A control record's key: version int16, type int16."""
+    kind = None if key is None else key[2:4]
+    return {b"\0\0": Fate.ABORT_MARKER, b"\0\1": Fate.COMMIT_MARKER}.get(kind or b"", Fate.CONTROL)

@@ -1,0 +1,451 @@
+"""``BrokerView``: what a running broker is like, now and in the last hour.
+
+``run`` takes a sample once a second; everything else is read when it is asked for. Before the broker has started there are no
+rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import trio
+
+from ...base.seams import Clock, Workers
+from ...base.wording import counted, listed
+from ...broker.assembly import Assembly
+from ...broker.listeners.connection import ClientConnection
+from ...broker.listeners.monitor import Monitor
+from ...broker.metrics.loop_lag import LoopLag
+from ...controller.quorum.cluster import QuorumCluster
+from ...handlers.services import Services
+from ...replication.broker_client import PeerUnavailableError
+from ...replication.partition import Partition
+from ...wire.schema import Message
+from ..admin_rows import HolderRow
+from ..cached import Cached, Kept
+from ..checks_passed import partitions_and_groups
+from ..consoles import asked_by, find_consoles
+from ..errors import NotFoundError as NotFoundError
+from ..history import History
+from ..layout import asked_by as asked_by_peers
+from ..pace import Pace
+from ..quorum_rows import QuorumDetail
+from ..record_log import RecordLog, ReplicaLog
+from ..rows import (
+    NO_RATES,
+    BrokerRow,
+    ConnectionRow,
+    ErrorRow,
+    GroupDetail,
+    GroupPartitionRow,
+    GroupRow,
+    Outage,
+    RequestRow,
+    SegmentRow,
+    TopicDetail,
+    TopicRow,
+)
+from .administration import BrokerAdministration
+from .connections import connection_rows
+from .details import BrokerDetails
+from .groups import Groups, group_partition_rows, group_row, member_rows, read_groups, reader_rows
+from .lag_times import LagTimes
+from .own_quorum import controller_of, quorum_detail
+from .requests import RequestsSeen
+from .topics import (
+    ReplicasHere,
+    config_rows,
+    id_text,
+    partition_rows,
+    producer_rows,
+    segment_rows,
+    topic_row,
+)
+from .traffic import Traffic
+
+SERIES = ("bytes_in", "bytes_out", "messages_in", "requests", "errors", "connections", "loop_lag_ms")
+MOST_TIMED = 200
+"""Of how many partitions of a group the lag in time is looked up: of as many as its page shows."""
+_TIMED_AT_ONCE = 10
+_SLOW_LOOP_MS = 100.0
+_UNTIL_STARTED = 0.25
+_CONSOLES_EVERY = 15.0
+"""Seconds."""
+_LONG_TRANSACTION_MS = 15 * 60_000
+"""The longest that brokers let a transaction last, where nothing else is set (``transaction.max.timeout.ms``)."""
+_SHARE_OF_LOOKING = 50
+"""What came of all partitions is looked at for one part in so many of the time; where they are many, not every second."""
+
+
+class ViewedBroker(Protocol):
+    """What is looked at of a ``BrokerServer``."""
+
+    @property
+    def monitor(self) -> Monitor: ...
+    @property
+    def assembly(self) -> Assembly | None: ...
+    @property
+    def bootstrap_servers(self) -> str: ...
+    def readiness(self) -> Mapping[str, bool]: ...
+    def connections(self) -> Iterable[ClientConnection]: ...
+
+
+class BrokerView:
+    """One broker's. ``requests`` is the observer to give to its connections, ``consoles`` where those of other brokers are."""
+
+    def __init__(self, broker: ViewedBroker, clock: Clock, workers: Workers) -> None:
+        self._broker = broker
+        self._clock = clock
+        self.workers = workers
+        self.requests = RequestsSeen(clock.elapsed, clock.now_ms)
+        self.history = History(SERIES)
+        self.traffic = Traffic()
+        self.loop_lag = LoopLag()
+        self.lag_times = LagTimes(workers)
+        self.consoles: Mapping[int, str] = {}
+        self._began = trio.current_time()
+        self._sampled = (0.0, 0, 0)
+        self._looked_at = self._look_at = self._began
+        self._groups = Kept(self._read_groups, lambda read: len(read.rows) + len(read.max_lags))
+        self._topics = Kept(self._read_topics, len, [self._groups])
+        self._connections = Cached(self._read_connections)
+        services, pace = (lambda: self.services), (lambda: self.pace())
+        self.details = BrokerDetails(services, broker.connections, self.requests, clock, workers, pace)
+        self.administration = BrokerAdministration(services, self._ask, clock, pace)
+
+    def pace(self) -> Pace:
+        return Pace(self._clock.elapsed)
+
+    def elapsed(self) -> float:
+        return self._clock.elapsed()
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    @property
+    def services(self) -> Services | None:
+        """None before the broker has started."""
+        assembly = self._broker.assembly
+        return assembly.services if assembly is not None and assembly.is_started else None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self._broker.bootstrap_servers
+
+    @property
+    def inside(self) -> BrokerView:
+        """What only the broker itself knows, which is this view."""
+        return self
+
+    async def _ask(self, broker_id: int, request: Message) -> Any:
+        """What another broker answers, or this one. Raises OSError, KafkaError."""
+        assembly = self._broker.assembly
+        if assembly is None:
+            raise PeerUnavailableError("the broker has not started yet")
+        return await asked_by_peers(assembly.peers)(broker_id, request)
+
+    def outage(self) -> Outage | None:
+        """None: what is in this process always answers."""
+        return None
+
+    # --- the last hour ------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Take a sample every second, and measure the loop, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.loop_lag.run)
+            nursery.start_soon(self._look_for_consoles)
+            nursery.start_soon(self._keep)
+            due = trio.current_time()
+            self._sampled = (due, self.requests.count, self.requests.failed)
+            while True:
+                due = max(due + 1.0, trio.current_time())
+                await trio.sleep_until(due)
+                await self.sample()
+
+    async def _keep(self) -> None:
+        """What lists show is at hand once the broker has started."""
+        while self.services is None:
+            await trio.sleep(_UNTIL_STARTED)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._groups.run)
+            nursery.start_soon(self._topics.run)
+
+    async def _look_for_consoles(self) -> None:
+        while True:
+            await trio.sleep(_CONSOLES_EVERY)
+            await self.find_consoles()
+
+    async def find_consoles(self) -> None:
+        """Ask the other brokers where their consoles are."""
+        assembly, services = self._broker.assembly, self.services
+        if assembly is not None and services is not None:
+            others = [broker_id for broker_id in services.metadata.broker_ids() if broker_id != services.node_id]
+            self.consoles = await find_consoles(others, asked_by(assembly.peers))
+
+    async def sample(self) -> None:
+        """Note what the last second was like."""
+        now = trio.current_time()
+        before, count, failed = self._sampled
+        seconds = now - before
+        self._sampled = (now, self.requests.count, self.requests.failed)
+        services = self.services
+        if services is not None and now >= self._look_at:
+            minute = self._clock.now_ms() // 60_000
+            await self.traffic.look(services.replicas.partitions(), now - self._looked_at, self.pace(), minute)
+            self._looked_at = now
+            self._look_at = now + _SHARE_OF_LOOKING * (trio.current_time() - now)
+        total = self.traffic.total
+        self.history.note(
+            self._clock.now_ms(),
+            {
+                "bytes_in": total.bytes_in or 0.0,
+                "bytes_out": total.bytes_out or 0.0,
+                "messages_in": total.messages_in,
+                "requests": (self.requests.count - count) / seconds if seconds > 0 else 0.0,
+                "errors": (self.requests.failed - failed) / seconds if seconds > 0 else 0.0,
+                "connections": float(self._open_connections()),
+                "loop_lag_ms": self.loop_lag.latest * 1000,
+            },
+        )
+
+    def topic_hour(self, topic: str) -> list[tuple[int, float, float, float]]:
+        """By minute: when it ended (ms), and records in, bytes in and bytes out in a second of it."""
+        return self.traffic.hours.of(topic, self._clock.now_ms() // 60_000)
+
+    def _open_connections(self) -> int:
+        monitor = self._broker.monitor
+        return monitor.opened.total() - monitor.closed.total()
+
+    # --- what several pages show --------------------------------------------------------------------------------------
+
+    async def _read_groups(self) -> Groups:
+        services = self.services
+        if services is None:
+            return Groups([], {})
+        return await read_groups([*services.groups.groups()], ReplicasHere(services), self.pace())
+
+    async def groups(self) -> list[GroupRow]:
+        """The groups whose coordinator this broker is."""
+        return (await self._groups.get()).rows
+
+    async def _read_topics(self) -> list[TopicRow]:
+        services = self.services
+        if services is None:
+            return []
+        max_lags = (await self._groups.get()).max_lags
+        replicas, pace = ReplicasHere(services), self.pace()
+        topics = [*services.metadata.topics.values()]
+        return [await topic_row(topic, replicas, self.traffic, max_lags, pace) for topic in topics]
+
+    async def topics(self) -> list[TopicRow]:
+        """The topics of the cluster."""
+        return await self._topics.get()
+
+    async def _read_connections(self) -> list[ConnectionRow]:
+        return await connection_rows(list(self._broker.connections()), self.pace())
+
+    async def connections(self) -> list[ConnectionRow]:
+        """The open connections of clients that a handshake let in, oldest first."""
+        return await self._connections.get()
+
+    def disconnect(self, peer: str) -> bool:
+        """End the connection of a client, which is ``HOST:PORT``; whether there is one."""
+        found = [connection for connection in self._broker.connections() if connection.peer == peer]
+        for connection in found:
+            connection.disconnect()
+        return bool(found)
+
+    def errors(self) -> list[ErrorRow]:
+        """What clients were answered with in the last hour."""
+        return self.requests.errors()
+
+    def last_requests(self) -> list[RequestRow]:
+        """The newest first."""
+        return [*reversed(self.requests.last)]
+
+    # --- one thing ----------------------------------------------------------------------------------------------------
+
+    async def topic(self, name: str) -> TopicDetail:
+        """Raises NotFoundError."""
+        services = self.services
+        topic = None if services is None else services.metadata.topic(name)
+        if services is None or topic is None:
+            raise NotFoundError(f"There is no topic {name}.")
+        replicas, pace = ReplicasHere(services), self.pace()
+        readers, largest = await reader_rows([*services.groups.groups()], name, replicas, pace)
+        max_lags = {} if largest is None else {name: largest}
+        producers, producer_count = await producer_rows(topic, replicas, pace)
+        return TopicDetail(
+            await topic_row(topic, replicas, self.traffic, max_lags, pace),
+            id_text(topic.topic_id),
+            await partition_rows(topic, replicas, pace),
+            config_rows(services, name),
+            producers,
+            producer_count,
+            readers,
+        )
+
+    def partition(self, name: str, number: int) -> Partition:
+        """A replica on this broker. Raises NotFoundError."""
+        services = self.services
+        partition = None if services is None else services.replicas.find(name, number)
+        if partition is None:
+            raise NotFoundError(f"This broker has no replica of {name}-{number}.")
+        return partition
+
+    def partitions(self, name: str) -> list[Partition]:
+        """The replicas of a topic on this broker, by number. Raises NotFoundError where there is no such topic."""
+        services = self.services
+        if services is None or services.metadata.topic(name) is None:
+            raise NotFoundError(f"There is no topic {name}.")
+        return sorted(services.replicas.of_topic(name), key=lambda partition: partition.log.partition)
+
+    async def logs(self, topic: str) -> list[RecordLog]:
+        """What can be read here of a topic, by number. Raises NotFoundError where there is no such topic."""
+        return [ReplicaLog(partition, self.workers) for partition in self.partitions(topic)]
+
+    async def log(self, topic: str, number: int) -> RecordLog:
+        """Raises NotFoundError."""
+        return ReplicaLog(self.partition(topic, number), self.workers)
+
+    async def segments(self, name: str, number: int) -> list[SegmentRow]:
+        """Raises NotFoundError."""
+        return await segment_rows(self.partition(name, number), self.pace())
+
+    async def group(self, group_id: str) -> GroupDetail:
+        """Raises NotFoundError."""
+        services = self.services
+        found = None if services is None else services.groups.find(group_id)
+        if services is None or found is None:
+            raise NotFoundError(f"This broker is the coordinator of no group {group_id}.")
+        replicas, pace = ReplicasHere(services), self.pace()
+        row = await group_row(found, replicas, {}, pace)
+        members = member_rows(found.group)
+        partitions: list[GroupPartitionRow] = []
+        behind: list[tuple[int, Partition]] = []
+        for each, partition in group_partition_rows(found.offsets, replicas, members):
+            if partition is not None and each.lag and len(behind) < MOST_TIMED:
+                behind.append((len(partitions), partition))
+            partitions.append(each)
+            if pace.is_due(2):
+                await pace.rest()
+        await self.add_lag_times(partitions, behind)
+        partitions.sort(key=lambda each: (each.topic, each.number))
+        return GroupDetail(row, found.group.live.generation.generation_id, members, partitions)
+
+    async def add_lag_times(self, rows: list[GroupPartitionRow], behind: Sequence[tuple[int, Partition]]) -> None:
+        """Look up since when the next record of some partitions has been there; ``behind`` has their places in ``rows``."""
+        pace = self.pace()
+        for start in range(0, len(behind), _TIMED_AT_ONCE):
+            some = behind[start : start + _TIMED_AT_ONCE]
+            found = await self.lag_times.of([(partition, rows[place].committed or 0) for place, partition in some])
+            for (place, _), since in zip(some, found, strict=True):
+                if since is not None:
+                    rows[place] = dataclasses.replace(rows[place], lag_ms=max(self._clock.now_ms() - since, 0))
+            if pace.is_due(20 * len(some)):
+                await pace.rest()
+
+    # --- the quorum ---------------------------------------------------------------------------------------------------
+
+    @property
+    def quorum_cluster(self) -> QuorumCluster | None:
+        """None before the start, and where there is no quorum."""
+        services = self.services
+        return services.cluster if services is not None and isinstance(services.cluster, QuorumCluster) else None
+
+    async def quorum(self) -> QuorumDetail | None:
+        """The quorum as its leader tells now, and this broker's place in it; None where there is none."""
+        services, cluster = self.services, self.quorum_cluster
+        if services is None or cluster is None:
+            return None
+        return await quorum_detail(services, cluster, self.workers)
+
+    # --- the broker ---------------------------------------------------------------------------------------------------
+
+    async def cluster(self) -> BrokerRow:
+        """The cluster as this broker sees it."""
+        return await self.broker()
+
+    async def broker(self, groups: Sequence[GroupRow] | None = None) -> BrokerRow:
+        """The broker as a whole, with these groups; None: with those whose coordinator it is."""
+        topics = await self.topics()
+        if groups is None:
+            groups = await self.groups()
+        partitions = led = under_replicated = offline = 0
+        pace = self.pace()
+        for row in topics:
+            partitions += row.partitions
+            led += row.led
+            under_replicated += row.under_replicated
+            offline += row.offline
+            if pace.is_due():
+                await pace.rest()
+        lost = [row.group_id for row in groups if row.lost]
+        services = self.services
+        newest = self.history.seconds.newest
+        return BrokerRow(
+            "" if services is None else services.cluster_id,
+            -1 if services is None else controller_of(services),
+            () if services is None else tuple(services.metadata.broker_ids()),
+            self._broker.bootstrap_servers,
+            len(topics),
+            partitions,
+            under_replicated,
+            offline,
+            len(groups),
+            self.traffic.total if services is not None else NO_RATES,
+            (*self._warnings(services, offline, under_replicated, lost), *_hung(await self.details.holders())),
+            () if services is None else (*partitions_and_groups(partitions, groups), *_looked_at_here(services, led)),
+            -1 if services is None else services.node_id,
+            int((trio.current_time() - self._began) * 1000),
+            led,
+            self._open_connections(),
+            newest("requests"),
+            newest("errors"),
+            newest("loop_lag_ms"),
+        )
+
+    def _warnings(
+        self, services: Services | None, offline: int, under_replicated: int, lost: list[str]
+    ) -> Iterable[str]:
+        for name, is_so in self._broker.readiness().items():
+            if not is_so:
+                yield f"The broker is not ready: {name.replace('_', ' ')} is not so."
+        for number, what in (
+            (offline, "no leader"),
+            (under_replicated, "fewer replicas in sync than it should have"),
+        ):
+            if number:
+                yield f"{counted(number, 'partition')} of the cluster: {what}."
+        folders = () if services is None else services.logs.folders
+        for folder in folders:
+            if folder.is_offline:
+                yield f"The data folder {folder.path} has failed: {folder.failure}."
+        if lost:
+            named = listed(lost, 3)
+            yield f"{counted(len(lost), 'group')} did not read records before they were deleted: {named}."
+        if self.loop_lag.latest * 1000 > _SLOW_LOOP_MS:
+            yield f"The event loop is {self.loop_lag.latest * 1000:.0f} ms late."
+
+
+def _looked_at_here(services: Services, led: int) -> Iterable[str]:
+    """What ``_warnings`` and ``_hung`` are about beside partitions and groups."""
+    yield f"{counted(len(services.logs.folders), 'data folder')} of this broker"
+    which = (
+        f"the {counted(led, 'partition')} that this broker leads"
+        if led != 1
+        else "the partition that this broker leads"
+    )
+    yield f"open transactions in {which}"
+    yield "the event loop's last second"
+
+
+def _hung(holders: Iterable[HolderRow]) -> Iterable[str]:
+    """About transactions that nothing was written in for so long that they are not ended any more by themselves."""
+    hung = [each for each in holders if each.is_first and each.age_ms > _LONG_TRANSACTION_MS]
+    if hung:
+        named = listed([f"{each.topic}-{each.partition}" for each in hung], 3)
+        yield f"An open transaction holds back consumers in {counted(len(hung), 'partition')}: {named}."

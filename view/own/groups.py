@@ -1,0 +1,171 @@
+"""Groups as rows, with their lag.
+
+Lag is the high watermark less the committed offset, and never below 0, as Kafka's own tools have it; it is known of the
+partitions that this broker leads.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from ...base.errors import ProtocolError
+from ...broker.consumer_lag import Replicas, lag_behind, lags
+from ...group_coordinator.committed_offsets import CommittedOffsets
+from ...group_coordinator.group import Group
+from ...group_coordinator.shard import GroupAndOffsets
+from ...replication.partition import Partition
+from ...wire.codec import decode
+from ...wire.messages.consumer_protocol import ConsumerProtocolAssignment
+from ..pace import Pace
+from ..rows import GroupPartitionRow, GroupRow, MemberRow, ReaderRow
+from .topics import ReplicasHere
+
+_VERSION = struct.Struct(">h")
+_HIGHEST_VERSION = 3
+
+
+class Groups(NamedTuple):
+    """All groups, and the largest lag in one partition of each topic."""
+
+    rows: list[GroupRow]
+    max_lags: Mapping[str, int]
+
+
+async def read_groups(groups: Iterable[GroupAndOffsets], replicas: ReplicasHere, pace: Pace) -> Groups:
+    max_lags: dict[str, int] = {}
+    rows = [await group_row(group, replicas, max_lags, pace) for group in groups]
+    return Groups(rows, max_lags)
+
+
+async def group_row(found: GroupAndOffsets, replicas: ReplicasHere, max_lags: dict[str, int], pace: Pace) -> GroupRow:
+    """A group's row; ``max_lags`` is raised where this group's is larger. All groups together may have very many commits."""
+    group, offsets = found
+    partitions = known = lost = total = largest = 0
+    for topic, committed in list(offsets.items()):
+        largest_here = -1
+        replicas_here = replicas.of(topic)
+        for number, each in list(committed.items()):
+            partitions += 1
+            partition = replicas_here.get(number)
+            if partition is not None and partition.leader is not None:
+                log, offset = partition.log, each.value.offset
+                known += 1
+                lag = log.high_watermark - offset
+                if lag > 0:
+                    total += lag
+                if lag > largest_here:
+                    largest_here = max(lag, 0)
+                if offset < log.log_start_offset:
+                    lost += 1
+            if pace.is_due():
+                await pace.rest()
+        if largest_here >= max_lags.get(topic, 0):
+            max_lags[topic] = largest_here
+        largest = max(largest, largest_here)
+    if pace.is_due():  # a group without commits is looked at, too
+        await pace.rest()
+    return GroupRow(
+        group.group_id,
+        group.live.state.value,
+        group.live.protocol_type or "",
+        group.live.generation.protocol_name or "",
+        len(group.live.members),
+        len(offsets),
+        partitions,
+        total if known else None,
+        largest if known else None,
+        partitions - known,
+        lost,
+    )
+
+
+async def reader_rows(
+    groups: Iterable[GroupAndOffsets], topic: str, replicas: Replicas, pace: Pace
+) -> tuple[list[ReaderRow], int | None]:
+    """The groups that have committed offsets of a topic, and the largest lag of one of them in one partition."""
+    rows = []
+    largest: int | None = None
+    for group, offsets in groups:
+        committed = offsets.get(topic)
+        if committed is not None:
+            total: int | None = None
+            for number, each in list(committed.items()):
+                partition = replicas.get((topic, number))
+                if partition is not None and partition.is_leader:
+                    lag = lag_behind(partition, each.value.offset)
+                    total = (total or 0) + lag
+                    largest = max(largest or 0, lag)
+                if pace.is_due():
+                    await pace.rest()
+            rows.append(
+                ReaderRow(group.group_id, group.live.state.value, len(group.live.members), len(committed), total)
+            )
+        if pace.is_due():
+            await pace.rest()
+    return rows, largest
+
+
+def member_rows(group: Group) -> list[MemberRow]:
+    return [
+        MemberRow(
+            member.member_id,
+            member.group_instance_id,
+            member.client_id,
+            member.client_host,
+            member.session_timeout_ms,
+            assigned(group.assignment_of(member.member_id)),
+        )
+        for member in group.live.members.values()
+    ]
+
+
+def assigned(assignment: bytes) -> tuple[tuple[str, tuple[int, ...]], ...] | None:
+    """The partitions that a consumer was given, by topic; None where its assignment is of another kind."""
+    if not assignment:
+        return ()
+    try:
+        (version,) = _VERSION.unpack_from(assignment)
+        if version < 0:
+            return None
+        body = memoryview(assignment)[_VERSION.size :]
+        read = decode(ConsumerProtocolAssignment, min(version, _HIGHEST_VERSION), body, ignore_rest=True)
+    except (ProtocolError, struct.error):
+        return None
+    return tuple(sorted((topic.topic, tuple(sorted(topic.partitions))) for topic in read.assigned_partitions))
+
+
+def group_partition_rows(
+    offsets: CommittedOffsets, replicas: Replicas, members: Iterable[MemberRow]
+) -> Iterator[tuple[GroupPartitionRow, Partition | None]]:
+    """What the group has committed, and what its members have without a commit; each with its replica led here."""
+    owners = {
+        (topic, number): member.member_id
+        for member in members
+        for topic, numbers in member.assigned or ()
+        for number in numbers
+    }
+    for found in lags(offsets, replicas):
+        log = None if found.partition is None else found.partition.log
+        value = found.committed.value
+        row = GroupPartitionRow(
+            found.topic,
+            found.number,
+            value.offset,
+            None if log is None else log.log_start_offset,
+            None if log is None else log.high_watermark,
+            found.lag,
+            0 if found.lag == 0 else None,
+            found.is_lost,
+            value.commit_timestamp,
+            value.metadata,
+            owners.pop((found.topic, found.number), None),
+        )
+        yield row, found.partition
+    for (topic, number), owner in owners.items():
+        partition = replicas.get((topic, number))
+        log = None if partition is None or not partition.is_leader else partition.log
+        start = None if log is None else log.log_start_offset
+        end = None if log is None else log.high_watermark
+        yield GroupPartitionRow(topic, number, None, start, end, None, None, False, None, "", owner), None

@@ -1,0 +1,400 @@
+"""``ClusterView``: the ``Source`` of a console that asks any Kafka, as a client does.
+
+``run`` reads what lists of topics and groups need, again and again while pages ask for it (``Refreshed``): the cluster with the
+ends of its partitions every 5 seconds, and every 15 while no page asks, for rates and the charts; groups, sizes and settings
+less often, and only while pages ask. So a page costs the cluster nothing, however many look at it. What a page of one topic or
+group shows beyond that is asked for then, once for all who look at about the same time.
+
+While no broker answers, pages show what was seen last, and say since when (``outage``). The history has nothing for a time when
+nothing was read.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+import trio
+
+from ...base.errors import KafkaError
+from ...base.partitions import TopicPartition
+from ...base.seams import Clock, Workers
+from ...base.wording import counted, plural
+from ...replication.broker_client import PeerUnavailableError
+from ...wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from ..cached import Cached
+from ..checks_passed import of_quorum, partitions_and_groups
+from ..consoles import find_consoles
+from ..history import NOT_KNOWN, History
+from ..own.broker_view import BrokerView, NotFoundError
+from ..own.topics import MOST_PRODUCERS
+from ..pace import Pace
+from ..quorum_rows import FeatureRow, QuorumDetail, QuorumRow
+from ..record_log import RecordLog
+from ..rows import ClusterRow, GroupDetail, GroupRow, Outage, Rates, TopicDetail, TopicRow
+from . import group_requests, rows, topic_requests
+from .administration import ClusterAdministration
+from .cluster_client import ClusterClient
+from .controller import controller_of, described_quorum, features
+from .group_requests import GroupSeen
+from .lag_times import lag_times
+from .record_log import fetched_logs
+from .refreshed import Refreshed
+from .rows import Ends, GroupRows
+from .topic_requests import EARLIEST, LARGEST_TIMESTAMP, LATEST, ClusterState, Kept
+from .unresponsive_brokers import SilentBrokers
+
+logger = logging.getLogger(__name__)
+
+SERIES = ("messages_in", "lag")
+_ENDS_EVERY, _ENDS_WHILE_IDLE = 5.0, 15.0
+_GROUPS_EVERY = 10.0
+_SIZES_EVERY = 30.0
+_SETTINGS_EVERY = 60.0
+_STARTS_EVERY = 30.0
+_MOST_NEWEST = 2000
+"""Of so many partitions the newest timestamp is asked for at a time: the broker may have to read a file for each."""
+_MOST_REMEMBERED = 100
+
+T = TypeVar("T")
+
+
+class Seen(NamedTuple):
+    """The cluster, its quorum and its partitions' ends; ``rates`` are records a second by topic, since it was seen before."""
+
+    state: ClusterState = ClusterState()
+    ends: Mapping[TopicPartition, Ends] = {}
+    rates: Mapping[str, float] = {}
+    quorum: QuorumRow | None = None
+
+
+class ClusterView:
+    """What is seen of one cluster; ``bootstrap_servers`` are for the commands that pages show."""
+
+    def __init__(self, client: ClusterClient, bootstrap_servers: str, clock: Clock, workers: Workers) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self.workers = workers
+        self.history = History(SERIES)
+        self._silent = SilentBrokers()
+        self.administration = ClusterAdministration(client, clock, self._silent.note)
+        self._client = client
+        self._clock = clock
+        self._outage: Outage | None = None
+        self._seen_ms: int | None = None
+        self._starts_at = -float("inf")
+        self._seen: Refreshed[Seen] = Refreshed(self._see, _ENDS_EVERY, Seen(), idle_period=_ENDS_WHILE_IDLE)
+        self._groups: Refreshed[Mapping[str, GroupSeen]] = Refreshed(self._see_groups, _GROUPS_EVERY, {})
+        self._sizes: Refreshed[Mapping[TopicPartition, int]] = Refreshed(self._see_sizes, _SIZES_EVERY, {})
+        self._kept: Refreshed[Mapping[str, Kept]] = Refreshed(self._see_kept, _SETTINGS_EVERY, {})
+        self._consoles: Refreshed[Mapping[int, str]] = Refreshed(self._see_consoles, _SETTINGS_EVERY, {})
+        self._features: Refreshed[tuple[FeatureRow, ...]] = Refreshed(self._see_features, _SETTINGS_EVERY, ())
+        self._group_rows = Cached(self._make_group_rows)
+        self._topic_rows = Cached(self._make_topic_rows)
+        self._topics: OrderedDict[str, Cached[TopicDetail]] = OrderedDict()
+        self._details: OrderedDict[str, Cached[GroupDetail]] = OrderedDict()
+
+    @property
+    def inside(self) -> BrokerView | None:
+        """None: nothing is known here but what brokers answer."""
+        return None
+
+    @property
+    def consoles(self) -> Mapping[int, str]:
+        return self._consoles.value
+
+    @property
+    def has_quorum(self) -> bool:
+        return self._seen.value.quorum is not None
+
+    def pace(self) -> Pace:
+        return Pace(self._clock.elapsed)
+
+    def elapsed(self) -> float:
+        return self._clock.elapsed()
+
+    def outage(self) -> Outage | None:
+        return self._outage
+
+    # --- reading, again and again -------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Read, and note the history, until cancelled."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._seen.run)
+                await self._seen.get()  # where the brokers are
+                for part in (self._groups, self._sizes, self._kept, self._consoles, self._features):
+                    nursery.start_soon(part.run)
+                due = trio.current_time()
+                while True:
+                    due = max(due + 1.0, trio.current_time())
+                    await trio.sleep_until(due)
+                    if self._groups.is_current:
+                        await self._group_rows.get()
+                    self.note()
+        finally:
+            self._client.close()
+
+    async def renew(self) -> None:
+        """See everything anew, whatever its age: after something was changed."""
+        for part in (self._seen, self._groups, self._sizes, self._kept, self._consoles, self._features):
+            await part.renew()
+        self._group_rows.forget()
+        self._topic_rows.forget()
+        self._topics.clear()
+        self._details.clear()
+        self.administration.forget()
+
+    def note(self) -> None:
+        """Note what the last second was like, as far as it was looked at."""
+        came, lag = NOT_KNOWN, NOT_KNOWN
+        if self._seen.is_current:
+            came = sum(self._seen.value.rates.values())
+            if self._groups.is_current and self._group_rows.newest is not None:
+                lag = sum(row.lag or 0 for row in self._group_rows.newest.rows)
+        self.history.note(self._clock.now_ms(), {"messages_in": came, "lag": lag})
+
+    async def _see(self) -> Seen | None:
+        """The cluster; whether any broker answers at all is found out here."""
+        try:
+            state = await topic_requests.cluster_state(self._client)
+            quorum = await described_quorum(self._client)
+            state = state._replace(controller_id=controller_of(quorum, state.controller_id))
+            seen = (await self._see_ends(state))._replace(quorum=quorum)
+        except (OSError, KafkaError) as error:
+            if self._outage is None:
+                logger.warning("no broker answers: %s", error)
+                self._outage = Outage(self._clock.now_ms(), str(error), self._seen_ms)
+            return None
+        if self._outage is not None:
+            logger.warning("a broker answers again")
+        self._outage = None
+        self._seen_ms = self._clock.now_ms()
+        return seen
+
+    async def _see_ends(self, state: ClusterState) -> Seen:
+        """Ends of all partitions; starts now and then; the newest time of those that have grown."""
+        now, before = trio.current_time(), self._seen
+        known = before.value.ends
+        keys = [TopicPartition(topic.name, number) for topic in state.topics.values() for number in topic.partitions]
+        ends = await topic_requests.offsets(self._client, state.leaders(keys), LATEST, self._silent.note)
+        grown = [
+            key
+            for key, end in ends.items()
+            if end.offset and (end.offset != known.get(key, rows.NO_ENDS).end or known[key].newest_ms is None)
+        ][:_MOST_NEWEST]
+        newest = await topic_requests.offsets(self._client, state.leaders(grown), LARGEST_TIMESTAMP, self._silent.note)
+        asked = keys if now - self._starts_at >= _STARTS_EVERY else [key for key in keys if key not in known]
+        starts = await topic_requests.offsets(self._client, state.leaders(asked), EARLIEST, self._silent.note)
+        if asked is keys:
+            self._starts_at = now
+        found = {}
+        for key in keys:
+            old = known.get(key, rows.NO_ENDS)
+            end = ends[key].offset if key in ends else old.end
+            start = starts[key].offset if key in starts else old.start
+            time = newest[key].time_ms if key in newest else old.newest_ms
+            if end is not None:
+                found[key] = Ends(start, end, time)
+        seconds = None if before.read_at is None else now - before.read_at
+        return Seen(state, found, rows.rates(known, found, seconds) if seconds else {})
+
+    async def _see_groups(self) -> Mapping[str, GroupSeen] | None:
+        return await self._tried(group_requests.groups(self._client, self._silent.note))
+
+    async def _see_sizes(self) -> Mapping[TopicPartition, int] | None:
+        return await self._tried(topic_requests.sizes(self._client, self._seen.value.state, self._silent.note))
+
+    async def _see_kept(self) -> Mapping[str, Kept] | None:
+        return await self._tried(topic_requests.kept(self._client, self._seen.value.state.topics))
+
+    async def _see_features(self) -> tuple[FeatureRow, ...] | None:
+        return await self._tried(features(self._client))
+
+    async def _see_consoles(self) -> Mapping[int, str] | None:
+        async def ask(broker_id: int, request: DescribeConfigsRequest) -> tuple[DescribeConfigsResponse, str]:
+            return await self._client.ask(broker_id, request), self._client.nodes[broker_id][0]
+
+        return await self._tried(find_consoles(self._client.nodes, ask))
+
+    async def _tried(self, asked: Awaitable[T]) -> T | None:
+        """None where it fails, or while nothing answers."""
+        try:
+            found = await asked
+        except (OSError, KafkaError) as error:
+            logger.debug("not answered: %s", error)
+            return None
+        return None if self._outage is not None else found
+
+    # --- what several pages show --------------------------------------------------------------------------------------
+
+    async def _make_group_rows(self) -> GroupRows:
+        return await rows.group_rows(self._groups.value.values(), self._seen.value.ends, self.pace())
+
+    async def _fresh(self) -> None:
+        """Have all that lists show be read, and wait for what is old, for a few seconds in all."""
+        async with trio.open_nursery() as nursery:
+            for part in (self._seen, self._groups, self._sizes, self._kept, self._consoles):
+                nursery.start_soon(part.get)
+
+    async def groups(self) -> Sequence[GroupRow]:
+        await self._fresh()
+        return (await self._group_rows.get()).rows
+
+    async def _make_topic_rows(self) -> list[TopicRow]:
+        seen, groups = self._seen.value, await self._group_rows.get()
+        pace = self.pace()
+        found = []
+        for topic in seen.state.topics.values():
+            found.append(self._topic_row(topic.name, seen, groups.max_lags.get(topic.name)))
+            if pace.is_due(len(topic.partitions)):
+                await pace.rest()
+        return found
+
+    def _topic_row(self, name: str, seen: Seen, max_lag: int | None) -> TopicRow:
+        return rows.topic_row(
+            seen.state.topics[name],
+            seen.ends,
+            self._sizes.value,
+            self._kept.value.get(name),
+            Rates(seen.rates.get(name, 0.0), None, None),
+            max_lag,
+        )
+
+    async def topics(self) -> Sequence[TopicRow]:
+        await self._fresh()
+        return await self._topic_rows.get()
+
+    async def quorum(self) -> QuorumDetail | None:
+        seen = await self._seen.get()
+        return None if seen.quorum is None else QuorumDetail(seen.quorum, await self._features.get(), None)
+
+    async def cluster(self) -> ClusterRow:
+        topics, groups = await self.topics(), await self.groups()
+        seen = self._seen.value
+        under_replicated = sum(row.under_replicated for row in topics)
+        offline = sum(row.offline for row in topics)
+        return ClusterRow(
+            seen.state.cluster_id,
+            seen.state.controller_id,
+            tuple(sorted(seen.state.brokers)),
+            self.bootstrap_servers,
+            len(topics),
+            sum(row.partitions for row in topics),
+            under_replicated,
+            offline,
+            len(groups),
+            Rates(sum(seen.rates.values()), None, None),
+            tuple(self._warnings(offline, under_replicated, [row.group_id for row in groups if row.lost])),
+            tuple(self._looked_at(sum(row.partitions for row in topics), groups)),
+        )
+
+    def _warnings(self, offline: int, under_replicated: int, lost: Sequence[str]) -> Iterable[str]:
+        yield from of_quorum(self._seen.value.quorum)[0]
+        yield from rows.warnings(offline, under_replicated, lost)
+        yield from self._silent.warnings(self._client.nodes)
+
+    def _looked_at(self, partitions: int, groups: Sequence[GroupRow]) -> Iterable[str]:
+        """What ``_warnings`` are about; nothing while nothing was seen."""
+        if self._seen.read_at is not None:
+            yield from partitions_and_groups(partitions, None if self._groups.read_at is None else groups)
+            brokers = len(self._client.nodes)
+            yield f"whether {counted(brokers, 'broker')} {plural(brokers, 'answers', 'answer')}"
+            yield from of_quorum(self._seen.value.quorum)[1]
+
+    # --- one thing ----------------------------------------------------------------------------------------------------
+
+    async def _topic_state(self, name: str) -> ClusterState:
+        """The cluster with this topic, which may just have been made. Raises NotFoundError, KafkaError, OSError."""
+        state = (await self._seen.get()).state
+        self._check_there()
+        if name not in state.topics:
+            state = await topic_requests.cluster_state(self._client, [name])
+        if name not in state.topics:
+            raise NotFoundError(f"There is no topic {name}.")
+        return state
+
+    def _check_there(self) -> None:
+        """Raises OSError while nothing answers: what would have to be asked for is not waited for."""
+        if self._outage is not None:
+            raise PeerUnavailableError(self._outage.why)
+
+    async def topic(self, name: str) -> TopicDetail:
+        await self._topic_state(name)
+        return await remembered(self._topics, name, lambda: self._read_topic(name)).get()
+
+    async def _read_topic(self, name: str) -> TopicDetail:
+        await self._fresh()
+        seen = self._seen.value._replace(state=await self._topic_state(name))
+        topic = seen.state.topics[name]
+        logs = await fetched_logs(self._client, self.workers, seen.state, name, topic.partitions)
+        settings = await topic_requests.settings(self._client, name)
+        leaders = seen.state.leaders([TopicPartition(name, number) for number in topic.partitions])
+        producers = await topic_requests.producers(self._client, leaders, self._silent.note)
+        producers.sort(key=lambda row: (row.transaction_start is not None, row.last_ms), reverse=True)
+        readers, largest = await rows.reader_rows(self._groups.value.values(), name, seen.ends, self.pace())
+        return TopicDetail(
+            self._topic_row(name, seen, largest),
+            topic.topic_id,
+            rows.partition_rows(topic, {log.number: log for log in logs}, seen.ends, self._sizes.value, producers),
+            settings,
+            producers[:MOST_PRODUCERS],
+            len(producers),
+            readers,
+        )
+
+    async def group(self, group_id: str) -> GroupDetail:
+        return await remembered(self._details, group_id, lambda: self._read_group(group_id)).get()
+
+    async def _read_group(self, group_id: str) -> GroupDetail:
+        await self._seen.get()
+        self._check_there()
+        coordinator = await group_requests.coordinator(self._client, group_id)
+        seen = await group_requests.group(self._client, group_id, coordinator)
+        if seen is None:
+            raise NotFoundError(f"There is no group {group_id}.")
+        members = group_requests.member_rows(seen)
+        given = [
+            TopicPartition(topic, number)
+            for member in members
+            for topic, numbers in member.assigned or ()
+            for number in numbers
+        ]
+        leaders = self._seen.value.state.leaders({*seen.committed, *given})
+        starts = await topic_requests.offsets(self._client, leaders, EARLIEST, self._silent.note)
+        ends = await topic_requests.offsets(self._client, leaders, LATEST, self._silent.note)
+        now_ends = {
+            key: Ends(starts[key].offset if key in starts else None, end.offset, None) for key, end in ends.items()
+        }
+        found = rows.group_partition_rows(seen, members, now_ends)
+        timed = await lag_times(self._client, self.workers, leaders, found, self._clock.now_ms(), self._silent.note)
+        row = (await rows.group_rows([seen], now_ends, self.pace())).rows[0]
+        return GroupDetail(row, seen.described.generation, members, timed)
+
+    # --- records ------------------------------------------------------------------------------------------------------
+
+    async def logs(self, topic: str) -> Sequence[RecordLog]:
+        state = await self._topic_state(topic)
+        return await fetched_logs(self._client, self.workers, state, topic, state.topics[topic].partitions)
+
+    async def log(self, topic: str, number: int) -> RecordLog:
+        state = await self._topic_state(topic)
+        if number not in state.topics[topic].partitions:
+            raise NotFoundError(f"There is no partition {topic}-{number}.")
+        logs = await fetched_logs(self._client, self.workers, state, topic, [number])
+        if not logs:
+            raise NotFoundError(f"The partition {topic}-{number} has no leader.")
+        return logs[0]
+
+
+def remembered(known: OrderedDict[str, Cached[T]], name: str, read: Callable[[], Awaitable[T]]) -> Cached[T]:
+    """The one for a name; those that were not asked for for long are forgotten."""
+    found = known.get(name)
+    if found is None:
+        found = known[name] = Cached(read)
+        if len(known) > _MOST_REMEMBERED:
+            known.popitem(last=False)
+    known.move_to_end(name)
+    return found

@@ -1,0 +1,195 @@
+"""What is asked about groups: ListGroups, DescribeGroups, ConsumerGroupDescribe, OffsetFetch, FindCoordinator.
+
+Of all groups a coordinator is asked in parts of ``_AT_ONCE`` groups a request, never for one group after the other (but where it
+is older than KIP-709, which brought that).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...base.errors import ErrorCode, KafkaError, known_code
+from ...base.partitions import TopicPartition
+from ...wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from ...wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from ...wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ...wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from ...wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+from ..own.groups import assigned
+from ..rows import MemberRow
+from .cluster_client import Brokers, of_each
+from .topic_requests import Failed
+
+_AT_ONCE = 100
+_MANY_GROUPS = 8
+"""The version of OffsetFetch that takes several groups."""
+_NEWEST_WITH_NAMES = 9
+_KEYS = 4
+"""The version of FindCoordinator that takes several keys."""
+_CLASSIC, _CONSUMER = "classic", "consumer"
+
+
+class Committed(NamedTuple):
+    offset: int
+    metadata: str
+
+
+class Listed(NamedTuple):
+    """A group as its coordinator lists it; ``kind`` is the group's type, empty where the broker is older than types."""
+
+    group_id: str
+    coordinator: int
+    protocol_type: str
+    state: str
+    kind: str
+
+    @property
+    def is_consumer(self) -> bool:
+        """Whether it is of the protocol of KIP-848."""
+        return self.kind.lower() == _CONSUMER
+
+
+class Described(NamedTuple):
+    """``members`` are as the answer has them (``member_rows``); None where groups of this kind are not described here."""
+
+    state: str
+    protocol: str
+    generation: int | None
+    members: Sequence[Any] | None
+
+
+class GroupSeen(NamedTuple):
+    listed: Listed
+    described: Described
+    committed: Mapping[TopicPartition, Committed]
+
+
+async def groups(client: Brokers, failed: Failed) -> dict[str, GroupSeen]:
+    """Every group, with what it has committed."""
+    lists = await of_each(client.nodes, lambda broker: _listed(client, broker), failed)
+
+    async def see(broker: int) -> list[GroupSeen]:
+        found = []
+        for start in range(0, len(lists[broker]), _AT_ONCE):
+            part = lists[broker][start : start + _AT_ONCE]
+            described = await describe(client, broker, part)
+            committed = await _committed(client, broker, [each.group_id for each in part])
+            found += [
+                GroupSeen(
+                    each,
+                    described.get(each.group_id, Described(each.state, "", None, None)),
+                    committed.get(each.group_id, {}),
+                )
+                for each in part
+            ]
+        return found
+
+    seen = await of_each(lists, see, failed)
+    return {each.listed.group_id: each for found in seen.values() for each in found}
+
+
+async def _listed(client: Brokers, broker: int) -> list[Listed]:
+    """The groups that a broker coordinates. Raises OSError, KafkaError."""
+    response: ListGroupsResponse = await client.ask(broker, ListGroupsRequest())
+    if response.error_code:
+        raise KafkaError(known_code(response.error_code))
+    return [
+        Listed(each.group_id, broker, each.protocol_type, each.group_state, each.group_type) for each in response.groups
+    ]
+
+
+async def group(client: Brokers, group_id: str, broker: int) -> GroupSeen | None:
+    """One group of the broker that coordinates it; None where there is none of this id. Raises OSError, KafkaError."""
+    listed = [each for each in await _listed(client, broker) if each.group_id == group_id]
+    if not listed:
+        return None
+    described = await describe(client, broker, listed)
+    committed = await _committed(client, broker, [group_id])
+    unknown = Described(listed[0].state, "", None, None)
+    return GroupSeen(listed[0], described.get(group_id, unknown), committed.get(group_id, {}))
+
+
+async def coordinator(client: Brokers, group_id: str) -> int:
+    """The broker that coordinates a group. Raises OSError, KafkaError."""
+    try:
+        response: FindCoordinatorResponse = await client.ask_any(
+            FindCoordinatorRequest(coordinator_keys=[group_id]), lowest=_KEYS
+        )
+        found = response.coordinators[0]
+        code, node_id = found.error_code, found.node_id
+    except KafkaError as error:
+        if error.code is not ErrorCode.UNSUPPORTED_VERSION:
+            raise
+        response = await client.ask_any(FindCoordinatorRequest(key=group_id), highest=_KEYS - 1)
+        code, node_id = response.error_code, response.node_id
+    if code:
+        raise KafkaError(known_code(code))
+    return node_id
+
+
+async def describe(client: Brokers, broker: int, listed: Sequence[Listed]) -> dict[str, Described]:
+    """Groups of one coordinator; those of newer kinds are left out. Raises OSError, KafkaError."""
+    found: dict[str, Described] = {}
+    classic = [each.group_id for each in listed if each.kind.lower() in ("", _CLASSIC)]
+    if classic:
+        response: DescribeGroupsResponse = await client.ask(broker, DescribeGroupsRequest(groups=classic))
+        for each in response.groups:
+            if not each.error_code:
+                found[each.group_id] = Described(each.group_state, each.protocol_data, None, each.members)
+    newer = [each.group_id for each in listed if each.is_consumer]
+    if newer:
+        request = ConsumerGroupDescribeRequest(group_ids=newer)
+        answer: ConsumerGroupDescribeResponse = await client.ask(broker, request)
+        for one in answer.groups:
+            if not one.error_code:
+                found[one.group_id] = Described(one.group_state, one.assignor_name, one.group_epoch, one.members)
+    return found
+
+
+def member_rows(seen: GroupSeen) -> list[MemberRow]:
+    """The members of a group, with what they were given."""
+    rows = []
+    for each in seen.described.members or ():
+        kept: tuple[tuple[str, tuple[int, ...]], ...] | None
+        if seen.listed.is_consumer:
+            kept = tuple(
+                sorted(
+                    (topic.topic_name, tuple(sorted(topic.partitions))) for topic in each.assignment.topic_partitions
+                )
+            )
+            instance_id = each.instance_id
+        else:
+            instance_id, kept = each.group_instance_id, assigned(bytes(each.member_assignment))
+        rows.append(MemberRow(each.member_id, instance_id, each.client_id, each.client_host, None, kept))
+    return rows
+
+
+async def _committed(
+    client: Brokers, broker: int, group_ids: Sequence[str]
+) -> dict[str, dict[TopicPartition, Committed]]:
+    """What groups of one coordinator have committed. Raises OSError, KafkaError."""
+    version = await client.version(broker, OffsetFetchRequest, _NEWEST_WITH_NAMES)
+    if version >= _MANY_GROUPS:
+        asked = [OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in group_ids]
+        response: OffsetFetchResponse = await client.ask(
+            broker, OffsetFetchRequest(groups=asked), highest=_NEWEST_WITH_NAMES
+        )
+        return {each.group_id: _offsets(each.topics) for each in response.groups if not each.error_code}
+    found = {}
+    for group_id in group_ids:
+        response = await client.ask(
+            broker, OffsetFetchRequest(group_id=group_id, topics=None), highest=_MANY_GROUPS - 1
+        )
+        if not response.error_code:
+            found[group_id] = _offsets(response.topics)
+    return found
+
+
+def _offsets(topics: Any) -> dict[TopicPartition, Committed]:
+    return {
+        TopicPartition(topic.name, each.partition_index): Committed(each.committed_offset, each.metadata or "")
+        for topic in topics
+        for each in topic.partitions
+        if not each.error_code and each.committed_offset >= 0
+    }

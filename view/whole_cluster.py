@@ -1,0 +1,366 @@
+"""``WholeCluster``: the ``Source`` of a broker's own console, with every group of its cluster and the lag of each.
+
+What the broker knows itself is read from its ``BrokerView``. The other brokers are asked for the groups that they coordinate and
+for the ends of the partitions that they lead, as far as a group has committed there: every 10 seconds while pages look
+(``Refreshed``), and for the page of one group when it is asked for. A broker alone asks nothing. It asks by its own rights; what
+a visitor may see of it is looked at above (``SeenSource``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import logging
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import trio
+
+from ..base.partitions import TopicPartition
+from ..base.seams import Workers
+from ..broker.consumer_lag import commits
+from ..group_coordinator.shard import GroupAndOffsets
+from ..handlers.services import Services
+from ..replication.partition import Partition
+from .cached import Cached
+from .checks_passed import of_quorum
+from .history import History
+from .own.broker_view import MOST_TIMED, BrokerView, NotFoundError, ViewedBroker
+from .pace import Pace
+from .quorum_rows import QuorumDetail
+from .record_log import RecordLog
+from .remote import group_requests, rows, topic_requests
+from .remote.cluster_view import remembered
+from .remote.group_requests import Committed, Described, GroupSeen, Listed
+from .remote.lag_times import lag_times
+from .remote.peers_client import PeersClient
+from .remote.refreshed import Refreshed
+from .remote.rows import Ends, GroupRows
+from .remote.topic_requests import EARLIEST, LATEST
+from .remote.unresponsive_brokers import SilentBrokers
+from .rows import (
+    ClusterRow,
+    GroupDetail,
+    GroupPartitionRow,
+    GroupRow,
+    Outage,
+    TopicDetail,
+    TopicRow,
+)
+from .source import Administration
+
+logger = logging.getLogger(__name__)
+
+_EVERY = 10.0
+_QUORUM_EVERY = 2.0
+_UNTIL_STARTED = 0.25
+
+
+class Others(NamedTuple):
+    """What other brokers have told: the groups that they coordinate, and where partitions that they lead end."""
+
+    groups: Mapping[str, GroupSeen] = {}
+    ends: Mapping[TopicPartition, Ends] = {}
+
+
+class AllEnds(Mapping[TopicPartition, Ends]):
+    """Of the partitions led here as they are now, of others as they were told."""
+
+    def __init__(self, services: Services, told: Mapping[TopicPartition, Ends]) -> None:
+        self._services = services
+        self._told = told
+
+    def __getitem__(self, key: TopicPartition) -> Ends:
+        partition = _led_here(self._services, key)
+        if partition is None:
+            return self._told[key]
+        return Ends(partition.log.log_start_offset, partition.log.high_watermark, None)
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return iter(self._told)
+
+    def __len__(self) -> int:
+        return len(self._told)
+
+
+class WholeCluster:
+    """``run`` asks the others again and again; ``view`` is the broker's own."""
+
+    def __init__(self, broker: ViewedBroker, view: BrokerView) -> None:
+        self._view = view
+        self._client = PeersClient(broker)
+        self._silent = SilentBrokers()
+        self._others: Refreshed[Others] = Refreshed(self._see_others, _EVERY, Others())
+        self._quorum: Refreshed[QuorumDetail | None] = Refreshed(self._see_quorum, _QUORUM_EVERY, None)
+        self._group_rows = Cached(self._make_group_rows)
+        self._details: OrderedDict[str, Cached[GroupDetail]] = OrderedDict()
+
+    # --- what only the broker itself knows ----------------------------------------------------------------------------
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self._view.bootstrap_servers
+
+    @property
+    def history(self) -> History:
+        return self._view.history
+
+    @property
+    def inside(self) -> BrokerView | None:
+        return self._view
+
+    @property
+    def administration(self) -> Administration:
+        return self._view.administration
+
+    @property
+    def consoles(self) -> Mapping[int, str]:
+        return self._view.consoles
+
+    @property
+    def has_quorum(self) -> bool:
+        return self._view.quorum_cluster is not None
+
+    @property
+    def workers(self) -> Workers:
+        return self._view.workers
+
+    def pace(self) -> Pace:
+        return self._view.pace()
+
+    def elapsed(self) -> float:
+        return self._view.elapsed()
+
+    def outage(self) -> Outage | None:
+        return self._view.outage()
+
+    async def logs(self, topic: str) -> Sequence[RecordLog]:
+        return await self._view.logs(topic)
+
+    async def log(self, topic: str, number: int) -> RecordLog:
+        return await self._view.log(topic, number)
+
+    # --- asking the others --------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Ask, while pages look, until cancelled."""
+        while self._view.services is None:
+            await trio.sleep(_UNTIL_STARTED)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._others.run)
+            if self.has_quorum:
+                nursery.start_soon(self._quorum.run)
+
+    async def renew(self) -> None:
+        """Ask anew, whatever is known."""
+        await self._others.renew()
+        if self.has_quorum:
+            await self._quorum.renew()
+        self._group_rows.forget()
+        self._details.clear()
+
+    async def _see_others(self) -> Others | None:
+        services = self._view.services
+        if services is None:
+            return None
+        try:
+            return await self._ask_others(services)
+        except Exception:  # an answer that is not understood is no reason to stop serving clients
+            logger.exception("what other brokers have could not be read for the console")
+            return None
+
+    async def _see_quorum(self) -> QuorumDetail | None:
+        try:
+            return await self._view.quorum()
+        except Exception:
+            logger.exception("the quorum could not be read for the console")
+            return None
+
+    async def quorum(self) -> QuorumDetail | None:
+        return await self._quorum.get() if self.has_quorum else None
+
+    async def _ask_others(self, services: Services) -> Others:
+        if not self._client.nodes:
+            return Others()
+        groups = await group_requests.groups(self._client, self._silent.note)
+        pace = self.pace()
+        wanted = {key for seen in groups.values() for key in seen.committed}
+        for _, offsets in [*services.groups.groups()]:
+            for topic, number, _ in commits(offsets):
+                wanted.add(TopicPartition(topic, number))
+                if pace.is_due():
+                    await pace.rest()
+        return Others(groups, await self._ends(services, wanted))
+
+    async def _ends(self, services: Services, keys: Iterable[TopicPartition]) -> dict[TopicPartition, Ends]:
+        """Those of partitions that others lead, as far as these answer."""
+        leaders = _other_leaders(services, keys)
+        starts = await topic_requests.offsets(self._client, leaders, EARLIEST, self._silent.note)
+        ends = await topic_requests.offsets(self._client, leaders, LATEST, self._silent.note)
+        return {key: Ends(starts[key].offset if key in starts else None, end.offset, None) for key, end in ends.items()}
+
+    # --- lists --------------------------------------------------------------------------------------------------------
+
+    async def _make_group_rows(self) -> GroupRows:
+        """Of a group whose partitions are all led here the row is the view's own."""
+        services, own = self._view.services, await self._view.groups()
+        others = self._others.value
+        if services is None:
+            return GroupRows(own, {})
+        found = {row.group_id: row for row in own}
+        partly = [group_id for group_id, row in found.items() if row.unknown]
+        away = (seen for group_id, seen in others.groups.items() if group_id not in found)
+        seen = itertools.chain(_seen_here(services, partly), away)
+        more = await rows.group_rows(seen, AllEnds(services, others.ends), self.pace())
+        found |= {row.group_id: row for row in more.rows}
+        return GroupRows([*found.values()], more.max_lags)
+
+    async def _rows(self) -> GroupRows:
+        if not self._client.nodes:
+            return GroupRows(await self._view.groups(), {})
+        await self._others.get()
+        return await self._group_rows.get()
+
+    async def groups(self) -> Sequence[GroupRow]:
+        return (await self._rows()).rows
+
+    async def topics(self) -> Sequence[TopicRow]:
+        known, max_lags = await self._view.topics(), (await self._rows()).max_lags
+        if not max_lags:
+            return known
+        found, pace = [], self.pace()
+        for row in known:
+            lag = max_lags.get(row.name)
+            is_larger = lag is not None and lag > (-1 if row.max_lag is None else row.max_lag)
+            found.append(dataclasses.replace(row, max_lag=lag) if is_larger else row)
+            if pace.is_due():
+                await pace.rest()
+        return found
+
+    async def cluster(self) -> ClusterRow:
+        row, quorum = await self._view.broker(await self.groups()), await self.quorum()
+        warnings, looked_at = of_quorum(None if quorum is None else quorum.quorum)
+        return dataclasses.replace(
+            row,
+            warnings=(*warnings, *row.warnings, *self._silent.warnings(self._client.nodes)),
+            looked_at=(*row.looked_at, *looked_at),
+        )
+
+    # --- one thing ----------------------------------------------------------------------------------------------------
+
+    async def topic(self, name: str) -> TopicDetail:
+        """Raises NotFoundError."""
+        detail, services = await self._view.topic(name), self._view.services
+        if services is None or not self._client.nodes:
+            return detail
+        others = await self._others.get()
+        here = [group.group_id for group, offsets in services.groups.groups() if name in offsets]
+        away = (each for group_id, each in others.groups.items() if group_id not in here)
+        seen = itertools.chain(_seen_here(services, here, name), away)
+        readers, largest = await rows.reader_rows(seen, name, AllEnds(services, others.ends), self.pace())
+        readers.sort(key=lambda each: each.group_id)
+        return dataclasses.replace(detail, readers=readers, row=dataclasses.replace(detail.row, max_lag=largest))
+
+    async def group(self, group_id: str) -> GroupDetail:
+        """Raises NotFoundError, KafkaError, OSError."""
+        services = self._view.services
+        if services is None or not self._client.nodes:
+            return await self._view.group(group_id)
+        return await remembered(self._details, group_id, lambda: self._read_group(services, group_id)).get()
+
+    async def _read_group(self, services: Services, group_id: str) -> GroupDetail:
+        if services.groups.find(group_id) is not None:
+            return await self._completed(services, await self._view.group(group_id))
+        coordinator = await group_requests.coordinator(self._client, group_id)
+        seen = None
+        if coordinator != services.node_id:
+            seen = await group_requests.group(self._client, group_id, coordinator)
+        if seen is None:
+            raise NotFoundError(f"There is no group {group_id}.")
+        members = group_requests.member_rows(seen)
+        partitions = rows.group_partition_rows(seen, members, AllEnds(services, {}))
+        (row,) = (await rows.group_rows([seen], AllEnds(services, {}), self.pace())).rows
+        detail = GroupDetail(row, seen.described.generation, members, partitions)
+        behind = [
+            (place, partition)
+            for place, each in enumerate(partitions)
+            if each.lag and (partition := _led_here(services, TopicPartition(each.topic, each.number))) is not None
+        ]
+        await self._view.add_lag_times(partitions, behind[:MOST_TIMED])
+        return await self._completed(services, detail)
+
+    async def _completed(self, services: Services, detail: GroupDetail) -> GroupDetail:
+        """With the ends of partitions that others lead, which are asked for now."""
+        keys = [TopicPartition(each.topic, each.number) for each in detail.partitions if each.end is None]
+        told = await self._ends(services, keys)
+        if not told:
+            return detail
+        partitions = [
+            each if (ends := told.get(TopicPartition(each.topic, each.number))) is None else _with_ends(each, ends)
+            for each in detail.partitions
+        ]
+        leaders = _other_leaders(services, told)
+        asked = [each for each in partitions if TopicPartition(each.topic, each.number) in told]
+        now_ms = self._view.now_ms()
+        timed = await lag_times(self._client, self.workers, leaders, asked, now_ms, self._silent.note)
+        found = {(each.topic, each.number): each for each in timed}
+        partitions = [found.get((each.topic, each.number), each) for each in partitions]
+        return dataclasses.replace(detail, row=_summed(detail.row, partitions), partitions=partitions)
+
+
+def _led_here(services: Services, key: TopicPartition) -> Partition | None:
+    partition = services.replicas.find(*key)
+    return partition if partition is not None and partition.is_leader else None
+
+
+def _other_leaders(services: Services, keys: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
+    """Those of the partitions that another broker leads, by it."""
+    found: dict[int, list[TopicPartition]] = {}
+    for key in keys:
+        state = services.metadata.partition(*key)
+        if state is not None and state.leader >= 0 and state.leader != services.node_id:
+            found.setdefault(state.leader, []).append(key)
+    return found
+
+
+def _seen_here(services: Services, group_ids: Iterable[str], topic: str | None = None) -> Iterator[GroupSeen]:
+    """Groups that this broker coordinates as another broker would tell of them, with the commits of one topic or of all."""
+    for group_id in group_ids:
+        found = services.groups.find(group_id)
+        if found is not None:
+            yield _seen(found, services.node_id, topic)
+
+
+def _seen(found: GroupAndOffsets, broker_id: int, topic: str | None) -> GroupSeen:
+    group, offsets = found
+    live, generation = group.live, group.live.generation
+    state, kind = live.state.value, live.protocol_type or ""
+    return GroupSeen(
+        Listed(group.group_id, broker_id, kind, state, ""),
+        Described(state, generation.protocol_name or "", generation.generation_id, tuple(live.members)),
+        {
+            TopicPartition(name, number): Committed(committed.value.offset, committed.value.metadata)
+            for name, number, committed in commits(offsets)
+            if topic is None or name == topic
+        },
+    )
+
+
+def _with_ends(row: GroupPartitionRow, ends: Ends) -> GroupPartitionRow:
+    lag = None if row.committed is None or ends.end is None else max(ends.end - row.committed, 0)
+    is_lost = row.committed is not None and ends.start is not None and row.committed < ends.start
+    lag_ms = 0 if lag == 0 else None
+    return dataclasses.replace(row, start=ends.start, end=ends.end, lag=lag, lag_ms=lag_ms, is_lost=is_lost)
+
+
+def _summed(row: GroupRow, partitions: Sequence[GroupPartitionRow]) -> GroupRow:
+    """The group with the lags of all of its partitions."""
+    lags = [each.lag for each in partitions if each.lag is not None]
+    return dataclasses.replace(
+        row,
+        lag=sum(lags) if lags else None,
+        max_lag=max(lags, default=None),
+        unknown=sum(each.committed is not None and each.end is None for each in partitions),
+        lost=sum(each.is_lost for each in partitions),
+    )
