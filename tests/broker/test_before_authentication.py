@@ -23,9 +23,9 @@ from ottla.base.memory_network import MemoryConnection
 from ottla.base.network import total_size
 from ottla.base.seams import SystemClock
 from ottla.broker.listener_config import ListenerConfig
-from ottla.broker.listeners.addresses.gate import AuthenticationFailedError
-from ottla.broker.listeners.addresses.monitor import Monitor
-from ottla.broker.listeners.addresses.sasl_gate import SaslGate, sasl_listener
+from ottla.broker.listeners.gate import AuthenticationFailedError
+from ottla.broker.listeners.monitor import Monitor
+from ottla.broker.listeners.sasl_gate import SaslGate, sasl_listener
 from ottla.handlers.call import Call, CloseConnection
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.handlers.services import Services

@@ -21,7 +21,7 @@ import trio
 from ottla.base.config import Config
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import SystemClock
-from ottla.broker.listeners.addresses.dispatch import answer
+from ottla.broker.listeners.dispatch import answer
 from ottla.broker.server import BrokerServer
 from ottla.compat_tests.raw.requests import batch, produce_request
 from ottla.controller.new_topics import NewTopic

@@ -18,7 +18,7 @@ import trio
 
 from ottla.base.config import Config
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
-from ottla.broker.listeners.addresses.monitor import Ending
+from ottla.broker.listeners.monitor import Ending
 from ottla.broker.server import BrokerServer
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.codec import decode

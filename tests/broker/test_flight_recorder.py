@@ -15,7 +15,7 @@ import trio
 
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import SystemClock
-from ottla.broker.listeners.addresses.flight_recorder import MOST_FILES, MOST_FRAMES, MOST_KEPT
+from ottla.broker.listeners.flight_recorder import MOST_FILES, MOST_FRAMES, MOST_KEPT
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic

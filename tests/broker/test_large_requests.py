@@ -11,7 +11,7 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode
 from ottla.base.memory_network import MemoryConnection
-from ottla.broker.listeners.addresses.large_requests import _INDEPENDENT, LARGE_FRAME
+from ottla.broker.listeners.large_requests import _INDEPENDENT, LARGE_FRAME
 from ottla.handlers.table import HANDLERS
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.codec import decode

@@ -7,13 +7,13 @@ import pytest
 from ottla.base.config import Config
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.settings import SettingError
-from ottla.broker.listeners.addresses.addresses import (
+from ottla.broker.listeners.addresses import (
     Endpoint,
     advertised_endpoints,
     configured_listeners,
     inter_broker_listener,
 )
-from ottla.broker.listeners.addresses.listener_plan import plan_listeners
+from ottla.broker.listeners.listener_plan import plan_listeners
 from ottla.broker.server import BrokerServer, StartError
 from ottla.broker.settings import BrokerSettings
 

@@ -17,7 +17,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 import ottla
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
 from ottla.base.repeated_lines import INTERVAL_SECONDS, RepeatedLines, sum_up_while_running
-from ottla.broker.listeners.addresses.monitor import closed_more
+from ottla.broker.listeners.monitor import closed_more
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic

@@ -9,8 +9,8 @@ import trio
 
 from ottla.base.memory_network import MemoryConnection
 from ottla.base.seams import InlineWorkers, SystemClock
-from ottla.broker.listeners.addresses.flight_recorder import FlightRecorder
-from ottla.broker.listeners.addresses.monitor import Monitor
+from ottla.broker.listeners.flight_recorder import FlightRecorder
+from ottla.broker.listeners.monitor import Monitor
 from ottla.log.memory_disk import MemoryDisk
 from ottla.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,

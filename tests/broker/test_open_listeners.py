@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from ottla.broker.config_file import load_config
-from ottla.broker.listeners.addresses.open_listeners import warn_of_open_listeners
+from ottla.broker.listeners.open_listeners import warn_of_open_listeners
 
 
 def warned(caplog: pytest.LogCaptureFixture, **properties: str) -> list[str]:

@@ -11,8 +11,8 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode
 from ottla.base.seams import SimulatedClock
-from ottla.broker.listeners.addresses.monitor import Monitor
-from ottla.broker.listeners.addresses.sasl_gate import SaslGate, SaslListener
+from ottla.broker.listeners.monitor import Monitor
+from ottla.broker.listeners.sasl_gate import SaslGate, SaslListener
 from ottla.handlers.call import Call
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.handlers.services import Services
