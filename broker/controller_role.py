@@ -27,6 +27,7 @@ from ..controller.raft.driver import RaftDriver
 from ..controller.random_uuids import random_uuid
 from ..controller.settings import ControllerSettings
 from ..controller.token_settings import DelegationTokenSettings
+from ..handlers.controller.call import ControllerCall
 from ..log.checkpoints import CorruptFileError
 from ..log.disk import Disk
 from ..log.log_directories import LogStartError
@@ -98,7 +99,8 @@ class ControllerRole:
         self.monitor = monitor
         names = {served.name for served in listeners.served}
         self._listeners = listeners
-        self._acceptor = Acceptor(self.services, monitor, ConnectionLimits(config, "", names))
+        new_call = functools.partial(ControllerCall, self.services)
+        self._acceptor = Acceptor(self.services, new_call, monitor, ConnectionLimits(config, "", names))
 
     def figures(self) -> QuorumControllerFigures:
         """For metrics."""

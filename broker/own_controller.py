@@ -14,6 +14,7 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.quorum.active.request_source import RequestSource
 from ..handlers.connection_context import ConnectionContext
+from ..handlers.controller.call import ControllerCall
 from ..handlers.controller.services import ControllerServices
 from ..handlers.controller.table import SERVED_BY_CONTROLLERS
 from ..handlers.table import Handler
@@ -65,7 +66,7 @@ class OwnController:
         """Have the request of a client handled, by that client's rights and quotas. Raises KafkaError."""
         connection = ConnectionContext(self._services.quorum_node.driver.node.listener, _NO_PEER)
         connection.principal = OWN_NODE
-        call = self._services.new_call(connection, trio.lowlevel.checkpoint, None)
+        call = ControllerCall(self._services, connection, trio.lowlevel.checkpoint)
         call.key, call.version, call.client_id = envelope.api_key << 16 | version, version, self._client_id
         handle = _loaded(envelope.api_key).handle
         assert handle is not None

@@ -33,7 +33,7 @@ from ..base.settings import SettingError
 from ..base.wording import explained, how_to_install
 from ..controller.quorum.settings import CONTROLLER_ROLE
 from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
-from ..handlers.call import RequestObserver
+from ..handlers.call import Call, RequestObserver
 from ..handlers.table import SERVED, ServedApis
 from ..log.disk import Disk, OsDisk
 from ..log.log_directories import LogStartError
@@ -360,7 +360,9 @@ class BrokerServer:
                 background.start_soon(sum_up_while_running, self.monitor.closings, assembly.services.absent_topics)
                 names = self._listeners.names()
                 limits = ConnectionLimits(self.config, self._listeners.inter_broker.name, names)
-                acceptor = self._acceptor = Acceptor(assembly.services, self.monitor, limits)
+                acceptor = self._acceptor = Acceptor(
+                    assembly.services, functools.partial(Call, assembly.services), self.monitor, limits
+                )
                 async with trio.open_nursery() as connections:
                     acceptor.start(self._listeners.served, connections)
                     connections.start_soon(

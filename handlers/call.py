@@ -291,6 +291,10 @@ class NodeCall:
             raise AnswersLost(error) from error
 
 
+NewCall = Callable[[ConnectionContext, Callable[[], Awaitable[None]], RequestObserver | None], NodeCall]
+"""Makes the call of a connection: its context, how to send the responses made so far, and its observer."""
+
+
 class Call(NodeCall):
     """A request to a broker, ``broker``."""
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import trio
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from ..metadata.types import FinalizedFeatures, VersionRange
     from ..security.authorizer import Authorizer
     from ..security.client_quotas import ClientQuotas
-    from .call import NodeCall, RequestObserver
-    from .connection_context import ConnectionContext
     from .table import ServedApis
 
 
@@ -46,12 +43,6 @@ class NodeServices:
     large_decoding: trio.Lock = dataclasses.field(default_factory=trio.Lock)
     early_answers: list[Callable[[], None]] = dataclasses.field(default_factory=list)
     """What answers requests whose wait has just ended, before their tasks go on (``NodeCall``)."""
-
-    @abstractmethod
-    def new_call(
-        self, connection: ConnectionContext, flush: Callable[[], Awaitable[None]], observer: RequestObserver | None
-    ) -> NodeCall:
-        """For the requests of a connection."""
 
     @property
     def finalized_features(self) -> FinalizedFeatures | None:

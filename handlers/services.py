@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from .call import Call
 from .node_services import NodeServices
 
 if TYPE_CHECKING:
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
     from ..replication.replica_manager import ReplicaManager
     from ..transaction_coordinator.add_partitions_to_txn import TransactionEntries
     from ..transaction_coordinator.coordinator import TransactionCoordinator
-    from .call import RequestObserver
-    from .connection_context import ConnectionContext
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -53,11 +49,6 @@ class Services(NodeServices):
     transaction_entries: TransactionEntries
     end_markers: EndMarkers
     absent_topics: RepeatedLines
-
-    def new_call(
-        self, connection: ConnectionContext, flush: Callable[[], Awaitable[None]], observer: RequestObserver | None
-    ) -> Call:
-        return Call(self, connection, flush, observer)
 
     @property
     def commands(self) -> ClusterCommands:

@@ -32,7 +32,7 @@ from ..wire.records import RecordBatch, RecordsBuilder, iter_batches, iter_compl
 from ..wire.schema import Message
 from .checkpoints import CorruptFileError
 from .disk import Bytes, Disk, join
-from .files import CHECKPOINT_SUFFIX, DELETED_SUFFIX
+from .files import CHECKPOINT_SUFFIX, DELETED_SUFFIX, METADATA_LOG_FOLDER
 
 PART_SUFFIX = ".part"
 RECORDS_IN_BATCH = 1024
@@ -241,3 +241,16 @@ def _head(batches: Sequence[RecordBatch], name: str) -> SnapshotHead:
 
 def _controls(batch: RecordBatch) -> list[Message | None]:
     return [decode_quorum_record(record) for record in batch.records()] if batch.is_control else []
+
+
+def known_voters(disk: Disk, directory: str) -> list[int] | None:
+    """The voters that the newest snapshot of the metadata log in ``directory`` has; None where none has any.
+
+    Raises CorruptFileError, OSError.
+    """
+    folder = join(directory, METADATA_LOG_FOLDER)
+    snapshots = list_snapshots(disk, folder) if disk.is_dir(folder) else []
+    if not snapshots:
+        return None
+    voters = read_snapshot_head(disk, join(folder, snapshots[-1].file_name)).voters
+    return None if voters is None else sorted(voter.voter_id for voter in voters.voters)

@@ -41,13 +41,13 @@ from ...log.disk import Disk, join
 from ...log.files import BOOTSTRAP_CHECKPOINT, LOG_SUFFIX, METADATA_LOG_FOLDER
 from ...log.log_directories import DataFolders, LogStartError
 from ...log.log_directory import LogFolder
+from ...log.metadata_snapshots import known_voters
 from ..identity import log_directories
 from ..settings import BrokerSettings
 from .directory_ids import random_directory_id
 from .format_directories import FormatError, Formatting, format_folders, levels_of, standalone_voter
 from .found_logs import FoundLog, found_logs, known_topic_id, write_topic_ids
 from .migration_plan import KEPT_META, Difference, MigratingNode, MigrationError, MigrationPlan
-from .own_quorum import known_voters
 
 _QUORUM_STATE = "quorum-state"
 

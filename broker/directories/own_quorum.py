@@ -17,11 +17,11 @@ from ...base.seams import Clock, Workers
 from ...controller.raft.voter_set import Endpoints
 from ...log.checkpoints import LOCK, CorruptFileError, read_meta_properties
 from ...log.disk import Disk, join
-from ...log.files import METADATA_LOG_FOLDER, OLD_STATE_FOLDER, OLD_STATE_TAKEN_FOLDER
+from ...log.files import OLD_STATE_FOLDER, OLD_STATE_TAKEN_FOLDER
 from ...log.log_directories import LogStartError
 from ...log.log_directory import LogFolder
 from ...log.log_manager import LogManager
-from ...log.metadata_snapshots import list_snapshots, read_snapshot_head
+from ...log.metadata_snapshots import known_voters
 from ..identity import is_lone
 from ..settings import BrokerSettings
 
@@ -138,16 +138,3 @@ def _is_to_be_formed(disk: Disk, directory: str) -> bool:
     except CorruptFileError:
         return True
     return meta is None or meta.version != 1
-
-
-def known_voters(disk: Disk, directory: str) -> list[int] | None:
-    """The voters that the newest snapshot of the metadata log in ``directory`` has; None where none has any.
-
-    Raises CorruptFileError, OSError.
-    """
-    folder = join(directory, METADATA_LOG_FOLDER)
-    snapshots = list_snapshots(disk, folder) if disk.is_dir(folder) else []
-    if not snapshots:
-        return None
-    voters = read_snapshot_head(disk, join(folder, snapshots[-1].file_name)).voters
-    return None if voters is None else sorted(voter.voter_id for voter in voters.voters)

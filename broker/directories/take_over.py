@@ -67,6 +67,7 @@ from ...log.files import (
     stray_folder_name,
 )
 from ...log.log_directories import LogStartError
+from ...log.metadata_snapshots import known_voters
 from ...log.partition_log import PartitionLog
 from ...metadata.image import ClusterImage
 from ...metadata.types import UNASSIGNED_DIRECTORY
@@ -76,7 +77,6 @@ from ..identity import is_lone
 from .directory_ids import random_directory_id
 from .format_directories import FormatError, Formatting, format_folders, levels_of
 from .found_logs import FoundLog, found_logs, has_logs, known_topic_id, write_topic_ids
-from .own_quorum import known_voters
 
 logger = logging.getLogger(__name__)
 

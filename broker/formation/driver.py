@@ -11,6 +11,7 @@ import contextlib
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 
 import trio
 
@@ -22,8 +23,7 @@ from ...base.settings import SettingError
 from ...base.tcp import TcpNetwork
 from ...controller.quorum.active.committed_metadata import CommittedMetadata
 from ...controller.quorum.settings import CONTROLLER_ROLE, QuorumSettings
-from ...handlers.call import NodeCall, RequestObserver
-from ...handlers.connection_context import ConnectionContext
+from ...handlers.call import NodeCall
 from ...handlers.controller.table import SERVED_BY_CONTROLLERS
 from ...handlers.node_services import NodeServices
 from ...handlers.table import ServedApis
@@ -258,7 +258,7 @@ class Formation:
             authorizer.is_loaded = (
                 False  # only super users are let in: rules are in the metadata log, which there is not yet
             )
-        services = FormingServices(
+        services = NodeServices(
             node_id=self._node.node_id,
             cluster_id="",
             config=config,
@@ -270,7 +270,12 @@ class Formation:
             authorizer=authorizer,
             served=ServedApis({int(key): SERVED_BY_CONTROLLERS.by_key[key] for key in _SERVED}),
         )
-        return Acceptor(services, Monitor(), ConnectionLimits(config, "", {each.name for each in listeners.served}))
+        return Acceptor(
+            services,
+            partial(NodeCall, services),
+            Monitor(),
+            ConnectionLimits(config, "", {each.name for each in listeners.served}),
+        )
 
     async def _respond(self, _call: NodeCall, said: FormationStatement) -> FormationStatement:
         self._node.hear_request(said)
@@ -300,12 +305,3 @@ class Formation:
 
     def _hindrances(self) -> list[tuple[int, str]]:
         return sorted({**self._unreached, **self._node.complaints}.items())
-
-
-class FormingServices(NodeServices):
-    """The parts of a node that has no cluster yet."""
-
-    def new_call(
-        self, connection: ConnectionContext, flush: Callable[[], Awaitable[None]], observer: RequestObserver | None
-    ) -> NodeCall:
-        return NodeCall(self, connection, flush, observer)

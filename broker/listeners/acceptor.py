@@ -16,6 +16,7 @@ import trio
 from ...base.network import Connection
 from ...base.repeated_lines import INTERVAL_SECONDS
 from ...base.wording import counted, explained
+from ...handlers.call import NewCall
 from ...handlers.connection_context import ConnectionContext
 from ...handlers.node_services import NodeServices
 from ..settings import BrokerSettings
@@ -42,9 +43,10 @@ more. Kafka waits for as long as the client sends something now and then (connec
 class Acceptor:
     """All connections of one node."""
 
-    def __init__(self, services: NodeServices, monitor: Monitor, limits: ConnectionLimits) -> None:
+    def __init__(self, services: NodeServices, new_call: NewCall, monitor: Monitor, limits: ConnectionLimits) -> None:
         self._monitor = monitor
         self._services = services
+        self._new_call = new_call
         self._limits = limits
         self._pace = ConnectionPace(services.config, services.metadata, limits)
         self._peers = PeerWatch()
@@ -185,7 +187,7 @@ class Acceptor:
         make_gate = served.security.make_gate
         gate = None if make_gate is None else make_gate(context, self._services, self._monitor)
         max_request = self._settings.socket_request_max_bytes
-        client = ClientConnection(connection, context, self._services, max_request, self._monitor, gate)
+        client = ClientConnection(connection, context, self._services, self._new_call, max_request, self._monitor, gate)
         self._connections.add(client)
         descriptor = connection.descriptor
         self._peers.add(descriptor, client.presence)

@@ -38,7 +38,7 @@ from ...base.presence import Presence
 from ...base.tcp import copy_of
 from ...base.wording import shortened
 from ...handlers.activity import Activity
-from ...handlers.call import AnswersLost, CloseConnection, NodeCall
+from ...handlers.call import AnswersLost, CloseConnection, NewCall, NodeCall
 from ...handlers.connection_context import ConnectionContext
 from ...handlers.node_services import NodeServices
 from ...wire.api_keys import ApiKey
@@ -82,6 +82,7 @@ class ClientConnection:
         connection: Connection,
         context: ConnectionContext,
         services: NodeServices,
+        new_call: NewCall,
         max_request: int,
         monitor: Monitor,
         gate: Gate | None = None,
@@ -96,7 +97,7 @@ class ClientConnection:
         if gate is not None and gate.frame_limit is not None:
             self._frame_limit = gate.frame_limit
             self.unknown_since = trio.current_time()
-        self._call = services.new_call(context, self._flush, monitor.observer)
+        self._call = new_call(context, self._flush, monitor.observer)
         if monitor.keeps_activity:
             self._call.activity = Activity()
         self._elapsed = services.clock.elapsed

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from ...controller.quorum.metadata_version import FEATURE, KRAFT_VERSION, LOWEST
 from ...metadata.types import UNKNOWN_EPOCH, FinalizedFeatures
 from ..node_services import NodeServices
-from .call import ControllerCall
 
 if TYPE_CHECKING:
     from ...controller.quorum.active.committed_metadata import CommittedMetadata
     from ...controller.quorum.active.node import ControllerNode
-    from ..call import RequestObserver
-    from ..connection_context import ConnectionContext
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -24,11 +20,6 @@ class ControllerServices(NodeServices):
 
     metadata: CommittedMetadata
     quorum_node: ControllerNode
-
-    def new_call(
-        self, connection: ConnectionContext, flush: Callable[[], Awaitable[None]], observer: RequestObserver | None
-    ) -> ControllerCall:
-        return ControllerCall(self, connection, flush, observer)
 
     @property
     def finalized_features(self) -> FinalizedFeatures:

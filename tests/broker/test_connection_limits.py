@@ -22,11 +22,11 @@ from ottla.base.memory_network import MemoryConnection, MemoryNetwork
 from ottla.base.network import WOULD_BLOCK, Connection, Part
 from ottla.base.seams import SystemClock
 from ottla.base.settings import SettingError
-from ottla.broker.listeners.addresses.acceptor import AUTHENTICATION_SECONDS, Acceptor
-from ottla.broker.listeners.addresses.addresses import Endpoint
-from ottla.broker.listeners.addresses.connection_limits import ConnectionLimits
-from ottla.broker.listeners.addresses.listener_security import ListenerSecurity, ServedListener
-from ottla.broker.listeners.addresses.monitor import Ending, Monitor
+from ottla.broker.listeners.acceptor import AUTHENTICATION_SECONDS, Acceptor
+from ottla.broker.listeners.addresses import Endpoint
+from ottla.broker.listeners.connection_limits import ConnectionLimits
+from ottla.broker.listeners.listener_security import ListenerSecurity, ServedListener
+from ottla.broker.listeners.monitor import Ending, Monitor
 from ottla.broker.server import BrokerServer
 from ottla.broker.settings import parse_connection_overrides
 from ottla.controller.quorum.active.result import ControllerResult
@@ -189,10 +189,11 @@ async def accepting(security: ListenerSecurity) -> AsyncIterator[tuple[MemoryNet
     clock = SystemClock()
     parts = SimpleNamespace(config=config, metadata=MetadataCache(), clock=clock, served=SERVED, early_answers=[])
     services = cast(NodeServices, parts)
-    parts.new_call = partial(NodeCall, services)
     network, monitor = MemoryNetwork(), Monitor()
     listener = await network.listen(*OUTSIDE, 5)
-    acceptor = Acceptor(services, monitor, ConnectionLimits(config, "OUTSIDE", {"OUTSIDE"}))
+    acceptor = Acceptor(
+        services, partial(NodeCall, services), monitor, ConnectionLimits(config, "OUTSIDE", {"OUTSIDE"})
+    )
     async with trio.open_nursery() as nursery:
         served = ServedListener(Endpoint("OUTSIDE", *OUTSIDE, "SASL_SSL"), listener, security, True)
         nursery.start_soon(acceptor.accept_from, served, nursery)

@@ -19,9 +19,9 @@ from ottla.base.config import Config
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
 from ottla.base.network import Part
 from ottla.base.seams import Clock, SystemClock
-from ottla.broker.listeners.addresses.connection import ClientConnection
-from ottla.broker.listeners.addresses.gate import AuthenticationFailedError, Gate
-from ottla.broker.listeners.addresses.monitor import Ending, Monitor
+from ottla.broker.listeners.connection import ClientConnection
+from ottla.broker.listeners.gate import AuthenticationFailedError, Gate
+from ottla.broker.listeners.monitor import Ending, Monitor
 from ottla.handlers.call import NodeCall
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.handlers.node_services import NodeServices
@@ -85,14 +85,14 @@ async def guarded(
         config=config, clock=clock or SystemClock(), served=SERVED, client_quotas=quotas, early_answers=[]
     )
     services = cast(NodeServices, parts)
-    parts.new_call = functools.partial(NodeCall, services)
     network = MemoryNetwork(limit=room)
     listener = await network.listen("test", 1, 1)
     client = await network.connect("test", 1)
     accepted = await listener.accept()
     monitor = Monitor()
     context = ConnectionContext("OUTSIDE", accepted.peer, "SASL_PLAINTEXT")
-    connection = ClientConnection(accepted, context, services, 1 << 20, monitor, gate or Doorman())
+    new_call = functools.partial(NodeCall, services)
+    connection = ClientConnection(accepted, context, services, new_call, 1 << 20, monitor, gate or Doorman())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(connection.serve)
         yield client, connection, monitor

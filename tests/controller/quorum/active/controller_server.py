@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import trio
@@ -15,11 +16,11 @@ from ottla.broker.auth.peer_security import peer_security
 from ottla.broker.config_file import load_config
 from ottla.broker.controller_services import controller_services
 from ottla.broker.listener_config import ListenerConfig
-from ottla.broker.listeners.addresses.acceptor import Acceptor
-from ottla.broker.listeners.addresses.addresses import Endpoint
-from ottla.broker.listeners.addresses.connection_limits import ConnectionLimits
-from ottla.broker.listeners.addresses.listener_security import ServedListener, listener_security
-from ottla.broker.listeners.addresses.monitor import Monitor
+from ottla.broker.listeners.acceptor import Acceptor
+from ottla.broker.listeners.addresses import Endpoint
+from ottla.broker.listeners.connection_limits import ConnectionLimits
+from ottla.broker.listeners.listener_security import ServedListener, listener_security
+from ottla.broker.listeners.monitor import Monitor
 from ottla.controller.configs.broker_configs import declared_settings
 from ottla.controller.configs.unused_configs import UNUSED
 from ottla.controller.quorum.active.configs import ConfigRules
@@ -39,6 +40,7 @@ from ottla.controller.raft.storage import RaftStorage
 from ottla.controller.raft.voter_set import ListenerEndpoint, QuorumVoter, ReplicaKey, VoterSet
 from ottla.controller.raft.voters import ControllerAddress
 from ottla.controller.token_settings import DelegationTokenSettings
+from ottla.handlers.controller.call import ControllerCall
 from ottla.handlers.controller.services import ControllerServices
 from ottla.log.disk import Disk
 from ottla.log.log_directory import LogFolder
@@ -138,7 +140,12 @@ class ControllerServer:
     async def _listen(self) -> tuple[Acceptor, ServedListener]:
         config, clock = self._config, self._clock
         self.services = controller_services(config, clock, self.workers, self._quorum.cluster_id, self.node)
-        acceptor = Acceptor(self.services, Monitor(elapsed=clock.elapsed), ConnectionLimits(config, "", {LISTENER}))
+        acceptor = Acceptor(
+            self.services,
+            partial(ControllerCall, self.services),
+            Monitor(elapsed=clock.elapsed),
+            ConnectionLimits(config, "", {LISTENER}),
+        )
         security = listener_security(self._listener, self.workers, is_inter_broker=False)
         listener = await self._network.listen(self.endpoint.host, self.endpoint.port, 10)
         at = Endpoint(LISTENER, self.endpoint.host, listener.port, self._listener.security_protocol)
