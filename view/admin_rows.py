@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 
+MOST_MOVES = 500
+"""A page shows at most so many moves of replicas."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TransactionRow:

@@ -1,16 +1,13 @@
-"""One partition to be read record by record: ``RecordLog``, and ``ReplicaLog``, which is that of a replica on this broker."""
+"""The interface of a partition that is read record by record."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from ..base.seams import Workers
-from ..log.segment import SegmentSlice
 from ..log.transaction_index import AbortedTransaction
-from ..log.transactional_reads import aborted_between
-from ..replication.partition import Partition
-from ..wire.records import RecordBatch, iter_complete_batches
+from ..log.validation import MAX_DECOMPRESSED_BYTES
+from ..wire.records import RecordBatch
 
 
 class Batches(NamedTuple):
@@ -54,49 +51,13 @@ class RecordLog(Protocol):
         ...
 
 
-class ReplicaLog:
-    """A ``RecordLog`` of a replica on this broker: files are read by a worker."""
-
-    def __init__(self, partition: Partition, workers: Workers) -> None:
-        self._partition = partition
-        self._log = partition.log
-        self._workers = workers
-
-    @property
-    def number(self) -> int:
-        return self._log.partition
-
-    @property
-    def start(self) -> int:
-        return self._log.log_start_offset
-
-    @property
-    def end(self) -> int:
-        return self._log.high_watermark
-
-    @property
-    def last_stable(self) -> int:
-        return self._log.last_stable_offset
-
-    async def refresh(self) -> None:
-        """Nothing is to be done: what is told is as it is now."""
-
-    async def read(self, start: int, end: int, max_bytes: int) -> Batches | None:
-        aborted = aborted_between(self._log.segments, start, end)
-        # Not up to ``end``: where that is inside a batch, the batch would be left out.
-        slice_ = self._partition.read(max(start, self.start), max_bytes, self.end, at_least_one=True)
-        if slice_ is None:
-            return None
-        try:
-            return Batches(await self._workers.run(_batches, slice_), aborted)
-        finally:
-            slice_.release()
-
-    async def offset_at(self, time_ms: int) -> int | None:
-        offset, _, _ = await self._log.offset_for_timestamp(time_ms, self.end)
-        return None if offset < 0 else offset
-
-
-def _batches(slice_: SegmentSlice) -> list[RecordBatch]:
-    """Raises KafkaError."""
-    return list(iter_complete_batches(slice_.read()))
+def first_timestamp(batches: Iterable[RecordBatch], offset: int) -> int | None:
+    """The timestamp, in ms, of the first record from ``offset`` on; None where there is none. Raises KafkaError."""
+    for batch in batches:
+        if batch.last_offset < offset or batch.is_control:
+            continue
+        batch.check_crc()
+        for record in batch.records(MAX_DECOMPRESSED_BYTES):
+            if record.offset >= offset:
+                return record.timestamp if record.timestamp >= 0 else None
+    return None

@@ -8,8 +8,13 @@ is for what this broker does not know.
 
 from __future__ import annotations
 
+import base64
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+MOST_PRODUCERS = 100
+"""A page of a topic shows at most so many idempotent producers."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -163,6 +168,13 @@ class GroupRow:
     lost: int
 
 
+class GroupRows(NamedTuple):
+    """All groups, and the largest lag in one partition of each topic."""
+
+    rows: list[GroupRow]
+    max_lags: Mapping[str, int]
+
+
 @dataclasses.dataclass(slots=True)
 class GroupPartitionRow:
     """What a group has committed of one partition, or a member was given of it.
@@ -298,3 +310,8 @@ class BrokerRow(ClusterRow):
     requests: float
     errors: float
     loop_lag_ms: float
+
+
+def id_text(topic_id: bytes) -> str:
+    """As Kafka's own tools show it: base64 for URLs, without padding; empty where there is none."""
+    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=") if any(topic_id) else ""

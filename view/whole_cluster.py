@@ -25,6 +25,7 @@ from ..handlers.services import Services
 from ..replication.partition import Partition
 from .cached import Cached
 from .checks_passed import of_quorum
+from .group_lag import with_ends, with_sums
 from .history import History
 from .own.broker_view import MOST_TIMED, BrokerView, NotFoundError, ViewedBroker
 from .pace import Pace
@@ -36,14 +37,14 @@ from .remote.group_requests import Committed, Described, GroupSeen, Listed
 from .remote.lag_times import lag_times
 from .remote.peers_client import PeersClient
 from .remote.refreshed import Refreshed
-from .remote.rows import Ends, GroupRows
+from .remote.rows import Ends
 from .remote.topic_requests import EARLIEST, LATEST
 from .remote.unresponsive_brokers import SilentBrokers
 from .rows import (
     ClusterRow,
     GroupDetail,
-    GroupPartitionRow,
     GroupRow,
+    GroupRows,
     Outage,
     TopicDetail,
     TopicRow,
@@ -297,7 +298,9 @@ class WholeCluster:
         if not told:
             return detail
         partitions = [
-            each if (ends := told.get(TopicPartition(each.topic, each.number))) is None else _with_ends(each, ends)
+            each
+            if (ends := told.get(TopicPartition(each.topic, each.number))) is None
+            else with_ends(each, ends.start, ends.end)
             for each in detail.partitions
         ]
         leaders = _other_leaders(services, told)
@@ -306,7 +309,7 @@ class WholeCluster:
         timed = await lag_times(self._client, self.workers, leaders, asked, now_ms, self._silent.note)
         found = {(each.topic, each.number): each for each in timed}
         partitions = [found.get((each.topic, each.number), each) for each in partitions]
-        return dataclasses.replace(detail, row=_summed(detail.row, partitions), partitions=partitions)
+        return dataclasses.replace(detail, row=with_sums(detail.row, partitions), partitions=partitions)
 
 
 def _led_here(services: Services, key: TopicPartition) -> Partition | None:
@@ -344,23 +347,4 @@ def _seen(found: GroupAndOffsets, broker_id: int, topic: str | None) -> GroupSee
             for name, number, committed in commits(offsets)
             if topic is None or name == topic
         },
-    )
-
-
-def _with_ends(row: GroupPartitionRow, ends: Ends) -> GroupPartitionRow:
-    lag = None if row.committed is None or ends.end is None else max(ends.end - row.committed, 0)
-    is_lost = row.committed is not None and ends.start is not None and row.committed < ends.start
-    lag_ms = 0 if lag == 0 else None
-    return dataclasses.replace(row, start=ends.start, end=ends.end, lag=lag, lag_ms=lag_ms, is_lost=is_lost)
-
-
-def _summed(row: GroupRow, partitions: Sequence[GroupPartitionRow]) -> GroupRow:
-    """The group with the lags of all of its partitions."""
-    lags = [each.lag for each in partitions if each.lag is not None]
-    return dataclasses.replace(
-        row,
-        lag=sum(lags) if lags else None,
-        max_lag=max(lags, default=None),
-        unknown=sum(each.committed is not None and each.end is None for each in partitions),
-        lost=sum(each.is_lost for each in partitions),
     )

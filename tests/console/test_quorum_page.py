@@ -18,7 +18,7 @@ from ottla.wire.messages.describe_quorum import (
 )
 from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 
-from ..broker.controller_world import CLUSTER_ID, until
+from ..broker.helpers.controller_world import CLUSTER_ID, until
 from ..memory_cluster import running_as
 from .browsing import Browsing, Page, alone_on
 from .quorum_browsing import ConsoleWorld, console_world

@@ -12,7 +12,8 @@ import pytest
 import trio
 import trio.testing
 
-from ottla.view.record_log import Batches, ReplicaLog
+from ottla.view.own.replica_log import ReplicaLog
+from ottla.view.record_log import Batches
 from ottla.view.record_search import Search
 from ottla.wire.compression import ZSTD
 from ottla.wire.records import Record, build_batch

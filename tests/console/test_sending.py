@@ -9,7 +9,7 @@ from pathlib import Path
 from kafka.partitioner.default import murmur2
 
 from ottla.base.seams import InlineWorkers
-from ottla.view.record_log import ReplicaLog
+from ottla.view.own.replica_log import ReplicaLog
 from ottla.wire.records import Record
 
 from .browsing import Browsing, Open, Page, browsing, on_both

@@ -18,10 +18,10 @@ from ...handlers.services import Services
 from ...log.producer_snapshot import ProducerState
 from ...metadata.image import TopicImage
 from ...replication.delayed_fetch import FetchedPartition
+from ..assignments import assigned
 from ..inside_rows import ClientRow, ConsumerRow, WriterRow
 from ..pace import Pace
 from ..rows import MemberRow
-from .groups import assigned
 
 _LONGEST_TEXT = 200
 _Sent = tuple[ClientRow, int, int]

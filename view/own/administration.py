@@ -10,7 +10,7 @@ from ...handlers.services import Services
 from ...security.acl import AclEntry, AclFilter, PatternType, ResourcePattern, ResourceType
 from ...security.quota_entities import named_entity
 from ...security.scram import ScramCredential, UnusableCredential
-from ..admin_rows import AclRow, ClusterDetail, MoveRow, QuotaRow, TransactionRow, UserRow
+from ..admin_rows import MOST_MOVES, AclRow, ClusterDetail, MoveRow, QuotaRow, TransactionRow, UserRow
 from ..cached import Cached
 from ..cluster_sums import ClusterSums
 from ..errors import NotFoundError
@@ -18,8 +18,6 @@ from ..layout import Ask, Layout, broker_layout, known_moves
 from ..pace import Pace
 from .own_quorum import controller_of
 from .transactions import transaction_row, transaction_rows
-
-MOST_MOVES = 500
 
 
 class BrokerAdministration:

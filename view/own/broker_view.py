@@ -32,7 +32,7 @@ from ..history import History
 from ..layout import asked_by as asked_by_peers
 from ..pace import Pace
 from ..quorum_rows import QuorumDetail
-from ..record_log import RecordLog, ReplicaLog
+from ..record_log import RecordLog
 from ..rows import (
     NO_RATES,
     BrokerRow,
@@ -41,23 +41,25 @@ from ..rows import (
     GroupDetail,
     GroupPartitionRow,
     GroupRow,
+    GroupRows,
     Outage,
     RequestRow,
     SegmentRow,
     TopicDetail,
     TopicRow,
+    id_text,
 )
 from .administration import BrokerAdministration
 from .connections import connection_rows
 from .details import BrokerDetails
-from .groups import Groups, group_partition_rows, group_row, member_rows, read_groups, reader_rows
+from .groups import group_partition_rows, group_row, member_rows, read_groups, reader_rows
 from .lag_times import LagTimes
 from .own_quorum import controller_of, quorum_detail
+from .replica_log import ReplicaLog
 from .requests import RequestsSeen
 from .topics import (
     ReplicasHere,
     config_rows,
-    id_text,
     partition_rows,
     producer_rows,
     segment_rows,
@@ -221,10 +223,10 @@ class BrokerView:
 
     # --- what several pages show --------------------------------------------------------------------------------------
 
-    async def _read_groups(self) -> Groups:
+    async def _read_groups(self) -> GroupRows:
         services = self.services
         if services is None:
-            return Groups([], {})
+            return GroupRows([], {})
         return await read_groups([*services.groups.groups()], ReplicasHere(services), self.pace())
 
     async def groups(self) -> list[GroupRow]:

@@ -6,37 +6,25 @@ partitions that this broker leads.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
 
-from ...base.errors import ProtocolError
+from ...base.partitions import TopicPartition
 from ...broker.consumer_lag import Replicas, lag_behind, lags
 from ...group_coordinator.committed_offsets import CommittedOffsets
 from ...group_coordinator.group import Group
 from ...group_coordinator.shard import GroupAndOffsets
 from ...replication.partition import Partition
-from ...wire.codec import decode
-from ...wire.messages.consumer_protocol import ConsumerProtocolAssignment
+from ..assignments import assigned
+from ..group_lag import group_partition_row, owners_of
 from ..pace import Pace
-from ..rows import GroupPartitionRow, GroupRow, MemberRow, ReaderRow
+from ..rows import GroupPartitionRow, GroupRow, GroupRows, MemberRow, ReaderRow
 from .topics import ReplicasHere
 
-_VERSION = struct.Struct(">h")
-_HIGHEST_VERSION = 3
 
-
-class Groups(NamedTuple):
-    """All groups, and the largest lag in one partition of each topic."""
-
-    rows: list[GroupRow]
-    max_lags: Mapping[str, int]
-
-
-async def read_groups(groups: Iterable[GroupAndOffsets], replicas: ReplicasHere, pace: Pace) -> Groups:
+async def read_groups(groups: Iterable[GroupAndOffsets], replicas: ReplicasHere, pace: Pace) -> GroupRows:
     max_lags: dict[str, int] = {}
     rows = [await group_row(group, replicas, max_lags, pace) for group in groups]
-    return Groups(rows, max_lags)
+    return GroupRows(rows, max_lags)
 
 
 async def group_row(found: GroupAndOffsets, replicas: ReplicasHere, max_lags: dict[str, int], pace: Pace) -> GroupRow:
@@ -121,51 +109,22 @@ def member_rows(group: Group) -> list[MemberRow]:
     ]
 
 
-def assigned(assignment: bytes) -> tuple[tuple[str, tuple[int, ...]], ...] | None:
-    """The partitions that a consumer was given, by topic; None where its assignment is of another kind."""
-    if not assignment:
-        return ()
-    try:
-        (version,) = _VERSION.unpack_from(assignment)
-        if version < 0:
-            return None
-        body = memoryview(assignment)[_VERSION.size :]
-        read = decode(ConsumerProtocolAssignment, min(version, _HIGHEST_VERSION), body, ignore_rest=True)
-    except (ProtocolError, struct.error):
-        return None
-    return tuple(sorted((topic.topic, tuple(sorted(topic.partitions))) for topic in read.assigned_partitions))
-
-
 def group_partition_rows(
     offsets: CommittedOffsets, replicas: Replicas, members: Iterable[MemberRow]
 ) -> Iterator[tuple[GroupPartitionRow, Partition | None]]:
-    """What the group has committed, and what its members have without a commit; each with its replica led here."""
-    owners = {
-        (topic, number): member.member_id
-        for member in members
-        for topic, numbers in member.assigned or ()
-        for number in numbers
-    }
+    """The partitions with a commit of the group, then those that members have without one; each with its replica led here."""
+    owners = owners_of(members)
     for found in lags(offsets, replicas):
-        log = None if found.partition is None else found.partition.log
-        value = found.committed.value
-        row = GroupPartitionRow(
-            found.topic,
-            found.number,
-            value.offset,
-            None if log is None else log.log_start_offset,
-            None if log is None else log.high_watermark,
-            found.lag,
-            0 if found.lag == 0 else None,
-            found.is_lost,
-            value.commit_timestamp,
-            value.metadata,
-            owners.pop((found.topic, found.number), None),
-        )
+        key, value = TopicPartition(found.topic, found.number), found.committed.value
+        start, end = _ends(found.partition)
+        owner = owners.pop(key, None)
+        row = group_partition_row(key, value.offset, start, end, owner, value.commit_timestamp, value.metadata)
         yield row, found.partition
-    for (topic, number), owner in owners.items():
-        partition = replicas.get((topic, number))
-        log = None if partition is None or not partition.is_leader else partition.log
-        start = None if log is None else log.log_start_offset
-        end = None if log is None else log.high_watermark
-        yield GroupPartitionRow(topic, number, None, start, end, None, None, False, None, "", owner), None
+    for key, owner in owners.items():
+        yield group_partition_row(key, None, *_ends(replicas.get(key)), owner), None
+
+
+def _ends(partition: Partition | None) -> tuple[int | None, int | None]:
+    if partition is None or not partition.is_leader:
+        return None, None
+    return partition.log.log_start_offset, partition.log.high_watermark

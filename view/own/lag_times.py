@@ -7,14 +7,14 @@ does not change; what is kept is bounded.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ...base.errors import KafkaError
 from ...base.seams import Workers
 from ...log.segment import SegmentSlice
-from ...log.validation import MAX_DECOMPRESSED_BYTES
 from ...replication.partition import Partition
-from ...wire.records import RecordBatch, iter_complete_batches
+from ...wire.records import iter_complete_batches
+from ..record_log import first_timestamp
 
 Key = tuple[bytes, int, int]
 """Topic id, partition, offset."""
@@ -76,15 +76,3 @@ def _first_timestamps(slices: Mapping[Key, SegmentSlice]) -> dict[Key, int]:
 def _first_timestamp(found: SegmentSlice, offset: int) -> int | None:
     """Raises KafkaError."""
     return first_timestamp(iter_complete_batches(found.read()), offset)
-
-
-def first_timestamp(batches: Iterable[RecordBatch], offset: int) -> int | None:
-    """The timestamp, in ms, of the first record from ``offset`` on; None where there is none. Raises KafkaError."""
-    for batch in batches:
-        if batch.last_offset < offset or batch.is_control:
-            continue
-        batch.check_crc()
-        for record in batch.records(MAX_DECOMPRESSED_BYTES):
-            if record.offset >= offset:
-                return record.timestamp if record.timestamp >= 0 else None
-    return None

@@ -5,7 +5,6 @@ Kafka's own names hold for offsets: a log starts at ``start``, consumers read up
 
 from __future__ import annotations
 
-import base64
 import heapq
 from collections.abc import Mapping
 
@@ -18,7 +17,7 @@ from ...log.segment import LogSegment
 from ...metadata.image import TopicImage
 from ...replication.partition import Partition
 from ..pace import Pace
-from ..rows import ConfigRow, PartitionRow, ProducerRow, SegmentRow, TopicRow
+from ..rows import MOST_PRODUCERS, ConfigRow, PartitionRow, ProducerRow, SegmentRow, TopicRow
 from .traffic import Traffic
 
 
@@ -33,7 +32,6 @@ class ReplicasHere:
         return self._replicas.find(*key)
 
 
-MOST_PRODUCERS = 100
 _SEGMENTS_PER_UNIT = 16
 _INTERNAL = ("__consumer_offsets", "__transaction_state")
 
@@ -191,8 +189,3 @@ def config_rows(services: Services, topic: str) -> list[ConfigRow]:
         ConfigRow(entry.name, "" if entry.is_sensitive else entry.value or "", entry.source.name, entry.documentation)
         for entry in entries
     ]
-
-
-def id_text(topic_id: bytes) -> str:
-    """As Kafka's own tools show it: base64 for URLs, without padding; empty where there is none."""
-    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=") if any(topic_id) else ""

@@ -32,6 +32,7 @@ from ...wire.messages.describe_user_scram_credentials import (
 )
 from ...wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from ..admin_rows import (
+    MOST_MOVES,
     AclRow,
     ClusterDetail,
     MoveRow,
@@ -43,7 +44,6 @@ from ..cached import Cached
 from ..cluster_sums import ClusterSums
 from ..errors import NotFoundError
 from ..layout import Layout, layout_of, moves_under_way, target_of
-from ..own.administration import MOST_MOVES
 from ..pace import Pace
 from .cluster_client import ClusterClient, of_each
 from .controller import controller_of, described_quorum

@@ -27,13 +27,12 @@ from ...wire.messages.describe_configs import DescribeConfigsRequest, DescribeCo
 from ..cached import Cached
 from ..checks_passed import of_quorum, partitions_and_groups
 from ..consoles import find_consoles
+from ..errors import NotFoundError
 from ..history import NOT_KNOWN, History
-from ..own.broker_view import BrokerView, NotFoundError
-from ..own.topics import MOST_PRODUCERS
 from ..pace import Pace
 from ..quorum_rows import FeatureRow, QuorumDetail, QuorumRow
 from ..record_log import RecordLog
-from ..rows import ClusterRow, GroupDetail, GroupRow, Outage, Rates, TopicDetail, TopicRow
+from ..rows import MOST_PRODUCERS, ClusterRow, GroupDetail, GroupRow, GroupRows, Outage, Rates, TopicDetail, TopicRow
 from . import group_requests, rows, topic_requests
 from .administration import ClusterAdministration
 from .cluster_client import ClusterClient
@@ -42,7 +41,7 @@ from .group_requests import GroupSeen
 from .lag_times import lag_times
 from .record_log import fetched_logs
 from .refreshed import Refreshed
-from .rows import Ends, GroupRows
+from .rows import Ends
 from .topic_requests import EARLIEST, LARGEST_TIMESTAMP, LATEST, ClusterState, Kept
 from .unresponsive_brokers import SilentBrokers
 
@@ -96,8 +95,8 @@ class ClusterView:
         self._details: OrderedDict[str, Cached[GroupDetail]] = OrderedDict()
 
     @property
-    def inside(self) -> BrokerView | None:
-        """None: nothing is known here but what brokers answer."""
+    def inside(self) -> None:
+        """Nothing is known here but what brokers answer."""
         return None
 
     @property

@@ -16,7 +16,7 @@ from ...wire.messages.describe_groups import DescribeGroupsRequest, DescribeGrou
 from ...wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ...wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ...wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
-from ..own.groups import assigned
+from ..assignments import assigned
 from ..rows import MemberRow
 from .cluster_client import Brokers, of_each
 from .topic_requests import Failed

@@ -13,7 +13,7 @@ from ...base.errors import KafkaError
 from ...base.partitions import TopicPartition
 from ...base.seams import Workers
 from ...wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from ..own.lag_times import first_timestamp
+from ..record_log import first_timestamp
 from ..rows import GroupPartitionRow
 from .cluster_client import READING, Brokers, of_each
 from .record_log import NEWEST_WITH_NAMES, fetched_batches

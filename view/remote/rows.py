@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from ...base.partitions import TopicPartition
 from ...base.wording import counted, listed
+from ..group_lag import group_partition_row, is_lost, owners_of
 from ..pace import Pace
 from ..rows import (
     GroupPartitionRow,
     GroupRow,
+    GroupRows,
     MemberRow,
     PartitionRow,
     ProducerRow,
@@ -104,13 +106,6 @@ def partition_rows(
     return rows
 
 
-class GroupRows(NamedTuple):
-    """All groups, and the largest lag in one partition of each topic."""
-
-    rows: list[GroupRow]
-    max_lags: Mapping[str, int]
-
-
 async def group_rows(groups: Iterable[GroupSeen], ends: Mapping[TopicPartition, Ends], pace: Pace) -> GroupRows:
     max_lags: dict[str, int] = {}
     rows = []
@@ -131,7 +126,7 @@ def _group_row(seen: GroupSeen, ends: Mapping[TopicPartition, Ends], max_lags: d
             continue
         lag = max(found.end - committed.offset, 0)
         lags.append(lag)
-        lost += found.start is not None and committed.offset < found.start
+        lost += is_lost(committed.offset, found.start)
         max_lags[key[0]] = max(max_lags.get(key[0], 0), lag)
     described = seen.described
     return GroupRow(
@@ -170,32 +165,13 @@ async def reader_rows(
 def group_partition_rows(
     seen: GroupSeen, members: Sequence[MemberRow], ends: Mapping[TopicPartition, Ends]
 ) -> list[GroupPartitionRow]:
-    """What the group has committed, and what its members have without a commit, by topic and number."""
-    owners = {
-        TopicPartition(topic, number): member.member_id
-        for member in members
-        for topic, numbers in member.assigned or ()
-        for number in numbers
-    }
+    """The partitions with a commit of the group, and those that members have without one, by topic and number."""
+    owners = owners_of(members)
     rows = []
     for key in sorted({*seen.committed, *owners}):
         found, committed = ends.get(key, NO_ENDS), seen.committed.get(key)
-        offset = None if committed is None else committed.offset
-        lag = None if offset is None or found.end is None else max(found.end - offset, 0)
-        rows.append(
-            GroupPartitionRow(
-                *key,
-                offset,
-                found.start,
-                found.end,
-                lag,
-                0 if lag == 0 else None,
-                offset is not None and found.start is not None and offset < found.start,
-                None,
-                "" if committed is None else committed.metadata,
-                owners.get(key),
-            )
-        )
+        offset, metadata = (None, "") if committed is None else (committed.offset, committed.metadata)
+        rows.append(group_partition_row(key, offset, found.start, found.end, owners.get(key), metadata=metadata))
     return rows
 
 

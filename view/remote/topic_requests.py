@@ -27,8 +27,7 @@ from ...wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from ...wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
-from ..own.topics import id_text
-from ..rows import ConfigRow, ProducerRow
+from ..rows import ConfigRow, ProducerRow, id_text
 from .cluster_client import Brokers, ClusterClient, of_each
 
 Failed = Callable[[int, Exception], None]

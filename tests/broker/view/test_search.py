@@ -13,7 +13,7 @@ import trio.testing
 from ottla.base.seams import InlineWorkers
 from ottla.replication.partition import Partition
 from ottla.view.found_records import KEPT_BYTES, Fate
-from ottla.view.record_log import ReplicaLog
+from ottla.view.own.replica_log import ReplicaLog
 from ottla.view.record_search import Matches, Range, Search, search_pace, whole_record
 from ottla.wire.compression import GZIP, NONE
 from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
