@@ -58,8 +58,8 @@ FOLDERS_OF: Mapping[str, tuple[str, ...]] = {
     ),
     "browser": ("tests/console",),
     "zookeeper": (
-        "tests/broker/test_serve_zookeeper.py",
-        "tests/broker/test_zookeeper_away.py",
+        "tests/broker/processes/test_serve_zookeeper.py",
+        "tests/broker/processes/test_zookeeper_away.py",
         "tests/cli/test_drain.py",
         "tests/compat",
         "tests/controller",
@@ -118,8 +118,8 @@ ON_PYPY = (
         f"tests/{layer}"
         for layer in ("base", "wire", "metadata", "log", "handlers", "group_coordinator", "transaction_coordinator")
     ),
-    "tests/broker/test_connection.py",
-    "tests/broker/test_peer_watch.py",
+    "tests/broker/listeners/test_connection.py",
+    "tests/broker/listeners/test_peer_watch.py",
 )
 """Of the other tests many drive clients that PyPy does not run."""
 
