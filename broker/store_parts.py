@@ -7,7 +7,7 @@ from ..controller.configs.broker_passwords import BrokerPasswords
 from ..controller.producer_ids import AllocatedProducerIds, ProducerIdSource
 from ..controller.settings import ControllerSettings
 from ..controller.zookeeper.active.channels import BrokerChannel
-from ..controller.zookeeper.active.controller import Controller
+from ..controller.zookeeper.active.controller import ZooKeeperController
 from ..controller.zookeeper.active.remote_channel import RemoteChannel
 from ..controller.zookeeper.cluster import ZooKeeperCluster
 from ..controller.zookeeper.producer_ids import ProducerIds
@@ -61,7 +61,7 @@ class StoreParts(Parts):
 
     def _make_cluster(self) -> ZooKeeperCluster:
         around, foundation = self._around, self._store
-        controller = Controller(
+        controller = ZooKeeperController(
             self._broker_id,
             foundation.session,
             foundation.configs,

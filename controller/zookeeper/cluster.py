@@ -33,7 +33,7 @@ from ..cluster import Transform
 from ..new_topics import Charge, CreatedTopic, NewTopic
 from ..producer_ids import ProducerIdSource
 from ..token_settings import DelegationTokenSettings
-from .active.controller import Controller
+from .active.controller import ZooKeeperController
 from .active.controller_node import withdraw
 from .config_store import ConfigStore
 from .features import FeatureStore
@@ -71,7 +71,7 @@ class ZooKeeperCluster:
         session: BrokerSession,
         metadata: MetadataCache,
         configs: ConfigStore,
-        controller: Controller,
+        controller: ZooKeeperController,
         features: FeatureStore | None,
         config: Config,
         clock: Clock,

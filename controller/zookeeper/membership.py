@@ -17,7 +17,7 @@ import trio
 from ...base.errors import KafkaError
 from ...base.seams import Clock
 from ...metadata.types import BrokerRegistration
-from .active.controller import Controller
+from .active.controller import ZooKeeperController
 from .config_store import ConfigStore
 from .registration import register_broker, register_when_free, update_broker
 from .store.cluster_store import SessionExpiredError, StoreError, StoreFailedError
@@ -36,7 +36,7 @@ class Membership:
         session: BrokerSession,
         registration: BrokerRegistration,
         configs: ConfigStore,
-        controller: Controller,
+        controller: ZooKeeperController,
         clock: Clock,
     ) -> None:
         self._session = session

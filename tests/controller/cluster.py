@@ -14,7 +14,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.seams import SystemClock
 from ottla.controller.new_topics import CreatedTopic, NewTopic
 from ottla.controller.settings import ControllerSettings
-from ottla.controller.zookeeper.active.controller import Controller
+from ottla.controller.zookeeper.active.controller import ZooKeeperController
 from ottla.controller.zookeeper.config_store import ConfigStore
 from ottla.controller.zookeeper.membership import Membership
 from ottla.controller.zookeeper.nodes.znodes import decode_state, state_path
@@ -182,8 +182,8 @@ class Cluster:
         await join(self.sessions[broker_id], broker_id)
         await until(lambda: self.brokers[1].metadata.is_alive(broker_id))
 
-    def new_controller(self, broker_id: int, session: ClusterStore) -> Controller:
-        return Controller(
+    def new_controller(self, broker_id: int, session: ClusterStore) -> ZooKeeperController:
+        return ZooKeeperController(
             broker_id,
             session,
             self.configs,

@@ -17,7 +17,7 @@ import pytest
 
 from ottla.base.partitions import TopicPartition
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
-from ottla.controller.zookeeper.active.controller import Controller
+from ottla.controller.zookeeper.active.controller import ZooKeeperController
 from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.registration import ensure_cluster
 from ottla.wire.messages.alter_partition import AlterPartitionRequest, BrokerState, PartitionData, TopicData
@@ -56,7 +56,7 @@ def lower(flags: str) -> str:
     return f"[version={version - 1}]"
 
 
-async def join(cluster: Brokers, controller: Controller, partition: int, isr: Sequence[int]) -> None:
+async def join(cluster: Brokers, controller: ZooKeeperController, partition: int, isr: Sequence[int]) -> None:
     """The leader asks for these in-sync replicas."""
     node = await cluster.looking.get(znodes.state_path(TOPIC, partition))
     state = znodes.decode_state(node.data)

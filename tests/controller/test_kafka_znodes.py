@@ -21,7 +21,7 @@ from ottla.base.partitions import TopicPartition
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
 from ottla.controller.new_topics import CreatedTopic, NewTopic
 from ottla.controller.settings import ControllerSettings
-from ottla.controller.zookeeper.active.controller import Controller
+from ottla.controller.zookeeper.active.controller import ZooKeeperController
 from ottla.controller.zookeeper.config_store import ConfigStore
 from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.registration import ensure_cluster, register_broker
@@ -138,12 +138,12 @@ class Brokers:
         registration = BrokerRegistration(broker_id, (endpoint,))
         self.epochs[broker_id] = await register_broker(session, registration, At(now_ms))
 
-    async def controller(self, broker_id: int, now_ms: int) -> tuple[Controller, ConfigStore]:
+    async def controller(self, broker_id: int, now_ms: int) -> tuple[ZooKeeperController, ConfigStore]:
         """A broker's controller, which stands for election at once."""
         session = self.sessions[broker_id]
         configs = ConfigStore(session, At(now_ms), MetadataCache())
         await configs.start()
-        controller = Controller(
+        controller = ZooKeeperController(
             broker_id,
             session,
             configs,
@@ -180,7 +180,9 @@ async def brokers(server: ZooKeeperProcess, topic_ids: Iterable[str] = TOPIC_IDS
             await session.close()
 
 
-async def create(controller: Controller, name: str, assignment: Mapping[int, list[int]], **configs: str) -> None:
+async def create(
+    controller: ZooKeeperController, name: str, assignment: Mapping[int, list[int]], **configs: str
+) -> None:
     named = {key.replace("_", "."): value for key, value in configs.items()}
     [result] = (await controller.create_topics([NewTopic(name, assignment=assignment, configs=named)])).values()
     assert isinstance(result, CreatedTopic), result

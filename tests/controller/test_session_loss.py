@@ -12,7 +12,7 @@ import trio.testing
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.partitions import TopicPartition
 from ottla.controller.new_topics import NewTopic
-from ottla.controller.zookeeper.active.controller import Controller
+from ottla.controller.zookeeper.active.controller import ZooKeeperController
 from ottla.controller.zookeeper.config_store import ConfigStore
 from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Set
@@ -161,7 +161,7 @@ async def test_partitions_are_added_to_a_topic_as_another_writer_left_it() -> No
         assert list(topic.partitions) == [0, 1, 2]
 
 
-async def create(controller: Controller) -> None:
+async def create(controller: ZooKeeperController) -> None:
     (result,) = (await controller.create_topics([NewTopic("new")])).values()
     if isinstance(result, KafkaError):
         raise result
@@ -177,7 +177,7 @@ async def create(controller: Controller) -> None:
     ],
 )
 async def test_a_controller_whose_epoch_is_over_changes_nothing_and_is_elected_again(
-    change: Callable[[Controller], Awaitable[object]],
+    change: Callable[[ZooKeeperController], Awaitable[object]],
 ) -> None:
     async with running() as cluster:
         await cluster.create(NewTopic("t"))

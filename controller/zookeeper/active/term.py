@@ -54,16 +54,17 @@ logger = logging.getLogger(__name__)
 
 
 class Watches(NamedTuple):
-    """What is called when something changes in the store; beside each the method of the term that then looks."""
+    """What the store calls when something has changed that the term has read; it is to read that again in its next turn."""
 
-    brokers: Watch  # follow_brokers
-    topics: Watch  # topic_changes.follow
-    topic: Watch  # topic_changes.follow_changed, once note_changed was told the path
-    deletions: Watch  # follow_deletions
-    folders: Watch  # follow_folders
-    isr_changes: Watch  # follow_isr_changes
-    reassignments: Watch  # follow_reassignment_node
-    elections: Watch  # follow_election_node
+    brokers: Watch
+    topics: Watch
+    """The topics' names; ``topic`` is for the node of one of them."""
+    topic: Watch
+    deletions: Watch
+    folders: Watch
+    isr_changes: Watch
+    reassignments: Watch
+    elections: Watch
 
 
 class Term:
@@ -90,7 +91,7 @@ class Term:
         self._leaders = Leaders(store, context, configs, senders, log_settings, figures)
         self.topics = Topics(store, context, configs, senders, settings, log_settings, randomness)
         self.deletions = Deletions(store, context, configs, senders)
-        self.topic_changes = TopicChanges(
+        self._topic_changes = TopicChanges(
             store, context, configs, self._leaders, watches.topics, watches.topic, randomness
         )
         self.reassignments = Reassignments(store, context, self._leaders)
@@ -110,9 +111,10 @@ class Term:
         context = self.context
         await set_up_features(self._store, context)
         context.brokers = await self._load_brokers()
+        # What these tell is in the states that are read below; what comes after this read calls the watch.
         await self._remove(await notifications(self._store, znodes.LOG_DIR_EVENTS, self._watches.folders))
         await self._remove(await notifications(self._store, znodes.ISR_CHANGES, self._watches.isr_changes))
-        await self.topic_changes.load()
+        await self._topic_changes.load()
         marked = await self._store.children(znodes.DELETE_TOPICS, self._watches.deletions)
         await self.deletions.load(marked, is_allowed=self._settings.delete_topic_enable)
         self._senders.follow(context.brokers)
@@ -122,6 +124,7 @@ class Term:
         await self._leaders.fail_over(self._known_brokers.stayed)
         keys = [key for key, _ in context.lasting()]
         self._leaders.tell(keys)
+        # Not before: a controller that dies halfway leaves it to the next one to fail over from these registrations.
         await self._known_brokers.save()
         await self.reassignments.resume()
         await self.follow_reassignment_node()
@@ -261,6 +264,22 @@ class Term:
         return AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=BLOCK_SIZE)
 
     # --- what others leave in the store -------------------------------------------------------------------------------
+
+    async def follow_topics(self) -> None:
+        """Note topics that others have made or removed."""
+        await self._topic_changes.follow()
+
+    def note_changed_topic(self, path: str) -> None:
+        """A topic's node has changed: ``follow_changed_topics`` is to read it."""
+        self._topic_changes.note_changed(path)
+
+    async def follow_changed_topics(self) -> None:
+        """Note the new partitions of topics that others have enlarged."""
+        await self._topic_changes.follow_changed()
+
+    def forget_topic_watches(self) -> None:
+        """Watches are lost: ``follow_topics`` is to read every topic."""
+        self._topic_changes.forget_watches()
 
     async def follow_deletions(self) -> None:
         """Begin with the deletions that another broker has marked."""
