@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 LONG = (
-    "cli/test_transcripts",
+    "cli/processes/test_transcripts",
     "kafka_files",
     "mixed",
     "quorum_mixed",
@@ -24,18 +24,18 @@ LONG = (
     "test_readme_cluster",
     "bench/test_failover",
     "controller",
-    "cli/test_compat",
+    "cli/tools/test_compat",
     "broker/processes/test_zookeeper_away",
     "broker/processes/test_serve_zookeeper",
     "compat/test_clusters",
     "cli/test_dev_cluster",
-    "cli/test_cluster",
-    "cli/test_moves",
+    "cli/tools/test_cluster",
+    "cli/tools/replicas/test_moves",
     "test_docs_site",
-    "cli/test_produce_and_consume",
+    "cli/tools/records/test_consume",
 )
 """Files and folders that take longer than others, the longest first."""
-APART = frozenset({"cli/test_transcripts", "testing/test_failover"})
+APART = frozenset({"cli/processes/test_transcripts", "testing/test_failover"})
 """Files whose tests are long and share nothing."""
 TOGETHER = frozenset({"console", "controller", "kafka_files", "mixed", "quorum_mixed"})
 """Folders whose files share a broker and a browser, Apache Kafka's data folders, a ZooKeeper or a cluster."""

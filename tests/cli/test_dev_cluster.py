@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from .conftest import LIMIT_S, Command
+from .helpers.command import LIMIT_S, Command
 
 pytestmark = pytest.mark.slow
 

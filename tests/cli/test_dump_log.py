@@ -1,18 +1,21 @@
-"""``ottla dump-log`` on the metadata of a lone broker: before a take-over, after it, and what the cluster begins with."""
+"""``ottla dump-log``: the metadata of a lone broker, before a take-over and after it; and paths that are wrong."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from ottla.cli import dump_log
+from ottla.compat_tests.raw.requests import batch
 from ottla.controller.zookeeper.nodes import znodes
 from ottla.log.disk import OsDisk
 
 from ..broker.helpers.dying_disk import DyingDisk
 from ..broker.helpers.old_directories import own, take_over, write_state
 from ..controller.old_state import CLUSTER_ID, rich_state
+from .helpers.command import run_alone
 
 Dump = Callable[..., str]
 
@@ -86,3 +89,48 @@ def test_what_the_cluster_begins_with(dump: Dump) -> None:
         "DELEGATION_TOKEN",
     ):
         assert f'"type":"{record}' in out
+
+
+SEGMENT = "00000000000000000000.log"
+NAMELESS = "its name has to be the first offset that the file may hold, as in 00000000000000000000.log"
+
+
+@pytest.mark.slow
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    for name in ("nope.log", SEGMENT, "nope.index", "0.timeindex", "nope.txnindex", "nope.snapshot"):
+        status, printed, errors = run_alone("dump-log", "--files", tmp_path / name)
+        assert (status, errors) == (
+            1,
+            f"{tmp_path / name}: No such file or directory\n".replace("0.timeindex", "0.log"),
+        )
+        assert printed.startswith(f"Dumping {tmp_path / name}\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["orders.log", "1_0.log", "orders.index", "x1.timeindex", "copy of 0.txnindex"])
+def test_name_that_is_no_offset(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"")
+    assert run_alone("dump-log", "--files", tmp_path / name) == (
+        1,
+        f"Dumping {tmp_path / name}\n",
+        f"{tmp_path / name}: {NAMELESS}\n",
+    )
+
+
+@pytest.mark.slow
+def test_offset_without_twenty_digits(tmp_path: Path) -> None:
+    (tmp_path / "7.log").write_bytes(batch(b"a"))
+    status, printed, errors = run_alone("dump-log", "--files", tmp_path / "7.log")
+    assert (status, errors) == (0, "") and printed.splitlines()[1] == "Log starting offset: 7"
+
+
+@pytest.mark.slow
+def test_folders(tmp_path: Path) -> None:
+    (tmp_path / SEGMENT).mkdir()
+    assert run_alone("dump-log", "--files", tmp_path) == (
+        0,
+        f"Dumping {tmp_path}\n",
+        f"Ignoring unknown file {tmp_path}\n",
+    ), "as Apache Kafka's tool"
+    status, _, errors = run_alone("dump-log", "--files", tmp_path / SEGMENT)
+    assert (status, errors) == (1, f"{tmp_path / SEGMENT}: Is a directory\n")

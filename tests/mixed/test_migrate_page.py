@@ -11,7 +11,7 @@ import pytest
 
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
 
-from ..cli.transcripts import DOCS, Terminal, files, follow
+from ..cli.helpers.transcripts import DOCS, Terminal, files, follow
 from .migrating import OF_BOTH, OTTLA, MigratingCluster, MigratingNode
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

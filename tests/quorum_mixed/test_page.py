@@ -12,7 +12,7 @@ from ottla.compat_tests.kraft_cluster import CLUSTER_ID
 from ottla.compat_tests.quorum_cluster import QuorumCluster
 from ottla.testing.held_port import HeldPort
 
-from ..cli.transcripts import DOCS, Terminal, files, follow, steps
+from ..cli.helpers.transcripts import DOCS, Terminal, files, follow, steps
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

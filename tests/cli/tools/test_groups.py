@@ -1,0 +1,174 @@
+"""``ottla groups …``."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from kafka import KafkaProducer
+
+import ottla
+from ottla.cli.tools.client import Admin
+
+from ..helpers.command import PLAN_ONLY, Command
+
+pytestmark = pytest.mark.slow
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def group(command: Command, broker: ottla.Broker, topic: str) -> str:
+    """A group that has read three of the five records of ``topic``, whose times are 1 s to 5 s."""
+    name = f"group-{next(_numbers)}"
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
+        for number in range(1, 6):
+            producer.send(topic, b"%d" % number, timestamp_ms=number * 1000)
+    command("consume", topic, "--group", name, "--num", "3")
+    return name
+
+
+def committed(admin: Admin, group: str) -> dict[tuple[str, int], int]:
+    return {(at.topic, at.partition): offset.offset for at, offset in admin.list_group_offsets([group])[group].items()}
+
+
+def test_groups_are_listed_and_deleted(command: Command, group: str) -> None:
+    assert [group, "consumer", "Empty"] in command.rows("groups", "list")
+    assert command("groups", "delete", group) == f"Deleted group {group}.\n"
+    assert group not in [row["group"] for row in command.json("groups", "list")]
+    assert "GROUP_ID_NOT_FOUND" in command.refused("groups", "delete", group)
+    assert f"there is no group {group}" in command.refused("groups", "describe", group)
+
+
+def test_lag(command: Command, topic: str, group: str) -> None:
+    assert command.rows("groups", "describe", group) == [[group, topic, "0", "3", "5", "2", "-", "-", "-"]]
+    (described,) = command.json("groups", "describe", group)
+    assert (described["state"], described["total_lag"], described["members"]) == ("Empty", 2, [])
+
+
+def test_members_and_what_cannot_be_done_while_there_are_some(command: Command, topic: str, group: str) -> None:
+    process = command.start("consume", topic, "--group", group)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"4\n"
+        (row,) = command.rows("groups", "describe", group, "--members")
+        assert (row[0], row[3], row[4], row[5]) == (group, "ottla", "1", f"{topic}-0")
+        assert command.json("groups", "describe", group)[0]["state"] == "Stable"
+        assert "stop its consumers" in command.refused("groups", "delete", group)
+        to_earliest = ("--topic", topic, "--to-earliest", "--execute")
+        assert command.refused("groups", "reset-offsets", group, *to_earliest) == (
+            f"Assignments can only be reset if the group '{group}' is inactive, but the current state is Stable."
+        )
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("target", "offset"),
+    [
+        (("--to-earliest",), 0),
+        (("--to-latest",), 5),
+        (("--to-offset", "1"), 1),
+        (("--to-offset", "99"), 5),
+        (("--shift-by", "-2"), 1),
+        (("--shift-by", "-9"), 0),
+        (("--shift-by", "1"), 4),
+        (("--to-datetime", "1970-01-01T00:00:02"), 1),
+        (("--to-datetime", "2100-01-01T00:00:00Z"), 5),
+        (("--to-current",), 3),
+        (("--by-duration", "PT1H"), 5),
+        (("--by-duration", "P40000D"), 0),
+    ],
+)
+def test_a_reset_is_shown_and_only_done_when_told(
+    command: Command, admin: Admin, topic: str, group: str, target: tuple[str, ...], offset: int
+) -> None:
+    reset = ("groups", "reset-offsets", group, "--topic", topic, *target)
+    shown = [[group, topic, "0", "3", str(offset)]]
+    assert command.rows(*reset) == shown
+    assert committed(admin, group) == {(topic, 0): 3}
+    assert command.rows(*reset, "--execute") == shown
+    assert committed(admin, group) == {(topic, 0): offset}
+
+
+def test_a_plan_in_a_pipe_is_told_to_be_one(command: Command, topic: str, group: str) -> None:
+    reset = ("groups", "reset-offsets", group, "--topic", topic, "--to-earliest")
+    said = {
+        (): PLAN_ONLY + "\n",
+        ("--json",): PLAN_ONLY + "\n",
+        ("--dry-run",): "",
+        ("--export",): "",
+        ("--execute",): "",
+    }
+    assert {options: command.run(*reset, *options).stderr for options in said} == said
+
+
+def test_a_reset_of_everything_by_file(command: Command, admin: Admin, topic: str, group: str, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.csv"
+    plan.write_text(command("groups", "reset-offsets", group, "--all-topics", "--to-earliest", "--export"))
+    assert plan.read_text() == f"{topic},0,0\n"
+    plan.write_text(f"{topic},0,2\n")
+    command("groups", "reset-offsets", group, "--from-file", str(plan), "--execute")
+    assert committed(admin, group) == {(topic, 0): 2}
+    plan.write_text(f"{group},{topic},0,4\nother,{topic},0,1\n")
+    command("groups", "reset-offsets", group, "--from-file", str(plan), "--execute")
+    assert committed(admin, group) == {(topic, 0): 4}
+    plan.write_text("nonsense\n")
+    why = command.refused("groups", "reset-offsets", group, "--from-file", str(plan))
+    assert why == f"{plan}, line 1: expected topic,partition,offset"
+
+
+def test_groups_are_exported_and_read_back(
+    command: Command, admin: Admin, topic: str, group: str, tmp_path: Path
+) -> None:
+    other = f"{group}-other"
+    reset = ("groups", "reset-offsets")
+    command(*reset, other, "--topic", topic, "--to-offset", "1", "--execute")
+    plan = tmp_path / "plan.csv"
+    plan.write_text(command(*reset, group, "--all-topics", "--export"))
+    assert plan.read_text() == f"{topic},0,3\n"
+    plan.write_text(command(*reset, group, other, "--all-topics", "--export"))
+    assert plan.read_text() == f"{group},{topic},0,3\n{other},{topic},0,1\n"
+    command(*reset, group, other, "--all-topics", "--to-latest", "--execute")
+    assert committed(admin, group) == committed(admin, other) == {(topic, 0): 5}
+    command(*reset, group, other, "--from-file", str(plan), "--execute")
+    assert (committed(admin, group), committed(admin, other)) == ({(topic, 0): 3}, {(topic, 0): 1})
+    plan.write_text(f"{topic},0,2\n")
+    why = command.refused(*reset, group, other, "--from-file", str(plan))
+    assert why == f"{plan}, line 1: of several groups, expected group,topic,partition,offset"
+    listed = {row["group"] for row in command.json(*reset, "--all-groups", "--topic", topic, "--to-earliest")}
+    assert {group, other} <= listed
+
+
+def test_what_was_never_committed_cannot_be_shifted(command: Command, topic: str) -> None:
+    reset = ("groups", "reset-offsets", f"never-{topic}", "--topic", topic)
+    why = f"Cannot shift offset for partition {topic}-0 since there is no current committed offset"
+    assert command.refused(*reset, "--shift-by", "1") == why
+
+
+def test_some_partitions_of_a_new_group(command: Command, admin: Admin, new_topic: Callable[..., str]) -> None:
+    name = new_topic(3)
+    reset = ("groups", "reset-offsets", f"new-{name}", "--to-earliest", "--execute", "--topic")
+    command(*reset, f"{name}:0,2")
+    assert committed(admin, f"new-{name}") == {(name, 0): 0, (name, 2): 0}
+    assert "has no partition 3" in command.refused(*reset, f"{name}:3")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--to-earliest",),
+        ("--topic", "t"),
+        ("--topic", "t", "--to-earliest", "--to-latest"),
+        ("--topic", "t", "--all-topics", "--to-earliest"),
+        ("--topic", "t:x", "--to-earliest"),
+        ("--topic", "t", "--to-earliest", "--execute", "--dry-run"),
+        ("--topic", "t", "--by-duration", "soon"),
+        ("--all-groups", "--topic", "t", "--to-earliest"),
+    ],
+)
+def test_resets_that_make_no_sense(command: Command, options: tuple[str, ...]) -> None:
+    command.refused("groups", "reset-offsets", "g", *options, code=2)
