@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 _PRODUCT = (
     "base wire security balance metadata log replication controller group_coordinator transaction_coordinator handlers broker "
-    "console testing spark cli"
+    "view console testing spark cli"
 ).split()
 _ZOOKEEPER_MODE = re.compile(r"znode|LeaderAndIsr|UpdateMetadata|StopReplica", re.IGNORECASE)
 _MAY_NAME_IT = re.compile(
