@@ -82,7 +82,7 @@ class Cleaning:
         """Returns the offset up to which the log is clean now."""
         log = self._log
         if log.cleaned_offset is None:
-            # on disk before the first swap, because recovery takes gaps for lost records in a log never compacted
+            # On disk before the first swap, because recovery takes gaps for lost records in a log never compacted.
             log.note_cleaned(self._first_dirty_offset)
             log.folder.checkpoint_now()
         await self._fill_map()
@@ -166,8 +166,10 @@ class Cleaning:
                 raise
             self._check(*group)
             cleaned.drop_indexes()
+            # Where the next segment begins, even if the last records were not kept: segments leave no gaps.
             cleaned.next_offset = group[-1].next_offset
             log.replace_segments(group, cleaned)
+        # The swap is on disk before ``cleaned_offset`` moves: keys below that are not put into the map again.
         await log.folder.workers.run(log.folder.disk.sync_dir, log.directory)
 
     @asynccontextmanager

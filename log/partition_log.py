@@ -1,10 +1,12 @@
-"""One partition on one disk: its segments, and what is known of its producers and leaders.
+"""The log of one partition on one disk: its segments, and what is known of its producers and leaders.
 
 Offsets: ``log_start_offset`` <= ``high_watermark`` <= ``log_end_offset`` (the offset of the next record).
 ``recovery_point``: everything below it is on stable storage. ``cleaned_offset``: everything below it has been compacted;
-None when nothing ever was. What the log consists of has an owner of its own: the list of segments (``log_segments``), the
-recovery point (``flush``), leader epochs and producers; only the log's methods change it, so that all of it changes
-together. The one exception is ``high_watermark``, which replication owns and sets.
+None when nothing ever was.
+
+Each part of the state has an owner of its own: the list of segments (``log_segments``), the recovery point (``flush``), leader
+epochs and producers with their snapshots. Most changes touch several of them, so only the log's methods make them, each in one
+plain function. The one exception is ``high_watermark``, which replication owns and sets.
 
 State changes only after the write returned in full: a failed append leaves the log as it was, and the folder offline.
 """
@@ -12,19 +14,31 @@ State changes only after the write returned in full: a failed append leaves the 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
+
+import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.wording import counted
 from ..wire.records import NO_TIMESTAMP, RecordBatch, iter_batches
+from ..wire.schema import ZERO_UUID
 from .batch_preparation import LargeBatchError
 from .checkpoints import PARTITION_METADATA, write_topic_id
 from .disk import Bytes, join
+from .files import FUTURE_FOLDER_SUFFIX, partition_folder_name
+from .flush import LogFlusher
 from .leader_epochs import UNDEFINED_EPOCH
+from .log_directory import LogFolder
+from .log_segments import LogSegments
+from .log_state import LogState
 from .producer_snapshot import BatchMetadata, ProducerState
+from .producer_state import ProducerStateManager
 from .retention import count_deletable
 from .segment import LogSegment, SegmentSlice
+from .segment_swap import decide_swap, finish_swap
 from .settings import LONG_MAX, LogSettings
-from .stored_log import StoredLog
 from .timestamps import NOT_FOUND, TimedOffset, find_max_timestamp, find_timestamp
 from .transaction_index import AbortedTransaction
 from .validation import check_batch, prepare_now
@@ -34,35 +48,114 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class AppendResult:
-    """Where an append went. ``log_append_time_ms`` is -1 unless the topic uses LogAppendTime.
-
-    ``flush_due``: ``flush.messages`` is reached, so the answer is to wait for ``PartitionLog.flush``. ``producer_id`` is that of
-    an idempotent producer, else -1.
-    """
+    """Where an append went."""
 
     first_offset: int
     last_offset: int
     log_append_time_ms: int
+    """-1 unless the topic uses LogAppendTime."""
     log_start_offset: int
     is_duplicate: bool = False
     flush_due: bool = False
+    """``flush.messages`` is reached, so the response has to wait for ``PartitionLog.flush``."""
     producer_id: int = -1
+    """That of an idempotent producer, else -1."""
 
 
-class PartitionLog(StoredLog):
-    """The log of one partition; see the module."""
+class LogListener(Protocol):
+    """What is told of a log's changes that it has not made itself."""
 
-    __slots__ = ()
+    def flushed(self) -> None:
+        """The recovery point has moved."""
+        ...
 
-    def take_topic_id(self, topic_id: bytes) -> None:
-        """Learn the topic's id, which was not known when the log was made. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
-        self.topic_id = topic_id
-        if self.segments.active is not None:
-            path = join(self.directory, PARTITION_METADATA)
-            try:
-                write_topic_id(self.folder.disk, path, topic_id)
-            except OSError as error:
-                raise self.folder.fail(f"cannot write {path}", error) from error
+    def bounds_changed(self) -> None:
+        """The log starts at a later offset, or its end was cut off."""
+        ...
+
+
+class PartitionLog:
+    """The log of one partition; see the module. An OSError takes the folder offline, and clients get a KafkaError for it.
+
+    Methods for the log manager and the cleaner raise OSError instead, where they say so.
+    """
+
+    __slots__ = (
+        "_flusher",
+        "cleaned_offset",
+        "directory",
+        "folder",
+        "high_watermark",
+        "leader_epochs",
+        "listener",
+        "log_end_offset",
+        "log_start_offset",
+        "partition",
+        "producer_state",
+        "segments",
+        "settings",
+        "topic",
+        "topic_id",
+        "truncations",
+    )
+
+    def __init__(
+        self,
+        folder: LogFolder,
+        topic: str,
+        partition: int,
+        topic_id: bytes | None,
+        settings: LogSettings,
+        *,
+        folder_name: str | None = None,
+        state: LogState | None = None,
+    ) -> None:
+        """No file is touched. ``folder_name`` where it is not the partition's; ``state`` for a log that has files."""
+        self.folder = folder
+        self.topic = topic
+        self.partition = partition
+        self.settings = settings
+        self.directory = join(folder.path, folder_name or partition_folder_name(topic, partition))
+        state = state or LogState(ProducerStateManager(folder.disk, self.directory, 0))
+        self.topic_id = topic_id or state.topic_id or ZERO_UUID
+        self.segments = LogSegments(folder, self.directory, state.segments)
+        self.log_start_offset = state.log_start_offset
+        self.log_end_offset = state.segments[-1].next_offset if state.segments else 0
+        self.high_watermark = state.high_watermark
+        self.cleaned_offset = state.cleaned_offset
+        self.leader_epochs = state.leader_epochs
+        self.producer_state = state.producer_state
+        self.truncations = 0
+        """How often the end was cut off. Who reads in a worker thread meanwhile, such as the cleaner, has to begin again."""
+        self.listener: LogListener | None = None
+        self._flusher = LogFlusher(self.segments, self.leader_epochs, state.recovery_point, self._flushed)
+
+    def __repr__(self) -> str:
+        return f"PartitionLog({self.topic}-{self.partition}, [{self.log_start_offset}, {self.log_end_offset}))"
+
+    @property
+    def is_closed(self) -> bool:
+        return self.segments.is_closed
+
+    @property
+    def is_future(self) -> bool:
+        """Whether this log is being filled, to replace that of another folder."""
+        return self.directory.endswith(FUTURE_FOLDER_SUFFIX)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all batches."""
+        return self.segments.size
+
+    @property
+    def recovery_point(self) -> int:
+        return self._flusher.recovery_point
+
+    @property
+    def checkpointed_high_watermark(self) -> int:
+        """The high watermark for the checkpoint, which must not cover records that a power loss may bring back."""
+        truncation = self._flusher.unflushed_truncation
+        return self.high_watermark if truncation is None else min(self.high_watermark, truncation)
 
     @property
     def last_stable_offset(self) -> int:
@@ -84,6 +177,16 @@ class PartitionLog(StoredLog):
 
     def update_settings(self, settings: LogSettings) -> None:
         self.settings = settings
+
+    def take_topic_id(self, topic_id: bytes) -> None:
+        """Learn the topic's id, which was not known when the log was made. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        self.topic_id = topic_id
+        if self.segments.active is not None:
+            path = join(self.directory, PARTITION_METADATA)
+            try:
+                write_topic_id(self.folder.disk, path, topic_id)
+            except OSError as error:
+                raise self.folder.fail(f"cannot write {path}", error) from error
 
     def become_leader(self, leader_epoch: int) -> None:
         """Note that this broker writes the log under ``leader_epoch`` from here on."""
@@ -203,14 +306,14 @@ class PartitionLog(StoredLog):
                 segment = self.roll()
             segment.append(batch.view, last_offset, max_timestamp, settings.index_interval_bytes)
         except OSError as error:
-            raise self.write_failed(error) from error
+            raise self._write_failed(error) from error
         epochs = self.leader_epochs.epochs
         if leader_epoch != (epochs[-1] if epochs else UNDEFINED_EPOCH):
             self.leader_epochs.assign(leader_epoch, batch.base_offset)
         self.log_end_offset = end_offset = last_offset + 1
         producer_state = self.producer_state
         if batch.producer_id >= 0 and (aborted := producer_state.update(batch)) is not None:
-            self.note_aborted(segment, aborted)
+            self._note_aborted(segment, aborted)
         producer_state.map_end_offset = end_offset
 
     def write_together(self, batches: list[RecordBatch], data: memoryview) -> None:
@@ -219,7 +322,7 @@ class PartitionLog(StoredLog):
         try:
             segment.append_all(data, batches, self.settings.index_interval_bytes)
         except OSError as error:
-            raise self.write_failed(error) from error
+            raise self._write_failed(error) from error
         latest_epoch = self.leader_epochs.latest_epoch
         for batch in batches:
             if batch.partition_leader_epoch not in (latest_epoch, -1):
@@ -229,10 +332,10 @@ class PartitionLog(StoredLog):
         producer_state = self.producer_state
         for batch in batches:
             if batch.producer_id >= 0 and (aborted := producer_state.update(batch)) is not None:
-                self.note_aborted(segment, aborted)
+                self._note_aborted(segment, aborted)
         producer_state.map_end_offset = end_offset
 
-    def note_aborted(self, segment: LogSegment, aborted: AbortedTransaction) -> None:
+    def _note_aborted(self, segment: LogSegment, aborted: AbortedTransaction) -> None:
         """Write a transaction into the index of its marker's segment. Raises KafkaError(KAFKA_STORAGE_ERROR).
 
         Where only a descriptor is missing the entry is written later. The marker is in the log, so nothing has failed.
@@ -244,7 +347,7 @@ class PartitionLog(StoredLog):
             if self.folder.is_offline:
                 raise failure from error
 
-    def write_failed(self, error: OSError) -> KafkaError:
+    def _write_failed(self, error: OSError) -> KafkaError:
         """Cut what the failed write left, then take the folder offline."""
         active = self.segments.active
         if active is not None:
@@ -346,12 +449,36 @@ class PartitionLog(StoredLog):
         try:
             count = count_deletable(self.segments, self.settings, self.log_start_offset, self.high_watermark, now_ms)
             if count:
-                self.delete_first(count)
+                self._delete_first(count)
         except OSError as error:
             what = f"cannot delete old segments of {self.directory}"
             raise self.folder.fail(what, error, is_half_done=True) from error
         self.segments.drop_indexes()
         return count
+
+    def _delete_first(self, count: int) -> None:
+        """Delete the first segments; the log starts after them then. Raises OSError."""
+        if count == len(self.segments):
+            self.roll()  # a log keeps a segment, whose name says where it ends
+        deleted = self.segments.take_first(count)
+        start = self.segments[0].base_offset
+        size = sum(segment.size for segment in deleted)
+        segments = counted(count, "segment")
+        logger.info("%s: deleting %s below offset %d, %d bytes", self.directory, segments, start, size)
+        if start > self.log_start_offset:
+            self.advance_log_start_offset(start)
+        for segment in deleted:
+            self._delete(segment)
+
+    def advance_log_start_offset(self, offset: int) -> None:
+        """Raise the log start offset, and with it what cannot be below."""
+        self.log_start_offset = offset
+        self.leader_epochs.truncate_from_start(offset)
+        self._bounds_changed()
+
+    def raise_high_watermark(self, offset: int) -> None:
+        """Let the high watermark be at least ``offset``, as far as the log reaches; for a copy, which is not replicated."""
+        self.high_watermark = max(self.high_watermark, min(offset, self.log_end_offset))
 
     # --- the end of the log -------------------------------------------------------------------------------------------
 
@@ -373,7 +500,7 @@ class PartitionLog(StoredLog):
         except OSError as error:
             raise self.folder.fail(f"cannot truncate {self.directory}", error) from error
         try:
-            self.truncate_stored(offset)
+            self._truncate_to_batch(offset)
         except (OSError, KafkaError) as error:
             raise self.folder.fail(f"cannot truncate {self.directory}", error, is_half_done=True) from error
 
@@ -381,11 +508,73 @@ class PartitionLog(StoredLog):
         """Remove everything; the next record gets ``offset``. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
         self.folder.check_online()
         try:
-            self.empty_stored(offset)
+            self._empty(offset)
         except OSError as error:
             raise self.folder.fail(f"cannot truncate {self.directory}", error, is_half_done=True) from error
 
-    # --- after another log ----------------------------------------------------------------------------------------------
+    def _truncate_to_batch(self, offset: int) -> None:
+        """Remove the batches from ``offset`` on, where one begins. Raises OSError, and KafkaError for a damaged batch."""
+        segments, producers = self.segments, self.producer_state
+        logger.info("%s: truncating to offset %d", self.directory, offset)
+        self._lower_checkpoints(min(self.log_start_offset, offset), offset)
+        while segments[-1].base_offset > offset:
+            self._delete(segments.take_last())
+        segments[-1].truncate_to(offset)
+        self.log_end_offset = offset
+        self.high_watermark = min(self.high_watermark, offset)
+        self.leader_epochs.truncate_from_end(offset)
+        had_producers = bool(producers.producers)
+        producers.load_newest_snapshot(segments[0].base_offset, offset)
+        if had_producers:
+            producers.replay(segments.batches_from(producers.map_end_offset), offset)
+        producers.map_end_offset = offset
+        self._bounds_changed()
+
+    def _empty(self, offset: int) -> None:
+        """Remove everything; the next record gets ``offset``. Raises OSError."""
+        logger.info("%s: starting again at offset %d", self.directory, offset)
+        self._lower_checkpoints(0, 0)
+        for segment in self.segments.take_all():
+            self._delete(segment)
+        self.producer_state.truncate_fully(offset)
+        self.leader_epochs.clear()
+        self.log_start_offset = self.log_end_offset = self.high_watermark = offset
+        self._flusher.start_at(offset)
+        self._bounds_changed()
+        self.start_first_segment()
+        self.folder.checkpoint_soon()
+
+    def _lower_checkpoints(self, log_start_offset: int, recovery_point: int) -> None:
+        """Before the log changes below them: the checkpoints must not cover what is written there later.
+
+        Raises OSError.
+        """
+        self.truncations += 1
+        before = self.log_start_offset, self.recovery_point, self.cleaned_offset
+        self.log_start_offset = min(self.log_start_offset, log_start_offset)
+        self._flusher.lower(recovery_point)
+        if self.cleaned_offset is not None:
+            self.cleaned_offset = min(self.cleaned_offset, recovery_point)
+        if (self.log_start_offset, self.recovery_point, self.cleaned_offset) != before:
+            self.folder.checkpoint_now()
+
+    # --- compaction ---------------------------------------------------------------------------------------------------
+
+    def note_cleaned(self, cleaned_offset: int | None) -> None:
+        """Everything below ``cleaned_offset`` has been compacted; None when that is not known."""
+        self.cleaned_offset = cleaned_offset
+
+    def replace_segments(self, old: Sequence[LogSegment], cleaned: LogSegment) -> None:
+        """Let ``cleaned``, which is on stable storage, replace ``old``, which lie in a row. Raises OSError."""
+        decide_swap(cleaned.file)
+        # From here on a start puts the new segment in place; before, the old ones are whole, on disk and in the list.
+        self.segments.replace(old, cleaned)
+        for segment in old:
+            # The first snapshot stays: it is of the offset where the new segment begins as well.
+            self._delete(segment, keeps_snapshot=segment is old[0])
+        finish_swap(cleaned.file)
+
+    # --- after another log --------------------------------------------------------------------------------------------
 
     def skip_to(self, offset: int) -> None:
         """Go on in a new segment at ``offset``, behind a gap that compaction has left. Raises KafkaError."""
@@ -411,7 +600,73 @@ class PartitionLog(StoredLog):
         if other.recovery_point > self.recovery_point:
             self._flusher.flush_at_once()
 
+    # --- segments and their folder ------------------------------------------------------------------------------------
+
+    def start_first_segment(self) -> LogSegment:
+        """Make the partition's folder and its first segment. Raises OSError."""
+        disk = self.folder.disk
+        self.folder.starting_log()
+        disk.make_dir(self.directory)
+        if self.topic_id != ZERO_UUID:
+            write_topic_id(disk, join(self.directory, PARTITION_METADATA), self.topic_id)
+        return self.segments.begin(self.log_end_offset, self.settings)
+
+    def roll(self) -> LogSegment:
+        """Close the active segment and begin a new one at the log's end. Raises OSError."""
+        old = self.segments[-1]
+        # Once there is a segment that begins at the recovery point, the one before it is neither flushed nor scanned.
+        old.seal(sync=old.next_offset <= self.recovery_point)
+        segment = self.segments.begin(self.log_end_offset, self.settings)
+        old.drop_indexes()
+        self.producer_state.map_end_offset = self.log_end_offset
+        self.producer_state.take_snapshot()
+        logger.debug("%s-%d: rolled a segment at offset %d", self.topic, self.partition, self.log_end_offset)
+        self.request_flush(inactive_only=True)
+        return segment
+
+    def _delete(self, segment: LogSegment, *, keeps_snapshot: bool = False) -> None:
+        """Delete a segment that the list no longer has; slices of it can still be read. Raises OSError."""
+        segment.rename_to_deleted(self.settings.file_delete_delay_ms)
+        if not keeps_snapshot:
+            self.producer_state.remove_snapshot(segment.base_offset)
+        segment.file.close()
+
+    def _bounds_changed(self) -> None:
+        if self.listener is not None:
+            self.listener.bounds_changed()
+
+    def rename_folder(self, name: str) -> None:
+        """Give the log's folder another name; what is open stays open. Raises OSError."""
+        directory = join(self.folder.path, name)
+        self.folder.disk.rename(self.directory, directory)
+        self.directory = self.producer_state.directory = directory
+        self.segments.rename_folder(directory)
+
+    def close(self) -> None:
+        """Close every file; nothing is written."""
+        self.segments.close()
+
     # --- to disk ------------------------------------------------------------------------------------------------------
+
+    async def flush(self, *, inactive_only: bool = False) -> None:
+        """Return once every record there is, or those of inactive segments, is on stable storage.
+
+        Raises KafkaError(KAFKA_STORAGE_ERROR).
+        """
+        await self._flusher.flush(inactive_only=inactive_only)
+
+    def flush_at_once(self) -> None:
+        """``flush`` without waiting, which holds up the loop. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        self._flusher.flush_at_once()
+
+    def request_flush(self, *, inactive_only: bool = False) -> None:
+        """Have ``flush`` called in the background."""
+        if self.folder.wants_flush is not None:
+            self.folder.wants_flush(self, inactive_only)
+
+    def _flushed(self) -> None:
+        if self.listener is not None:
+            self.listener.flushed()
 
     async def flush_for_stop(self) -> None:
         """Bring to stable storage all that a clean stop leaves. Nothing is written any more. Raises KafkaError."""
@@ -433,3 +688,8 @@ class PartitionLog(StoredLog):
         except OSError as error:
             raise self.folder.fail(f"cannot write to {self.directory}", error) from error
         await self._flusher.flush_last()
+
+    @property
+    def flushing(self) -> trio.Event | None:
+        """Set at the end of the flush that is running; None while none is."""
+        return self._flusher.under_way

@@ -56,7 +56,7 @@ class LogRecovery:
         """Scan the doubtful segments and cut the log after the last valid batch. Raises UnsupportedLogError."""
         segments, producers = self._segments, self._producers
         first = max((i for i, s in enumerate(segments) if s.base_offset <= recovery_point), default=0)
-        doubtful = segments[first:]
+        doubtful = segments[first:]  # the first one whole: its indexes are synced only after it is rolled
         producers.load_newest_snapshot(segments[0].base_offset, doubtful[0].base_offset)
         replay_files(producers, segments[:first], doubtful[0].base_offset)
         for slot, segment in enumerate(doubtful, first):
@@ -65,6 +65,7 @@ class LogRecovery:
                 logger.warning("%s begins before offset %d", segment.path, segments[slot - 1].next_offset)
                 self._drop(slot)
                 return
+            # Where each segment begins there is a snapshot: a truncation and the next recovery go on from it.
             producers.map_end_offset = max(producers.map_end_offset, segment.base_offset)
             producers.take_snapshot()
             size = segment.size
@@ -78,6 +79,7 @@ class LogRecovery:
                 self._drop(slot + 1)
                 return
             if following is not None and has_gap:
+                # Compaction took the batches between: segments leave no gaps.
                 segment.next_offset = following.base_offset
 
     def _recover_segment(self, segment: LogSegment) -> None:

@@ -8,7 +8,7 @@ While it is made, its files end in ``.cleaned``, and a start throws them away. T
 
 A crash in between leaves what a start can finish: a ``.log.swap`` without ``.cleaned`` files replaces every segment that
 begins within its offsets; other ``.swap`` files are renamed only. These are Apache Kafka's rules, so either of the two
-finishes what the other one began.
+finishes what the other one began. Nothing is synced between the renames: a journaling file system keeps their order.
 """
 
 from __future__ import annotations
@@ -77,6 +77,8 @@ def plan_swaps(disk: Disk, directory: str, names: Collection[str]) -> SwapPlan:
     if not cleaned and not swaps:
         return SwapPlan((), (), ())
     first_cleaned = min((_offset(name, CLEANED_SUFFIX) for name in cleaned), default=1 << 63)
+    # The file of batches is renamed last, so of a swap with .cleaned files left the old segments are all there. Segments are
+    # compacted in the order of their offsets: swaps below it are decided.
     undecided = {name for name in swaps if _offset(name, SWAP_SUFFIX) >= first_cleaned}
     swaps -= undecided
     decided = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
@@ -86,6 +88,7 @@ def plan_swaps(disk: Disk, directory: str, names: Collection[str]) -> SwapPlan:
         found = parse_file_name(name)
         if found is None or found[1] not in SEGMENT_SUFFIXES:
             continue
+        # A new segment without batches has no end; it replaces that of its own name, and the others are compacted again.
         if any(start == found[0] or start < found[0] < end for start, end in ranges):
             replaced.append(name)
     renamed = (*decided, *sorted(swaps.difference(decided)))

@@ -349,6 +349,7 @@ class Partition:
             return
         log.high_watermark = end_offset
         visible, is_at_end = unannounced.size, end_offset == log.log_end_offset
+        # Only the sum of what was appended is kept. When a part of it becomes visible, the rest is looked up if it is wanted.
         unannounced.size = 0 if is_at_end else UNKNOWN_SIZE
         is_wanted = bool(fetches.consumers) and fetches.is_size_wanted
         if is_wanted and (visible == UNKNOWN_SIZE or not is_at_end):
