@@ -28,7 +28,7 @@ from ottla.wire.messages.describe_delegation_token import (
 from ottla.wire.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from ottla.wire.messages.renew_delegation_token import RenewDelegationTokenRequest
 
-from ..broker.listeners.test_sasl_gate import LISTENER, Client, connected
+from ..broker.helpers.sasl_clients import LISTENER, Client, connected
 from ..memory_cluster import MemoryCluster
 from ..zookeeper_broker import QUORUM, ZOOKEEPER, on_both_kinds, running_one
 

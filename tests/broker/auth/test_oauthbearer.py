@@ -25,7 +25,7 @@ from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslA
 
 from ...memory_cluster import MemoryCluster
 from ...memory_cluster import running as running_cluster
-from ..listeners.test_sasl_gate import Client, connected
+from ..helpers.sasl_clients import Client, connected
 
 OAUTH = "OAUTHBEARER"
 LISTENER = {

@@ -23,8 +23,7 @@ from ottla.wire.records import iter_batches
 from ...controller.old_state import CREDENTIAL
 from ..helpers.controller_world import ControllerWorld, quota_records
 from ..helpers.dying_disk import DiedError, DyingDisk
-from ..helpers.old_directories import own
-from .test_take_over import full_disk, full_state
+from ..helpers.old_directories import full_disk, full_state, own
 
 MECHANISM = ScramMechanism.SHA_256
 

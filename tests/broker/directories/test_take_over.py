@@ -30,15 +30,18 @@ from ottla.log.log_directories import LogStartError
 from ottla.metadata.image import ClusterImage
 from ottla.security.entities import USERS, Entity
 
-from ...controller.old_state import CLUSTER_ID, OldState, rich_state, topic_id
+from ...controller.old_state import CLUSTER_ID, OldState, topic_id
 from ..helpers.dying_disk import DiedError, DyingDisk
 from ..helpers.old_directories import (
     DIRECTORIES,
+    GONE,
     add_log,
     change_state,
     check_formatted,
     directory_with,
     formatting,
+    full_disk,
+    full_state,
     image_of,
     kept_tree,
     own,
@@ -48,35 +51,11 @@ from ..helpers.old_directories import (
 )
 
 LEVELS = levels_of(formatting())
-GONE = topic_id(9)
 _PAGE = Path(__file__).parents[3] / "docs/operations.md"
 
 
 def expected(state: OldState) -> dict[str, object]:
     return plain(tree_image(state.tree, MoveRules(LEVELS, broker_id=1), random.Random(1)).image)
-
-
-def full_state() -> OldState:
-    """With a deletion under way, beside all the rest."""
-    state = rich_state()
-    state.topic("gone", GONE, {0: [1], 1: [1]})
-    state.write(Create(znodes.delete_topic_path("gone")))
-    return state
-
-
-def full_disk(state: OldState, *, snapshot_after: int = 20) -> DyingDisk:
-    """Logs in both directories: one without its topic's id, one with half a file for that, and those of a deleted topic."""
-    disk = DyingDisk()
-    own(disk, *DIRECTORIES)
-    write_state(disk, state, snapshot_after=snapshot_after)
-    add_log(disk, "/a", "orders", 0, topic_id(1))
-    add_log(disk, "/b", "orders", 1, None)
-    add_log(disk, "/b", "plain", 0, None)
-    disk.write_file("/b/plain-0/partition.metadata", b"vers")
-    add_log(disk, "/a", "gone", 0, GONE)
-    add_log(disk, "/b", "gone", 1, None)
-    disk.settle()
-    return disk
 
 
 def check_taken_over(disk: Disk, state: OldState) -> None:

@@ -13,8 +13,7 @@ from ottla.log.disk import Disk
 from ottla.log.metadata_snapshots import SnapshotHead, SnapshotId, encode_snapshot
 
 from ..helpers.dying_disk import DiedError, DyingDisk
-from ..helpers.old_directories import change_state, take_over, write_state
-from .test_take_over import full_disk, full_state
+from ..helpers.old_directories import change_state, full_disk, full_state, take_over, write_state
 
 VOTERS = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 

@@ -13,8 +13,9 @@ from ottla.controller.quorum.bootstrap import read_bootstrap
 from ottla.controller.quorum.replay import RecordReplay
 from ottla.controller.raft.voters import InitialVoter
 from ottla.controller.zookeeper.leaving.old_state import KEPT_PREFIX
+from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store import journal
-from ottla.controller.zookeeper.store.cluster_store import Operation
+from ottla.controller.zookeeper.store.cluster_store import Create, Operation
 from ottla.controller.zookeeper.store.state_files import DiskStateFiles
 from ottla.controller.zookeeper.store.znode_tree import Transaction, ZnodeTree
 from ottla.log.checkpoints import MetaProperties, read_meta_properties, write_meta_properties, write_topic_id
@@ -24,10 +25,13 @@ from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotReader
 from ottla.metadata.image import ClusterImage
 from ottla.metadata.types import LogPosition
 
-from ...controller.old_state import CLUSTER_ID, OldState
+from ...controller.old_state import CLUSTER_ID, OldState, rich_state, topic_id
 from ...controller.quorum.images import contents
+from .dying_disk import DyingDisk
 
 DIRECTORIES = ("/a", "/b")
+GONE = topic_id(9)
+"""Of a topic whose deletion is under way."""
 
 
 def write_state(disk: Disk, state: OldState, *, snapshot_after: int = 0, directory: str = "/a") -> None:
@@ -134,3 +138,26 @@ def kept_tree(disk: Disk) -> ZnodeTree:
         if disk.exists(f"/a/{KEPT_PREFIX}{name}"):
             disk.write_file(f"/back/{name}", disk.read_file(f"/a/{KEPT_PREFIX}{name}"))
     return journal.load(DiskStateFiles(disk, "/back"))[0]
+
+
+def full_state() -> OldState:
+    """With a deletion under way, beside all the rest."""
+    state = rich_state()
+    state.topic("gone", GONE, {0: [1], 1: [1]})
+    state.write(Create(znodes.delete_topic_path("gone")))
+    return state
+
+
+def full_disk(state: OldState, *, snapshot_after: int = 20) -> DyingDisk:
+    """Logs in both directories: one without its topic's id, one with half a file for that, and those of a deleted topic."""
+    disk = DyingDisk()
+    own(disk, *DIRECTORIES)
+    write_state(disk, state, snapshot_after=snapshot_after)
+    add_log(disk, "/a", "orders", 0, topic_id(1))
+    add_log(disk, "/b", "orders", 1, None)
+    add_log(disk, "/b", "plain", 0, None)
+    disk.write_file("/b/plain-0/partition.metadata", b"vers")
+    add_log(disk, "/a", "gone", 0, GONE)
+    add_log(disk, "/b", "gone", 1, None)
+    disk.settle()
+    return disk

@@ -14,9 +14,7 @@ import pytest
 import trio
 
 from ottla.base.memory_network import MemoryNetwork
-from ottla.base.seams import SystemClock
 from ottla.broker.listeners.flight_recorder import MOST_FILES, MOST_FRAMES, MOST_KEPT
-from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -24,19 +22,7 @@ from ottla.wire.recorded import decoded_recording
 from ottla.wire.records import Record, build_batch
 
 from ...memory_broker import ADDRESS, frame, read_answer, serving
-
-GARBAGE = struct.pack(">ihhih", 11, ApiKey.METADATA, 99, 666, -1) + b"\0"
-
-
-class HastyClock(SystemClock):
-    """A quarter of an hour goes by at each look, so that nothing comes too soon after another."""
-
-    def __init__(self) -> None:
-        self._elapsed = 0.0
-
-    def elapsed(self) -> float:  # type: ignore[override]
-        self._elapsed += 900
-        return self._elapsed
+from ..helpers.protocol_errors import GARBAGE, HastyClock
 
 
 def metadata(correlation_id: int, name_length: int = 0) -> bytes:

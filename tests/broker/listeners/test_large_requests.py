@@ -14,8 +14,6 @@ from ottla.base.memory_network import MemoryConnection
 from ottla.broker.listeners.large_requests import _INDEPENDENT, LARGE_FRAME
 from ottla.handlers.table import HANDLERS
 from ottla.wire.api_keys import ApiKey
-from ottla.wire.codec import decode
-from ottla.wire.headers import decode_response_header
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.wire.messages.offset_commit import (
@@ -31,19 +29,15 @@ from ottla.wire.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 from ottla.wire.registry import request_class, response_class
-from ottla.wire.schema import Array, Message
+from ottla.wire.schema import Array
 
 from ...memory_broker import HOST, PORT, frame, read_answer, serving
+from ..helpers.responses import body_of
 
 
 def metadata_request(count: int) -> MetadataRequest:
     names = [MetadataRequestTopic(name=f"{number:020}") for number in range(count)]
     return MetadataRequest(topics=names, allow_auto_topic_creation=False)
-
-
-def body_of(answer: bytes, kind: type[Message], version: int) -> Any:
-    position = decode_response_header(answer, kind.api_key, version)[1]
-    return decode(kind, version, answer[position:])
 
 
 async def has_coordinator(client: MemoryConnection) -> None:

@@ -25,7 +25,7 @@ from ottla.wire.messages.metadata import MetadataRequest
 
 from ...memory_cluster import MemoryCluster, running, until
 from ...security.certificates import broker, parsed, settings_of
-from .test_sasl_gate import Client, add_user
+from ..helpers.sasl_clients import Client, add_user
 
 _BROKER = 4
 _SET, _DELETE = 0, 1

@@ -18,7 +18,7 @@ from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.schema import Message
 
 from ...memory_broker import frame, running
-from .test_large_requests import body_of
+from ..helpers.responses import body_of
 
 FOR_EVER = (1 << 31) - 1
 

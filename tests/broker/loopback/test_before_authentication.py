@@ -46,7 +46,7 @@ from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
 
 from ...memory_broker import frame
-from ..listeners.test_sasl_gate import LISTENER, connected, running
+from ..helpers.sasl_clients import LISTENER, connected, running
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 LIMIT = 524_288

@@ -12,7 +12,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.seams import InlineWorkers, SystemClock
 from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerServer
-from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
+from ottla.compat_tests.raw.requests import fetch_request
 from ottla.handlers.request_cost import RequestCost
 from ottla.log.memory_disk import MemoryDisk
 from ottla.replication.broker_client import BrokerClient
@@ -31,6 +31,7 @@ from ottla.wire.schema import Message
 from ...memory_broker import frame
 from ...memory_broker import running as serving
 from ...memory_cluster import MemoryCluster, running, until
+from ..helpers.quotas import client, produce_of, set_quota
 
 LENGTH = 4
 """Of a frame, which does not count."""
@@ -39,27 +40,8 @@ WINDOWS_MS = 10_000
 MAX_THROTTLE_MS = 1_000
 
 
-def client(cluster: MemoryCluster, client_id: str, broker_id: int = 1) -> BrokerClient:
-    return BrokerClient(cluster.network, f"broker{broker_id}", 9092, client_id, timeout=1000)
-
-
-async def set_quota(
-    admin: BrokerClient, key: str, value: float | None, user: str | None = "", client_id: str | None = ""
-) -> None:
-    """Set a quota of a user, a client id, or both; None stands for the default, an empty name for none."""
-    named = (("user", user), ("client-id", client_id))
-    entity = [EntityData(entity_type=kind, entity_name=name) for kind, name in named if name != ""]
-    op = OpData(key=key, value=value or 0.0, remove=value is None)
-    (answer,) = (await admin.send(AlterClientQuotasRequest(entries=[EntryData(entity=entity, ops=[op])]), 1)).entries
-    assert answer.error_code == 0, answer
-
-
 def size(request: Message, version: int, client_id: str) -> int:
     return len(frame(request, version, 1, client_id)) - LENGTH
-
-
-def produce_of(topic: str, length: int, acks: int = 1) -> Message:
-    return produce_request(topic, {0: batch(bytes(length))}, acks)
 
 
 async def timed(asked: BrokerClient, request: Message, version: int) -> tuple[float, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import trio.testing
 
 from ottla.base.errors import ErrorCode
-from ottla.log.partition_log import PartitionLog
 from ottla.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -13,26 +12,8 @@ from ottla.wire.messages.delete_records import (
 )
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
-from ...memory_cluster import MemoryCluster, running, until
-
-
-def log_of(cluster: MemoryCluster, broker_id: int, number: int = 0) -> PartitionLog:
-    return cluster.services(broker_id).replicas.partition("t", number).log
-
-
-def stored(cluster: MemoryCluster, broker_id: int) -> tuple[int, int, bytes]:
-    """Where a replica's log starts and ends, and the bytes of its batches."""
-    log = log_of(cluster, broker_id)
-    piece = log.read(log.log_start_offset, 1 << 20, up_to=log.log_end_offset, at_least_one=True)
-    if piece is None:
-        return log.log_start_offset, log.log_end_offset, b""
-    data = piece.read()
-    piece.release()
-    return log.log_start_offset, log.log_end_offset, data
-
-
-def in_sync(cluster: MemoryCluster, leader: int) -> set[int]:
-    return set(cluster.services(leader).replicas.partition("t", 0).isr)
+from ...memory_cluster import running, until
+from ..helpers.followers import in_sync, log_of, stored
 
 
 async def test_acks_all_means_that_all_have_it(autojump_clock: trio.testing.MockClock) -> None:

@@ -41,7 +41,7 @@ from ottla.wire.messages.renew_delegation_token import RenewDelegationTokenReque
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 
 from ...memory_cluster import MemoryCluster
-from ..listeners.test_sasl_gate import LISTENER, Client, connected, running
+from ..helpers.sasl_clients import LISTENER, Client, connected, running
 
 ALICE, BROKER, WRONG, KEY_STORE, TOKEN_KEY, SCRAM, MASTER, SET = (
     f"planted-{name}" for name in ("alice", "broker", "wrong", "key-store", "token-key", "scram", "master", "set")

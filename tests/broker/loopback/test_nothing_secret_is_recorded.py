@@ -27,8 +27,8 @@ from ottla.wire.recorded import decoded_recording
 from ottla.wire.schema import Message
 
 from ...memory_broker import frame
-from ..listeners.test_flight_recorder import GARBAGE, HastyClock
-from ..listeners.test_gate import _LIMIT, framed, guarded, heard
+from ..helpers.guarded_connection import LIMIT, framed, guarded, heard
+from ..helpers.protocol_errors import GARBAGE, HastyClock
 
 SECRET = b"correct horse battery staple"
 
@@ -65,7 +65,7 @@ async def test_nothing_of_an_authentication_is_recorded() -> None:
 async def test_nothing_of_a_frame_that_is_too_large_then_is_recorded() -> None:
     async with guarded() as (client, _, monitor):
         disk = with_recorder(monitor)
-        await client.send([struct.pack(">i", _LIMIT + 1) + SECRET])
+        await client.send([struct.pack(">i", LIMIT + 1) + SECRET])
         await closed(client)
     (recorded,) = recordings(disk)
     assert SECRET.hex() not in recorded.decode()

@@ -27,7 +27,7 @@ from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
 
 from ...memory_broker import frame
-from ..listeners.test_sasl_gate import add_user, connected, running
+from ..helpers.sasl_clients import add_user, connected, running
 
 TEN_SECONDS = {"listener.name.sasl.plain.connections.max.reauth.ms": "10000"}
 

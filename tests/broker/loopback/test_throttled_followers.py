@@ -13,7 +13,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 )
 
 from ...memory_cluster import MemoryCluster, running, until
-from .test_followers import in_sync, stored
+from ..helpers.followers import in_sync, stored
 
 TOPIC, BROKER = 2, 4
 SIZE = 10_000

@@ -10,7 +10,7 @@ from ottla.broker.metrics.client_quotas import client_quota_metrics
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 from ...memory_cluster import MemoryCluster, running
-from ..loopback.test_client_quotas import client, produce_of, set_quota
+from ..helpers.quotas import client, produce_of, set_quota
 
 QUOTA = "kafka_server_quota_"
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,72 +16,10 @@ from kafka.errors import KafkaError
 
 from ottla.testing.held_port import HeldPort
 
-LIMIT_S = 120
-READY = re.compile(r"is ready on (\S+),(?: (\S+),)* cluster (\S+), data in (.+)")
-
-
-class Served:
-    """A broker process and its ready line."""
-
-    def __init__(self, *arguments: str, **environment: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "ottla", "serve", *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=os.environ | environment,
-        )
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        match = READY.search(line)
-        assert match, self.process.communicate()[1]
-        self.address, self.second, self.cluster_id, self.data_dir = match.groups()
-
-    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
-        """Exit code and what was logged."""
-        self.process.send_signal(number)
-        _, log = self.process.communicate(timeout=LIMIT_S)
-        return self.process.returncode, log
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[..., Served]]:
-    """Starts broker processes, which end with the test."""
-    started: list[Served] = []
-
-    def start(*arguments: str) -> Served:
-        started.append(Served(*arguments))
-        return started[-1]
-
-    yield start
-    for broker in started:
-        if broker.process.poll() is None:
-            broker.stop(signal.SIGKILL)
-
-
-@pytest.fixture
-def served(serve: Callable[..., Served], tmp_path: Path) -> Served:
-    return serve("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
-
+from ..helpers.served import LIMIT_S, READY, Served, refused
 
 MAY_PASS = 1
 """The exit code after which a supervisor tries again: the units in docs/ have RestartPreventExitStatus=2."""
-
-
-def refused(*arguments: str, code: int = 2) -> str:
-    """The one line of a start that is refused, with exit code 2 unless another is expected."""
-    result = subprocess.run(
-        [sys.executable, "-m", "ottla", "serve", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-    assert result.returncode == code, result
-    assert result.stdout == ""
-    lines = [line for line in result.stderr.splitlines() if line.startswith("ottla: ")]
-    assert len(lines) == 1, result.stderr
-    return lines[0]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

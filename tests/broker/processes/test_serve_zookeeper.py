@@ -18,9 +18,7 @@ from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Operator, connect, topic_metadata
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
 
-from .test_serve import Served, refused, serve
-
-__all__ = ["serve"]
+from ..helpers.served import Served, refused
 
 pytestmark = pytest.mark.slow
 
