@@ -71,7 +71,7 @@ class ControllerRole:
         randomness: random.Random,
     ) -> None:
         config, driver = listeners.config, raft.driver
-        identity = driver.node.identity
+        identity = driver.node.quorum.identity
         node_id = identity.key.node_id
         writer = RaftWriter(driver, clock)
         tokens = config.settings(DelegationTokenSettings)
@@ -141,7 +141,8 @@ def check_bootstrap(driver: RaftDriver, bootstrap: list[VersionedRecord]) -> Non
 
     Kafka's controller would begin it, and then refuse every broker.
     """
-    if driver.node.log.end_offset or not driver.node.is_voter:
+    quorum = driver.node.quorum
+    if quorum.log.end_offset or not quorum.is_voter:
         return  # the cluster has begun, and its log says what is finalized
     lacking = []
     for record, _ in bootstrap:
@@ -184,7 +185,7 @@ def _make_requests(config: Config, driver: RaftDriver, node_id: int, randomness:
     from ..controller.quorum.active.tokens import TokenRules
     from ..handlers.create_topics import described_configs
 
-    raft, tokens = driver.node, config.settings(DelegationTokenSettings)
+    quorum, tokens = driver.node.quorum, config.settings(DelegationTokenSettings)
 
     def describe(overrides: Mapping[str, str]) -> list[CreatableTopicConfigs]:
         return described_configs(config, overrides)
@@ -202,8 +203,8 @@ def _make_requests(config: Config, driver: RaftDriver, node_id: int, randomness:
         node_id,
         rules,
         randomness,
-        lambda: raft.voters.ids,
-        lambda: raft.log.quorum.kraft_version,
+        lambda: quorum.voters.ids,
+        lambda: quorum.kraft_version,
         lambda level, only_checks: raise_kraft_version(driver, level, only_checks),
     )
 

@@ -54,7 +54,7 @@ class OwnController:
                 if isinstance(request, EnvelopeRequest):
                     return await self._open(request, version)
                 node = self._services.quorum_node
-                return await node.ask(request, RequestSource(version, OWN_NODE), node.driver.node.listener)
+                return await node.ask(request, RequestSource(version, OWN_NODE), node.driver.node.quorum.listener)
             except KafkaError as error:
                 if error.code is ErrorCode.NOT_CONTROLLER:
                     raise PeerUnavailableError(f"the node's own controller: {error.message}") from None
@@ -64,7 +64,7 @@ class OwnController:
 
     async def _open(self, envelope: EnvelopeRequest, version: int) -> Any:
         """Have the request of a client handled, by that client's rights and quotas. Raises KafkaError."""
-        connection = ConnectionContext(self._services.quorum_node.driver.node.listener, _NO_PEER)
+        connection = ConnectionContext(self._services.quorum_node.driver.node.quorum.listener, _NO_PEER)
         connection.principal = OWN_NODE
         call = ControllerCall(self._services, connection, trio.lowlevel.checkpoint)
         call.key, call.version, call.client_id = envelope.api_key << 16 | version, version, self._client_id

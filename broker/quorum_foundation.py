@@ -213,7 +213,7 @@ class QuorumFoundation(Foundation):
         The first delta has the configs that a start needs. The parts that are made with them are told of it when they are there.
         """
         features, driver = delta.features, self.driver
-        if features is not None and driver is not None and (level := driver.node.log.quorum.kraft_version):
+        if features is not None and driver is not None and (level := driver.node.quorum.kraft_version):
             delta = delta._replace(features=features._replace(levels={**features.levels, KRAFT_VERSION: level}))
         if not self._first_image.is_set():
             self.loader.is_held = True

@@ -18,7 +18,8 @@ from ..controller.quorum.registrations import ReplayError
 from ..controller.quorum.settings import QuorumSettings
 from ..controller.raft.driver import RaftDriver
 from ..controller.raft.metadata_log import MetadataLog
-from ..controller.raft.node import RaftIdentity, RaftNode
+from ..controller.raft.node import RaftNode
+from ..controller.raft.quorum_state import RaftIdentity
 from ..controller.raft.settings import MetadataLogSettings, RaftSettings
 from ..controller.raft.storage import RaftStorage
 from ..controller.raft.voter_set import Endpoints, ReplicaKey, VoterSet, address_of

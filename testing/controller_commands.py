@@ -66,7 +66,7 @@ class ControllerCommands:
     async def _ask(self, request: Message) -> Any:
         node = self._controller
         source = RequestSource(type(request).valid_versions.stop - 1)
-        return await node.ask(request, source, node.driver.node.listener)
+        return await node.ask(request, source, node.driver.node.quorum.listener)
 
 
 def _led_by(name: str, number: int, leader: int) -> Operation[int]:

@@ -74,5 +74,5 @@ def with_formation(security: ListenerSecurity, respond: RespondTo) -> ListenerSe
 
 async def say_formed(call: NodeCall, _said: FormationStatement) -> FormationStatement:
     """What a running controller says of itself."""
-    identity = cast("ControllerCall", call).controller.quorum_node.driver.node.identity
+    identity = cast("ControllerCall", call).controller.quorum_node.driver.node.quorum.identity
     return FormationStatement(identity.key.node_id, (), identity.key.directory_id, None, identity.cluster_id)

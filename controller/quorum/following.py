@@ -106,7 +106,7 @@ class LoaderListener:
     """Has what is committed loaded for a broker, which publishes nothing before it knows how much there is."""
 
     def __init__(self, driver: RaftDriver, loader: MetadataLoader) -> None:
-        self._node = driver.node
+        self._quorum = driver.node.quorum
         self._loader = loader
         known = driver.storage.log.election
         self._leader = LeaderChanged(-1, NOBODY) if known is None else LeaderChanged(known.epoch, known.leader_id)
@@ -132,5 +132,5 @@ class LoaderListener:
     @property
     def _enough(self) -> float:
         """What has to be loaded before anything is published: without a leader that tells it, nothing suffices."""
-        known = self._node.told_high_watermark
+        known = self._quorum.leader_high_watermark
         return math.inf if known is None else known

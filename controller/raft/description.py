@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from ...base.errors import ErrorCode
 from ...wire.messages.describe_quorum import (
@@ -18,19 +17,17 @@ from ...wire.messages.describe_quorum import (
 from ...wire.schema import ZERO_UUID
 from .leader import Leading, ReplicaProgress
 from .metadata_log import TOPIC
-
-if TYPE_CHECKING:
-    from .node import RaftNode
+from .quorum_state import QuorumState
 
 _DIRECTORIES_SINCE = 2
 """The version from which on the response has directory ids, and the nodes' addresses."""
 
 
 def describe_quorum(
-    node: RaftNode, request: DescribeQuorumRequest, now_ms: float, wall_ms: int, version: int | None
+    quorum: QuorumState, request: DescribeQuorumRequest, now_ms: float, wall_ms: int, version: int | None
 ) -> DescribeQuorumResponse:
     """Only the leader answers. ``wall_ms`` is ``now_ms`` by the wall clock, by which the response's times are."""
-    state = node.state
+    state = quorum.state
     is_new = version is None or version >= _DIRECTORIES_SINCE
     if [(topic.topic_name, each.partition_index) for topic in request.topics for each in topic.partitions] != [
         (TOPIC, 0)
@@ -53,7 +50,7 @@ def describe_quorum(
         return DescribeQuorumResponse(topics=[ResponseTopicData(topic_name=TOPIC, partitions=[refused])])
     state.forget_observers(now_ms)
 
-    def told(progress: ReplicaProgress) -> ReplicaState:
+    def described(progress: ReplicaProgress) -> ReplicaState:
         is_own = progress.key.node_id == state.own.node_id
         return ReplicaState(
             replica_id=progress.key.node_id,
@@ -68,15 +65,15 @@ def describe_quorum(
         leader_id=state.leader_id,
         leader_epoch=state.epoch,
         high_watermark=-1 if state.high_watermark is None else state.high_watermark,
-        current_voters=[told(progress) for progress in state.voters.values()],
-        observers=[told(progress) for progress in state.observers.values()],
+        current_voters=[described(progress) for progress in state.voters.values()],
+        observers=[described(progress) for progress in state.observers.values()],
     )
     nodes = [
         Node(
             node_id=voter.key.node_id,
             listeners=[Listener(name=name, host=host, port=port) for name, host, port in voter.endpoints],
         )
-        for voter in (node.voters.voters.values() if is_new else ())
+        for voter in (quorum.voters.voters.values() if is_new else ())
     ]
     return DescribeQuorumResponse(topics=[ResponseTopicData(topic_name=TOPIC, partitions=[partition])], nodes=nodes)
 

@@ -41,7 +41,7 @@ _ROUNDING_SECONDS = 1e-6
 RaftNews = effects.HighWatermarkAdvanced | effects.LeaderChanged
 
 
-class _Answer:
+class _PendingResponse:
     """The response that a request of another node waits for."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class RaftDriver:
         self._work = trio.Event()
         self._earlier = trio.Event()
         self._timer_at = -math.inf
-        self._answers: dict[int, _Answer] = {}
+        self._pending: dict[int, _PendingResponse] = {}
         self._last_request_id = 0
         self._has_free_sender = False
         """Whether a task has sent a request, and can send the next one: within a step only."""
@@ -83,11 +83,11 @@ class RaftDriver:
         self._failure: Exception | None = None
         self._failed = trio.Event()
         self._may_go = trio.Event()
-        self._told: list[trio.MemorySendChannel[RaftNews]] = []
+        self._subscribers: list[trio.MemorySendChannel[RaftNews]] = []
         self._leader_followers: list[Callable[[], None]] = []
         self._reports = FetchReports()
         self.measures = RaftMeasures(trio.current_time())
-        self._seen_state = node.state
+        self._seen_state = node.quorum.state
         self._has_started = False
         self._nursery: trio.Nursery
         self._others: dict[type[Any], Callable[[Any], None]] = {
@@ -99,7 +99,7 @@ class RaftDriver:
             effects.SendRequest: self._begin_sending,
             effects.Respond: self._respond,
             effects.HighWatermarkAdvanced: self._advance,
-            effects.LeaderChanged: self._tell_leader,
+            effects.LeaderChanged: self._publish_leader,
             effects.AppendRefused: lambda effect: None,
             effects.PeerRefused: lambda effect: self._reports.refused(effect.peer.address, effect.code, effect.why),
             effects.ShutdownFinished: lambda effect: self._may_go.set(),
@@ -109,9 +109,9 @@ class RaftDriver:
     def news(self) -> trio.MemoryReceiveChannel[RaftNews]:
         """What the node finds out, from its start on. Each who follows it asks for its own before ``run``."""
         assert not self._has_started, "news that came before would be missed"
-        tell, news = trio.open_memory_channel[RaftNews](math.inf)
-        self._told.append(tell)
-        return news
+        sender, receiver = trio.open_memory_channel[RaftNews](math.inf)
+        self._subscribers.append(sender)
+        return receiver
 
     def on_leader_changed(self, follow: Callable[[], None]) -> None:
         """Call this at once, each time that the node has found another leader, or has lost the one it had."""
@@ -134,8 +134,8 @@ class RaftDriver:
         finally:
             self._failed.set()
             self._may_go.set()
-            for answer in self._answers.values():
-                answer.is_there.set()
+            for pending in self._pending.values():
+                pending.is_there.set()
             for client in self._clients.values():
                 client.close()
             self.storage.close()
@@ -169,25 +169,25 @@ class RaftDriver:
         """
         self._last_request_id += 1
         request_id = self._last_request_id
-        answer = self._answers[request_id] = _Answer()
+        pending = self._pending[request_id] = _PendingResponse()
         try:
             self.step(events.RequestReceived(request_id, request, listener, self._clock.now_ms(), version))
             if not self._failed.is_set():
-                await answer.is_there.wait()
+                await pending.is_there.wait()
         finally:
-            del self._answers[request_id]
-        if answer.response is None:
+            del self._pending[request_id]
+        if pending.response is None:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "This controller shuts down.")
-        return answer.response
+        return pending.response
 
     def append(self, epoch: int, batches: Sequence[events.PreparedBatch]) -> int:
         """Append as the leader of ``epoch``; returns the offset of the last record.
 
         Raises KafkaError NOT_CONTROLLER where this node does not lead in that epoch.
         """
-        wanted = self.node.log.end_offset + sum(batch.record_count for batch in batches)
+        wanted = self.node.quorum.log.end_offset + sum(batch.record_count for batch in batches)
         self.step(events.AppendRequested(epoch, tuple(batches)))
-        if self.node.log.end_offset != wanted:
+        if self.node.quorum.log.end_offset != wanted:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, f"This controller does not lead in epoch {epoch}.")
         return wanted - 1
 
@@ -198,9 +198,9 @@ class RaftDriver:
 
     def clean(self, snapshot: SnapshotId) -> bool:
         """Let the log begin at the end of a snapshot, and delete older ones; False where it cannot."""
-        before = self.node.log.start_offset
+        before = self.node.quorum.log.start_offset
         self.step(events.CleanRequested(snapshot))
-        return self.node.log.start_offset > before
+        return self.node.quorum.log.start_offset > before
 
     async def _keep_time(self) -> None:
         """Wake the node when its deadline has come."""
@@ -217,8 +217,9 @@ class RaftDriver:
     def _take(self, asked: list[effects.RaftEffect]) -> None:
         if self.node.deadline_ms < self._timer_at:
             self._earlier.set()
-        if self.node.state is not self._seen_state:
-            self._seen_state = self.node.state
+        state = self.node.quorum.state
+        if state is not self._seen_state:
+            self._seen_state = state
             self.measures.note_state(self._seen_state, trio.current_time())
         self._effects.extend(asked)
         self._perform()
@@ -308,26 +309,26 @@ class RaftDriver:
     def _advance(self, effect: effects.HighWatermarkAdvanced) -> None:
         self.storage.log.advance_high_watermark(effect.high_watermark)
         self.measures.note_committed(effect.high_watermark, trio.current_time())
-        self._tell(effect)
+        self._publish(effect)
 
-    def _tell_leader(self, effect: effects.LeaderChanged) -> None:
-        self._tell(effect)
+    def _publish_leader(self, effect: effects.LeaderChanged) -> None:
+        self._publish(effect)
         for each in self._leader_followers:
             each()
 
-    def _tell(self, news: RaftNews) -> None:
-        for each in self._told:
+    def _publish(self, news: RaftNews) -> None:
+        for each in self._subscribers:
             each.send_nowait(news)
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
     def _respond(self, effect: effects.Respond) -> None:
-        answer = self._answers.get(effect.request_id)
-        if answer is None:
+        pending = self._pending.get(effect.request_id)
+        if pending is None:
             return  # who has asked is gone
         self.storage.complete(effect)
-        answer.response = effect.response
-        answer.is_there.set()
+        pending.response = effect.response
+        pending.is_there.set()
 
     def _begin_sending(self, effect: effects.SendRequest) -> None:
         if self._has_free_sender:

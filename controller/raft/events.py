@@ -65,7 +65,7 @@ class PreparedBatch(NamedTuple):
 
 
 class AppendRequested(NamedTuple):
-    """The active controller appends, in the epoch that it leads. The first record gets the node's ``log.end_offset``.
+    """The active controller appends, in the epoch that it leads. The first record gets the node's ``quorum.log.end_offset``.
 
     ``effects.AppendRefused`` says that the node does not lead in ``epoch`` any more.
     """

@@ -13,7 +13,7 @@ from .election_file import NOBODY
 from .follower import Following
 from .leader import Leading
 from .measures import RaftMeasures
-from .node import RaftNode
+from .quorum_state import QuorumState
 
 
 class RaftStateName(enum.Enum):
@@ -57,33 +57,33 @@ class RaftFigures(NamedTuple):
 
 def raft_figures(driver: RaftDriver) -> RaftFigures:
     """As they are now, at a cost that does not depend on how much there is."""
-    node, log, measures = driver.node, driver.storage.log, driver.measures
-    state = node.state
+    quorum, log, measures = driver.node.quorum, driver.storage.log, driver.measures
+    state = quorum.state
     return RaftFigures(
-        state_name(node),
-        node.leader_id,
-        _voted_id(node),
-        node.epoch,
-        -1 if node.told_high_watermark is None else node.told_high_watermark,
+        state_name(quorum),
+        quorum.leader_id,
+        _voted_id(quorum),
+        quorum.epoch,
+        -1 if quorum.leader_high_watermark is None else quorum.leader_high_watermark,
         log.start_offset,
         log.end_offset,
         log.last_epoch,
         log.size,
         log.segment_count,
-        len(node.voters.voters),
+        len(quorum.voters.voters),
         len(state.observers) if isinstance(state, Leading) else None,
-        node.has_uncommitted_voters if isinstance(state, Leading) else None,
-        node.ignores_static_voters,
-        node.log.quorum.kraft_version,
+        quorum.has_uncommitted_voters if isinstance(state, Leading) else None,
+        quorum.ignores_static_voters,
+        quorum.kraft_version,
         measures,
         measures.snapshot_bytes,
         (trio.current_time() - measures.snapshot_at) * 1000,
     )
 
 
-def state_name(node: RaftNode) -> RaftStateName:
+def state_name(quorum: QuorumState) -> RaftStateName:
     """See ``RaftStateName``."""
-    state = node.state
+    state = quorum.state
     match state:
         case Leading():
             return RaftStateName.LEADER
@@ -92,17 +92,17 @@ def state_name(node: RaftNode) -> RaftStateName:
         case RaftCandidate():
             return RaftStateName.CANDIDATE
         case Following():
-            return RaftStateName.FOLLOWER if node.is_voter else RaftStateName.OBSERVER
+            return RaftStateName.FOLLOWER if quorum.is_voter else RaftStateName.OBSERVER
         case Unattached() if state.voted is not None:
             return RaftStateName.UNATTACHED_VOTED
         case Unattached() | Resigned():
             return RaftStateName.UNATTACHED
 
 
-def _voted_id(node: RaftNode) -> int:
-    state = node.state
+def _voted_id(quorum: QuorumState) -> int:
+    state = quorum.state
     if isinstance(state, Leading | RaftCandidate):
-        return node.key.node_id
+        return quorum.key.node_id
     if isinstance(state, Resigned) or state.voted is None:
         return NOBODY
     return state.voted.node_id

@@ -6,7 +6,7 @@ the voter for whom it is meant. Only a leader of the same epoch answers what is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...base.errors import ErrorCode, KafkaError
 from ...log.metadata_snapshots import BOOTSTRAP_ID, SnapshotId
@@ -30,77 +30,75 @@ from .follower import Following
 from .leader import Leading, PendingFetch
 from .log_outline import Divergence
 from .metadata_log import TOPIC, TOPIC_ID
-from .transitions import follow_told
+from .quorum_state import QuorumState
+from .transitions import maybe_transition
 from .voter_set import Endpoints, ListenerEndpoint, ReplicaKey
 
-if TYPE_CHECKING:
-    from .node import RaftNode
 
-
-def take_request(node: RaftNode, event: RequestReceived, now_ms: float) -> None:
+def take_request(quorum: QuorumState, event: RequestReceived, now_ms: float) -> None:
     request = event.request
     response: Message | None
     if isinstance(request, FetchRequest):
-        _take_fetch(node, event, request, now_ms)
+        _take_fetch(quorum, event, request, now_ms)
         return
     if isinstance(request, FetchSnapshotRequest):
-        _take_fetch_snapshot(node, event, request, now_ms)
+        _take_fetch_snapshot(quorum, event, request, now_ms)
         return
     if isinstance(request, VoteRequest):
-        response = _vote(node, event, request, now_ms)
+        response = _vote(quorum, event, request, now_ms)
     elif isinstance(request, BeginQuorumEpochRequest):
-        response = _begin_quorum_epoch(node, event, request, now_ms)
+        response = _begin_quorum_epoch(quorum, event, request, now_ms)
     elif isinstance(request, EndQuorumEpochRequest):
-        response = _end_quorum_epoch(node, event, request, now_ms)
+        response = _end_quorum_epoch(quorum, event, request, now_ms)
     elif isinstance(request, DescribeQuorumRequest):
-        response = describe_quorum(node, request, now_ms, event.wall_ms, event.version)
+        response = describe_quorum(quorum, request, now_ms, event.wall_ms, event.version)
     else:
-        response = _change_voters(node, event, request, now_ms)
+        response = _change_voters(quorum, event, request, now_ms)
     if response is not None:
-        node.emit(Respond(event.request_id, response))
+        quorum.emit(Respond(event.request_id, response))
 
 
-def _topic_error(node: RaftNode, cluster_id: str | None, topics: list[Any]) -> ErrorCode:
+def _topic_error(quorum: QuorumState, cluster_id: str | None, topics: list[Any]) -> ErrorCode:
     """Of a request whose topics have a name, and partitions with an index."""
-    if cluster_id is not None and cluster_id != node.identity.cluster_id:
+    if cluster_id is not None and cluster_id != quorum.identity.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     names = [(topic.topic_name, partition.partition_index) for topic in topics for partition in topic.partitions]
     return ErrorCode.NONE if names == [(TOPIC, 0)] else ErrorCode.INVALID_REQUEST
 
 
-def _voter_error(node: RaftNode, replica_id: int, epoch: int) -> ErrorCode:
-    if epoch < node.epoch:
+def _voter_error(quorum: QuorumState, replica_id: int, epoch: int) -> ErrorCode:
+    if epoch < quorum.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     return ErrorCode.INVALID_REQUEST if replica_id < 0 else ErrorCode.NONE
 
 
-def _leader_error(node: RaftNode, epoch: int) -> ErrorCode:
-    if epoch < node.epoch:
+def _leader_error(quorum: QuorumState, epoch: int) -> ErrorCode:
+    if epoch < quorum.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
-    if epoch > node.epoch:
+    if epoch > quorum.epoch:
         return ErrorCode.UNKNOWN_LEADER_EPOCH
-    if not isinstance(node.state, Leading):
+    if not isinstance(quorum.state, Leading):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    return ErrorCode.NONE if node.shutdown_deadline_ms is None else ErrorCode.BROKER_NOT_AVAILABLE
+    return ErrorCode.NONE if quorum.shutdown_deadline_ms is None else ErrorCode.BROKER_NOT_AVAILABLE
 
 
-def _own_id_error(node: RaftNode, replica_id: int) -> ErrorCode:
+def _own_id_error(quorum: QuorumState, replica_id: int) -> ErrorCode:
     """A leader does not fetch: another node has its id by mistake, and must not count for it."""
-    return ErrorCode.UNKNOWN_SERVER_ERROR if replica_id == node.key.node_id else ErrorCode.NONE
+    return ErrorCode.UNKNOWN_SERVER_ERROR if replica_id == quorum.key.node_id else ErrorCode.NONE
 
 
-def _is_for_this(node: RaftNode, voter_id: int, directory_id: bytes) -> bool:
+def _is_for_this(quorum: QuorumState, voter_id: int, directory_id: bytes) -> bool:
     """Whether a request is meant for this voter: before version 1 it does not say for whom."""
     if voter_id < 0:
         return True
-    return voter_id == node.key.node_id and directory_id in (ZERO_UUID, node.key.directory_id)
+    return voter_id == quorum.key.node_id and directory_id in (ZERO_UUID, quorum.key.directory_id)
 
 
 # --- elections --------------------------------------------------------------------------------------------------------
 
 
-def _vote(node: RaftNode, event: RequestReceived, request: VoteRequest, now_ms: float) -> VoteResponse:
-    error = _topic_error(node, request.cluster_id, request.topics)
+def _vote(quorum: QuorumState, event: RequestReceived, request: VoteRequest, now_ms: float) -> VoteResponse:
+    error = _topic_error(quorum, request.cluster_id, request.topics)
     if error:
         return VoteResponse(error_code=error)
     asked = request.topics[0].partitions[0]
@@ -109,92 +107,100 @@ def _vote(node: RaftNode, event: RequestReceived, request: VoteRequest, now_ms: 
     if asked.last_offset < 0 or asked.last_offset_epoch < 0 or is_illegal:
         error = ErrorCode.INVALID_REQUEST
     else:
-        error = _voter_error(node, asked.replica_id, epoch)
+        error = _voter_error(quorum, asked.replica_id, epoch)
     is_granted = False
     if not error:
-        if epoch > node.epoch:
-            node.become_unattached(epoch, NOBODY, now_ms)
-        if _is_for_this(node, request.voter_id, asked.voter_directory_id):
+        if epoch > quorum.epoch:
+            # Before the vote is considered, and granted or not: in the new epoch this node has not voted yet.
+            quorum.become_unattached(epoch, NOBODY, now_ms)
+        if _is_for_this(quorum, request.voter_id, asked.voter_directory_id):
             candidate = ReplicaKey(asked.replica_id, asked.replica_directory_id)
             log_end = (asked.last_offset_epoch, asked.last_offset)
-            may_grant = node.state.may_grant(candidate, is_up_to_date(node, log_end), is_pre_vote)
+            may_grant = quorum.state.may_grant(candidate, is_up_to_date(quorum, log_end), is_pre_vote)
             # Another node with the own id would count the vote that this node gives to itself.
-            is_granted = may_grant and candidate.node_id != node.key.node_id
+            is_granted = may_grant and candidate.node_id != quorum.key.node_id
             if is_granted and not is_pre_vote:
-                _note_vote(node, candidate, now_ms)
+                # Persisted before the response goes: the candidate must not count a vote that a crash makes this node forget.
+                _note_vote(quorum, candidate, now_ms)
         else:
             error = ErrorCode.INVALID_VOTER_KEY
-    return messages.vote_response(node.known_leader(event.listener), error, is_granted)
+    return messages.vote_response(quorum.known_leader(event.listener), error, is_granted)
 
 
-def is_up_to_date(node: RaftNode, end: tuple[int, int]) -> bool:
-    """Whether a candidate's log ends where the own one does, or later; ``end`` is (epoch, offset)."""
-    return end >= node.log.end
+def is_up_to_date(quorum: QuorumState, end: tuple[int, int]) -> bool:
+    """Whether a candidate's log ends where the own one does, or later; ``end`` is (epoch, offset).
+
+    What is committed is in the logs of a majority, so a candidate without it finds no majority that votes for it.
+    """
+    return end >= quorum.log.end
 
 
-def _note_vote(node: RaftNode, candidate: ReplicaKey, now_ms: float) -> None:
-    state = node.state
+def _note_vote(quorum: QuorumState, candidate: ReplicaKey, now_ms: float) -> None:
+    state = quorum.state
     if isinstance(state, Unattached | Prospective) and state.voted is None:
         state.voted = candidate
-        if node.may_stand:
-            state.deadline_ms = node.election_deadline(now_ms)
-        node.persist()
+        # The candidate gets the time of an election before this node stands itself.
+        if quorum.may_stand:
+            state.deadline_ms = quorum.election_deadline(now_ms)
+        quorum.persist()
 
 
 def _begin_quorum_epoch(
-    node: RaftNode, event: RequestReceived, request: BeginQuorumEpochRequest, now_ms: float
+    quorum: QuorumState, event: RequestReceived, request: BeginQuorumEpochRequest, now_ms: float
 ) -> BeginQuorumEpochResponse:
-    error = _topic_error(node, request.cluster_id, request.topics)
+    error = _topic_error(quorum, request.cluster_id, request.topics)
     if error:
         return BeginQuorumEpochResponse(error_code=error)
-    told = request.topics[0].partitions[0]
-    error = _voter_error(node, told.leader_id, told.leader_epoch)
+    named = request.topics[0].partitions[0]
+    error = _voter_error(quorum, named.leader_id, named.leader_epoch)
     if not error:
-        follow_told(node, told.leader_id, told.leader_epoch, _told_endpoints(node, request, told.leader_id), now_ms)
-        if not _is_for_this(node, request.voter_id, told.voter_directory_id):
+        endpoints = _leader_endpoints(quorum, request, named.leader_id)
+        maybe_transition(quorum, named.leader_id, named.leader_epoch, endpoints, now_ms)
+        if not _is_for_this(quorum, request.voter_id, named.voter_directory_id):
             error = ErrorCode.INVALID_VOTER_KEY
-    return messages.begin_quorum_epoch_response(node.known_leader(event.listener), error)
+    return messages.begin_quorum_epoch_response(quorum.known_leader(event.listener), error)
 
 
 def _end_quorum_epoch(
-    node: RaftNode, event: RequestReceived, request: EndQuorumEpochRequest, now_ms: float
+    quorum: QuorumState, event: RequestReceived, request: EndQuorumEpochRequest, now_ms: float
 ) -> EndQuorumEpochResponse:
-    error = _topic_error(node, request.cluster_id, request.topics)
+    error = _topic_error(quorum, request.cluster_id, request.topics)
     if error:
         return EndQuorumEpochResponse(error_code=error)
-    told = request.topics[0].partitions[0]
-    error = _voter_error(node, told.leader_id, told.leader_epoch)
+    named = request.topics[0].partitions[0]
+    error = _voter_error(quorum, named.leader_id, named.leader_epoch)
     if not error:
-        follow_told(node, told.leader_id, told.leader_epoch, _told_endpoints(node, request, told.leader_id), now_ms)
-        state = node.state
-        if isinstance(state, Following) and state.leader_id == told.leader_id:
+        endpoints = _leader_endpoints(quorum, request, named.leader_id)
+        maybe_transition(quorum, named.leader_id, named.leader_epoch, endpoints, now_ms)
+        state = quorum.state
+        if isinstance(state, Following) and state.leader_id == named.leader_id:
             successors = [
-                ReplicaKey(each.candidate_id, each.candidate_directory_id) for each in told.preferred_candidates
-            ] or [ReplicaKey(node_id) for node_id in told.preferred_successors]
-            backoff = successor_backoff_ms(successors, node.key, node.times.election_backoff_max_ms)
+                ReplicaKey(each.candidate_id, each.candidate_directory_id) for each in named.preferred_candidates
+            ] or [ReplicaKey(node_id) for node_id in named.preferred_successors]
+            backoff = successor_backoff_ms(successors, quorum.key, quorum.times.election_backoff_max_ms)
             state.deadline_ms = now_ms + backoff
-    return messages.end_quorum_epoch_response(node.known_leader(event.listener), error)
+    return messages.end_quorum_epoch_response(quorum.known_leader(event.listener), error)
 
 
-def _told_endpoints(
-    node: RaftNode, request: BeginQuorumEpochRequest | EndQuorumEpochRequest, leader_id: int
+def _leader_endpoints(
+    quorum: QuorumState, request: BeginQuorumEpochRequest | EndQuorumEpochRequest, leader_id: int
 ) -> Endpoints:
-    told = tuple(ListenerEndpoint(each.name, each.host, each.port) for each in request.leader_endpoints)
-    return told or node.voters.endpoints(leader_id)
+    named = tuple(ListenerEndpoint(each.name, each.host, each.port) for each in request.leader_endpoints)
+    return named or quorum.voters.endpoints(leader_id)
 
 
 # --- fetches ----------------------------------------------------------------------------------------------------------
 
 
-def _take_fetch(node: RaftNode, event: RequestReceived, request: FetchRequest, now_ms: float) -> None:
+def _take_fetch(quorum: QuorumState, event: RequestReceived, request: FetchRequest, now_ms: float) -> None:
     names = [(topic.topic_id, each.partition) for topic in request.topics for each in topic.partitions]
     error = ErrorCode.NONE
-    if request.cluster_id is not None and request.cluster_id != node.identity.cluster_id:
+    if request.cluster_id is not None and request.cluster_id != quorum.identity.cluster_id:
         error = ErrorCode.INCONSISTENT_CLUSTER_ID
     elif names not in ([(TOPIC_ID, 0)], [(ZERO_UUID, 0)]):
         error = ErrorCode.INVALID_REQUEST
     if error:
-        node.emit(Respond(event.request_id, FetchResponse(error_code=error)))
+        quorum.emit(Respond(event.request_id, FetchResponse(error_code=error)))
         return
     asked = request.topics[0].partitions[0]
     if (
@@ -205,141 +211,140 @@ def _take_fetch(node: RaftNode, event: RequestReceived, request: FetchRequest, n
     ):
         error = ErrorCode.INVALID_REQUEST
     else:
-        error = _leader_error(node, asked.current_leader_epoch)
+        error = _leader_error(quorum, asked.current_leader_epoch)
     replica_id = request.replica_id if request.replica_state is None else request.replica_state.replica_id
-    error = error or _own_id_error(node, replica_id)
-    state = node.state
+    error = error or _own_id_error(quorum, replica_id)
+    state = quorum.state
     if error or not isinstance(state, Leading):
-        node.emit(Respond(event.request_id, _fetch_error(node, error, event.listener)))
+        quorum.emit(Respond(event.request_id, _fetch_error(quorum, error, event.listener)))
         return
-    if node.log.check_fetch(asked.fetch_offset, asked.last_fetched_epoch) is None:
-        _note_fetch(node, state, ReplicaKey(replica_id, asked.replica_directory_id), asked.fetch_offset, now_ms)
+    # Counted before the response, which has the high watermark that this fetch may move. A log that diverges does not count.
+    if quorum.log.check_fetch(asked.fetch_offset, asked.last_fetched_epoch) is None:
+        _note_fetch(quorum, state, ReplicaKey(replica_id, asked.replica_directory_id), asked.fetch_offset, now_ms)
     waiting = PendingFetch(event.request_id, request, event.listener, asked.fetch_offset, now_ms + request.max_wait_ms)
-    respond = _fetch_respond(node, state, waiting)
+    respond = _fetch_respond(quorum, state, waiting)
     partition = respond.response.responses[0].partitions[0]  # type: ignore[attr-defined]
     is_news = partition.diverging_epoch or partition.snapshot_id or partition.high_watermark > asked.high_watermark
     if respond.read is not None or is_news or request.max_wait_ms == 0:
-        node.emit(respond)
+        quorum.emit(respond)
     else:
         state.waiting.append(waiting)
 
 
-def _note_fetch(node: RaftNode, leading: Leading, key: ReplicaKey, offset: int, now_ms: float) -> None:
+def _note_fetch(quorum: QuorumState, leading: Leading, key: ReplicaKey, offset: int, now_ms: float) -> None:
     """A replica has all below ``offset``, a voter on stable storage."""
     if key.node_id < 0:
         return
-    leading.replica(key).note_fetch(offset, node.log.end_offset, now_ms)
+    leading.replica(key).note_fetch(offset, quorum.log.end_offset, now_ms)
     leading.note_following(key, now_ms)
     if leading.is_voter(key):
-        node.advance_leader(now_ms)
+        quorum.advance_leader(leading)
 
 
-def _fetch_respond(node: RaftNode, leading: Leading, fetch: PendingFetch) -> Respond:
+def _fetch_respond(quorum: QuorumState, leading: Leading, fetch: PendingFetch) -> Respond:
     assert isinstance(fetch.request, FetchRequest)
     asked: FetchPartition = fetch.request.topics[0].partitions[0]
-    found = node.log.check_fetch(asked.fetch_offset, asked.last_fetched_epoch)
+    found = quorum.log.check_fetch(asked.fetch_offset, asked.last_fetched_epoch)
     response = messages.fetch_response(
-        node.known_leader(fetch.listener),
+        quorum.known_leader(fetch.listener),
         ErrorCode.NONE,
-        log_start_offset=node.log.start_offset,
+        log_start_offset=quorum.log.start_offset,
         high_watermark=-1 if leading.high_watermark is None else leading.high_watermark,
         diverging=found if isinstance(found, Divergence) else None,
         snapshot=found if isinstance(found, SnapshotId) else None,
     )
-    if found is not None or asked.fetch_offset >= node.log.end_offset:
+    if found is not None or asked.fetch_offset >= quorum.log.end_offset:
         return Respond(fetch.request_id, response)
     return Respond(
-        fetch.request_id, response, LogRead(asked.fetch_offset, node.log.end_offset, fetch.request.max_bytes)
+        fetch.request_id, response, LogRead(asked.fetch_offset, quorum.log.end_offset, fetch.request.max_bytes)
     )
 
 
-def _fetch_error(node: RaftNode, error: ErrorCode, listener: str) -> FetchResponse:
-    leader = node.known_leader(listener)
-    return messages.fetch_response(leader, error, log_start_offset=node.log.start_offset, high_watermark=-1)
+def _fetch_error(quorum: QuorumState, error: ErrorCode, listener: str) -> FetchResponse:
+    leader = quorum.known_leader(listener)
+    return messages.fetch_response(leader, error, log_start_offset=quorum.log.start_offset, high_watermark=-1)
 
 
-def answer_appended(node: RaftNode, now_ms: float) -> None:
-    """Answer the fetches that wait at an offset which there is now."""
-    state = node.state
-    if isinstance(state, Leading):
-        _answer_waiting(node, state, [each for each in state.waiting if each.offset < node.log.end_offset])
+def complete_appended(quorum: QuorumState, leading: Leading) -> None:
+    """Respond to the fetches that wait at an offset which there is now."""
+    _complete(quorum, leading, [each for each in leading.waiting if each.offset < quorum.log.end_offset])
 
 
-def answer_committed(node: RaftNode, now_ms: float) -> None:
-    """Answer all fetches that wait: the high watermark has moved."""
-    state = node.state
-    if isinstance(state, Leading):
-        _answer_waiting(node, state, list(state.waiting))
+def complete_all(quorum: QuorumState, leading: Leading) -> None:
+    """Respond to all fetches that wait: the high watermark has moved."""
+    _complete(quorum, leading, list(leading.waiting))
 
 
-def answer_expired(node: RaftNode, leading: Leading, now_ms: float) -> None:
-    _answer_waiting(node, leading, [each for each in leading.waiting if each.deadline_ms <= now_ms])
+def complete_expired(quorum: QuorumState, leading: Leading, now_ms: float) -> None:
+    _complete(quorum, leading, [each for each in leading.waiting if each.deadline_ms <= now_ms])
 
 
-def _answer_waiting(node: RaftNode, leading: Leading, fetches: list[PendingFetch]) -> None:
+def _complete(quorum: QuorumState, leading: Leading, fetches: list[PendingFetch]) -> None:
     for fetch in fetches:
         leading.waiting.remove(fetch)
-        node.emit(_fetch_respond(node, leading, fetch))
+        quorum.emit(_fetch_respond(quorum, leading, fetch))
 
 
-def refuse_waiting(node: RaftNode, left: Leading) -> None:
+def refuse_all(quorum: QuorumState, left: Leading) -> None:
     """The leader leads no more."""
     for fetch in left.waiting:
-        response = _fetch_error(node, ErrorCode.NOT_LEADER_OR_FOLLOWER, fetch.listener)
-        node.emit(Respond(fetch.request_id, response))
+        response = _fetch_error(quorum, ErrorCode.NOT_LEADER_OR_FOLLOWER, fetch.listener)
+        quorum.emit(Respond(fetch.request_id, response))
     left.waiting.clear()
 
 
-def _take_fetch_snapshot(node: RaftNode, event: RequestReceived, request: FetchSnapshotRequest, now_ms: float) -> None:
-    if request.cluster_id is not None and request.cluster_id != node.identity.cluster_id:
+def _take_fetch_snapshot(
+    quorum: QuorumState, event: RequestReceived, request: FetchSnapshotRequest, now_ms: float
+) -> None:
+    if request.cluster_id is not None and request.cluster_id != quorum.identity.cluster_id:
         response = FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
-        node.emit(Respond(event.request_id, response))
+        quorum.emit(Respond(event.request_id, response))
         return
     names = [(topic.name, each.partition) for topic in request.topics for each in topic.partitions]
     if names != [(TOPIC, 0)]:
-        node.emit(Respond(event.request_id, messages.unknown_snapshot_response(names)))
+        quorum.emit(Respond(event.request_id, messages.unknown_snapshot_response(names)))
         return
     asked = request.topics[0].partitions[0]
     snapshot = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
-    leader, state = node.known_leader(event.listener), node.state
-    size = node.log.snapshots.get(snapshot, -1)
-    error = _leader_error(node, asked.current_leader_epoch)
+    leader, state = quorum.known_leader(event.listener), quorum.state
+    size = quorum.log.snapshots.get(snapshot, -1)
+    error = _leader_error(quorum, asked.current_leader_epoch)
     if not error and (size < 0 or snapshot == BOOTSTRAP_ID):
         error = ErrorCode.SNAPSHOT_NOT_FOUND
     elif not error and not 0 <= asked.position < size:
         error = ErrorCode.POSITION_OUT_OF_RANGE
-    error = error or _own_id_error(node, request.replica_id)
+    error = error or _own_id_error(quorum, request.replica_id)
     if error or not isinstance(state, Leading):
-        node.emit(Respond(event.request_id, messages.fetch_snapshot_response(leader, error)))
+        quorum.emit(Respond(event.request_id, messages.fetch_snapshot_response(leader, error)))
         return
     state.note_following(ReplicaKey(request.replica_id, asked.replica_directory_id), now_ms)
     response = messages.fetch_snapshot_response(leader, ErrorCode.NONE, snapshot, size=size, position=asked.position)
-    node.emit(Respond(event.request_id, response, SnapshotRead(snapshot, asked.position, request.max_bytes)))
+    quorum.emit(Respond(event.request_id, response, SnapshotRead(snapshot, asked.position, request.max_bytes)))
 
 
 # --- voters -----------------------------------------------------------------------------------------------------------
 
 
-def _change_voters(node: RaftNode, event: RequestReceived, request: Any, now_ms: float) -> Message | None:
+def _change_voters(quorum: QuorumState, event: RequestReceived, request: Any, now_ms: float) -> Message | None:
     """None where the response comes later."""
-    state = node.state
+    state = quorum.state
     try:
-        if request.cluster_id is not None and request.cluster_id != node.identity.cluster_id:
+        if request.cluster_id is not None and request.cluster_id != quorum.identity.cluster_id:
             raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, f"The cluster id is not {request.cluster_id!r}")
-        error = _leader_error(node, getattr(request, "current_leader_epoch", node.epoch))
+        error = _leader_error(quorum, getattr(request, "current_leader_epoch", quorum.epoch))
         if error or not isinstance(state, Leading):
             raise KafkaError(error, None)
         if isinstance(request, AddRaftVoterRequest):
-            return voter_changes.add_voter(node, state, event.request_id, request, now_ms)
+            return voter_changes.add_voter(quorum, state, event.request_id, request, now_ms)
         if isinstance(request, RemoveRaftVoterRequest):
-            voter_changes.remove_voter(node, state, event.request_id, request, now_ms)
+            voter_changes.remove_voter(quorum, state, event.request_id, request, now_ms)
             return None
         assert isinstance(request, UpdateRaftVoterRequest), f"{type(request).__name__} is no request of the quorum"
-        voter_changes.update_voter(node, state, request, now_ms)
-        return messages.update_voter_response(node.known_leader(event.listener), ErrorCode.NONE)
+        voter_changes.update_voter(quorum, state, request, now_ms)
+        return messages.update_voter_response(quorum.known_leader(event.listener), ErrorCode.NONE)
     except KafkaError as refusal:
         if isinstance(request, AddRaftVoterRequest):
             return AddRaftVoterResponse(error_code=refusal.code, error_message=refusal.message)
         if isinstance(request, RemoveRaftVoterRequest):
             return RemoveRaftVoterResponse(error_code=refusal.code, error_message=refusal.message)
-        return messages.update_voter_response(node.known_leader(event.listener), refusal.code)
+        return messages.update_voter_response(quorum.known_leader(event.listener), refusal.code)

@@ -12,8 +12,7 @@ import dataclasses
 import math
 
 from .settings import RaftTimes
-from .voter_changes import PendingAdd, PendingRemove
-from .voter_set import ReplicaKey, VoterSet
+from .voter_set import Endpoints, ReplicaKey, VoterSet
 
 OBSERVER_TIMEOUT_MS = 300_000
 """An observer is forgotten after so long without a fetch."""
@@ -49,6 +48,30 @@ class PendingFetch:
     request_id: int
     request: object
     listener: str
+    offset: int
+    deadline_ms: float
+
+
+@dataclasses.dataclass(eq=False)
+class PendingAdd:
+    """A voter that is added: asked for its versions first, then in the log."""
+
+    request_id: int
+    key: ReplicaKey
+    endpoints: Endpoints
+    acks_when_committed: bool
+    deadline_ms: float
+    offset: int | None = None
+    """Where the new set is in the log; None before that."""
+    has_response: bool = False
+    """Whether it was responded to when the new set was appended, before that is committed."""
+
+
+@dataclasses.dataclass(eq=False)
+class PendingRemove:
+    """A voter that is removed, by the set that is in the log at ``offset``."""
+
+    request_id: int
     offset: int
     deadline_ms: float
 

@@ -12,7 +12,7 @@ from ...base.recent_values import RecentValues
 from .election import Prospective, RaftCandidate
 from .follower import Following
 from .leader import Leading
-from .node import RaftState
+from .quorum_state import RaftState
 
 
 class RaftMeasures:

@@ -1,21 +1,15 @@
 """A node of a quorum as a pure state machine: ``step(now, event)`` gives the effects (KIP-595, KIP-630, KIP-853, KIP-996).
 
 The node knows its log by an outline, and the world by events; there is no await, no clock and no I/O in it. What may happen to
-it is in ``events``, what it asks for in ``effects``. Its state is one of those in ``election``, ``follower`` and ``leader``; each
-step ends with a look at the state's timers and at what it has to send, and leaves ``deadline_ms`` for the next look.
+it is in ``events``, what it asks for in ``effects``, and what it knows in ``quorum_state``. Each step ends with a look at the
+state's timers and at what the node has to send, and leaves ``deadline_ms`` for the next look.
 
-What holds, and why (Kafka's ``KafkaRaftClient`` and ``QuorumState``):
+What holds beside the invariants of ``quorum_state``, and why (Kafka's ``KafkaRaftClient``):
 
-- A vote, an epoch and a leadership are on stable storage before any other node hears of them: ``Persist`` comes first.
-- An epoch never falls. In an epoch a node votes for one candidate, follows one leader, and never votes if it led.
-- A leader's high watermark is counted by what voters have on stable storage, itself included; Kafka's leader counts itself
-  before its flush. A voter fetches at an offset only when all below is flushed.
+- A voter fetches at an offset only when all below is flushed, so that its fetch counts for the leader's high watermark.
 - The log is cut only where the leader's differs, and never below what is known to be committed.
-- Followers that miss their leader stand for election one after the other, within a quarter of the fetch timeout. In Kafka they do
-  not: both followers of a dead leader time out together, and split the vote.
 - A leader whose process is gone, so that nothing listens at its address, is not waited for: its followers have another one
   elected after a fraction of the fetch timeout. In Kafka they wait for all of it.
-- A voter that is removed stands for election until it knows that this is committed.
 - A node that is the only voter has no timers.
 """
 
@@ -24,29 +18,12 @@ from __future__ import annotations
 import contextlib
 import math
 import random
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from ...base.errors import KafkaError
-from ...wire.messages.control_records import KRaftVersionRecord, LeaderChangeMessage, LeaderChangeVoter
-from ...wire.schema import ZERO_UUID, Message
 from . import inbound, polling, responses, voter_changes
-from .connections import Connections
-from .effects import (
-    Append,
-    AppendControl,
-    AppendRefused,
-    DeleteBefore,
-    DropSnapshot,
-    Flush,
-    HighWatermarkAdvanced,
-    LeaderChanged,
-    Persist,
-    RaftEffect,
-    RaftPeer,
-    SendRequest,
-)
-from .election import EpochElection, Prospective, RaftCandidate, Resigned, Unattached
+from .effects import DeleteBefore, LeaderChanged, RaftEffect
+from .election import Resigned
 from .election_file import NOBODY, ElectionState
 from .events import (
     AppendRequested,
@@ -61,39 +38,16 @@ from .events import (
     ShutdownRequested,
     SnapshotWritten,
 )
-from .follower import Following
 from .leader import Leading
 from .log_outline import LogOutline
-from .messages import KnownLeader
+from .quorum_state import QuorumState, RaftIdentity
 from .settings import RaftTimes
-from .voter_set import Endpoints, QuorumVoter, ReplicaKey, VoterSet, address_of
-from .voters import KRAFT_VERSIONS, ControllerAddress
-
-RaftState = Unattached | Prospective | RaftCandidate | Resigned | Following | Leading
-
-_TURN, _TURNS, _JITTER = 0.1, 0.2, 0.025
-"""What of the fetch timeout a follower waits longer than the one before it, so that an election fits in between; the last one
-than the first; and any by chance."""
-_DESERTED = 0.025
-"""What of the fetch timeout the first follower waits once nothing listens where its leader was."""
-
-
-class RaftIdentity(NamedTuple):
-    """Who a node is. ``endpoints`` are where others reach it, ``listener`` is the one by which nodes of the quorum do."""
-
-    cluster_id: str
-    key: ReplicaKey
-    endpoints: Endpoints
-    listener: str
-    may_vote: bool = True
-    """Whether it is a controller, which may become a voter, and so flushes what it fetches."""
+from .voter_set import VoterSet
+from .voters import ControllerAddress
 
 
 class RaftNode:
-    """See the module. ``start`` it, then give it each event by ``step``.
-
-    ``static_voters`` are those of ``controller.quorum.voters``; they count while the log has no voters.
-    """
+    """See the module. ``start`` it, then give it each event by ``step``. The arguments are those of ``QuorumState``."""
 
     def __init__(
         self,
@@ -104,418 +58,93 @@ class RaftNode:
         static_voters: VoterSet,
         randomness: random.Random,
     ) -> None:
-        self.identity = identity
-        self.times = times
-        self.log = log
-        self.high_watermark: int | None = None
-        """What this node knows to be committed since its start; None before it has heard."""
-        self.told_high_watermark: int | None = None
-        """The same, and what its log has not come to yet: a leader tells how far it is with everything that it sends."""
+        self.quorum = QuorumState(identity, times, log, bootstrap, static_voters, randomness, _PendingRequests())
         self.deadline_ms = math.inf
         """When a Tick is due."""
-        self.shutdown_deadline_ms: float | None = None
-        self.is_stopped = False
-        self._static_voters = static_voters
-        self._randomness = randomness
-        addresses = list(bootstrap) or [
-            address
-            for voter in static_voters.voters.values()
-            if (address := address_of(voter.endpoints, identity.listener)) is not None
-        ]
-        peers = [RaftPeer(-2 - place, address) for place, address in enumerate(addresses)]
-        self.connections = Connections(peers, times, randomness)
-        self.state: RaftState = Unattached(0, NOBODY, None, math.inf)
-        self._persisted: tuple[ElectionState, int] | None = None
-        self._told: tuple[int, int] = (0, NOBODY)
-        self._effects: list[RaftEffect] = []
+        self._notified: tuple[int, int] = (0, NOBODY)
+        """The epoch and the leader of the last ``LeaderChanged``."""
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
     def start(self, now_ms: float, election: ElectionState | None) -> list[RaftEffect]:
-        """Begin with what ``quorum-state`` says; None without that file. Kafka's ``QuorumState.initialize``."""
-        known = election or ElectionState()
-        voted = None if known.voted_id == NOBODY else ReplicaKey(known.voted_id, known.voted_directory_id)
-        self._persisted = None if election is None else (election, self.log.quorum.kraft_version)
-        self._begin(now_ms, known, voted)
-        self.persist()
-        if self.is_only_voter and not isinstance(self.state, RaftCandidate):
-            self.become_prospective(now_ms)
-        elif isinstance(self.state, RaftCandidate) and self.state.votes.is_won:
-            self.become_leader(now_ms)
-        self.flush()
+        """Begin with what ``quorum-state`` says; None without that file. Returns effects as ``step`` does."""
+        self.quorum.initialize(now_ms, election)
         return self._end_step(now_ms)
-
-    def _begin(self, now_ms: float, known: ElectionState, voted: ReplicaKey | None) -> None:
-        deadline = self.election_deadline(now_ms) if self.may_stand else math.inf
-        endpoints = self.voters.endpoints(known.leader_id)
-        if known.epoch < self.log.last_epoch:
-            self.state = Unattached(self.log.last_epoch, NOBODY, None, deadline)
-        elif known.leader_id == self.key.node_id:
-            # A broker that was a controller has nothing to resign from. The epoch that Kafka's goes on to, the quorum has not.
-            leads_no_more = Unattached(known.epoch, NOBODY, voted, deadline)
-            self.state = self._resigned(known.epoch, [], now_ms) if self.identity.may_vote else leads_no_more
-        elif voted in (self.key, ReplicaKey(self.key.node_id)) and known.leader_id == NOBODY and self.may_stand:
-            # With a leader the election is over. Kafka stands again, which others find malformed once it has written.
-            votes = EpochElection(self.voters, self.key.node_id)
-            self.state = RaftCandidate(known.epoch, votes, deadline)
-        elif known.leader_id != NOBODY and self.can_reach(endpoints):
-            self.state = self._following(known.epoch, known.leader_id, endpoints, voted, now_ms)
-        else:
-            self.state = Unattached(known.epoch, known.leader_id, voted, deadline)
 
     def step(self, now_ms: float, event: RaftEvent) -> list[RaftEffect]:
         """Returns the effects of an event, to be performed in this order behind those of the step before."""
+        quorum = self.quorum
         if isinstance(event, ResponseReceived):
-            responses.take_response(self, event.request_id, event.response, now_ms)
+            responses.take_response(quorum, event.request_id, event.response, now_ms)
         elif isinstance(event, RequestReceived):
-            inbound.take_request(self, event, now_ms)
+            inbound.take_request(quorum, event, now_ms)
         elif isinstance(event, RequestFailed):
-            responses.take_failure(self, event.request_id, event.error, now_ms, is_refused=event.is_refused)
+            responses.take_failure(quorum, event.request_id, event.error, now_ms, is_refused=event.is_refused)
         elif isinstance(event, FlushFinished):
-            self.log.end_flush()
-            self.count_own_log(now_ms)
-            self.flush()
+            quorum.end_flush()
         elif isinstance(event, AppendRequested):
-            self._append(event, now_ms)
+            quorum.append(event.epoch, event.batches)
         elif isinstance(event, SnapshotWritten):
-            if event.snapshot.end_offset >= self.log.start_offset:
-                self.log.add_snapshot(event.snapshot, event.size)
+            if event.snapshot.end_offset >= quorum.log.start_offset:
+                quorum.log.add_snapshot(event.snapshot, event.size)
         elif isinstance(event, CleanRequested):
-            if self.log.delete_before(event.snapshot):
-                self.emit(DeleteBefore(event.snapshot))
+            if quorum.log.delete_before(event.snapshot):
+                quorum.emit(DeleteBefore(event.snapshot))
         elif isinstance(event, KRaftVersionRequested):
-            if isinstance(self.state, Leading) and self.state.epoch == event.epoch:
+            if isinstance(quorum.state, Leading) and quorum.state.epoch == event.epoch:
                 with contextlib.suppress(KafkaError):
-                    voter_changes.upgrade(self, self.state, event.level, now_ms)
+                    voter_changes.upgrade(quorum, quorum.state, event.level)
         elif isinstance(event, ResignRequested):
-            if isinstance(self.state, Leading) and self.state.epoch == event.epoch:
-                self.state.is_resign_requested = True
+            if isinstance(quorum.state, Leading) and quorum.state.epoch == event.epoch:
+                quorum.state.is_resign_requested = True
         elif isinstance(event, ShutdownRequested):
-            self.shutdown_deadline_ms = now_ms + event.timeout_ms
+            quorum.shutdown_deadline_ms = now_ms + event.timeout_ms
         return self._end_step(now_ms)
 
     def _end_step(self, now_ms: float) -> list[RaftEffect]:
-        self.deadline_ms = math.inf if self.is_stopped else polling.poll(self, now_ms)
-        self._tell_leader()
-        effects, self._effects = self._effects, []
-        return effects
+        quorum = self.quorum
+        self.deadline_ms = math.inf if quorum.is_stopped else polling.poll(quorum, now_ms)
+        # Last, as polling may change the state, and ``HighWatermarkAdvanced`` has to come before the news that this node leads.
+        self._notify_leader()
+        return quorum.take_effects()
 
-    def _tell_leader(self) -> None:
-        state = self.state
+    def _notify_leader(self) -> None:
+        """Name the leader, if it is another one: this node itself only when a record of its epoch is committed."""
+        state = self.quorum.state
         leads = isinstance(state, Leading) and state.high_watermark is not None
         is_own = isinstance(state, Leading | Resigned)
-        told = (state.epoch, NOBODY if is_own and not leads else state.leader_id)
-        if told != self._told:
-            self._told = told
-            self.emit(LeaderChanged(*told))
+        news = (state.epoch, NOBODY if is_own and not leads else state.leader_id)
+        if news != self._notified:
+            self._notified = news
+            self.quorum.emit(LeaderChanged(*news))
 
-    def emit(self, effect: RaftEffect) -> None:
-        self._effects.append(effect)
-
-    # --- who this is --------------------------------------------------------------------------------------------------
-
-    @property
-    def key(self) -> ReplicaKey:
-        return self.identity.key
-
-    @property
-    def listener(self) -> str:
-        return self.identity.listener
-
-    @property
-    def voters(self) -> VoterSet:
-        """The newest voter set of the log, committed or not."""
-        known = self.log.quorum.voters
-        return self._static_voters if known is None else known
-
-    @property
-    def is_voter(self) -> bool:
-        return self.identity.may_vote and self.voters.is_voter(self.key)
-
-    @property
-    def may_stand(self) -> bool:
-        """Whether it may ask for votes: it is a voter, or was one before a change that may not be committed.
-
-        Kafka has voters only. There a leader of two that removes itself, and dies before the other has heard, leaves nobody who
-        can be elected: its own log is longer, and it does not stand (section 4.2.2 of Ongaro's dissertation).
-        """
-        if self.is_voter or not self.identity.may_vote:
-            return self.is_voter
-        if not self.has_uncommitted_voters:
-            return False
-        before = self.log.quorum_at(self.log.quorum.offset - 1).voters
-        return before is not None and before.is_voter(self.key)
-
-    @property
-    def is_only_voter(self) -> bool:
-        return self.identity.may_vote and self.voters.is_only_voter(self.key)
-
-    @property
-    def ignores_static_voters(self) -> bool:
-        """Whether ``controller.quorum.voters`` is set, and the log has voters, which count in its place."""
-        return bool(self._static_voters.voters) and self.log.quorum.voters is not None
-
-    @property
-    def has_uncommitted_voters(self) -> bool:
-        """Whether the newest voter set of the log is not known to be committed."""
-        entry = self.log.quorum
-        return entry.voters is not None and entry.offset >= self.log.committed_offset
-
-    @property
-    def as_voter(self) -> QuorumVoter:
-        return QuorumVoter(self.key, self.identity.endpoints, *KRAFT_VERSIONS)
+    # --- the leader ---------------------------------------------------------------------------------------------------
 
     @property
     def epoch(self) -> int:
-        return self.state.epoch
+        return self.quorum.epoch
 
     @property
     def leader_id(self) -> int:
-        """Of the leader in this epoch, which is this node also when it has resigned; -1 where it is not known."""
-        return self.state.leader_id
-
-    @property
-    def leader_endpoints(self) -> Endpoints:
-        state = self.state
-        if isinstance(state, Following):
-            return state.endpoints
-        if isinstance(state, Prospective):
-            return state.leader_endpoints
-        return self.identity.endpoints if isinstance(state, Leading | Resigned) else ()
+        """See ``QuorumState.leader_id``."""
+        return self.quorum.leader_id
 
     @property
     def leader_address(self) -> ControllerAddress | None:
         """Where nodes of the quorum reach the leader, if that is known."""
-        return address_of(self.leader_endpoints, self.listener)
+        return self.quorum.leader_address
 
-    def known_leader(self, listener: str) -> KnownLeader:
-        return KnownLeader(self.epoch, self.leader_id, address_of(self.leader_endpoints, listener))
 
-    def can_reach(self, endpoints: Endpoints) -> bool:
-        return address_of(endpoints, self.listener) is not None
+class _PendingRequests:
+    """The ``PendingRequests`` of a node: changes of the voters that are under way first, then fetches that wait."""
 
-    def election_deadline(self, now_ms: float) -> float:
-        return now_ms + self.times.election_timeout_ms * (1 + self._randomness.random())
+    def complete_appended(self, quorum: QuorumState, leading: Leading) -> None:
+        inbound.complete_appended(quorum, leading)
 
-    def fetch_deadline(self, leader_id: int, now_ms: float) -> float:
-        """When a follower stands for election that does not hear of its leader."""
-        return now_ms + self.times.fetch_timeout_ms * (1 + self._turn(leader_id))
+    def complete_committed(self, quorum: QuorumState, leading: Leading) -> None:
+        voter_changes.complete_committed(quorum, leading)
+        inbound.complete_all(quorum, leading)
 
-    def desertion_deadline(self, leader_id: int, now_ms: float) -> float:
-        """When a follower stands for election at whose leader's address nothing listens any more."""
-        return now_ms + self.times.fetch_timeout_ms * (_DESERTED + self._turn(leader_id))
-
-    def _turn(self, leader_id: int) -> float:
-        """What of the fetch timeout this follower waits longer than the first one.
-
-        All of them miss a leader at the same moment, as a rule. They stand one after the other, by their ids, so that the vote is
-        not split; whoever has the newest log wins in its turn.
-        """
-        others = [voter_id for voter_id in self.voters.ids if voter_id != leader_id]
-        place = others.index(self.key.node_id) if self.key.node_id in others else len(others)
-        turn = min(_TURN, _TURNS / max(1, len(others) - 1))
-        return turn * place + _JITTER * self._randomness.random()
-
-    # --- from state to state ------------------------------------------------------------------------------------------
-
-    def _enter(self, state: RaftState) -> None:
-        """Leave the present state for another, which is durable unless the one before it stands for it."""
-        left, self.state = self.state, state
-        self.connections.reset()
-        if not isinstance(state, Prospective | Resigned):
-            self.persist()
-        if isinstance(left, Leading):
-            voter_changes.fail_all(self, left)
-            inbound.refuse_waiting(self, left)
-        elif isinstance(left, Following) and left.download is not None:
-            self.emit(DropSnapshot(left.download.snapshot))
-
-    def persist(self) -> None:
-        """Write ``quorum-state``, if it says anything else."""
-        state, voters = self.state, self.voters.ids
-        voted: ReplicaKey | None = None
-        if isinstance(state, RaftCandidate):
-            voted = self.key
-        elif isinstance(state, Unattached | Prospective | Following):
-            voted = state.voted
-        voted_id, directory_id = voted or (NOBODY, ZERO_UUID)
-        version = min(self.log.quorum.kraft_version, 1)
-        election = ElectionState(state.epoch, state.leader_id, voted_id, directory_id)
-        if not version:
-            election = election._replace(voted_directory_id=ZERO_UUID, voters=voters)
-        if (election, version) != self._persisted:
-            self._persisted = (election, version)
-            self.emit(Persist(election, version))
-
-    def become_unattached(self, epoch: int, leader_id: int, now_ms: float) -> None:
-        """Know an epoch, and follow nobody. What is left of an election timeout goes on, unless the election was lost."""
-        state = self.state
-        assert epoch > state.epoch or isinstance(state, Prospective), f"epoch {epoch} in {state}"
-        if not self.may_stand:
-            deadline = math.inf
-        elif isinstance(state, RaftCandidate | Unattached | Resigned) or (
-            isinstance(state, Prospective) and not state.votes.is_lost
-        ):
-            deadline = state.deadline_ms
-        else:
-            deadline = self.election_deadline(now_ms)
-        if deadline == math.inf and self.may_stand:
-            deadline = self.election_deadline(now_ms)
-        voted = state.voted if isinstance(state, Prospective) and epoch == state.epoch else None
-        self._enter(Unattached(epoch, leader_id, voted, deadline))
-
-    def become_prospective(self, now_ms: float) -> None:
-        state = self.state
-        assert self.may_stand and not isinstance(state, Leading | Prospective), f"{state} asks for pre-votes"
-        if isinstance(state, RaftCandidate):
-            voted: ReplicaKey | None = self.key
-        else:
-            voted = None if isinstance(state, Resigned) else state.voted
-        votes = EpochElection(self.voters, self.key.node_id)
-        deadline = self.election_deadline(now_ms)
-        self._enter(Prospective(state.epoch, state.leader_id, self.leader_endpoints, voted, votes, deadline))
-        if votes.is_won:
-            self.become_candidate(now_ms)
-
-    def become_candidate(self, now_ms: float) -> None:
-        assert self.may_stand and isinstance(self.state, Prospective), f"{self.state} asks for votes"
-        votes = EpochElection(self.voters, self.key.node_id)
-        self._enter(RaftCandidate(self.epoch + 1, votes, self.election_deadline(now_ms)))
-        if votes.is_won:
-            self.become_leader(now_ms)
-
-    def become_follower(self, epoch: int, leader_id: int, endpoints: Endpoints, now_ms: float) -> None:
-        state = self.state
-        is_own_id = leader_id == self.key.node_id and self.identity.may_vote
-        assert not is_own_id, f"node {leader_id} is told to follow itself in epoch {epoch}"
-        assert epoch >= state.epoch and not (epoch == state.epoch and isinstance(state, Leading)), (
-            f"a second leader, {leader_id}, in epoch {epoch}"
-        )
-        voted: ReplicaKey | None = None
-        if epoch == state.epoch:
-            voted = self.key if isinstance(state, RaftCandidate) else getattr(state, "voted", None)
-        self._enter(self._following(epoch, leader_id, endpoints, voted, now_ms))
-
-    def _following(
-        self, epoch: int, leader_id: int, endpoints: Endpoints, voted: ReplicaKey | None, now_ms: float
-    ) -> Following:
-        update_deadline = now_ms + self.times.fetch_timeout_ms
-        return Following(epoch, leader_id, endpoints, voted, self.fetch_deadline(leader_id, now_ms), update_deadline)
-
-    def become_resigned(self, now_ms: float) -> None:
-        assert isinstance(self.state, Leading), f"{self.state} resigns"
-        self._enter(self._resigned(self.epoch, self.state.successors(), now_ms))
-
-    def _resigned(self, epoch: int, successors: list[ReplicaKey], now_ms: float) -> Resigned:
-        unacknowledged = set(self.voters.ids) - {self.key.node_id}
-        return Resigned(epoch, self.key.node_id, unacknowledged, successors, self.election_deadline(now_ms))
-
-    def become_leader(self, now_ms: float) -> None:
-        state = self.state
-        assert isinstance(state, RaftCandidate) and state.votes.is_won, f"{state} was not elected"
-        voters = self.voters
-        leading = Leading(self.key, state.epoch, self.log.end_offset, voters, self.times, now_ms)
-        self._enter(leading)
-        change = LeaderChangeMessage(
-            leader_id=self.key.node_id,
-            voters=[LeaderChangeVoter(voter_id=voter_id) for voter_id in voters.ids],
-            granting_voters=[LeaderChangeVoter(voter_id=voter_id) for voter_id in state.votes.granting],
-        )
-        messages: list[Message] = [change]
-        known = self.log.quorum
-        if not known.kraft_version:
-            leading.volatile_voters = voters.with_voter(self.as_voter)
-        elif known.offset < 0 or voters.needs_update(self.as_voter):
-            updated = voters.with_voter(self.as_voter)
-            messages += [KRaftVersionRecord(k_raft_version=known.kraft_version), updated.to_record()]
-        self.append_control(messages, now_ms)
-
-    # --- the log ------------------------------------------------------------------------------------------------------
-
-    def _append(self, event: AppendRequested, now_ms: float) -> None:
-        state = self.state
-        if not isinstance(state, Leading) or state.epoch != event.epoch:
-            self.emit(AppendRefused(event.epoch))
-            return
-        for batch in event.batches:
-            offset = self.log.append(state.epoch, batch.record_count)
-            self.emit(Append(offset, state.epoch, batch.records, batch.record_count))
-        self._appended(now_ms)
-
-    def append_control(self, messages: Sequence[Message], now_ms: float) -> int:
-        """Append a control batch as the leader; returns the offset of its last record."""
-        offset = self.log.append(self.epoch, len(messages))
-        self.emit(AppendControl(offset, self.epoch, tuple((message, 0) for message in messages)))
-        self.log.note_control(offset, messages)
-        self._appended(now_ms)
-        return offset + len(messages) - 1
-
-    def append_voters(self, voters: VoterSet, now_ms: float) -> int:
-        """Append the next voter set as the leader, which counts by it at once."""
-        return self.append_control([voters.to_record()], now_ms)
-
-    def _appended(self, now_ms: float) -> None:
-        self.count_own_log(now_ms)
-        inbound.answer_appended(self, now_ms)
-        self.flush()
-
-    def count_own_log(self, now_ms: float) -> None:
-        """Count the own log as far as it is flushed, and by the newest voter set, if this node leads."""
-        if isinstance(self.state, Leading):
-            self.state.follow_voters(self.voters)
-            self.state.note_own_end(self.counted_offset)
-            self.advance_leader(now_ms)
-
-    @property
-    def counted_offset(self) -> int:
-        """How far the own log counts for a majority."""
-        return self.log.flushed_offset
-
-    def advance_leader(self, now_ms: float) -> None:
-        state = self.state
-        if isinstance(state, Leading) and state.advance_high_watermark():
-            assert state.high_watermark is not None
-            self.commit(state.high_watermark)
-            voter_changes.note_high_watermark(self, state)
-            inbound.answer_committed(self, now_ms)
-
-    def note_told(self, high_watermark: int) -> None:
-        """A leader has said how far it has committed; -1 where it has not, in its epoch."""
-        if high_watermark >= 0:
-            self.told_high_watermark = max(high_watermark, self.told_high_watermark or 0)
-
-    def commit(self, offset: int) -> None:
-        """All below is committed; going back is ignored."""
-        self.note_told(offset)
-        if self.high_watermark is None or offset > self.high_watermark:
-            self.high_watermark = offset
-            self.log.committed_offset = max(self.log.committed_offset, offset)
-            self.emit(HighWatermarkAdvanced(offset))
-
-    def flush(self) -> None:
-        """Flush what is not, unless a flush is in flight: its end begins the next one."""
-        if self.has_to_flush and self.log.begin_flush():
-            self.emit(Flush(self.log.end_offset))
-
-    @property
-    def has_to_flush(self) -> bool:
-        """A broker's log counts for no majority (KAFKA-13884)."""
-        return self.identity.may_vote
-
-    # --- sending ------------------------------------------------------------------------------------------------------
-
-    def send(self, peer: RaftPeer, request: Message, now_ms: float) -> bool:
-        """Whether it was sent: not to a peer that has a request, or has just failed."""
-        own = self.connections.begin(peer, request, self.log.end_offset, now_ms)
-        if own is None:
-            return False
-        self.emit(SendRequest(own.request_id, peer, request, self.times.request_timeout_ms))
-        return True
-
-    def peers(self, node_ids: Iterable[int]) -> list[RaftPeer]:
-        """Where these voters are reached."""
-        return [
-            RaftPeer(node_id, address)
-            for node_id in node_ids
-            if (address := address_of(self.voters.endpoints(node_id), self.listener)) is not None
-        ]
+    def refuse_all(self, quorum: QuorumState, left: Leading) -> None:
+        voter_changes.refuse_all(quorum, left)
+        inbound.refuse_all(quorum, left)

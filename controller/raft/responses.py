@@ -5,7 +5,7 @@ A higher epoch, or a leader that is not known yet, counts before anything else i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...base.errors import ErrorCode, KafkaError, known_code
 from ...log.checkpoints import CorruptFileError
@@ -30,227 +30,233 @@ from .follower import Following, SnapshotDownload, appendable
 from .leader import Leading
 from .log_outline import Divergence
 from .polling import end_prospective
-from .transitions import PeerRefusalError, follow_told, insist
+from .quorum_state import QuorumState
+from .transitions import PeerRefusalError, maybe_transition, require
 from .voter_set import Endpoints, ListenerEndpoint, VoterSet
 
-if TYPE_CHECKING:
-    from .node import RaftNode
 
-
-def take_response(node: RaftNode, request_id: int, response: Message, now_ms: float) -> None:
-    own = node.connections.take(request_id)
+def take_response(quorum: QuorumState, request_id: int, response: Message, now_ms: float) -> None:
+    own = quorum.connections.take(request_id)
     if own is None:
         return
     try:
-        succeeded = _handle(node, own, response, now_ms)
+        succeeded = _handle(quorum, own, response, now_ms)
     except PeerRefusalError as refusal:
-        node.emit(PeerRefused(own.peer, refusal.code, refusal.message or ""))
-        node.connections.refuse(own, now_ms)
+        quorum.emit(PeerRefused(own.peer, refusal.code, refusal.message or ""))
+        quorum.connections.refuse(own, now_ms)
     else:
-        node.connections.end(own, succeeded, now_ms)
+        quorum.connections.end(own, succeeded, now_ms)
 
 
-def take_failure(node: RaftNode, request_id: int, error: ErrorCode, now_ms: float, *, is_refused: bool = False) -> None:
+def take_failure(
+    quorum: QuorumState, request_id: int, error: ErrorCode, now_ms: float, *, is_refused: bool = False
+) -> None:
     """No response came."""
-    own = node.connections.take(request_id)
+    own = quorum.connections.take(request_id)
     if own is None:
         return
     if is_refused:
-        _note_gone(node, own, now_ms)
+        _note_gone(quorum, own, now_ms)
     if error is ErrorCode.UNSUPPORTED_VERSION and isinstance(own.request, VoteRequest):
-        if isinstance(node.state, Prospective):  # a voter that knows no pre-vote (KIP-996)
-            node.become_candidate(now_ms)
-    elif isinstance(own.request, ApiVersionsRequest) and isinstance(node.state, Leading):
+        if isinstance(quorum.state, Prospective):  # a voter that knows no pre-vote (KIP-996)
+            quorum.become_candidate(now_ms)
+    elif isinstance(own.request, ApiVersionsRequest) and isinstance(quorum.state, Leading):
         failed = ApiVersionsResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE)
-        voter_changes.take_api_versions(node, node.state, own.peer, failed, now_ms)
-    if error is ErrorCode.UNSUPPORTED_VERSION and not node.identity.may_vote:
-        node.connections.refuse(own, now_ms)
+        voter_changes.take_api_versions(quorum, quorum.state, own.peer, failed, now_ms)
+    if error is ErrorCode.UNSUPPORTED_VERSION and not quorum.identity.may_vote:
+        quorum.connections.refuse(own, now_ms)
     else:
-        node.connections.end(own, False, now_ms)
+        quorum.connections.end(own, False, now_ms)
 
 
-def _note_gone(node: RaftNode, own: OwnRequest, now_ms: float) -> None:
+def _note_gone(quorum: QuorumState, own: OwnRequest, now_ms: float) -> None:
     """Nothing listens at the address of a peer. A leader that was heard of has ended, and is not waited for.
 
     Where that is not so, since the network answers for it, others have heard of the leader, and grant no pre-vote. Then the next
     try waits for the whole fetch timeout, as the leader has not been heard of since.
     """
-    state = node.state
-    if isinstance(state, Following) and own.peer.address == node.leader_address and state.has_fetched:
+    state = quorum.state
+    if isinstance(state, Following) and own.peer.address == quorum.leader_address and state.has_fetched:
         state.has_fetched = False
-        state.deadline_ms = min(state.deadline_ms, node.desertion_deadline(state.leader_id, now_ms))
+        state.deadline_ms = min(state.deadline_ms, quorum.desertion_deadline(state.leader_id, now_ms))
 
 
-def _handle(node: RaftNode, own: OwnRequest, response: Any, now_ms: float) -> bool:
+def _handle(quorum: QuorumState, own: OwnRequest, response: Any, now_ms: float) -> bool:
     """Whether the response has helped: after another the peer is left alone for a moment. Raises PeerRefusalError."""
     is_fetch = isinstance(response, FetchResponse)
-    taken = None if is_fetch else _take_no_partition(node, own, response, now_ms)
+    taken = None if is_fetch else _take_no_partition(quorum, own, response, now_ms)
     if taken is not None:
         return taken
     if response.error_code:
         if isinstance(response, VoteResponse) and response.error_code == ErrorCode.UNSUPPORTED_VERSION:
-            take_failure(node, own.request_id, ErrorCode.UNSUPPORTED_VERSION, now_ms)
+            take_failure(quorum, own.request_id, ErrorCode.UNSUPPORTED_VERSION, now_ms)
         error = known_code(response.error_code)
-        insist(node, error is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED, error, "the quorum refuses this node")
-        _check_refusal(node, error)
+        require(quorum, error is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED, error, "the quorum refuses this node")
+        _check_refusal(quorum, error)
         return False
     if is_fetch:
         partition: Any = response.responses[0].partitions[0]
-        told = partition.current_leader
+        leader = partition.current_leader
     elif isinstance(response, FetchSnapshotResponse):
         partition = response.topics[0].partitions[0]
-        told = partition.current_leader
+        leader = partition.current_leader
     else:
-        partition = told = response.topics[0].partitions[0]
-    if told is None:
+        partition = leader = response.topics[0].partitions[0]
+    if leader is None:
         return False
-    error, leader_id = known_code(partition.error_code), told.leader_id
-    endpoints = _endpoints(node, response, leader_id)
-    handled = _take_leader(node, error, leader_id, told.leader_epoch, endpoints, now_ms)
+    error, leader_id = known_code(partition.error_code), leader.leader_id
+    endpoints = _endpoints(quorum, response, leader_id)
+    handled = _take_leader(quorum, error, leader_id, leader.leader_epoch, endpoints, now_ms)
     if handled is not None:
         return handled
     if is_fetch:
-        return _take_fetch(node, own, error, partition, now_ms)
+        return _take_fetch(quorum, own, error, partition, now_ms)
     if isinstance(response, FetchSnapshotResponse):
-        return _take_snapshot(node, error, partition, now_ms)
+        return _take_snapshot(quorum, error, partition, now_ms)
     if error:
         return False
     if isinstance(response, VoteResponse):
-        _take_vote(node, own.peer.node_id, partition.vote_granted, now_ms)
-    elif isinstance(response, EndQuorumEpochResponse) and isinstance(node.state, Resigned):
-        node.state.unacknowledged.discard(own.peer.node_id)
+        _take_vote(quorum, own.peer.node_id, partition.vote_granted, now_ms)
+    elif isinstance(response, EndQuorumEpochResponse) and isinstance(quorum.state, Resigned):
+        quorum.state.unacknowledged.discard(own.peer.node_id)
     else:
         assert isinstance(response, BeginQuorumEpochResponse | EndQuorumEpochResponse)
     return True
 
 
-def _take_no_partition(node: RaftNode, own: OwnRequest, response: Any, now_ms: float) -> bool | None:
+def _take_no_partition(quorum: QuorumState, own: OwnRequest, response: Any, now_ms: float) -> bool | None:
     """Whether a response that is not of the quorum's partition has helped; None for one that is."""
-    state = node.state
+    state = quorum.state
     if isinstance(response, ApiVersionsResponse):
         if isinstance(state, Leading):
-            voter_changes.take_api_versions(node, state, own.peer, response, now_ms)
+            voter_changes.take_api_versions(quorum, state, own.peer, response, now_ms)
         return not response.error_code
     if isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse):
-        return _take_own_change(node, response, now_ms)
+        return _take_own_change(quorum, response, now_ms)
     if isinstance(response, UpdateRaftVoterResponse):
-        return _take_updated(node, response, now_ms)
+        return _take_updated(quorum, response, now_ms)
     return None
 
 
-def _check_refusal(node: RaftNode, error: ErrorCode) -> None:
+def _check_refusal(quorum: QuorumState, error: ErrorCode) -> None:
     """An error that says nothing of who leads. Kafka asks again after a moment; only a broker has no other way to go on.
 
     Raises PeerRefusalError.
     """
-    is_lasting = not node.identity.may_vote and error not in (ErrorCode.NONE, ErrorCode.BROKER_NOT_AVAILABLE)
+    is_lasting = not quorum.identity.may_vote and error not in (ErrorCode.NONE, ErrorCode.BROKER_NOT_AVAILABLE)
     if is_lasting or error is ErrorCode.INCONSISTENT_CLUSTER_ID:
         raise PeerRefusalError(error, "the quorum's controller refuses to be followed")
 
 
-def _endpoints(node: RaftNode, response: Any, leader_id: int) -> Endpoints:
-    told = tuple(
-        ListenerEndpoint(node.listener, each.host, each.port)
+def _endpoints(quorum: QuorumState, response: Any, leader_id: int) -> Endpoints:
+    named = tuple(
+        ListenerEndpoint(quorum.listener, each.host, each.port)
         for each in response.node_endpoints
         if each.node_id == leader_id
     )
-    return told or node.voters.endpoints(leader_id)
+    return named or quorum.voters.endpoints(leader_id)
 
 
 def _take_leader(
-    node: RaftNode, error: ErrorCode, leader_id: int, epoch: int, endpoints: Endpoints, now_ms: float
+    quorum: QuorumState, error: ErrorCode, leader_id: int, epoch: int, endpoints: Endpoints, now_ms: float
 ) -> bool | None:
     """None where the response is to be read on (``maybeHandleCommonResponse``); False where it has told nothing new."""
-    if epoch < node.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
+    if epoch < quorum.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
         # A broker, for which no election ends that, would ask again as fast as the network is.
-        return node.identity.may_vote
-    if epoch > node.epoch or error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
-        before = node.state
-        follow_told(node, leader_id, epoch, endpoints, now_ms)
-        return node.state is not before  # Kafka asks again at once, as fast as the network is
-    is_unknown = node.leader_id == NOBODY or isinstance(node.state, Unattached)
-    if leader_id != NOBODY and is_unknown and node.can_reach(endpoints):
-        follow_told(node, leader_id, epoch, endpoints, now_ms)
+        return quorum.identity.may_vote
+    if epoch > quorum.epoch or error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
+        before = quorum.state
+        maybe_transition(quorum, leader_id, epoch, endpoints, now_ms)
+        return quorum.state is not before  # Kafka asks again at once, as fast as the network is
+    is_unknown = quorum.leader_id == NOBODY or isinstance(quorum.state, Unattached)
+    if leader_id != NOBODY and is_unknown and quorum.can_reach(endpoints):
+        maybe_transition(quorum, leader_id, epoch, endpoints, now_ms)
         return None if error is ErrorCode.NONE else True
     if error is ErrorCode.BROKER_NOT_AVAILABLE:
         return False
     if error is ErrorCode.INVALID_VOTER_KEY:
         return True
-    insist(node, error is not ErrorCode.INVALID_REQUEST, error, "another node finds a request of this one malformed")
+    require(quorum, error is not ErrorCode.INVALID_REQUEST, error, "another node finds a request of this one malformed")
     return None
 
 
-def _take_vote(node: RaftNode, voter_id: int, is_granted: bool, now_ms: float) -> None:
-    state = node.state
+def _take_vote(quorum: QuorumState, voter_id: int, is_granted: bool, now_ms: float) -> None:
+    state = quorum.state
     if not isinstance(state, Prospective | RaftCandidate):
         return
     state.votes.record(voter_id, is_granted)
     if state.votes.is_won:
         if isinstance(state, Prospective):
-            node.become_candidate(now_ms)
+            quorum.become_candidate(now_ms)
         else:
-            node.become_leader(now_ms)
+            quorum.become_leader(now_ms)
     elif state.votes.is_lost and isinstance(state, Prospective):
-        end_prospective(node, state, now_ms)
+        end_prospective(quorum, state, now_ms)
 
 
 # --- fetches ----------------------------------------------------------------------------------------------------------
 
 
-def _take_fetch(node: RaftNode, own: OwnRequest, error: ErrorCode, partition: PartitionData, now_ms: float) -> bool:
-    state = node.state
-    _check_refusal(node, error)
+def _take_fetch(
+    quorum: QuorumState, own: OwnRequest, error: ErrorCode, partition: PartitionData, now_ms: float
+) -> bool:
+    state = quorum.state
+    _check_refusal(quorum, error)
     if not error:
-        node.note_told(partition.high_watermark)
+        quorum.note_leader_high_watermark(partition.high_watermark)
     if not isinstance(state, Following):
-        return not error and node.identity.may_vote  # a broker that cannot reach the leader has no election to wait for
-    if error or own.offset != node.log.end_offset:
+        return (
+            not error and quorum.identity.may_vote
+        )  # a broker that cannot reach the leader has no election to wait for
+    if error or own.offset != quorum.log.end_offset:  # the log has changed since: what was sent fits to its former end
         return not error
     diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
     if diverging is not None and diverging.epoch >= 0:
-        truncate(node, Divergence(diverging.epoch, diverging.end_offset))
+        truncate(quorum, Divergence(diverging.epoch, diverging.end_offset))
     elif snapshot is not None and (snapshot.epoch >= 0 or snapshot.end_offset >= 0):
         if snapshot.epoch < 0 or snapshot.end_offset < 0:
             return False
-        told = SnapshotId(snapshot.end_offset, snapshot.epoch)
-        if told not in node.log.snapshots:
-            state.download = SnapshotDownload(told)
-            node.emit(BeginSnapshot(told))
+        wanted = SnapshotId(snapshot.end_offset, snapshot.epoch)
+        if wanted not in quorum.log.snapshots:
+            state.download = SnapshotDownload(wanted)
+            quorum.emit(BeginSnapshot(wanted))
     else:
-        _append(node, partition.records)
+        _append(quorum, partition.records)
         if partition.high_watermark >= 0:
-            node.commit(min(partition.high_watermark, node.log.end_offset))
-    _followed(node, state, now_ms)
+            quorum.commit(min(partition.high_watermark, quorum.log.end_offset))
+    _followed(quorum, state, now_ms)
     return True
 
 
-def _followed(node: RaftNode, state: Following, now_ms: float) -> None:
+def _followed(quorum: QuorumState, state: Following, now_ms: float) -> None:
     state.has_fetched = True
-    state.deadline_ms = node.fetch_deadline(state.leader_id, now_ms)
+    state.deadline_ms = quorum.fetch_deadline(state.leader_id, now_ms)
 
 
-def truncate(node: RaftNode, leader: Divergence) -> None:
+def truncate(quorum: QuorumState, leader: Divergence) -> None:
     """Cut off what the leader does not have. What is committed is never taken back: the leader would have it.
 
     Raises PeerRefusalError.
     """
-    offset = min(leader.end_offset, node.log.end_offset)
+    offset = min(leader.end_offset, quorum.log.end_offset)
     if leader.epoch:
-        own = node.log.end_offset_for_epoch(leader.epoch)
+        # The leader has the epoch up to its end offset. If the own log has no such epoch, all that it has of later ones goes,
+        # and the next fetch compares the epoch before.
+        own = quorum.log.end_offset_for_epoch(leader.epoch)
         offset = min(own.end_offset, leader.end_offset) if own.epoch == leader.epoch else own.end_offset
-    committed = node.log.committed_offset
+    committed = quorum.log.committed_offset
     why = f"the leader's metadata log differs at offset {offset}, and {committed} is committed"
-    insist(node, offset >= committed, ErrorCode.UNKNOWN_SERVER_ERROR, why)
-    if offset < node.log.end_offset:
-        node.log.truncate(offset)
-        node.emit(Truncate(offset))
+    require(quorum, offset >= committed, ErrorCode.UNKNOWN_SERVER_ERROR, why)
+    if offset < quorum.log.end_offset:
+        quorum.log.truncate(offset)
+        quorum.emit(Truncate(offset))
 
 
-def _append(node: RaftNode, records: Any) -> None:
+def _append(quorum: QuorumState, records: Any) -> None:
     if not records:
         return
-    log, size = node.log, 0
-    for batch, position in appendable(records, log.end_offset, node.epoch):
+    log, size = quorum.log, 0
+    for batch, position in appendable(records, log.end_offset, quorum.epoch):
         if batch.partition_leader_epoch < log.last_epoch:
             break
         offset = log.append(batch.partition_leader_epoch, batch.last_offset_delta + 1)
@@ -258,88 +264,90 @@ def _append(node: RaftNode, records: Any) -> None:
         if batch.is_control:
             log.note_control(offset, [decode_quorum_record(record) for record in batch.records()])
     if size:
-        node.emit(AppendFetched(memoryview(records)[:size], log.end_offset))
-        node.flush()
-    elif not node.identity.may_vote:
+        quorum.emit(AppendFetched(memoryview(records)[:size], log.end_offset))
+        quorum.flush()
+    elif not quorum.identity.may_vote:
         raise PeerRefusalError(ErrorCode.CORRUPT_MESSAGE, f"no records from offset {log.end_offset} on can be appended")
 
 
-def _take_snapshot(node: RaftNode, error: ErrorCode, partition: ResponsePartitionSnapshot, now_ms: float) -> bool:
-    state = node.state
+def _take_snapshot(quorum: QuorumState, error: ErrorCode, partition: ResponsePartitionSnapshot, now_ms: float) -> bool:
+    state = quorum.state
     if not isinstance(state, Following) or state.download is None:
         return True
-    download, told = state.download, partition.snapshot_id
-    if error is ErrorCode.SNAPSHOT_NOT_FOUND or told.end_offset < 0 or told.epoch < 0:
-        _drop(node, state)
-        _followed(node, state, now_ms)
+    download, snapshot = state.download, partition.snapshot_id
+    if error is ErrorCode.SNAPSHOT_NOT_FOUND or snapshot.end_offset < 0 or snapshot.epoch < 0:
+        _drop(quorum, state)
+        _followed(quorum, state, now_ms)
         return True
-    _check_refusal(node, error)
+    _check_refusal(quorum, error)
     if error:
         return False
-    if (told.end_offset, told.epoch, partition.position) != (*download.snapshot, download.size):
-        _drop(node, state)
-        why = f"a piece of {told} from {partition.position} on follows {download.size} bytes of {download.snapshot}"
-        insist(node, False, ErrorCode.UNKNOWN_SERVER_ERROR, why)
+    if (snapshot.end_offset, snapshot.epoch, partition.position) != (*download.snapshot, download.size):
+        _drop(quorum, state)
+        why = f"a piece of {snapshot} from {partition.position} on follows {download.size} bytes of {download.snapshot}"
+        require(quorum, False, ErrorCode.UNKNOWN_SERVER_ERROR, why)
     records = partition.unaligned_records
     assert isinstance(records, bytes | bytearray | memoryview), "what was received is in memory"
-    node.emit(AppendToSnapshot(download.snapshot, download.size, records))
+    quorum.emit(AppendToSnapshot(download.snapshot, download.size, records))
     try:
         download.append(records)
         if download.size >= partition.size:
-            _finish(node, state, download)
+            _finish(quorum, state, download)
     except PeerRefusalError:
-        _drop(node, state)
+        _drop(quorum, state)
         raise
     except (CorruptFileError, KafkaError):
-        _drop(node, state)
+        _drop(quorum, state)
         return False
-    _followed(node, state, now_ms)
+    _followed(quorum, state, now_ms)
     return True
 
 
-def _drop(node: RaftNode, state: Following) -> None:
+def _drop(quorum: QuorumState, state: Following) -> None:
     assert state.download is not None
-    node.emit(DropSnapshot(state.download.snapshot))
+    quorum.emit(DropSnapshot(state.download.snapshot))
     state.download = None
 
 
-def _finish(node: RaftNode, state: Following, download: SnapshotDownload) -> None:
+def _finish(quorum: QuorumState, state: Following, download: SnapshotDownload) -> None:
     """The snapshot takes the place of the log. Raises PeerRefusalError."""
     head, snapshot = download.head(), download.snapshot
-    is_ahead = snapshot.end_offset >= node.log.committed_offset
-    insist(node, is_ahead, ErrorCode.UNKNOWN_SERVER_ERROR, f"{snapshot} takes back what is committed")
+    is_ahead = snapshot.end_offset >= quorum.log.committed_offset
+    require(quorum, is_ahead, ErrorCode.UNKNOWN_SERVER_ERROR, f"{snapshot} takes back what is committed")
     state.download = None
     voters = None if head.voters is None else VoterSet.of_record(head.voters)
-    node.log.start_after(snapshot, download.size, head.kraft_version, voters)
-    node.emit(FinishSnapshot(snapshot))
-    node.commit(snapshot.end_offset)
+    quorum.log.start_after(snapshot, download.size, head.kraft_version, voters)
+    quorum.emit(FinishSnapshot(snapshot))
+    quorum.commit(snapshot.end_offset)
 
 
 # --- voters -----------------------------------------------------------------------------------------------------------
 
 
-def _take_own_change(node: RaftNode, response: AddRaftVoterResponse | RemoveRaftVoterResponse, now_ms: float) -> bool:
+def _take_own_change(
+    quorum: QuorumState, response: AddRaftVoterResponse | RemoveRaftVoterResponse, now_ms: float
+) -> bool:
     """What became of joining the voters."""
     helped = (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_NOT_FOUND)
     if known_code(response.error_code) not in helped:
         return False
-    if isinstance(node.state, Following):
-        node.state.update_deadline_ms = now_ms + node.times.fetch_timeout_ms
+    if isinstance(quorum.state, Following):
+        quorum.state.update_deadline_ms = now_ms + quorum.times.fetch_timeout_ms
     return True
 
 
-def _take_updated(node: RaftNode, response: UpdateRaftVoterResponse, now_ms: float) -> bool:
-    error, told = known_code(response.error_code), response.current_leader
-    if told is None:
+def _take_updated(quorum: QuorumState, response: UpdateRaftVoterResponse, now_ms: float) -> bool:
+    error, leader = known_code(response.error_code), response.current_leader
+    if leader is None:
         return False
-    endpoints: Endpoints = (ListenerEndpoint(node.listener, told.host, told.port),) if told.host else ()
-    endpoints = endpoints or node.voters.endpoints(told.leader_id)
-    handled = _take_leader(node, error, told.leader_id, told.leader_epoch, endpoints, now_ms)
+    endpoints: Endpoints = (ListenerEndpoint(quorum.listener, leader.host, leader.port),) if leader.host else ()
+    endpoints = endpoints or quorum.voters.endpoints(leader.leader_id)
+    handled = _take_leader(quorum, error, leader.leader_id, leader.leader_epoch, endpoints, now_ms)
     if handled is not None:
         return handled
-    state = node.state
+    state = quorum.state
     if error in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION) and isinstance(state, Following):
         state.has_updated_leader = True
-        _followed(node, state, now_ms)
+        _followed(quorum, state, now_ms)
         return True
     return False

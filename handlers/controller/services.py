@@ -25,5 +25,5 @@ class ControllerServices(NodeServices):
     def finalized_features(self) -> FinalizedFeatures:
         """With the level of ``kraft.version``, which is not among the records of the metadata log."""
         features = self.metadata.image.features or FinalizedFeatures(UNKNOWN_EPOCH, {FEATURE: LOWEST})
-        level = self.quorum_node.driver.node.log.quorum.kraft_version
+        level = self.quorum_node.driver.node.quorum.kraft_version
         return features._replace(levels={**features.levels, KRAFT_VERSION: level}) if level else features

@@ -162,7 +162,7 @@ async def test_changes_of_the_voters_under_way(autojump_clock: Clock) -> None:
         gone = [each for each in (1, 2, 3) if each != active]
         for each in gone:
             await world.kill(each)
-        key = driver.node.voters.voters[gone[0]].key
+        key = driver.node.quorum.voters.voters[gone[0]].key
         request = RemoveRaftVoterRequest(
             cluster_id=CLUSTER_ID, voter_id=key.node_id, voter_directory_id=key.directory_id
         )

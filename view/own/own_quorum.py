@@ -12,7 +12,7 @@ from ...controller.quorum.supported_features import SUPPORTED
 from ...controller.raft.driver import RaftDriver
 from ...controller.raft.figures import state_name
 from ...controller.raft.leader import Leading
-from ...controller.raft.node import RaftNode
+from ...controller.raft.quorum_state import QuorumState
 from ...controller.raft.voter_set import VoterSet
 from ...handlers.services import Services
 from ...metadata.types import QuorumController
@@ -44,7 +44,7 @@ async def quorum_detail(services: Services, cluster: QuorumCluster, workers: Wor
     levels = {} if features is None else features.levels
     return QuorumDetail(
         await _described(cluster),
-        tuple(feature_rows({**levels, KRAFT_VERSION: cluster.driver.node.log.quorum.kraft_version})),
+        tuple(feature_rows({**levels, KRAFT_VERSION: cluster.driver.node.quorum.kraft_version})),
         await _own(services, cluster.driver, levels, workers),
     )
 
@@ -67,27 +67,27 @@ def feature_rows(levels: Mapping[str, int]) -> Iterator[FeatureRow]:
 
 
 async def _own(services: Services, driver: RaftDriver, levels: Mapping[str, int], workers: Workers) -> OwnQuorumRow:
-    node, log = driver.node, driver.storage.log
+    quorum, log = driver.node.quorum, driver.storage.log
     snapshots = []
-    for snapshot, size in list(node.log.snapshots.items()):
+    for snapshot, size in list(quorum.log.snapshots.items()):
         facts = await workers.run(log.snapshot_facts, snapshot)
         if facts is not None:  # it may have been deleted meanwhile
             newest_ms = facts.last_contained_ms if facts.last_contained_ms > 0 else None
             snapshots.append(MetadataSnapshotRow(snapshot.end_offset, snapshot.epoch, size, newest_ms))
     image = services.metadata.image
     return OwnQuorumRow(
-        node.key.node_id,
-        state_name(node).value,
-        node.leader_id if node.leader_id >= 0 else None,
-        node.epoch,
-        node.told_high_watermark,
+        quorum.key.node_id,
+        state_name(quorum).value,
+        quorum.leader_id if quorum.leader_id >= 0 else None,
+        quorum.epoch,
+        quorum.leader_high_watermark,
         log.start_offset,
         log.end_offset,
         log.size,
         log.segment_count,
         None if image.position is None else image.position.offset,
         tuple(snapshots),
-        tuple(_changes(node)),
+        tuple(_changes(quorum)),
         tuple(_controller(each, levels) for _, each in sorted(image.quorum_controllers.items())),
     )
 
@@ -102,13 +102,13 @@ def _controller(controller: QuorumController, levels: Mapping[str, int]) -> Regi
     return RegisteredControllerRow(controller.controller_id, listeners, tuple(lacks))
 
 
-def _changes(node: RaftNode) -> Iterator[VoterChangeRow]:
+def _changes(quorum: QuorumState) -> Iterator[VoterChangeRow]:
     """Of the voters, as far as this node's log has them; the leader also knows whom it is about to add."""
-    if isinstance(node.state, Leading) and (adding := node.state.adding) is not None and adding.offset is None:
+    if isinstance(quorum.state, Leading) and (adding := quorum.state.adding) is not None and adding.offset is None:
         yield VoterChangeRow(adding.key.node_id, "is about to be added")
-    if not node.has_uncommitted_voters:
+    if not quorum.has_uncommitted_voters:
         return
-    before, after = node.log.quorum_at(node.log.quorum.offset - 1).voters or VoterSet(), node.voters
+    before, after = quorum.log.quorum_at(quorum.log.quorum.offset - 1).voters or VoterSet(), quorum.voters
     for node_id in sorted({*before.ids, *after.ids}):
         old, new = before.voters.get(node_id), after.voters.get(node_id)
         if old is None:

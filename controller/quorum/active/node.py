@@ -92,7 +92,7 @@ class RaftWriter:
 
     @property
     def next_offset(self) -> int:
-        return self._driver.node.log.end_offset
+        return self._driver.node.quorum.log.end_offset
 
     def append(self, epoch: int, values: Sequence[bytes]) -> int:
         builder, now_ms = RecordsBuilder(), self._clock.now_ms()
@@ -120,10 +120,11 @@ def token_expiry(clock: Clock, interval_ms: int = 3_600_000) -> PeriodicTask:
 
 def raise_kraft_version(driver: RaftDriver, level: int, only_checks: bool) -> None:
     """Have the leader's Raft node finalize a level of ``kraft.version``. Raises KafkaError."""
-    node, state = driver.node, driver.node.state
+    quorum = driver.node.quorum
+    state = quorum.state
     if not isinstance(state, Leading):
         raise KafkaError(ErrorCode.NOT_CONTROLLER, "This controller does not lead the quorum.")
-    if check_upgrade(node, state, level) and not only_checks:
+    if check_upgrade(quorum, state, level) and not only_checks:
         driver.step(KRaftVersionRequested(state.epoch, level))
 
 
@@ -243,7 +244,7 @@ class ControllerNode:
 
     def _begin(self, request: Message, source: RequestSource, outcome: _Outcome[Any]) -> None:
         if isinstance(request, BrokerRegistrationRequest):
-            kraft_version = self.driver.node.log.quorum.kraft_version
+            kraft_version = self.driver.node.quorum.kraft_version
             self.controller.register(request, source.version, kraft_version, _now_ms(), outcome.take)
         elif isinstance(request, BrokerHeartbeatRequest):
             if self.controller.heartbeat(request, _now_ms(), outcome.take):
@@ -260,7 +261,7 @@ class ControllerNode:
         """The active controller's response to a request of this node. Raises KafkaError, NoAnswerError."""
         raft = self.driver.node
         if self.controller.is_active:
-            return await self.ask(request, RequestSource(type(request).valid_versions.stop - 1), raft.listener)
+            return await self.ask(request, RequestSource(type(request).valid_versions.stop - 1), raft.quorum.listener)
         address = raft.leader_address
         if address is None:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "No controller appears to be active.")
@@ -269,7 +270,7 @@ class ControllerNode:
 
     def _resign(self) -> None:
         """An operation has failed as none should: another node may fare better."""
-        self.driver.step(ResignRequested(self.driver.node.state.epoch))
+        self.driver.step(ResignRequested(self.driver.node.epoch))
 
     # --- the log ------------------------------------------------------------------------------------------------------
 

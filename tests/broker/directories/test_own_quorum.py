@@ -130,7 +130,7 @@ async def test_a_listener_of_its_controller_makes_it_reachable(autojump_clock: M
         assert server.controller is not None
         raft = server.controller.node.driver.node
         assert raft.leader_address == ("test", 9093)
-        ((endpoint,),) = (raft.voters.endpoints(node_id) for node_id in raft.voters.ids)
+        ((endpoint,),) = (raft.quorum.voters.endpoints(node_id) for node_id in raft.quorum.voters.ids)
         assert (endpoint.host, endpoint.port) == ("test", 9093)
 
 

@@ -55,7 +55,7 @@ def files(disk: MemoryDisk, path: str = "/data") -> dict[str, bytes]:
 
 async def add_voter(world: ControllerWorld, node_id: int) -> None:
     """Have an observer vote, once it follows."""
-    key = world.role(node_id).node.driver.node.identity.key
+    key = world.role(node_id).node.driver.node.quorum.identity.key
     request = AddRaftVoterRequest(
         cluster_id=CLUSTER_ID,
         timeout_ms=10_000,
@@ -89,7 +89,7 @@ async def test_one_of_three_goes_on_alone_and_new_nodes_join_it(autojump_clock: 
         await world.start(1)
         raft = world.role(1).node.driver.node
         assert raft.epoch > done.epoch > done.before.epoch
-        assert raft.voters.ids == (1,)
+        assert raft.quorum.voters.ids == (1,)
         await lead_alone(world, 1)
         assert await world.values("t", 1) == [b"a"]
         await world.create(1, "made-alone")
@@ -98,7 +98,7 @@ async def test_one_of_three_goes_on_alone_and_new_nodes_join_it(autojump_clock: 
             world.format(node_id, voters=[])
             await world.start(node_id)
             await add_voter(world, node_id)
-        assert raft.voters.ids == (1, 2, 3)
+        assert raft.quorum.voters.ids == (1, 2, 3)
         await world.in_sync(1, "t", 3)
         await world.stop(1)
         await until(lambda: world.leader(2, "t") != 1)
@@ -121,11 +121,11 @@ async def test_lost_nodes_that_come_back_and_reach_the_restored_one_follow_it(
 
         def follow() -> bool:
             nodes = [world.role(node_id).node.driver.node for node_id in returning]
-            return all(each.leader_id == 1 and each.voters.ids == (1,) for each in nodes)
+            return all(each.leader_id == 1 and each.quorum.voters.ids == (1,) for each in nodes)
 
         await until(lambda: all(world.lives[node_id].ready.is_set() for node_id in returning))
         await until(follow)
-        assert isinstance(world.role(1).node.driver.node.state, Leading)
+        assert isinstance(world.role(1).node.driver.node.quorum.state, Leading)
 
 
 async def test_a_log_that_lacks_what_was_committed_takes_it_back(autojump_clock: MockClock) -> None:

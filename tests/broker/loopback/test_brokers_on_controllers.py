@@ -192,9 +192,9 @@ async def test_an_idle_quorum_writes_nothing(tmp_path: Path, autojump_clock: Moc
     async with world_of(tmp_path) as world, world.running(11):
         active = await world.quorum.active()
         await trio.sleep(5)
-        end = active.node.driver.node.log.end_offset
+        end = active.node.driver.node.quorum.log.end_offset
         await trio.sleep(120)
-        assert active.node.driver.node.log.end_offset == end
+        assert active.node.driver.node.quorum.log.end_offset == end
         assert active.is_active
 
 
@@ -230,11 +230,11 @@ async def test_controllers_sum_their_log_up_in_snapshots(tmp_path: Path, autojum
             await create(broker, f"t{number}")
         await trio.sleep(130)  # two rounds of the cleaner
         others = [server for server in servers.values() if server is not away]
-        assert all(server.node.driver.node.log.start_offset > 0 for server in others)
+        assert all(server.node.driver.node.quorum.log.start_offset > 0 for server in others)
         await world.start(away.node_id)
         topics = {f"t{number}" for number in range(40)}
         await until(lambda: all(set(each.node.controller.state.image.topics) == topics for each in servers.values()))
-        assert away.node.driver.node.log.start_offset > 0
+        assert away.node.driver.node.quorum.log.start_offset > 0
         active = await world.quorum.active()
         await active.kill()
         await world.quorum.active()

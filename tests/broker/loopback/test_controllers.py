@@ -256,7 +256,7 @@ async def test_a_controller_joins_a_quorum_by_itself(autojump_clock: MockClock) 
         await world.start(3, controller_quorum_auto_join_enable="true")
         active = await world.active()
         raft = world.role(active).node.driver.node
-        await until(lambda: set(raft.voters.ids) == {1, 2, 3})
+        await until(lambda: set(raft.quorum.voters.ids) == {1, 2, 3})
         await world.kill(active)
         assert await world.active() != active
 

@@ -194,12 +194,12 @@ async def test_who_is_no_node_is_refused(controllers_by: str, brokers_by: str, a
                     assert found <= {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}, handler.api_key
                     assert found or handler.api_key in _WITHOUT_AN_ERROR_OF_THEIR_OWN, handler.api_key
             alice.close()
-        quorum = world.role(await world.active()).node.driver.node.log.quorum
+        quorum = world.role(await world.active()).node.driver.node.quorum.log.quorum
         at_broker = world.client(_ALICE, 1, 9092)
         (result,) = (await at_broker.send(_creating("forbidden"), 7)).topics
         assert result.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         at_broker.close()
-        assert world.role(await world.active()).node.driver.node.log.quorum == quorum
+        assert world.role(await world.active()).node.driver.node.quorum.log.quorum == quorum
 
 
 _WITHOUT_AN_ERROR_OF_THEIR_OWN = {

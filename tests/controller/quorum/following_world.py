@@ -18,7 +18,8 @@ from ottla.controller.quorum.snapshot_generator import SnapshotGenerator
 from ottla.controller.raft.driver import RaftDriver
 from ottla.controller.raft.metadata_cleaning import MetadataLogCleaner
 from ottla.controller.raft.metadata_log import MetadataLog
-from ottla.controller.raft.node import RaftIdentity, RaftNode
+from ottla.controller.raft.node import RaftNode
+from ottla.controller.raft.quorum_state import RaftIdentity
 from ottla.controller.raft.settings import MetadataLogSettings, RaftTimes
 from ottla.controller.raft.storage import RaftStorage
 from ottla.controller.raft.voter_set import ReplicaKey, VoterSet

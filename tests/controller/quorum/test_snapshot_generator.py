@@ -165,11 +165,11 @@ async def test_a_snapshot_says_what_the_log_said_of_the_voters_at_its_end(
             world.quorum.append(ids(2))
             world.quorum.append_control(second, commits=False)
             await trio.testing.wait_all_tasks_blocked()
-            assert world.raft.voters == VoterSet.of_record(second)
+            assert world.raft.quorum.voters == VoterSet.of_record(second)
             head = world.log.read_snapshot(world.log.snapshots[-1]).head
             assert (head.kraft_version, head.voters, head.last_contained_ms) == (1, first, 1_000)
         async with world.following():
-            assert world.raft.voters == VoterSet.of_record(second)
+            assert world.raft.quorum.voters == VoterSet.of_record(second)
 
 
 class PacedWorkers:

@@ -15,7 +15,8 @@ from ottla.controller.raft import effects
 from ottla.controller.raft.driver import RaftDriver
 from ottla.controller.raft.events import CleanRequested, PreparedBatch, SnapshotWritten
 from ottla.controller.raft.metadata_log import MetadataLog
-from ottla.controller.raft.node import RaftIdentity, RaftNode
+from ottla.controller.raft.node import RaftNode
+from ottla.controller.raft.quorum_state import RaftIdentity
 from ottla.controller.raft.settings import MetadataLogSettings, RaftTimes
 from ottla.controller.raft.storage import RaftStorage
 from ottla.controller.raft.voter_set import ListenerEndpoint, QuorumVoter, ReplicaKey, VoterSet
@@ -140,12 +141,12 @@ class DrivenNode:
         if self.is_down:
             return False
         node = self.driver.node
-        return node.state.leader_id == self.node_id and node.high_watermark is not None
+        return node.quorum.state.leader_id == self.node_id and node.quorum.high_watermark is not None
 
     def append(self, *values: bytes) -> int:
         """Append a record each, in one batch; the offset of the last one."""
         records = [Record(number, 0, None, value, ()) for number, value in enumerate(values)]
-        return self.driver.append(self.driver.node.state.epoch, [PreparedBatch(build_batch(records), len(records))])
+        return self.driver.append(self.driver.node.epoch, [PreparedBatch(build_batch(records), len(records))])
 
     def take_snapshot(self) -> None:
         """Write a snapshot of all that is committed, and let the log begin after it."""

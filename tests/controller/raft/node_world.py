@@ -21,7 +21,8 @@ from ottla.base.errors import ErrorCode
 from ottla.controller.raft import effects, events, messages
 from ottla.controller.raft.election_file import NOBODY, ElectionState
 from ottla.controller.raft.log_outline import QuorumEntry
-from ottla.controller.raft.node import RaftIdentity, RaftNode
+from ottla.controller.raft.node import RaftNode
+from ottla.controller.raft.quorum_state import QuorumState, RaftIdentity
 from ottla.controller.raft.settings import RaftTimes
 from ottla.controller.raft.voter_set import Endpoints, ReplicaKey, VoterSet
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotId
@@ -235,8 +236,12 @@ class NodeWorld:
     # --- what there is ------------------------------------------------------------------------------------------------
 
     @property
+    def quorum(self) -> QuorumState:
+        return self.node.quorum
+
+    @property
     def seen(self) -> NodeState:
-        state = self.node.state
+        state = self.quorum.state
         voted = getattr(state, "voted", None)
         return NodeState(type(state).__name__, state.epoch, state.leader_id, NOBODY if voted is None else voted.node_id)
 
@@ -248,7 +253,7 @@ class NodeWorld:
 
     @property
     def end_offset(self) -> int:
-        assert self.node.log.end_offset == self.disk.log.end_offset, "the outline is that of the log"
+        assert self.quorum.log.end_offset == self.disk.log.end_offset, "the outline is that of the log"
         return self.disk.log.end_offset
 
     @property
@@ -263,7 +268,7 @@ class NodeWorld:
 
     @property
     def high_watermark(self) -> int | None:
-        return self.node.high_watermark
+        return self.quorum.high_watermark
 
     @property
     def shutdown(self) -> bool | None:
@@ -404,7 +409,7 @@ class NodeWorld:
         key = key_of(candidate) if isinstance(candidate, int) and candidate >= 0 else candidate
         asked = ReplicaKey(key) if isinstance(key, int) else key
         request = messages.vote_request(
-            "", asked, voter or self.node.key, self._epoch(epoch), last or self.node.log.end, pre_vote
+            "", asked, voter or self.quorum.key, self._epoch(epoch), last or self.quorum.log.end, pre_vote
         )
         request.cluster_id = cluster_id  # type: ignore[assignment]
         response = self.response(self.ask(request))
@@ -423,7 +428,7 @@ class NodeWorld:
         cluster_id: str | None = CLUSTER_ID,
     ) -> Told:
         where = (endpoint_of(leader),) if endpoints is None else endpoints
-        request = messages.begin_quorum_epoch_request("", leader, self._epoch(epoch), voter or self.node.key, where)
+        request = messages.begin_quorum_epoch_request("", leader, self._epoch(epoch), voter or self.quorum.key, where)
         request.cluster_id = cluster_id  # type: ignore[assignment]
         return self._short_response(request)
 
@@ -461,7 +466,7 @@ class NodeWorld:
         """A Fetch at the end of the node's own log, unless told otherwise. It knows any high watermark, so it may wait."""
         key = key_of(replica) if isinstance(replica, int) and replica >= 0 else replica
         end = (
-            self.node.log.last_epoch if last_epoch is None else last_epoch,
+            self.quorum.log.last_epoch if last_epoch is None else last_epoch,
             self.end_offset if offset is None else offset,
         )
         request = messages.fetch_request(
@@ -556,14 +561,14 @@ class NodeWorld:
                     self.answer_vote(sent)
         assert self.seen.state == "Leading"
         for sent in self.all_sent(BeginQuorumEpochRequest):
-            response = messages.begin_quorum_epoch_response(self.leader_of(self.node.key.node_id), ErrorCode.NONE)
+            response = messages.begin_quorum_epoch_response(self.leader_of(self.quorum.key.node_id), ErrorCode.NONE)
             self.answer(sent, response)
         self.forget()
         return self.node.epoch
 
     def commit(self, *replicas: int) -> int:
         """Other voters, 2 and 3 unless given, fetch at the end of the leader's log; returns the high watermark then."""
-        for replica in replicas or [each for each in self.node.voters.ids if each != self.node.key.node_id]:
+        for replica in replicas or [each for each in self.quorum.voters.ids if each != self.quorum.key.node_id]:
             self.fetch(replica)
         assert self.high_watermark == self.end_offset
         return self.end_offset

@@ -23,7 +23,7 @@ async def test_what_a_leader_appends_is_committed_on_all(autojump_clock: trio.te
         leader.append(b"c")
         for node in quorum.nodes.values():
             await until(lambda node=node: node.values() == [b"a", b"b", b"c"])
-        assert leader.driver.node.log.end_offset == last + 2
+        assert leader.driver.node.quorum.log.end_offset == last + 2
         others = [node for node in quorum.nodes.values() if node is not leader]
         for node in quorum.nodes.values():
             changes = [each for each in node.news if isinstance(each, effects.LeaderChanged)]
@@ -38,9 +38,9 @@ async def test_one_node_leads_and_commits_alone_and_is_idle_then(autojump_clock:
         node = await quorum.leader()
         node.append(b"a")
         await until(lambda: node.values() == [b"a"])
-        end = node.driver.node.log.end_offset
+        end = node.driver.node.quorum.log.end_offset
         await trio.sleep(3600)
-        assert node.driver.node.log.end_offset == end
+        assert node.driver.node.quorum.log.end_offset == end
         assert node.driver.node.deadline_ms == float("inf")
 
 
@@ -54,7 +54,7 @@ async def test_what_is_committed_outlives_any_node(autojump_clock: trio.testing.
             leader = await quorum.leader()
             value = b"turn %d" % turn
             offset = leader.append(value)
-            await until(lambda leader=leader, offset=offset: (leader.driver.node.high_watermark or 0) > offset)
+            await until(lambda leader=leader, offset=offset: (leader.driver.node.quorum.high_watermark or 0) > offset)
             expected.append(value)
             dying = [*quorum.nodes.values()] if turn == 4 else [rng.choice([*quorum.nodes.values()])]
             for node in dying:
@@ -68,10 +68,10 @@ async def test_what_is_committed_outlives_any_node(autojump_clock: trio.testing.
 async def test_a_leader_that_is_gone_is_replaced(autojump_clock: trio.testing.MockClock) -> None:
     async with driven_quorum(1, 2, 3) as quorum:
         first = await quorum.leader()
-        epoch = first.driver.node.state.epoch
+        epoch = first.driver.node.epoch
         await first.kill()
         second = await quorum.leader(but=first.node_id)
-        assert second.driver.node.state.epoch > epoch
+        assert second.driver.node.epoch > epoch
         second.append(b"a")
         await quorum.start(first.node_id)
         await until(lambda: first.values() == [b"a"])
@@ -117,7 +117,7 @@ async def test_a_new_node_begins_with_the_snapshot_and_becomes_a_voter(
         await quorum.start(4)
         new = quorum.nodes[4]
         await until(lambda: new.values() == [b"after it"])
-        assert new.driver.node.log.start_offset == leader.driver.node.log.start_offset > 0
+        assert new.driver.node.quorum.log.start_offset == leader.driver.node.quorum.log.start_offset > 0
         request = AddRaftVoterRequest(
             cluster_id="quorum",
             timeout_ms=5_000,
@@ -127,7 +127,7 @@ async def test_a_new_node_begins_with_the_snapshot_and_becomes_a_voter(
         )
         response = await leader.driver.ask(request, LISTENER)
         assert response.error_code == ErrorCode.NONE
-        await until(lambda: all(node.driver.node.voters.ids == (1, 2, 3, 4) for node in quorum.nodes.values()))
+        await until(lambda: all(node.driver.node.quorum.voters.ids == (1, 2, 3, 4) for node in quorum.nodes.values()))
         dead = next(node for node in quorum.nodes.values() if node not in (leader, new))
         await dead.kill()
         leader.append(b"by three of four")

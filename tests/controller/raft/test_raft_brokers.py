@@ -115,7 +115,7 @@ def test_a_snapshot_that_is_not_the_one_that_is_due_is_begun_anew(what: str) -> 
     assert not world.news(FinishSnapshot)
     assert refused(world) == (2, ErrorCode.UNKNOWN_SERVER_ERROR)
     assert asked_again_after(world) >= REFUSAL_MS
-    assert world.node.log.start_offset == 0
+    assert world.quorum.log.start_offset == 0
 
 
 def test_a_snapshot_that_one_leader_has_begun_another_does_not_go_on_with() -> None:
@@ -146,7 +146,7 @@ def test_it_does_not_vote_whatever_the_voters_are(kraft_version: int, leader: in
 def test_it_does_not_vote_though_it_was_a_voter_before_the_newest_change() -> None:
     """Its folder may be that of a node that was a controller, too."""
     world = unattached(own=key_of(OWN), log=[(5, voters_of(2, 3).to_record())])
-    assert world.node.voters.ids == (2, 3)
+    assert world.quorum.voters.ids == (2, 3)
     world.sleep(30_000)
     assert world.seen == NodeState("Unattached", EPOCH)
     assert not world.all_sent(VoteRequest)
@@ -237,12 +237,12 @@ def test_a_response_that_does_not_help_is_not_followed_by_the_next_request_at_on
 
 def test_it_knows_how_far_the_leader_is_before_it_has_come_there_itself() -> None:
     world = broker()
-    assert world.node.told_high_watermark is None
+    assert world.quorum.leader_high_watermark is None
     world.answer_fetch(world.fetch_sent, batch_of(0, 5, 2), high_watermark=-1)
-    assert world.node.told_high_watermark is None
+    assert world.quorum.leader_high_watermark is None
     for told, known in ((9, 9), (7, 9), (-1, 9)):
         world.answer_fetch(world.fetch_sent, high_watermark=told)
-        assert (world.node.told_high_watermark, world.high_watermark) == (known, 2)
+        assert (world.quorum.leader_high_watermark, world.high_watermark) == (known, 2)
 
 
 def test_who_names_a_snapshot_says_how_far_it_is() -> None:
@@ -250,4 +250,4 @@ def test_who_names_a_snapshot_says_how_far_it_is() -> None:
     world.answer_fetch(world.fetch_sent, snapshot=LATER, high_watermark=130)
     data = snapshot_of(LATER, voters_of(1, 2, 3))
     world.answer_snapshot(world.sent(FetchSnapshotRequest), data, snapshot=LATER, size=len(data))
-    assert (world.node.told_high_watermark, world.high_watermark) == (130, 100)
+    assert (world.quorum.leader_high_watermark, world.high_watermark) == (130, 100)

@@ -174,7 +174,7 @@ def test_a_controller_adds_itself() -> None:
     fetch = world.fetch_sent
     assert fetch.peer.node_id == 2
     world.answer_fetch(fetch, control_of(0, EPOCH, LEVEL_1, voters_of(1, 2, 3, NEW).to_record()))
-    assert world.node.is_voter
+    assert world.quorum.is_voter
     fetching(world, 2 * FETCH_MS)
     assert not world.all_sent(AddRaftVoterRequest)
     assert world.seen == NodeState("Following", EPOCH, 2)

@@ -15,7 +15,8 @@ from ottla.controller.raft.follower import Following
 from ottla.controller.raft.leader import Leading
 from ottla.controller.raft.log_outline import LogOutline, QuorumEntry
 from ottla.controller.raft.messages import KnownLeader
-from ottla.controller.raft.node import RaftIdentity, RaftNode
+from ottla.controller.raft.node import RaftNode
+from ottla.controller.raft.quorum_state import RaftIdentity
 from ottla.controller.raft.settings import RaftTimes
 from ottla.controller.raft.voter_set import ListenerEndpoint, QuorumVoter, ReplicaKey, VoterSet
 from ottla.controller.raft.voters import ControllerAddress
@@ -124,14 +125,14 @@ def test_an_append_in_an_epoch_that_the_node_does_not_lead_is_refused() -> None:
 def test_how_a_voter_starts(election: ElectionState | None, expected: type) -> None:
     node = made(1, 1, 2, 3)
     node.start(0, election)
-    assert isinstance(node.state, expected)
+    assert isinstance(node.quorum.state, expected)
     assert node.epoch == (3 if election else 0)
 
 
 def test_a_quorum_state_older_than_the_log_is_replaced() -> None:
     node = made(1, 1, 2, 3, log=LogOutline(0, 5, 0, [(7, 0)]))
     started = node.start(0, ElectionState(3, 1))
-    assert isinstance(node.state, Unattached)
+    assert isinstance(node.quorum.state, Unattached)
     assert [effect.election.epoch for effect in of(started, effects.Persist)] == [7]
 
 
@@ -156,7 +157,7 @@ def test_a_follower_appends_up_to_the_first_batch_of_a_later_epoch() -> None:
     node, sent = follower_of(2)
     records = batch(0, 2) + batch(1, 3) + batch(2, 4)
     [appended] = of(node.step(1, events.ResponseReceived(sent.request_id, fetched(records, 3))), effects.AppendFetched)
-    assert appended.end_offset == node.log.end_offset == 2
+    assert appended.end_offset == node.quorum.log.end_offset == 2
     assert bytes(appended.records) == batch(0, 2) + batch(1, 3)
 
 
@@ -170,24 +171,24 @@ def test_a_follower_appends_up_to_the_first_damaged_batch(damage: str) -> None:
     node, sent = follower_of(2)
     took = node.step(1, events.ResponseReceived(sent.request_id, fetched(batch(0, 3) + bytes(second), 3)))
     assert [effect.end_offset for effect in of(took, effects.AppendFetched)] == [1]
-    assert isinstance(node.state, Following)
+    assert isinstance(node.quorum.state, Following)
 
 
 def test_a_late_response_is_dropped() -> None:
     node, sent = follower_of(2)
     node.step(1, events.RequestFailed(sent.request_id))
     assert of(node.step(2, events.ResponseReceived(sent.request_id, fetched(batch(0, 3), 3))), effects.Append) == []
-    assert node.log.end_offset == 0
+    assert node.quorum.log.end_offset == 0
 
 
 def test_a_node_that_knows_only_the_id_of_its_leader_follows_it_once_it_is_told_where_it_is() -> None:
     node = made(4, 1, 2, 3)
-    node.log.history = []
+    node.quorum.log.history = []
     [sent] = of(node.start(0, ElectionState(3, 2)), effects.SendRequest)
-    assert isinstance(node.state, Unattached)
+    assert isinstance(node.quorum.state, Unattached)
     node.step(1, events.ResponseReceived(sent.request_id, fetched(b"", 3)))
-    assert isinstance(node.state, Following)
-    assert node.state.leader_id == 2
+    assert isinstance(node.quorum.state, Following)
+    assert node.quorum.state.leader_id == 2
 
 
 def test_a_controller_with_an_empty_disk_hears_that_its_former_self_leads() -> None:
@@ -196,7 +197,7 @@ def test_a_controller_with_an_empty_disk_hears_that_its_former_self_leads() -> N
     leader = KnownLeader(5, 4, ControllerAddress("host-4", 9093))
     refusal = messages.fetch_response(leader, ErrorCode.NOT_LEADER_OR_FOLLOWER, log_start_offset=-1, high_watermark=-1)
     node.step(1, events.ResponseReceived(sent.request_id, refusal))
-    assert isinstance(node.state, Unattached)
+    assert isinstance(node.quorum.state, Unattached)
     assert (node.epoch, node.leader_id) == (5, -1)
     again = of(node.step(node.deadline_ms, events.Tick()), effects.SendRequest)
     assert [isinstance(each.request, FetchRequest) for each in again] == [True], "it asks others who leads now"
@@ -214,7 +215,7 @@ def test_votes_that_are_needed_make_a_leader() -> None:
     vote = of(won, effects.SendRequest)[0]
     granted = messages.vote_response(KnownLeader(1, -1, None), ErrorCode.NONE, True)
     leads = node.step(3002, events.ResponseReceived(vote.request_id, granted))
-    assert isinstance(node.state, Leading)
+    assert isinstance(node.quorum.state, Leading)
     kinds = [type(effect) for effect in leads]
     assert kinds.index(effects.Persist) < kinds.index(effects.AppendControl)
 
@@ -224,5 +225,5 @@ def test_a_voter_that_knows_no_pre_vote_is_asked_for_its_vote() -> None:
     node.start(0, None)
     asked = of(node.step(3000, events.Tick()), effects.SendRequest)
     node.step(3001, events.RequestFailed(asked[0].request_id, ErrorCode.UNSUPPORTED_VERSION))
-    assert isinstance(node.state, RaftCandidate)
+    assert isinstance(node.quorum.state, RaftCandidate)
     assert node.epoch == 1

@@ -211,8 +211,8 @@ def test_the_timeouts_of_a_start_are_whole(start: str, after_ms: int) -> None:
 def test_the_voters_of_a_start(options: dict[str, Any], voters: tuple[int, ...], kraft_version: int) -> None:
     """Static voters count only while neither the log nor a snapshot has any."""
     world = NodeWorld(**options)
-    assert world.node.voters.ids == voters
-    assert world.node.log.quorum.kraft_version == kraft_version
+    assert world.quorum.voters.ids == voters
+    assert world.quorum.kraft_version == kraft_version
 
 
 def test_a_node_without_voters_waits_for_a_leader() -> None:
@@ -226,7 +226,7 @@ def test_a_node_without_voters_waits_for_a_leader() -> None:
 def test_a_log_that_ends_before_its_snapshot_begins_behind_it() -> None:
     """As after a crash in the midst of fetching it."""
     world = NodeWorld(epoch=5, log=[(3, 2)], snapshots=[SnapshotId(9, 4)])
-    assert (world.node.log.start_offset, world.end_offset, world.node.log.end) == (9, 9, (4, 9))
+    assert (world.quorum.log.start_offset, world.end_offset, world.quorum.log.end) == (9, 9, (4, 9))
 
 
 def test_nothing_counts_as_flushed_after_a_start() -> None:

@@ -108,7 +108,7 @@ def test_when_a_fetch_is_told_of_a_snapshot(row: str, max_wait_ms: int, replica:
 def test_the_snapshot_of_formatting_is_kept_to_itself() -> None:
     """The first leader has copied it into the log."""
     world = led(log=[])
-    assert BOOTSTRAP_ID in world.node.log.snapshots
+    assert BOOTSTRAP_ID in world.quorum.log.snapshots
     fetched = world.fetch(2, 0, 0)
     assert (fetched.snapshot, fetched.batches) == (None, ((0, EPOCH),))
 
@@ -273,7 +273,7 @@ def test_a_follower_fetches_a_snapshot(own: int, kraft_version: int) -> None:
     assert len(world.news(AppendToSnapshot)) > 2
     assert world.disk.snapshots[LATER] == data
     assert world.news(FinishSnapshot) == [FinishSnapshot(LATER)]
-    assert (world.node.log.start_offset, world.end_offset, world.node.log.end) == (100, 100, (4, 100))
+    assert (world.quorum.log.start_offset, world.end_offset, world.quorum.log.end) == (100, 100, (4, 100))
     assert world.high_watermark == 100
     assert world.news(HighWatermarkAdvanced) == [HighWatermarkAdvanced(100)]
     asked = world.fetch_sent.request.topics[0].partitions[0]  # type: ignore[attr-defined]
@@ -289,7 +289,7 @@ def test_the_log_is_emptied_even_where_it_goes_further() -> None:
     """A log of another epoch beyond the snapshot is not the leader's."""
     world = downloading(SnapshotId(4, 3), log=[(2, 9)])
     finish(world, SnapshotId(4, 3))
-    assert (world.node.log.start_offset, world.node.log.end, world.batches) == (4, (3, 4), [])
+    assert (world.quorum.log.start_offset, world.quorum.log.end, world.batches) == (4, (3, 4), [])
     world.answer_fetch(world.fetch_sent, batch_of(4, 6))
     assert world.batches == [(4, 6)]
 
@@ -305,21 +305,21 @@ def test_a_snapshot_below_what_is_committed_stops_the_node() -> None:
 def test_older_snapshots_go_when_one_was_fetched() -> None:
     world = downloading(log=[(2, 9)], snapshots=(OLDEST, NEWEST))
     finish(world)
-    assert list(world.node.log.snapshots) == [LATER]
+    assert list(world.quorum.log.snapshots) == [LATER]
     assert list(world.disk.snapshots) == [LATER]
 
 
 def test_the_voters_are_those_of_the_snapshot() -> None:
     world = downloading()
     finish(world, voters=(1, 2, 3, 5))
-    assert world.node.voters.ids == (1, 2, 3, 5)
+    assert world.quorum.voters.ids == (1, 2, 3, 5)
 
 
 def test_a_snapshot_that_was_fetched_counts_after_a_restart() -> None:
     world = downloading()
     finish(world)
     world.restart()
-    assert (world.node.log.start_offset, world.node.log.end) == (100, (4, 100))
+    assert (world.quorum.log.start_offset, world.quorum.log.end) == (100, (4, 100))
     assert world.seen == NodeState("Following", EPOCH, 2)
 
 
@@ -488,7 +488,7 @@ def test_a_snapshot_from_before_the_log_does_not_count() -> None:
     world = downloading()
     finish(world)
     world.step(events.SnapshotWritten(NEWEST, 5))
-    assert list(world.node.log.snapshots) == [LATER]
+    assert list(world.quorum.log.snapshots) == [LATER]
 
 
 @pytest.mark.parametrize(
@@ -502,8 +502,8 @@ def test_the_log_is_deleted_before_a_snapshot_that_there_is(wanted: SnapshotId, 
     world.step(events.CleanRequested(wanted))
     assert world.news(DeleteBefore) == ([DeleteBefore(wanted)] if is_deleted else [])
     if is_deleted:
-        assert world.node.log.start_offset == wanted.end_offset
-        assert list(world.node.log.snapshots) == [each for each in (OLDEST, NEWEST) if each >= wanted]
+        assert world.quorum.log.start_offset == wanted.end_offset
+        assert list(world.quorum.log.snapshots) == [each for each in (OLDEST, NEWEST) if each >= wanted]
         assert world.fetch(2, wanted.end_offset, 2).snapshot is None
         assert world.fetch(2, wanted.end_offset - 1, 2).snapshot == NEWEST
 
@@ -520,12 +520,12 @@ def test_the_voters_of_a_snapshot_outlive_their_record() -> None:
     """What the log said of the quorum before its start is that of the snapshot."""
     record = voters_of(1, 2, 3, 5).to_record()
     world = led(log=[(2, 3), (2, record), (2, 2), (4, 3)], voters=(1, 2, 3))
-    assert world.node.voters.ids == (1, 2, 3, 5)
+    assert world.quorum.voters.ids == (1, 2, 3, 5)
     world.disk.add_snapshot(NEWEST, snapshot_of(NEWEST, voters_of(1, 2, 3, 5)))
     world.step(events.SnapshotWritten(NEWEST, 5))
     world.step(events.CleanRequested(NEWEST))
-    assert world.node.voters.ids == (1, 2, 3, 5)
-    assert world.node.log.quorum_at(8).voters == voters_of(1, 2, 3, 5)
+    assert world.quorum.voters.ids == (1, 2, 3, 5)
+    assert world.quorum.log.quorum_at(8).voters == voters_of(1, 2, 3, 5)
 
 
 def test_what_a_fetch_is_told_is_what_the_log_was() -> None:

@@ -53,15 +53,19 @@ class Stranger:
         return QuorumVoter(self.key(), tuple(self.chance.sample(where, self.chance.randrange(3))), *versions)
 
     def request(self) -> Message:
-        chance, node = self.chance, self.world.node
-        epoch, offset, last = self.near(node.epoch), self.near(node.log.end_offset), self.near(node.log.last_epoch)
+        chance, quorum = self.chance, self.world.quorum
+        epoch, offset, last = (
+            self.near(quorum.epoch),
+            self.near(quorum.log.end_offset),
+            self.near(quorum.log.last_epoch),
+        )
         cluster_id: Any = chance.choice((CLUSTER_ID, CLUSTER_ID, CLUSTER_ID, None, "other"))
         kind = chance.randrange(7)
         if kind == 0:
             is_pre_vote = chance.random() < 0.5
             return messages.vote_request(cluster_id, self.key(), self.key(), epoch, (last, offset), is_pre_vote)
         if kind == 1:
-            known, wait = self.near(node.log.end_offset), chance.choice((0, 0, 500, -1))
+            known, wait = self.near(quorum.log.end_offset), chance.choice((0, 0, 500, -1))
             end = (last, offset)
             return messages.fetch_request(cluster_id, self.key(), epoch, end, known, max_wait_ms=wait, max_bytes=offset)
         if kind == 2:

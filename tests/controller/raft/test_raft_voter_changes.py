@@ -46,7 +46,7 @@ def led(*voters: int, is_committed: bool = True, **options: Any) -> NodeWorld:
     """A leader of epoch 4, with the first records of its epoch committed by 2 unless told otherwise."""
     world = NodeWorld(**{"epoch": EPOCH - 1, "voters": voters or (1, 2), **options})
     world.become_leader()
-    if is_committed and len(world.node.voters) > 1:
+    if is_committed and len(world.quorum.voters) > 1:
         world.commit()
         world.forget()
     return world
@@ -139,28 +139,28 @@ def test_a_leader_with_other_addresses_writes_its_own() -> None:
 def test_a_follower_reads_the_voters_that_a_leader_writes() -> None:
     """As soon as they are in its log, committed or not; it becomes a voter so."""
     world = NodeWorld(own=key_of(NEW), voters=(2, 3), epoch=EPOCH, leader=2)
-    assert not world.node.is_voter
+    assert not world.quorum.is_voter
     said = (LeaderChangeMessage(leader_id=2), KRaftVersionRecord(k_raft_version=1), voters_of(2, 3, NEW).to_record())
     world.answer_fetch(world.fetch_sent, control_of(0, EPOCH, *said))
     assert world.high_watermark == 0
-    assert world.node.is_voter
+    assert world.quorum.is_voter
     world.sleep(1.1 * FETCH_MS)
     assert world.seen.state == "Prospective"
 
 
 def test_voters_are_taken_back_with_their_record() -> None:
     world = NodeWorld(voters=(1, 2, 3), epoch=EPOCH, leader=2, log=[(2, *IN_LOG), (3, voters_of(1, 2).to_record())])
-    assert world.node.voters.ids == (1, 2)
+    assert world.quorum.voters.ids == (1, 2)
     world.answer_fetch(world.fetch_sent, diverging=(2, 2))
-    assert world.node.voters.ids == (1, 2, 3)
+    assert world.quorum.voters.ids == (1, 2, 3)
 
 
 def test_the_level_of_kraft_version_is_taken_back_with_its_record() -> None:
     world = NodeWorld(voters=(1, 2, 3), kraft_version=0, epoch=EPOCH, leader=2, log=[(2, 1), (3, *IN_LOG)])
-    assert world.node.log.quorum.kraft_version == 1
+    assert world.quorum.kraft_version == 1
     world.answer_fetch(world.fetch_sent, diverging=(2, 1))
-    assert world.node.log.quorum.kraft_version == 0
-    assert world.node.voters == static_voters_of(1, 2, 3)
+    assert world.quorum.kraft_version == 0
+    assert world.quorum.voters == static_voters_of(1, 2, 3)
 
 
 # --- adding -----------------------------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def test_a_voter_is_added(acks_when_committed: bool) -> None:
     request = add(world, acks_when_committed=acks_when_committed)
     answer_versions(world)
     assert written_voters(world) == [voters_of(1, 2, NEW)]
-    assert world.node.voters == voters_of(1, 2, NEW)
+    assert world.quorum.voters == voters_of(1, 2, NEW)
     assert error_of(world, request) == (None if acks_when_committed else NONE)
     world.fetch(2)
     assert error_of(world, request) == NONE
@@ -320,7 +320,7 @@ def test_a_leader_by_itself_goes_on_leading_when_it_has_another_voter() -> None:
         world.fetch(NEW)
     add(world)
     answer_versions(world)
-    assert world.node.voters.ids == (1, NEW)
+    assert world.quorum.voters.ids == (1, NEW)
     world.sleep(CHECK_QUORUM_MS - 1)
     assert world.seen == NodeState("Leading", EPOCH, OWN)
     world.sleep(1)
@@ -353,7 +353,7 @@ def test_adding_takes_too_long_to_commit() -> None:
     answer_versions(world)
     world.sleep(REQUEST_MS)
     assert error_of(world, request) == TIMED_OUT
-    assert world.node.voters.ids == (1, 2, NEW)
+    assert world.quorum.voters.ids == (1, 2, NEW)
     assert error_of(world, add(world, key_of(5))) == TIMED_OUT
     world.commit()
     assert error_of(world, remove(world, key_of(NEW))) is None
@@ -398,7 +398,7 @@ def test_removing_takes_too_long_to_commit() -> None:
     assert error_of(world, request) is None
     world.sleep(1)
     assert error_of(world, request) == TIMED_OUT
-    assert world.node.voters.ids == (1, 2)
+    assert world.quorum.voters.ids == (1, 2)
 
 
 def test_a_leader_that_removes_itself_leads_until_that_is_committed() -> None:
@@ -638,8 +638,8 @@ def test_with_static_voters_an_update_is_kept_in_memory() -> None:
     world = led(1, 2, 3, kraft_version=0)
     assert error_of(world, update(world, voter_of(2))) == NONE
     assert not written_voters(world)
-    assert world.node.voters == static_voters_of(1, 2, 3)
-    assert world.node.state.volatile_voters == VoterSet(
+    assert world.quorum.voters == static_voters_of(1, 2, 3)
+    assert world.quorum.state.volatile_voters == VoterSet(
         [voter_of(1), voter_of(2), *static_voters_of(3).voters.values()]
     )
     assert error_of(world, update(world, voter_of(NEW))) == ErrorCode.VOTER_NOT_FOUND
@@ -669,7 +669,7 @@ def test_static_voters_are_written_with_the_first_level_of_kraft_version() -> No
     version, voters = raised(world)
     expected = VoterSet([voter_of(1), voter_of(2), voter_of(3, others=[ELSEWHERE])])
     assert (version.k_raft_version, VoterSet.of_record(voters)) == (1, expected)
-    assert world.node.voters == expected
+    assert world.quorum.voters == expected
     topic = TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])
     response = world.response(world.ask(DescribeQuorumRequest(topics=[topic])))
     described = [
@@ -708,19 +708,19 @@ def test_each_voter_has_to_support_the_level(told: list[QuorumVoter], level: int
     for voter in told:
         assert error_of(world, update(world, voter)) == NONE
     assert not raised(world, level)
-    assert world.node.log.quorum.kraft_version == 0
+    assert world.quorum.kraft_version == 0
 
 
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_there_is_no_way_back_and_none_beyond(level: int) -> None:
     world = led(1, 2, 3)
     assert not raised(world, level)
-    state = world.node.state
+    state = world.quorum.state
     if level == 1:
-        assert not voter_changes.check_upgrade(world.node, state, level)
+        assert not voter_changes.check_upgrade(world.quorum, state, level)
     else:
         with pytest.raises(KafkaError) as refused:
-            voter_changes.check_upgrade(world.node, state, level)
+            voter_changes.check_upgrade(world.quorum, state, level)
         assert refused.value.code == ErrorCode.INVALID_UPDATE_VERSION
 
 

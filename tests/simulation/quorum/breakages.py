@@ -20,7 +20,6 @@ from ottla.controller.quorum.active.context import OperationContext
 from ottla.controller.quorum.active.partition_changes import ElectedLeader
 from ottla.controller.quorum.active.result import ControllerResult
 from ottla.controller.raft.effects import LeaderChanged
-from ottla.controller.raft.leader import Leading
 from ottla.wire.messages.metadata_log_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -87,13 +86,13 @@ def operations_see_the_committed(patch: pytest.MonkeyPatch) -> None:
 def claim_before_applied(patch: pytest.MonkeyPatch) -> None:
     """A controller is active when it is elected, before it has applied what its log has of earlier leaders."""
 
-    def tell(self: Any) -> None:
-        told = (self.state.epoch, self.state.leader_id if not isinstance(self.state, Leading) else self.key.node_id)
-        if told != self._told:
-            self._told = told
-            self.emit(LeaderChanged(*told))
+    def notify_at_once(self: Any) -> None:
+        news = (self.epoch, self.leader_id)
+        if news != self._notified:
+            self._notified = news
+            self.quorum.emit(LeaderChanged(*news))
 
-    rules.TOLD_TO_LEAD.replace(patch, tell)
+    rules.LEADER_NOTICE.replace(patch, notify_at_once)
 
 
 def transactions_stay_open(patch: pytest.MonkeyPatch) -> None:
@@ -257,12 +256,12 @@ def the_last_leader_is_good_enough(patch: pytest.MonkeyPatch) -> None:
 
 def metadata_beyond_the_watermark(patch: pytest.MonkeyPatch) -> None:
     """A broker applies the records of the metadata log when it has them, committed or not."""
-    commit = rules.TOLD_WATERMARK.function
+    commit = rules.COMMIT.function
 
     def commit_all(self: Any, offset: int) -> None:
         commit(self, offset if self.identity.may_vote else self.log.end_offset)
 
-    rules.TOLD_WATERMARK.replace(patch, commit_all)
+    rules.COMMIT.replace(patch, commit_all)
 
 
 def brokers_apply_in_part(patch: pytest.MonkeyPatch) -> None:

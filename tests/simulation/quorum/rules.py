@@ -8,6 +8,7 @@ from ottla.controller.quorum.active.heartbeats import BrokerHeartbeats
 from ottla.controller.quorum.active.state import ControllerState
 from ottla.controller.quorum.loader import MetadataLoader
 from ottla.controller.raft.node import RaftNode
+from ottla.controller.raft.quorum_state import QuorumState
 from ottla.replication.isr import PendingExpand, PendingShrink
 
 from ..cluster.rules import Rule
@@ -15,7 +16,7 @@ from ..cluster.rules import Rule
 # The active controller and its log
 OPERATION = Rule("_run", (ActiveController,))
 RENOUNCE = Rule("renounce", (ActiveController,))
-TOLD_TO_LEAD = Rule("_tell_leader", (RaftNode,))
+LEADER_NOTICE = Rule("_notify_leader", (RaftNode,))
 APPLIED_BATCH = Rule("apply", (ControllerState,))
 ACTIVATION = Rule("activate", (controller,))
 
@@ -35,7 +36,7 @@ ELIGIBLE = Rule("_eligible_replicas", (partition_changes,))
 ELECTION = Rule("elect", (partition_changes,))
 
 # Brokers
-TOLD_WATERMARK = Rule("commit", (RaftNode,))
+COMMIT = Rule("commit", (QuorumState,))
 TAKEN_RECORD = Rule("_take", (MetadataLoader,))
 MEMBERS_UNTIL_SHRUNK = Rule("maximal", (PendingShrink,))
 MEMBERS_UNTIL_EXPANDED = Rule("maximal", (PendingExpand,))

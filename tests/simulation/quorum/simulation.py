@@ -115,7 +115,7 @@ class QuorumClusterSimulation(ClusterSimulation):
     async def _clean_log(self) -> None:
         """A controller deletes old snapshots, and what the oldest one left stands for."""
         server = self._any_controller().controller
-        if not server.is_down and (snapshots := list(server.node.driver.node.log.snapshots)):
+        if not server.is_down and (snapshots := list(server.node.driver.node.quorum.log.snapshots)):
             snapshot = self._rng.choice(snapshots)
             self.world.log("quorum", f"controller-{server.node_id} begins its log at {snapshot.file_name}")
             with suppress(Crashed):  # what a step does on the disk it does at once

@@ -66,7 +66,7 @@ class QuorumClusterStage(Stage):
 
     def end_of_metadata(self, node_id: int) -> int:
         """Where the metadata log of a controller ends."""
-        return self.world.controllers[node_id].controller.node.driver.node.log.end_offset
+        return self.world.controllers[node_id].controller.node.driver.node.quorum.log.end_offset
 
     # --- paths and starts ---------------------------------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ class VoterChanges:
 
     async def _change(self, active: ControllerServer) -> None:
         servers = self._world.quorum.servers
-        voters = active.node.driver.node.voters.ids
+        voters = active.node.driver.node.quorum.voters.ids
         joining = [node_id for node_id in servers if node_id not in voters]
         if joining and (len(voters) <= self._least or self._rng.random() < 0.6):
             await self._add(active, self._rng.choice(joining))
@@ -64,7 +64,7 @@ class VoterChanges:
         request = RemoveRaftVoterRequest(
             cluster_id=self._world.quorum.cluster_id,
             voter_id=node_id,
-            voter_directory_id=active.node.driver.node.voters.voters[node_id].key.directory_id,
+            voter_directory_id=active.node.driver.node.quorum.voters.voters[node_id].key.directory_id,
         )
         code = await self._ask(active, request, f"voter {node_id} is removed")
         is_gone = request.voter_directory_id == leaving.key.directory_id and code is ErrorCode.NONE

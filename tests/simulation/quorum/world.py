@@ -294,7 +294,7 @@ class QuorumClusterWorld(SimulatedCluster):
     def active(self) -> ControllerServer | None:
         """The active controller of the highest epoch."""
         active = [machine.controller for machine in self.controllers.values() if machine.controller.is_active]
-        return max(active, key=lambda each: each.node.driver.node.state.epoch) if active else None
+        return max(active, key=lambda each: each.node.driver.node.epoch) if active else None
 
     def controller(self) -> int | None:
         return None if (active := self.active) is None else active.node_id
@@ -310,7 +310,7 @@ class QuorumClusterWorld(SimulatedCluster):
         if (active := self.active) is not None:
             driver = active.node.driver
             with suppress(Crashed):
-                driver.step(ResignRequested(driver.node.state.epoch))
+                driver.step(ResignRequested(driver.node.epoch))
 
     def check_writes(self) -> None:
         self.metadata.look()

@@ -17,7 +17,7 @@ from ottla.controller.raft.follower import Following
 from ottla.controller.raft.leader import Leading
 from ottla.controller.raft.log_outline import Divergence, LogOutline
 from ottla.controller.raft.metadata_log import MetadataLog
-from ottla.controller.raft.node import RaftNode
+from ottla.controller.raft.quorum_state import QuorumState, RaftState
 from ottla.controller.raft.voter_set import VoterSet
 from ottla.log.memory_disk import MemoryDisk
 from ottla.tests.simulation.raft.world import QuorumWorld
@@ -37,12 +37,12 @@ def vote_before_sync(patch: pytest.MonkeyPatch) -> None:
 
 def fetch_before_flush(patch: pytest.MonkeyPatch) -> None:
     """A voter fetches at offsets that are not on stable storage."""
-    patch.setattr(polling, "may_fetch", lambda node: True)
+    patch.setattr(polling, "may_fetch", lambda quorum: True)
 
 
 def unflushed_leader_counts(patch: pytest.MonkeyPatch) -> None:
     """A leader counts its own log before it is flushed, as Kafka's does."""
-    patch.setattr(RaftNode, "counted_offset", property(lambda self: self.log.end_offset))
+    patch.setattr(QuorumState, "counted_offset", property(lambda self: self.log.end_offset))
 
 
 def watermark_of_earlier_epochs(patch: pytest.MonkeyPatch) -> None:
@@ -52,16 +52,16 @@ def watermark_of_earlier_epochs(patch: pytest.MonkeyPatch) -> None:
 
 def no_resigned_start(patch: pytest.MonkeyPatch) -> None:
     """A leader that is started again leads on in its epoch (KAFKA-10527)."""
-    begin = RaftNode._begin
+    initial_state = QuorumState._initial_state
 
-    def led_on(self: RaftNode, now_ms: float, known: Any, voted: Any) -> None:
-        begin(self, now_ms, known, voted)
-        state = self.state
+    def led_on(self: QuorumState, now_ms: float, known: Any) -> RaftState:
+        state = initial_state(self, now_ms, known)
         if isinstance(state, election.Resigned) and self.is_voter:
             votes = election.EpochElection(VoterSet([self.as_voter]), self.key.node_id)
-            self.state = election.RaftCandidate(state.epoch, votes, state.deadline_ms)
+            return election.RaftCandidate(state.epoch, votes, state.deadline_ms)
+        return state
 
-    patch.setattr(RaftNode, "_begin", led_on)
+    patch.setattr(QuorumState, "_initial_state", led_on)
 
 
 def followers_vote(patch: pytest.MonkeyPatch) -> None:
@@ -85,7 +85,7 @@ def forgets_its_vote(patch: pytest.MonkeyPatch) -> None:
 
 def votes_for_any_log(patch: pytest.MonkeyPatch) -> None:
     """A vote is granted to a candidate whose log ends earlier."""
-    patch.setattr(inbound, "is_up_to_date", lambda node, end: True)
+    patch.setattr(inbound, "is_up_to_date", lambda quorum, end: True)
 
 
 def truncation_by_offset(patch: pytest.MonkeyPatch) -> None:
@@ -103,37 +103,37 @@ def truncation_by_offset(patch: pytest.MonkeyPatch) -> None:
 def voters_when_committed(patch: pytest.MonkeyPatch) -> None:
     """A voter set counts only when it is committed."""
 
-    def voters(self: RaftNode) -> VoterSet:
+    def voters(self: QuorumState) -> VoterSet:
         committed = self.log.quorum_at(self.log.committed_offset - 1).voters
         return self._static_voters if committed is None else committed
 
-    patch.setattr(RaftNode, "voters", property(voters))
+    patch.setattr(QuorumState, "voters", property(voters))
 
 
 def voters_at_once(patch: pytest.MonkeyPatch) -> None:
     """A change of the voters begins before the last one is committed."""
 
-    def committed_voters(node: RaftNode, leading: Leading, now_ms: float, change: str = "") -> VoterSet:
+    def committed_voters(quorum: QuorumState, leading: Leading, now_ms: float, change: str = "") -> VoterSet:
         leading.adding = leading.removing = None
-        return node.voters
+        return quorum.voters
 
     patch.setattr(voter_changes, "committed_voters", committed_voters)
 
 
 def removed_leader_stays(patch: pytest.MonkeyPatch) -> None:
     """A leader that is no voter any more leads on."""
-    note = voter_changes.note_high_watermark
+    complete = voter_changes.complete_committed
 
-    def note_high_watermark(node: RaftNode, leading: Leading) -> None:
-        note(node, leading)
+    def complete_committed(quorum: QuorumState, leading: Leading) -> None:
+        complete(quorum, leading)
         leading.is_resign_requested = False
 
-    patch.setattr(voter_changes, "note_high_watermark", note_high_watermark)
+    patch.setattr(voter_changes, "complete_committed", complete_committed)
 
 
 def removed_voters_never_stand(patch: pytest.MonkeyPatch) -> None:
     """Only voters of the newest set stand for election, as in Kafka."""
-    patch.setattr(RaftNode, "may_stand", property(lambda self: self.is_voter))
+    patch.setattr(QuorumState, "may_stand", property(lambda self: self.is_voter))
 
 
 def no_check_quorum(patch: pytest.MonkeyPatch) -> None:
@@ -148,24 +148,25 @@ def single_voters_check_quorum(patch: pytest.MonkeyPatch) -> None:
 
 def old_leaders_vote(patch: pytest.MonkeyPatch) -> None:
     """A leader that is started again votes for another in the epoch that it led."""
-    begin = RaftNode._begin
+    initial_state = QuorumState._initial_state
 
-    def begin_anew(self: RaftNode, now_ms: float, known: Any, voted: Any) -> None:
-        begin(self, now_ms, known._replace(leader_id=NOBODY) if known.leader_id == self.key.node_id else known, voted)
+    def begin_anew(self: QuorumState, now_ms: float, known: Any) -> RaftState:
+        has_led = known.leader_id == self.key.node_id
+        return initial_state(self, now_ms, known._replace(leader_id=NOBODY) if has_led else known)
 
-    patch.setattr(RaftNode, "_begin", begin_anew)
+    patch.setattr(QuorumState, "_initial_state", begin_anew)
 
 
 def no_pre_vote(patch: pytest.MonkeyPatch) -> None:
     """A node stands for election without asking first."""
-    become = RaftNode.become_prospective
+    become = QuorumState.become_prospective
 
-    def become_prospective(self: RaftNode, now_ms: float) -> None:
+    def become_prospective(self: QuorumState, now_ms: float) -> None:
         become(self, now_ms)
         if isinstance(self.state, election.Prospective):
             self.become_candidate(now_ms)
 
-    patch.setattr(RaftNode, "become_prospective", become_prospective)
+    patch.setattr(QuorumState, "become_prospective", become_prospective)
 
 
 def name_not_synced(patch: pytest.MonkeyPatch) -> None:

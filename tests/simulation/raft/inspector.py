@@ -63,39 +63,39 @@ class QuorumInspector:
 
     def stepped(self, machine: RaftMachine) -> None:
         """A node has made a step, whose effects are not performed yet."""
-        node = machine.node
-        assert node is not None
-        state = node.state
+        assert machine.node is not None
+        quorum = machine.node.quorum
+        state = quorum.state
         self.check(state.epoch >= machine.told_epoch, f"{machine.name} goes back to epoch {state.epoch}")
-        if node.high_watermark is not None:
-            self.check(node.high_watermark >= machine.high_watermark, f"high watermark of {machine.name} falls")
-            machine.high_watermark = node.high_watermark
+        if quorum.high_watermark is not None:
+            self.check(quorum.high_watermark >= machine.high_watermark, f"high watermark of {machine.name} falls")
+            machine.high_watermark = quorum.high_watermark
         if isinstance(state, Leading) and machine.led_epoch != state.epoch:
             machine.led_epoch = state.epoch
-            known = self.leaders.setdefault(state.epoch, node.key)
-            self.check(known == node.key, f"{known.node_id} and {node.key.node_id} lead epoch {state.epoch}")
-            self.voted(node.key, state.epoch, node.key.node_id)
+            known = self.leaders.setdefault(state.epoch, quorum.key)
+            self.check(known == quorum.key, f"{known.node_id} and {quorum.key.node_id} lead epoch {state.epoch}")
+            self.voted(quorum.key, state.epoch, quorum.key.node_id)
             self.check(
                 state.epoch_start_offset >= self.committed_end,
                 f"{machine.name} leads epoch {state.epoch} without all that is committed",
             )
-        history = node.log.history
+        history = quorum.log.history
         if history and history[-1] is not machine.newest_quorum:
             machine.newest_quorum = history[-1]
             self._check_voters(machine)
 
     def _check_voters(self, machine: RaftMachine) -> None:
-        node = machine.node
-        assert node is not None
+        assert machine.node is not None
+        quorum = machine.node.quorum
         changes = []
-        sets = [entry for entry in node.log.history if entry.voters is not None]
+        sets = [entry for entry in quorum.log.history if entry.voters is not None]
         for before, after in itertools.pairwise(sets):
             assert before.voters is not None and after.voters is not None
             changed = set(before.voters.keys) ^ set(after.voters.keys)
             self.check(len(changed) <= 1, f"voters of {machine.name} go from {before.voters} to {after.voters}")
             if changed:
                 changes.append(after.offset)
-        state = node.state
+        state = quorum.state
         if isinstance(state, Leading) and state.high_watermark is not None:
             uncommitted = [offset for offset in changes if offset >= state.high_watermark]
             self.check(len(uncommitted) <= 1, f"{machine.name} changes voters at {uncommitted} at once")
@@ -122,9 +122,9 @@ class QuorumInspector:
             machine.checked_offset = batch.next_offset
 
     def _commit(self, machine: RaftMachine, batch: StoredBatch) -> None:
-        node = machine.node
-        assert node is not None
-        state = node.state
+        assert machine.node is not None
+        quorum = machine.node.quorum
+        state = quorum.state
         if isinstance(state, Leading):
             voters = [machine.world.machines[voter_id] for voter_id in state.voters]
             having = sum(voter.disk.has_synced(batch) for voter in voters)
@@ -152,11 +152,11 @@ class QuorumInspector:
 
     def rested(self, machine: RaftMachine) -> None:
         """All effects of a node are performed."""
-        node, log = machine.node, machine.disk.log
-        assert node is not None
+        assert machine.node is not None
+        known, log = machine.node.quorum.log, machine.disk.log
         self.check(
-            node.log.end_offset == log.end_offset,
-            f"{machine.name} believes in {node.log.end_offset}, and has {log.end_offset}",
+            known.end_offset == log.end_offset,
+            f"{machine.name} believes in {known.end_offset}, and has {log.end_offset}",
         )
         if log.batches:
-            self.check(node.log.last_epoch == log.last_epoch, f"{machine.name} believes in another epoch than it has")
+            self.check(known.last_epoch == log.last_epoch, f"{machine.name} believes in another epoch than it has")

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ottla.controller.raft import effects, events
 from ottla.controller.raft.leader import Leading
 from ottla.controller.raft.log_outline import QuorumEntry
-from ottla.controller.raft.node import RaftIdentity, RaftNode
+from ottla.controller.raft.node import RaftNode
+from ottla.controller.raft.quorum_state import RaftIdentity
 from ottla.controller.raft.settings import RaftTimes
 from ottla.controller.raft.storage import LogEffect
 from ottla.controller.raft.voter_set import ListenerEndpoint, ReplicaKey, VoterSet
@@ -157,15 +158,15 @@ class RaftMachine:
         self._stepped(self.node.step(self.now_ms, event))
 
     def _stepped(self, new: list[effects.RaftEffect]) -> None:
-        node = self.node
-        assert node is not None
+        assert self.node is not None
         self.world.steps += 1
         if self.world.is_verbose:
-            state = node.state
+            quorum = self.node.quorum
+            state, log = quorum.state, quorum.log
             self.world.log(
                 self.name,
-                f"{type(state).__name__} {state.epoch} end {node.log.end} flushed {node.log.flushed_offset} "
-                f"hw {node.high_watermark}",
+                f"{type(state).__name__} {state.epoch} end {log.end} flushed {log.flushed_offset} "
+                f"hw {quorum.high_watermark}",
             )
             for effect in new:
                 self.world.log(self.name, f"-> {_short(effect)}")
@@ -259,7 +260,7 @@ class RaftMachine:
         if isinstance(request, VoteRequest):
             asked = request.topics[0].partitions[0]
             if not asked.pre_vote:
-                self.world.inspector.voted(node.key, asked.replica_epoch, node.key.node_id)
+                self.world.inspector.voted(node.quorum.key, asked.replica_epoch, node.quorum.key.node_id)
         receiver = effect.peer.address.port % 100
         self.world.send(self, receiver, (self.node_id, self.life, effect.request_id), request)
 
@@ -289,7 +290,7 @@ class RaftMachine:
             if response.topics and response.topics[0].partitions[0].vote_granted:
                 vote = asked[0].partitions[0]
                 if not vote.pre_vote:
-                    self.world.inspector.voted(node.key, vote.replica_epoch, vote.replica_id)
+                    self.world.inspector.voted(node.quorum.key, vote.replica_epoch, vote.replica_id)
         if effect.read is not None:
             self.disk.complete(effect)
         self.world.answer(self, sender, response)
@@ -319,22 +320,24 @@ class RaftMachine:
 
     def write_snapshot(self, end_offset: int) -> None:
         """Write a snapshot of what is committed below the end of a batch, unless there is one."""
-        node = self.node
         digest = self.world.inspector.digests.get(end_offset)
-        if node is None or digest is None or self._queue or not node.log.start_offset < end_offset:
+        if self.node is None or digest is None or self._queue:
+            return
+        log = self.node.quorum.log
+        if log.start_offset >= end_offset:
             return
         if end_offset > self.checked_offset or self.disk.is_full:
             return
-        snapshot = SnapshotId(end_offset, node.log.epoch_at(end_offset - 1))
-        if snapshot.epoch < 0 or snapshot in node.log.snapshots:
+        snapshot = SnapshotId(end_offset, log.epoch_at(end_offset - 1))
+        if snapshot.epoch < 0 or snapshot in log.snapshots:
             return
-        data = encode_model_snapshot(node.log.quorum_at(end_offset - 1), snapshot, digest)
+        data = encode_model_snapshot(log.quorum_at(end_offset - 1), snapshot, digest)
         self.disk.add_snapshot(snapshot, data)
         self.step(events.SnapshotWritten(snapshot, len(data)))
 
     @property
     def is_leader(self) -> bool:
-        return self.node is not None and isinstance(self.node.state, Leading)
+        return self.node is not None and isinstance(self.node.quorum.state, Leading)
 
 
 def encode_model_snapshot(quorum: QuorumEntry, snapshot: SnapshotId, digest: bytes) -> bytes:

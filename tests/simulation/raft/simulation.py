@@ -144,18 +144,18 @@ class QuorumFaults:
 
     def _clean(self) -> None:
         machine = self._any()
-        if machine.node is not None and machine.node.log.snapshots:
-            machine.step(events.CleanRequested(self._random.choice(list(machine.node.log.snapshots))))
+        if machine.node is not None and machine.node.quorum.log.snapshots:
+            machine.step(events.CleanRequested(self._random.choice(list(machine.node.quorum.log.snapshots))))
 
     def _change_voters(self) -> None:
         world = self._world
         leader = world.leader
         if leader is None or leader.node is None or leader.leads is None:
             return
-        if not leader.node.log.quorum.kraft_version:
+        if not leader.node.quorum.kraft_version:
             leader.step(events.KRaftVersionRequested(leader.leads, 1))
             return
-        voters = leader.node.voters.ids
+        voters = leader.node.quorum.voters.ids
         others = [each.node_id for each in world.machines.values() if each.identity.may_vote]
         joining = [node_id for node_id in others if node_id not in voters]
         if joining and self._random.random() < 0.6:
@@ -258,7 +258,7 @@ class QuorumFaults:
             machine.disk.make_room()
             machine.dies_after = None
             machine.change_rate(1.0)
-            if machine.node is not None and machine.node.shutdown_deadline_ms is not None:
+            if machine.node is not None and machine.node.quorum.shutdown_deadline_ms is not None:
                 machine.die(loses_power=False)
             world.start(machine.node_id)
         if not world.run(world.now_ms + LEADER_WITHIN_MS, lambda: world.leader is not None):
@@ -267,9 +267,9 @@ class QuorumFaults:
         leader = self._leader_of(world.machines)
         self._commit(leader, list(world.machines))
         assert leader.node is not None
-        if not leader.node.is_voter:
+        if not leader.node.quorum.is_voter:
             raise Violation(f"{leader.name} leads, and is no voter")
-        if len(leader.node.voters) > 2:
+        if len(leader.node.quorum.voters) > 2:
             self._cut_one_off(leader)
         else:
             before = leader.leads
@@ -296,11 +296,11 @@ class QuorumFaults:
         world = self._world
         leader.append_record(b"the end")
         assert leader.node is not None
-        end = leader.node.log.end_offset
+        end = leader.node.quorum.log.end_offset
 
         def all_have_it() -> bool:
             nodes = [world.machines[each].node for each in side]
-            return all(node is not None and (node.high_watermark or 0) >= end for node in nodes)
+            return all(node is not None and (node.quorum.high_watermark or 0) >= end for node in nodes)
 
         if not world.run(world.now_ms + 10_000, all_have_it):
             raise Violation(f"not all of {side} come to have all below {end}")
@@ -309,7 +309,7 @@ class QuorumFaults:
         """One voter is alone for a while. The others go on, and still do when it is back; it does not lead meanwhile."""
         world = self._world
         assert leader.node is not None
-        alone = leader.node_id if self._random.random() < 0.5 else self._random.choice(leader.node.voters.ids)
+        alone = leader.node_id if self._random.random() < 0.5 else self._random.choice(leader.node.quorum.voters.ids)
         others = [each for each in world.machines if each != alone]
         world.log("world", f"node {alone} is cut off")
         world.cut = {way for other in others for way in ((alone, other), (other, alone))}

@@ -122,7 +122,7 @@ class QuorumStage:
         machine = self.machines[leader]
         self.until(lambda: self.knows(node_id))
         self.world.ask(leader, add_voter(node_id))
-        self.until(lambda: machine.node is not None and node_id in machine.node.voters.ids)
+        self.until(lambda: machine.node is not None and node_id in machine.node.quorum.voters.ids)
         end = self.end(leader)
         self.until(lambda: self.world.inspector.committed_end >= end)
 

@@ -85,7 +85,7 @@ def another_candidate_of_the_epoch(stage: QuorumStage) -> None:
 
     def follows() -> bool:
         node = stage.machines[follower].node
-        return node is not None and isinstance(node.state, Following)
+        return node is not None and isinstance(node.quorum.state, Following)
 
     stage.until(follows)
     stage.ask_for_vote(follower, 3, stage.epoch(leader))

@@ -98,7 +98,7 @@ def test_a_leader_fails_and_comes_back(voters: int, observers: int, how: str) ->
     machine = world.machines[leader]
     if how == "shut down":
         machine.step(events.ShutdownRequested(5000))
-        until(world, lambda: machine.node is not None and machine.node.is_stopped)
+        until(world, lambda: machine.node is not None and machine.node.quorum.is_stopped)
     machine.die(loses_power=how == "power")
     reach(world, committed(world) + 10)
     world.start(leader)

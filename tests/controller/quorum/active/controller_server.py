@@ -34,7 +34,8 @@ from ottla.controller.quorum.bootstrap import bootstrap_records
 from ottla.controller.quorum.supported_features import SUPPORTED
 from ottla.controller.raft.driver import RaftDriver
 from ottla.controller.raft.metadata_log import MetadataLog
-from ottla.controller.raft.node import RaftIdentity, RaftNode
+from ottla.controller.raft.node import RaftNode
+from ottla.controller.raft.quorum_state import RaftIdentity
 from ottla.controller.raft.settings import MetadataLogSettings, RaftTimes
 from ottla.controller.raft.storage import RaftStorage
 from ottla.controller.raft.voter_set import ListenerEndpoint, QuorumVoter, ReplicaKey, VoterSet
@@ -166,8 +167,8 @@ class ControllerServer:
             self.node_id,
             _rules(self.node_id, quorum, self._config),
             randomness,
-            lambda: raft.voters.ids,
-            lambda: raft.log.quorum.kraft_version,
+            lambda: raft.quorum.voters.ids,
+            lambda: raft.quorum.kraft_version,
             lambda level, only_checks: raise_kraft_version(driver, level, only_checks),
         )
         registration = ControllerRegistrationRequest(
