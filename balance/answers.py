@@ -1,4 +1,6 @@
-"""A ``Cluster`` out of what brokers answer: Metadata, reassignments under way, DescribeLogDirs, settings of topics.
+"""A ``Cluster`` built from the state of partitions, topic configs and DescribeLogDirs responses.
+
+The state of partitions is that of Metadata and of the reassignments under way.
 
 What is under way counts as done: a partition has the replicas that it is to have.
 """

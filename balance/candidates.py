@@ -1,4 +1,4 @@
-"""Which partitions of a broker are worth trying for a measure: those whose weight is near what is wanted, found by bisection."""
+"""The movable partitions of a broker, sorted by weight and searched by bisection for those near a wanted weight."""
 
 from __future__ import annotations
 

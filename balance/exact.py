@@ -1,4 +1,4 @@
-"""The best plan of all, where a cluster is so small that all of them can be looked at: branch and bound.
+"""The optimal plan for clusters small enough for an exhaustive search (branch and bound).
 
 Best is what is lowest by the goals in their order, then by the bytes to copy, then by the partitions that change. First each
 partition's brokers are chosen, the heaviest partition first, then who leads each; bytes depend on the former alone. A branch is

@@ -1,4 +1,4 @@
-"""Data folders of one broker: where new replicas go, and which are moved from a full folder to one with room.
+"""Log directory balancing within a broker: placement of new replicas, and moves from full directories to others.
 
 A move within a broker copies as many bytes as one between brokers, so it is done only where it is worth it: from a folder whose
 volume is fuller than the cluster's ``disk_limit``, to one that stays below. Brokers that don't tell how full a volume is are

@@ -1,4 +1,4 @@
-"""The goals of a plan: their names and order, which are hard, and between which bounds a broker's load is to be.
+"""The goals of a plan: their names, order and hardness, and the bounds of a broker's load.
 
 A hard goal is one that no move may make worse, whether it was chosen or not; soft goals give way to those before them. The order
 is Cruise Control's where it has them: racks, capacity, replicas, then the bytes, leaders and network that are to be even.

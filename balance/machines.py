@@ -1,4 +1,7 @@
-"""Machines in the place of racks: several brokers of one machine fall together, as those of a rack do."""
+"""Hosts in the place of racks, for clusters that name no racks and have several brokers on a host.
+
+Brokers of one host fail together, as those of a rack do.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan is made of: brokers with their folders, partitions with their replicas, sizes and rates.
+"""The input of a plan: brokers with their log directories, partitions with their replicas, sizes and rates.
 
 Of every ``Cluster`` is true: a partition's replicas are on different brokers, each of which is in ``brokers``.
 """

@@ -1,4 +1,4 @@
-"""A plan: what is to be changed, why, and what each broker has before and after."""
+"""A plan: the changes, their reasons, and the load of each broker before and after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fewer bytes for the same outcome: changes that turned out to be needless are taken back, and others tried in their place.
+"""Refinement of a plan: fewer bytes copied for the same outcome, by undoing or replacing changes.
 
 Every step lowers what is compared, measures in their order and then bytes and changes, so this ends; and it may be ended after
 any step. A small cluster is looked through in pairs of changes, a large one only for single changes to take back.

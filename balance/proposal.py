@@ -1,4 +1,4 @@
-"""Everything that is to be done for a balanced cluster, in steps; for people to look at, or to be carried out.
+"""A proposal for a balanced cluster: all changes in steps, for review or execution.
 
 How long the search takes is for the caller to limit: it is CPU time without a break, so a caller with a loop has it done in a
 worker thread (``workers.run(propose, cluster, …)``). The loop then waits for the interpreter's switch interval each time, under

@@ -1,4 +1,4 @@
-"""Where replicas are while a plan is made, what that means for each goal, and what a change would mean.
+"""The state of the search for a plan: current replicas, the measure of each goal, and the effects of a change.
 
 Each goal is a ``Measure``: loads of brokers with bounds, and how far outside of them they are as a sum of squares, so that
 it is always better to take from the most loaded. Numbers are whole, hence every change that lowers a measure lowers it by one at

@@ -1,4 +1,4 @@
-"""A plan in steps, of which one is begun when the one before has ended.
+"""Division of a plan into steps that are carried out one after another.
 
 Of every step is true: a broker sends, and gets, at most so many partitions at once; and nowhere is a volume fuller than its
 limit, not even while both the old and the new replicas are there. A move that finds no room is left out, and named.

@@ -1,4 +1,4 @@
-"""Why a partition changes, told by what there would be without it."""
+"""The reason for a partition's change: the goal that would be further away without it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What every layer may use: settings, errors, addresses, and the interfaces to clock, network and threads. No layer is below."""
+"""The bottom layer, which all others may import: settings, errors, addresses, interfaces to clock, network and threads."""

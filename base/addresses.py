@@ -1,4 +1,4 @@
-"""Addresses as they are written: ``HOST:PORT``, and ``[IPV6]:PORT``."""
+"""Parsing and formatting of network addresses: ``HOST:PORT`` and ``[IPV6]:PORT``."""
 
 from __future__ import annotations
 

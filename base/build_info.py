@@ -1,4 +1,4 @@
-"""Which build of Ottla this is: the version, and the commit that was installed or is run."""
+"""The version of this build of Ottla, and the commit that is checked out or was installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The configuration of one process: Kafka's properties as given, and the parsed settings of each folder on demand.
+"""The configuration of a process: Kafka's properties, and the settings that each package parses from them on demand.
 
 Properties come from a file, then from overrides, the later one winning; they are strings until a folder asks for its
 settings. Nothing here reads a file (``broker.config_file`` does).

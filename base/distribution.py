@@ -1,4 +1,4 @@
-"""Counts values in buckets: the source of the histograms among the metrics."""
+"""A count of values per bucket, from which the histogram metrics are made."""
 
 from __future__ import annotations
 

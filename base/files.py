@@ -1,4 +1,4 @@
-"""Files that are read whole, when a program starts or a client is made."""
+"""A helper that reads a whole file, used at startup and when a client is created."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of Java properties: what has no escapes is read and written here, everything else by javaproperties.
+"""Java properties files: text without escapes is handled here, the rest by the javaproperties library.
 
 That library brings XML and HTTP with it, a twentieth of what the start of a broker costs, and what Kafka and Ottla write
 themselves has no escapes. Format: java.util.Properties' load and store.

@@ -1,4 +1,4 @@
-"""The names of every broker property of Kafka 3.9 and 4.3: a table.
+"""A table of all broker property names of Kafka 3.9 and 4.3.
 
 A name in a ``server.properties`` that is here but that no folder declares is a property of Kafka that Ottla does not use; a name
 that is in neither place is most likely a spelling mistake. For the two there are different warnings.

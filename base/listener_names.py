@@ -1,4 +1,4 @@
-"""Properties with a listener's prefix: ``listener.name.<listener>.<name>``, and with a SASL mechanism's after that."""
+"""Property names with a listener prefix, ``listener.name.<listener>.<name>``, or with a listener and SASL mechanism prefix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``Network`` without sockets: streams in the memory of one process, for simulation and for tests of the connection.
+"""An in-memory ``Network`` without sockets, for simulation and for tests of connections.
 
 A stream holds what was sent until the other side reads it, at most ``limit`` bytes; ``cut`` breaks a connection as a
 lost host does: the other side finds out when it uses it. With trio's deterministic schedule a run replays exactly.

@@ -1,4 +1,4 @@
-"""Names for partitions and brokers that every layer uses."""
+"""``TopicPartition``, and the constants for a missing leader and an unknown broker epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waits of requests that end when the client has gone.
+"""Waits on behalf of a client that end when the client disconnects.
 
 A connection's task has a ``Presence``. Where a request of a client may wait for as long as the client says, it waits in
 ``while_present``: the scope ends with its time, or at once when the peer goes. Both look the same to the code that waits.

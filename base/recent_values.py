@@ -1,4 +1,4 @@
-"""Values of about the last minute: their average, their largest one, and how much came per second.
+"""Average, maximum and rate of the values recorded in about the last minute.
 
 Two windows of 30 seconds are kept, as by Kafka's Avg, Max and Rate. No task runs for that: windows end when a value is noted, or
 when something is read.

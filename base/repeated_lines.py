@@ -1,4 +1,4 @@
-"""Log lines that a client can cause again and again: the first of a kind is written, the others are counted.
+"""Rate limiting of log lines that a client can cause repeatedly: the first of a kind is written, the others are counted.
 
 A kind is a subject, which is a host or a topic, and a reason. Once a minute, while more come, a line says how many there were;
 ``sum_up_while_running`` writes it. The number of kinds is bounded: at most ``_MOST_REASONS`` for a subject and

@@ -1,4 +1,4 @@
-"""The sum of what was recorded within the last few windows of time, from which the rates for quotas are calculated.
+"""The sum of the values recorded in the last few time windows, from which quota rates are calculated.
 
 A sample is what was recorded within one window, which begins with the first record after the window before it has ended. A
 sample counts until its last record is older than all windows together (Kafka's SampledStat with a WindowedSum). Times may have

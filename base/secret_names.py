@@ -1,4 +1,4 @@
-"""Which properties have secrets as their values, by their names, and what is printed in place of a secret."""
+"""Recognition of properties whose values are secrets, by name, and the text printed in place of a secret."""
 
 from __future__ import annotations
 

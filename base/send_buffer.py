@@ -1,4 +1,4 @@
-"""How much of a response the kernel holds for a connection: what the settings say, ``MIDDLE`` or ``LARGE``.
+"""The size of a connection's send buffer in the kernel: the configured one, ``MIDDLE`` or ``LARGE``.
 
 Small responses need no more than the settings say. For one of 256 KiB and more it depends on the reader:
 

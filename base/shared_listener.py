@@ -1,4 +1,4 @@
-"""A listener of a process's own, and an address that several processes of a machine listen at, in one.
+"""A listener on an address of its own and on one shared by several processes of a machine (SO_REUSEPORT).
 
 The kernel hands each connection to the shared address to one of the processes (SO_REUSEPORT), and none to a process that is gone.
 """

@@ -1,4 +1,4 @@
-"""The system calls that differ between Linux and macOS, or that PyPy lacks, each chosen at import by what there is.
+"""System calls that differ between Linux and macOS or that PyPy lacks, chosen at import by availability.
 
 They are looked up by their own names, not by the name of the system, so that type checkers accept the module on both. The
 comments say what macOS or PyPy lacks.

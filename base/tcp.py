@@ -1,4 +1,4 @@
-"""``Network`` over TCP sockets of the system, non-blocking, without trio's own socket objects.
+"""``Network`` over non-blocking TCP sockets of the operating system, without trio's socket objects.
 
 A send gathers the bytes of neighbouring parts into one ``sendmsg``, together with file slices of up to 16 KiB, which are cheaper
 to copy than to send by a call of their own. A larger slice is given to ``sendfile``. If its pages were not in memory, that would

@@ -1,4 +1,4 @@
-"""TLS over a ``Connection``: ``TlsConnection``, which is one itself.
+"""``TlsConnection``: a ``Connection`` that runs TLS over another ``Connection``.
 
 OpenSSL works on two buffers in memory, whose bytes the connection below sends and receives. So a large piece is encrypted as a
 whole and sent with one call, where OpenSSL on a socket would need one for each 16 KiB; and the connection below need not be a

@@ -1,4 +1,4 @@
-"""The wait of one task for one event, for a time: an ``Event`` under ``move_on_after`` for less than half of the CPU time.
+"""One task's wait for an event with a timeout, at less than half the CPU time of an ``Event`` under ``move_on_after``.
 
 Each record that a leader of three acknowledges needs three such waits, and a cancel scope costs 8 µs. The ends of all waits of a
 loop are in one heap (``cancel_at``). A wait that has ended leaves its entry there until that comes up, or until more entries are

@@ -1,4 +1,4 @@
-"""Wording of messages: numbers with their nouns, the name that was probably meant, errors with what to do about them."""
+"""Helpers for the wording of messages: plurals, lists, suggestions for misspelt names, errors with advice."""
 
 from __future__ import annotations
 

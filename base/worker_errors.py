@@ -1,4 +1,4 @@
-"""Errors that are expected of work in another thread.
+"""Expected errors of worker threads, passed on without the stack frames they came through.
 
 An exception keeps the frames that it came through. One that crosses threads is part of a reference cycle, so what those frames
 hold, which may be megabytes, would live until the next garbage collection. Here the error comes back without them.

@@ -1,4 +1,4 @@
-"""``python -m bench.balance [plan] [ottla] [kafka]``: how long ``ottla cluster balance`` takes, and its results.
+"""``python -m bench.balance [plan] [ottla] [kafka]``: times and results of ``ottla cluster balance``.
 
 ``plan``: the time of the search for 3,000 and 30,000 partitions. The others: three brokers in processes of their own, of Ottla or
 of Apache Kafka 3.9, one of them empty; a load writes a record of 1 KB fifty times a second with acks=all, and measures its

@@ -1,4 +1,4 @@
-"""Compiles the programs of ``bench/c`` where they are about to run: the load generator, and the sink beside the brokers."""
+"""Compiles the programs of ``bench/c`` on first use: the load generator, and the sink beside the brokers."""
 
 from __future__ import annotations
 

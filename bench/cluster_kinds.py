@@ -1,4 +1,4 @@
-"""The two clusters under load: three nodes each, every one a broker and a controller, and the requests of loads to them.
+"""The two clusters under load, each of three nodes that are broker and controller, and requests to them.
 
 Apache Kafka 4.3.1 runs as its start script runs it (1 GiB heap, G1).
 """

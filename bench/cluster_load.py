@@ -1,4 +1,4 @@
-"""Rows of three brokers that take minutes: many connections and partitions, a slow follower, a follower that was away.
+"""Long benchmarks of three brokers: many connections and partitions, a slow follower, a follower that was away.
 
 They run when ``--rows`` names them: ``make bench ARGS="--cluster --rows 'crowd|slow|behind'"``, each on a cluster of its own.
 They show that memory is bounded, and what a follower that catches up costs producers.

@@ -1,4 +1,4 @@
-"""Rows of raw Produce requests to three brokers, acks=all, three replicas: few in flight, and beside partitions without traffic.
+"""Raw Produce requests to three brokers, acks=all, three replicas: few in flight, and beside idle partitions.
 
 The load generator in C sends them to one partition. Beside idle partitions only one cluster is up at a time: the brokers of
 another, idle as they are, would take their part of the cores.

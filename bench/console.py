@@ -1,4 +1,4 @@
-"""``python -m bench.console``: how long pages of the console take, what a search costs, and what open pages cost clients.
+"""``python -m bench.console``: times of the console's pages, the cost of a search, and of open pages to clients.
 
 * ``--pages``: 9,000 topics and 1,000 groups. Each page is requested when the data read for the one before has expired, on an idle
   broker and on one that handles as many requests of one record as it can.

@@ -1,4 +1,4 @@
-"""Rows of fetch sessions (KIP-227): of 1 to 1,000 partitions in a session, one has a new record each time it is asked.
+"""Fetch sessions (KIP-227) of 1 to 1,000 partitions, one of which has a new record at each fetch.
 
 The record is written with acks=1 just before, over another connection. What the broker's CPU is used for cannot be told apart
 while both go on, so that the produce alone is measured as well, just before the session begins: the difference is the fetch.

@@ -1,4 +1,4 @@
-"""The load generator of ``bench/c``, which costs a core far less than a client in Python, and the requests that it sends.
+"""The load generator of ``bench/c``, far cheaper in CPU than a client in Python, and its requests.
 
     with LoadGenerator(folder, port, produce_request("topic", [0], batch(1))) as generator:
         generator.run(1000)

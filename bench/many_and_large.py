@@ -1,4 +1,4 @@
-"""Rows that take minutes: a broker with 5,000 partitions, one with many segments, and one that crashes with 10.5 GiB in it.
+"""Long benchmarks: a broker with 5,000 partitions, one with many segments, one that crashes with 10.5 GiB in it.
 
 They run when ``--rows`` names them: ``--rows 'many|large'``. Each starts brokers of its own, one at a time. A start is
 from exec until Metadata names a leader for every partition.

@@ -1,4 +1,4 @@
-"""``make bench ARGS=--metrics-cost``: what ``--metrics`` costs a request, on one broker with its metrics now on, now off.
+"""``make bench ARGS=--metrics-cost``: the cost of ``--metrics`` to a request, on one broker with metrics on and off.
 
 A load is many short pairs, each a connection with metrics and one without, in alternating order. The result
 is the median of the pairs' ratios, of the broker's CPU time and of the requests per second, and the interval that

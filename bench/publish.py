@@ -1,4 +1,4 @@
-"""What a change of the cluster's metadata costs a broker: ``python -m bench.publish``.
+"""``python -m bench.publish``: the cost of a change of the cluster's metadata to a broker.
 
 One partition among many, and one partition of each topic, are published to a cache without publishers: the time is that of the
 new image. It must not grow with what has not changed.

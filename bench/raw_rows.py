@@ -1,4 +1,4 @@
-"""Rows of raw Produce requests, acks=1, by size, by number of connections, by partitions: two brokers, and the sink beside them.
+"""Raw Produce requests, acks=1, by size, connections and partitions: two brokers, and the sink beside them.
 
 They run when ``--rows`` names them: ``make bench ARGS="--rows raw"``. The load generator in C leaves the brokers more of the
 cores than a client in Python. The sink stores nothing: its CPU time is what the kernel takes for the same bytes.

@@ -1,4 +1,4 @@
-"""What is measured: each row is one load, run on one broker after the other, and yields named figures.
+"""The rows of the benchmark: each is one load, run on one broker after the other, and yields named figures.
 
 A floor is the required ratio Ottla / Apache Kafka: ``at_least`` for rates, ``at_most`` for costs. Figures
 without one are for information.

@@ -1,4 +1,4 @@
-"""The sink of ``bench/c`` in the place of a broker: what a load costs the kernel, and a program that drops what it reads."""
+"""The sink of ``bench/c`` in place of a broker: it drops what it reads, which shows the kernel's cost of a load."""
 
 from __future__ import annotations
 

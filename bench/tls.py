@@ -1,4 +1,4 @@
-"""Rows over TLS: brokers of their own, with a second listener and the same certificates, and a client that checks them.
+"""Loads over TLS: brokers of their own, with a second listener and the same certificates, and a client that checks them.
 
 Each run has a warm-up that isn't counted, because these brokers are started for it.
 """

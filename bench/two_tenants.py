@@ -1,4 +1,4 @@
-"""``python -m bench.two_tenants``: how a tenant that exceeds its quota slows down another one, on Ottla and on Apache Kafka.
+"""``python -m bench.two_tenants``: the slowdown of a tenant by one that exceeds its quota, on Ottla and Apache Kafka.
 
 The modest tenant writes a record of 1 KB a hundred times a second with acks=1, each after the response to the one before;
 its latency is measured. The greedy one does not write, writes as much as it can without a quota, and with one of 1 MB a second.

@@ -1,4 +1,4 @@
-"""What a process, its children and the machine used, from /proc: CPU seconds, resident memory, and noise.
+"""Resource usage of a process, its children and the machine, from /proc: CPU seconds, resident memory, and noise.
 
 A ``Span`` is the use between two times. Its ``noise`` is the share of all cores that other processes than brokers and
 clients used: if it is above about 0.1, it has influenced the figures.

@@ -1,1 +1,1 @@
-"""The process: listeners, connections, dispatch, configuration, and the order in which a broker's parts start and stop."""
+"""The broker process: listeners, connections, dispatch, configuration, and the start and stop order of its parts."""

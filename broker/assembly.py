@@ -1,4 +1,4 @@
-"""One broker, put together from its parts: started in the order in which they need each other, stopped in the reverse order.
+"""The assembly of one broker: its parts are started in dependency order and stopped in the reverse order.
 
 ``start`` starts the ``Foundation``, makes the ``Parts`` and joins the cluster, ``run_in`` starts the background loops, ``stop``
 stops everything and marks the data folders clean.

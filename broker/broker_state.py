@@ -1,4 +1,4 @@
-"""How far a broker is in its life, with the numbers that Kafka's ``BrokerState`` has."""
+"""The states of a broker's lifecycle, numbered as in Kafka's ``BrokerState``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Before a broker of a cluster stops it hands its leaderships over: the controller moves them to replicas in sync.
+"""Controlled shutdown of a broker: the controller moves its leaderships to in-sync replicas before it stops.
 
 Clients find the new leaders while this broker still answers them (Kafka: KafkaServer ``controlledShutdown``). If that fails the
 broker stops all the same, and its partitions have no leaders until the controller notices. Unlike Kafka's broker it does not wait

@@ -1,4 +1,4 @@
-"""The listeners of a controller: where it is reached by the nodes of its quorum, and how a node reaches the controllers.
+"""The listeners of a controller: binding, advertised addresses, and the security of connections to controllers.
 
 They are those of ``listeners`` that ``controller.listener.names`` has. A broker in the same process neither serves nor advertises
 them. Source: KafkaConfig ``effectiveAdvertisedControllerListeners``, ControllerServer, SocketServer.

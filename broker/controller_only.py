@@ -1,4 +1,4 @@
-"""A node that is a controller of KRaft and no broker (``process.roles=controller``): its start and its stop.
+"""Start and stop of a controller-only KRaft node (``process.roles=controller``).
 
 Start: bind the listeners, lock the log directories and read whose they are, open the metadata log, and take part in the quorum.
 The node is ready when it accepts connections: without the others of its quorum there is no leader yet. It opens no logs of

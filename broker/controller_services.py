@@ -1,4 +1,4 @@
-"""Puts together the parts of a controller that its listeners use. They follow what the controller knows to be committed."""
+"""Builds the services of a controller's listeners, which follow the committed metadata."""
 
 from __future__ import annotations
 

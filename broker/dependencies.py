@@ -1,4 +1,4 @@
-"""What a broker is given at its start, and all of its parts share: configuration, network, clock, threads, randomness."""
+"""The dependencies handed to a broker and shared by its parts: configuration, network, clock, threads, randomness."""
 
 from __future__ import annotations
 

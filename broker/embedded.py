@@ -1,4 +1,4 @@
-"""A broker inside a trio program; ``testing.broker.Broker`` is for all others.
+"""An embedded broker for trio programs; ``testing.broker.Broker`` is for all other programs.
 
 Both take ``data_dir`` (None: a temporary folder that goes with the broker), ``listen`` (``HOST:PORT``, port 0 picks a free
 one) and ``properties`` (Kafka's broker properties by name), and give an object with ``bootstrap_servers``.

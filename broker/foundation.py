@@ -1,4 +1,4 @@
-"""What a broker needs before anything else: its data folders, its id, the cluster's metadata, its dynamic configs.
+"""The foundation of a broker: its log directories, id, cluster metadata and dynamic configs.
 
 There is one kind for a cluster whose metadata is in a store of nodes (``store_foundation``), and one for a cluster of KRaft
 (``quorum_foundation``).

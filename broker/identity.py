@@ -1,4 +1,4 @@
-"""Who a node is: its id, and its roles in a cluster of KRaft.
+"""The identity of a node: its id, and its roles in a KRaft cluster.
 
 Source: KafkaConfig ``validateValues``.
 """

@@ -1,4 +1,4 @@
-"""Limits of the process that a broker may come up against."""
+"""A warning at the start when the process may open only few files."""
 
 from __future__ import annotations
 

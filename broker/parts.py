@@ -1,4 +1,4 @@
-"""Makes the parts of one broker, each after those that it uses: its place in the cluster, partitions, coordinators.
+"""Builds the parts of one broker in dependency order: its place in the cluster, partitions, coordinators.
 
 They do not run yet, and know nothing of the cluster: the ``Assembly`` starts them. What depends on the kind of cluster is
 made by a subclass: ``StoreParts``, ``QuorumParts``.

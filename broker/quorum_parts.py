@@ -1,4 +1,4 @@
-"""The parts of a broker in a cluster of KRaft: its registration at the quorum, and its channels to the active controller."""
+"""The parts of a broker in a KRaft cluster: its registration, and its channels to the active controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of the process itself: identity, listeners, data folder, limits on connections and requests."""
+"""Settings of the process itself: identity, listeners, log directories, limits on connections and requests."""
 
 from __future__ import annotations
 

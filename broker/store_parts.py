@@ -1,4 +1,4 @@
-"""The parts of a broker whose cluster's metadata is in a store of nodes: among them its controller."""
+"""The parts of a broker in ZooKeeper mode, among them its controller."""
 
 from __future__ import annotations
 

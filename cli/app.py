@@ -1,4 +1,4 @@
-"""The subcommands of ``ottla`` and their options; what they do is imported when they run."""
+"""The subcommands of ``ottla`` and their options; the implementations are imported when they run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ottla dev-cluster``: several brokers in this process, on ports that follow each other, until it is told to stop.
+"""``ottla dev-cluster``: several brokers in this process, on consecutive ports, until it is stopped.
 
 The brokers are those of ``ottla.Cluster``, on the machine's clock; they and their controller keep their data where
 ``--data-dir`` says. Commands at its terminal kill, stop and start single brokers. Exit codes: 0 after a stop that was asked for,

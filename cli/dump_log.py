@@ -1,4 +1,7 @@
-"""``ottla dump-log``: options into what to print. Exit codes: 0, and 1 when a file could not be read to its end."""
+"""``ottla dump-log``: prints the files of logs as kafka-dump-log does.
+
+Exit codes: 0, and 1 when a file could not be read to its end.
+"""
 
 from __future__ import annotations
 

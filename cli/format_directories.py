@@ -1,4 +1,4 @@
-"""``ottla format``: the options of kafka-storage and a node's properties into what is to be formatted.
+"""``ottla format``: formats log directories as a node's properties and kafka-storage's options say.
 
 Exit codes: 0, and 1 where nothing was formatted because of what standard error says.
 """

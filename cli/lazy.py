@@ -1,5 +1,6 @@
-"""Groups of subcommands: they tell what was meant, take the tools' common options before a subcommand, and import one when it is
-named, so that ``ottla --help`` stays quick.
+"""Groups of subcommands that are imported when they are named, with suggestions for misspelt names.
+
+They take the tools' common options before a subcommand. Importing late keeps ``ottla --help`` quick.
 
 ``LAZY`` says for each name the module that declares it, as an ``app``, and its line in the help. What such a module
 imports at its head is typer and nothing of clients or brokers; its functions import what does the work.

@@ -1,4 +1,4 @@
-"""The log of a broker: how much of it from each area, and one line per event, as text or as JSON.
+"""The log output of a broker: levels by area, and one line per event, as text or as JSON.
 
 An area is a folder of the package, which is the second word of its loggers' names: ``ottla.log.segment`` is of ``log``.
 

@@ -1,4 +1,4 @@
-"""``ottla serve --brokers N``: N whole brokers on one machine, each a process of its own, and this one, which watches them.
+"""``ottla serve --brokers N``: N brokers on one machine, each a process of its own, and their supervisor.
 
 Each broker has an id, a port and a data folder of its own; beside that all of them listen at one address, which is the one that
 clients are given. The first one is a node of the list (``--cluster``), and so a voter; without a list it is the only voter. Three

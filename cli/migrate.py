@@ -1,4 +1,4 @@
-"""``ottla migrate``: one node of a cluster whose metadata are in a ZooKeeper becomes one of KRaft, or goes back.
+"""``ottla migrate``: migrates one node of a cluster in ZooKeeper mode to KRaft, or back.
 
 Exit codes: 0 done, or shown, 1 it cannot be done, or what would be lost is not accepted, 2 a file cannot be used.
 """

@@ -1,4 +1,4 @@
-"""``ottla serve --name value …`` read without typer, whose import takes a sixth of a broker's start.
+"""``ottla serve --name value …``: parsing without typer, whose import takes a sixth of a broker's start.
 
 Only what is spelt out is read here: everything else (help, completion, abbreviations, mistakes) is left to typer and to the
 declaration in ``app``, of which ``VALUES`` repeats the names.

@@ -1,4 +1,4 @@
-"""``ottla serve``: options and files into a configuration, and a broker that runs until it is told to stop.
+"""``ottla serve``: reads the configuration from options and files, and runs a broker until it is stopped.
 
 Exit codes: 0 after a stop that was asked for, 1 when the broker failed, or had no ZooKeeper at its start, 2 when it could not
 start with what it was given.

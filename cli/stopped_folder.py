@@ -1,4 +1,4 @@
-"""What commands say of the data folder of a broker that has to be stopped."""
+"""The error message of commands that cannot use a log directory, such as that of a running broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker that a supervisor has started (``many_brokers``): it stops when the supervisor is no more.
+"""A broker process under a supervisor (``many_brokers``), which stops when the supervisor has ended.
 
 The supervisor gives it the end of a pipe by an environment variable, and keeps the other end as long as it lives.
 """

@@ -1,4 +1,7 @@
-"""``ottla verify``: prints what is wrong with a data folder. Exit codes: 0 nothing, 1 something, 2 it cannot be checked."""
+"""``ottla verify``: prints the faults of a log directory.
+
+Exit codes: 0 there are none, 1 there are some, 2 it cannot be checked.
+"""
 
 from __future__ import annotations
 

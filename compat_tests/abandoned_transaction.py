@@ -1,4 +1,4 @@
-"""A client that begins a transaction and is never heard of again.
+"""A client that begins a transaction and never ends it.
 
 It is a module of its own, imported by its name in the package: the process that runs it can't import a test's module,
 whose name pytest derives from that of the folder the checkout lies in.

@@ -1,4 +1,4 @@
-"""Brokers to test: one that is already running, Ottla in this process, Ottla or Apache Kafka in a process of its own.
+"""Brokers under test: one that is already running, Ottla in this process, or Ottla or Apache Kafka in its own process.
 
 Only a broker in a process of its own can be killed and restarted, on the same port and the same folder.
 """

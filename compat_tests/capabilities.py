@@ -1,4 +1,4 @@
-"""The rows of the table client x capability: what a test's ``@pytest.mark.capability("…")`` may say, in groups.
+"""The capabilities that a test's ``@pytest.mark.capability("…")`` may name, in groups: the rows of the client matrix.
 
 A group is a row of the summary, its capabilities are those of the table with details. Every mark belongs to one group; a
 test whose capability is in none cannot be collected.

@@ -1,4 +1,4 @@
-"""``--command-config``: a file of Kafka's client properties as the ``Security`` that drivers are given, stores as PEM."""
+"""``--command-config``: Kafka's client properties as the ``Security`` of a driver, with key stores converted to PEM."""
 
 from __future__ import annotations
 

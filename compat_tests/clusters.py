@@ -1,4 +1,4 @@
-"""Clusters of brokers in processes of their own on one ZooKeeper: of Ottla, of Apache Kafka 3.9 in its ZooKeeper mode, of both.
+"""Clusters on one ZooKeeper, each broker in its own process: Ottla, Apache Kafka 3.9 in ZooKeeper mode, or both.
 
 All kinds have the same interface, so what one does can be compared with the other. Broker ids begin at 1. Each broker
 keeps its port, its folder and its log over all of its starts. Topics have three replicas unless told otherwise, or as many as

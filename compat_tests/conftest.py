@@ -1,4 +1,7 @@
-"""Options, fixtures and marks of the suite. The objects behind them are in ``brokers``, ``session`` and ``record``."""
+"""Options, fixtures and marks of the suite.
+
+The objects behind them are in ``brokers``, ``session`` and ``record``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hosts on the run's own network: connections between them can be cut, in one direction or both, or slowed down.
+"""A network of hosts for a test run, whose connections can be cut, in one direction or both, or slowed down.
 
 Every host is a network namespace with one link, to a router in its own namespace. A connection is cut by a rule of the router
 that drops its packets silently; a rule can be limited to the connections to one port. A host is slow when the queues of its

@@ -1,4 +1,4 @@
-"""The outcome of a run as one page for browsers, which needs nothing beside itself.
+"""The outcome of a run as one self-contained HTML page.
 
 Whatever comes from a run is escaped where it is put into markup: ``_tag`` takes text, and Markup for what is markup already.
 """

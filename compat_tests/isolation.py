@@ -1,4 +1,4 @@
-"""Namespaces for a run: network, mounts and processes, which end with the run however it ends.
+"""Linux namespaces for a run (network, mounts and processes), which end with the run in any case.
 
 The run starts itself again inside (``enter``). Its first process there is the first of the process namespace, so the kernel
 kills all others when it ends, and removes the network and the mounts with the last process. It is killed together with the

@@ -1,4 +1,4 @@
-"""A cluster of KRaft whose nodes are of Ottla or of Apache Kafka, brokers, controllers or both, in processes of their own.
+"""A KRaft cluster of Ottla and Apache Kafka nodes (brokers, controllers or both), each in its own process.
 
 Node ids begin at 1. Each node keeps its ports, its folder and its log over all of its starts. Its properties are written, and its
 folders formatted, before its first start; folders that are gone are formatted anew, and then as those of a node that is no first

@@ -1,4 +1,4 @@
-"""What comes before the first request on a connection of ``wire_client``: TLS, and a SASL conversation."""
+"""The TLS handshake and SASL authentication of a ``wire_client`` connection."""
 
 from __future__ import annotations
 

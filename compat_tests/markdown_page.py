@@ -1,4 +1,4 @@
-"""``python -m ottla.compat_tests.markdown_page FILE…``: docs/compatibility.md, on standard output.
+"""The generator of docs/compatibility.md: ``python -m ottla.compat_tests.markdown_page FILE…`` prints it.
 
 Each file is what ``ottla compat --json FILE`` wrote. Files of the same broker are one table: of a test that is in several of
 them the last result counts.

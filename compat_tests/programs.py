@@ -1,4 +1,4 @@
-"""The clients that are no drivers (see ``clients.registry``): whose tests are written for them alone.
+"""The clients without a driver in ``clients.registry``, which have tests of their own.
 
 A test says which one it is with ``@pytest.mark.client("…")``; the name is one of these, or a driver's.
 """

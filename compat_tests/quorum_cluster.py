@@ -1,4 +1,4 @@
-"""A cluster of KRaft whose nodes are Apache Kafka's, and of whose brokers some are Ottla's.
+"""A KRaft cluster of Apache Kafka nodes, some of whose brokers are Ottla's.
 
 The nodes 1 to ``kafkas`` are brokers and controllers of Apache Kafka, those after them brokers of Ottla. What Ottla does not have
 yet is turned off when the cluster is formatted. The voters are a property of every node.

@@ -1,4 +1,4 @@
-"""What a run found: a result for each test, and from those the table client x capability.
+"""The results of a run, one for each test, and the table of clients and capabilities made from them.
 
 A test that the client's public API has no way for is ``n/a``, one that would have to restart a broker which is not ours is
 ``not run``, one whose toolchain is missing is ``skipped``: each is a result like the others, with its reason.

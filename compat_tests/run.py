@@ -1,4 +1,4 @@
-"""``ottla compat``: pytest on this folder, wherever it is installed and whatever pytest settings surround it."""
+"""The command ``ottla compat``, which runs pytest on this package independently of surrounding pytest settings."""
 
 from __future__ import annotations
 

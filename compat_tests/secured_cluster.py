@@ -1,4 +1,7 @@
-"""Three brokers of Ottla whose only listener is SASL_SSL, for clients and for each other: each has a certificate and a name."""
+"""A cluster of three Ottla brokers whose only listener is SASL_SSL, for clients and for each other.
+
+Each broker has a certificate, and authenticates to the others as the user ``broker``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server in a process of its own, on a port that stays its own: started, paused, stopped, killed and started again.
+"""A server in its own process, on a fixed port, that can be started, paused, stopped, killed and restarted.
 
 What it prints goes to one file, in which each start goes on. A start has as long as a JVM on a busy machine may need.
 """

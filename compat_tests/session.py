@@ -1,4 +1,4 @@
-"""What the tests are given: a client whose producers, consumers and admins are closed after the test, and small waits."""
+"""Client sessions of tests, which close their producers, consumers and admins, and helpers for short waits."""
 
 from __future__ import annotations
 

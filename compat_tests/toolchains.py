@@ -1,4 +1,4 @@
-"""Where the programs beside Python are found, and what to say when one is missing.
+"""The location of the non-Python programs that tests need, and the error for a missing one.
 
 A missing toolchain skips its tests with the reason; with ``CI=true`` in the environment it fails them instead, so that
 nothing is left out unnoticed. In a program that is no test it is a ToolchainMissing.

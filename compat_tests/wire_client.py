@@ -1,4 +1,4 @@
-"""A client without cleverness: one socket, one frame at a time, every field of a request in the test's hands.
+"""A minimal wire client: one socket, one frame at a time, every request field under the test's control.
 
 It speaks through the broker's own codec, which other tests hold against Kafka's serializers. ``Operator`` prepares topics
 for the suite with it, so that no client under test has a part in that.

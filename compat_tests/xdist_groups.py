@@ -1,4 +1,4 @@
-"""Which tests of the suite one process runs, where pytest-xdist spreads them over several (``--dist loadgroup``).
+"""Grouping of the tests for pytest-xdist's processes (``--dist loadgroup``).
 
 A group is the tests that share something dear: a client's driver, one Spark session, topics that the cleaner has been through.
 Each process has a broker of its own, so groups don't meet. Groups are begun in the order of the tests, hence the longest first.

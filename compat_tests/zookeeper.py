@@ -1,4 +1,4 @@
-"""ZooKeeper servers in processes of their own, from the jars of Apache Kafka 3.9: one, or an ensemble of three.
+"""ZooKeeper servers, each in its own process, from the jars of Apache Kafka 3.9: one, or an ensemble of three.
 
 They live for a test or a session of tests, so their JVMs start fast and stay small, and nothing waits for the disk unless a
 server ``is_durable``: what it was told survives its ``kill``, but not a loss of power. A server's ``address`` is for

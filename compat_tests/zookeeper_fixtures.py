@@ -1,4 +1,6 @@
-"""The ZooKeeper that the tests of a process share; both conftests, of ``tests`` and of this suite, take these fixtures.
+"""Fixtures for the ZooKeeper server that the tests of a process share.
+
+Both conftests, that of ``tests`` and that of this suite, import these fixtures.
 
 A test that kills, pauses or overloads its ZooKeeper makes a ``ZooKeeperProcess`` of its own instead.
 """

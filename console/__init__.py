@@ -1,4 +1,4 @@
-"""Ottla's console: pages to look at in a browser, of what ``view`` knows. Needs the extra ``console``.
+"""Ottla's console: web pages of what ``view`` knows (extra ``console``).
 
 It changes nothing. Imported only where it is asked for, so that it costs other brokers neither time nor memory.
 """

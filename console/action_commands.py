@@ -1,4 +1,4 @@
-"""The commands that do in a terminal what an action of the console does, ``ottla …`` and Kafka's own."""
+"""Shell commands that are equivalent to the console's actions, ``ottla …`` and Kafka's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of what can be done: what would happen, the command that does the same, and a button.
+"""The pages of actions: a form, a plan of the effects with the equivalent command, and a button.
 
 An ``Action`` has one address for both: GET shows its form, and, once that is filled in, its plan; POST, with a form of
 ``read_form``, does it. They are there where the console may write only: ``routes`` is not called otherwise, so that there is no

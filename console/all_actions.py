@@ -1,4 +1,4 @@
-"""Every action by its address."""
+"""The table of the console's actions, by address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The console's addresses, and what is said where there is nothing."""
+"""The console's routes and error pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``AskedCluster``: where the requests of actions go when the console is no broker's own."""
+"""``AskedCluster``: the remote cluster as the target of the console's actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Avro's binary encoding into trees, within limits (https://avro.apache.org/docs/1.12.0/specification/).
+"""A decoder of Avro's binary encoding, within limits (https://avro.apache.org/docs/1.12.0/specification/).
 
 fastavro reads the schema: names, namespaces and what may stand where. The data is read here, because a record may come
 from anyone: eight bytes can announce an array of 2^62 nulls, and a schema that names itself lets a megabyte be nested a

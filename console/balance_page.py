@@ -1,4 +1,6 @@
-"""The page of a plan to balance the cluster: what ``ottla cluster balance --dry-run`` would print. Looking changes nothing.
+"""The page of a balance plan: the output of ``ottla cluster balance --dry-run``.
+
+It changes nothing.
 
 A plan is made by a worker, one at a time for all who look, and shown for a while (``Cached``). Rates are not measured for it, so
 it has no goals for the network.

@@ -1,4 +1,4 @@
-"""What can be done about a client: the transaction that hangs in a partition aborted (KIP-664), its connection ended."""
+"""Actions on a client: abort a hanging transaction in a partition (KIP-664), close a connection."""
 
 from __future__ import annotations
 

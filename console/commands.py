@@ -1,4 +1,4 @@
-"""The commands that show in a terminal what a page shows: shell lines that can be pasted, whatever a topic or group is called."""
+"""Shell commands that show a page's content in a terminal, quoted whatever a topic or group is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes of records as what they are said to be: text, JSON, integers, MessagePack, Avro, or hexadecimal.
+"""Decoding of record bytes: text, JSON, integers, MessagePack, Avro, or hexadecimal.
 
 ``auto`` is text, or JSON; with a schema registry also what it has a schema for; and hexadecimal where it is neither. Values of a
 topic that has an Avro schema of its own are read by that (``of_values``), and are text or hexadecimal where they cannot be. What

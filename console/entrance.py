@@ -1,4 +1,4 @@
-"""Who comes in: the ASGI application between ``guard`` and the pages, which knows the visitor of each request.
+"""The visitor of each request, set by the ASGI application between ``guard`` and the pages.
 
 Where the broker has no users with passwords, whoever reaches the console is let in, as User:ANONYMOUS.
 """

@@ -1,4 +1,4 @@
-"""What a search finds as a file: JSON lines or CSV, written while it is read.
+"""Export of a search's records as JSON lines or CSV, written while the search reads.
 
 The file is made a step of the search at a time and no faster than it is taken, ends with its reader, and has at most
 ``MOST_RECORDS`` records and about ``MOST_BYTES`` bytes. Where something could not be read the answer is cut off, so that

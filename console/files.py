@@ -1,4 +1,4 @@
-"""The files that pages load: the console's own, and those of others that are shipped with it as they are.
+"""The static files of the console's pages: its own, and third-party ones that are shipped unchanged.
 
 ``static/vendored.json`` says what the others are: name, version, licence, and the SHA-256 of each file. A file's address has its
 checksum in it, so a browser may keep it for ever.

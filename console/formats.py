@@ -1,4 +1,7 @@
-"""How numbers, sizes, durations and times are written. Numbers are text in a page: a browser would round those of 64 bits."""
+"""Formatting of numbers, sizes, durations and times.
+
+Numbers are text in a page: a browser would round those of 64 bits.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a form sends: its fields, once it is known to be one of the console's own.
+"""Parsing of submitted forms, with a check that the form is the console's own.
 
 A form has the visitor's token in the field ``token`` (``parts.token`` in a template); one without it is refused, whatever its
 ``Origin`` says.

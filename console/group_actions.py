@@ -1,4 +1,4 @@
-"""What can be done with a group that has no members: its offsets moved, after a look at what they would be; the group deleted.
+"""Actions on a group without members: reset its offsets, after a preview, or delete it.
 
 The rules are those of kafka-consumer-groups (ConsumerGroupCommand): an offset outside of the log becomes the nearest one inside,
 a time behind the last record is the end. What was shown is what is committed.

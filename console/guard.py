@@ -1,4 +1,4 @@
-"""Keeps other people's pages, and their names, away from the console; an ASGI application round another.
+"""Protection of the console against cross-site requests and DNS rebinding, as ASGI middleware.
 
 * ``Host`` must be an IP address, ``localhost``, or the name that the console was bound to. A page of another site that has its
   own name point to this machine (DNS rebinding) has that name in ``Host``.

@@ -1,4 +1,4 @@
-"""The pages of what only the broker itself knows: who writes and reads, a group's timeline, requests in full, a log."""
+"""The pages of details known only to the broker itself: producers and consumers, group timelines, requests, logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A filter of values that are JSON, or decoded to something like it: a path, and what is found there.
+"""A filter by JSON path, for values that are JSON or are decoded to a similar tree.
 
 ::
 

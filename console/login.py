@@ -1,4 +1,4 @@
-"""The log-in: the ASGI application between ``guard`` and the pages of a broker whose users have passwords.
+"""The login: the ASGI application between ``guard`` and the pages of a broker whose users have passwords.
 
 A visitor without a session gets the page to log in, and nothing else but the files that it loads. After that every page and
 action has the user's principal, and so the user's rights. The cookie has a random token, which a script cannot read and other

@@ -1,4 +1,4 @@
-"""MessagePack into trees (https://github.com/msgpack/msgpack/blob/master/spec.md), by the library msgpack.
+"""Decoding of MessagePack into trees, by msgpack (https://github.com/msgpack/msgpack/blob/master/spec.md).
 
 That takes no size on trust: what an array or a map announces is at most as long as the data, and it is nested 1,000
 levels at most, of which ``trees`` takes fewer. Names of a map that are no strings are written as JSON; a time is text in

@@ -1,4 +1,4 @@
-"""The commands that show what the pages of clients, transactions, rights and the cluster show; see ``commands``."""
+"""Shell commands for the pages of clients, transactions, ACLs and the cluster; see ``commands``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Where partitions begin and end, and where in them a time is, asked of their leaders: of each for all that it leads."""
+"""Start and end offsets of partitions, and offsets by timestamp, requested from their leaders.
+
+A leader gets one request for all that it leads.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This very broker as what an action asks (``asking.Kafka``): its dispatch is given the request as if a client had sent it.
+"""This broker as the target of actions (``kafka_requests.Kafka``): its dispatch gets requests as from a client.
 
 So handlers, quotas, the authorizer, the audit log and the list of requests see what they see of any client: the visitor's
 principal and address. What another broker has to do (the controller, a leader, a coordinator) is sent there over the brokers'

@@ -1,4 +1,4 @@
-"""Whether a password is a user's: asked of what the broker's SASL listeners ask, PLAIN and SCRAM.
+"""Password checks of the login, by PLAIN and SCRAM as on the broker's SASL listeners.
 
 Both sides of an exchange are in this process: the listener's (``SaslServer``), which decides, and a client's, which has the
 password. So users, credentials and comparisons are those of the listeners, as they are set at the time.

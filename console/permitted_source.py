@@ -1,4 +1,4 @@
-"""What of a ``Source`` a visitor may see: lists leave out what the visitor may not, as those of the handlers do.
+"""A ``Source`` filtered by the visitor's rights: lists leave out what the handlers would leave out.
 
 Which right stands for what is the line of the API that shows the same (``VisitorRights``): of a topic Metadata, DescribeConfigs,
 DescribeProducers and Fetch, of groups ListGroups and DescribeGroups, of all else DescribeCluster.

@@ -1,4 +1,4 @@
-"""``Problem``: why something was not done or shown, and the field of the form that it is about."""
+"""``Problem``: the reason why an action or a page failed, and the form field concerned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which records are looked for, as a page's address says it: where to begin, how many, and a filter.
+"""Queries for records in a page's address: where to begin, how many, and a filter.
 
 A filter compares, and computes nothing: a key that equals, a header of a name or of a name and a value, a value that contains,
 a value that has something at a JSON path. All that are given must hold. ``from`` is newest, oldest, offset or time, the last two

@@ -1,4 +1,4 @@
-"""Records in the fields of a form, and back: what was not edited comes back byte by byte.
+"""Conversion of records to form fields and back, byte by byte where nothing was edited.
 
 Text is only what a field gives back as it was: UTF-8 whose every character can be seen, or is a tab or a line feed, for browsers
 write other line ends anew and drop a NUL. Everything else is in hexadecimal while it is short, and in base64.

@@ -1,4 +1,4 @@
-"""The pages of records: a part of a topic, one record, and a search that goes on as long as its reader wants it to.
+"""The pages of records: a part of a topic, one record, and a search of any length.
 
 ``records`` looks for a moment and shows what it found, with what is left in the address of the next page. Where a filter has not
 been satisfied by then, the page goes on by ``search``: server-sent events ``rows`` (HTML), ``progress`` (JSON) and ``done``. A

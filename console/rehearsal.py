@@ -1,4 +1,4 @@
-"""A request that another broker is to carry out, gone through by this broker's handler: it looks at the visitor's rights.
+"""A check of the visitor's rights by this broker's handler, before a request is sent to another broker.
 
 The other broker takes this one for the client, which may do everything. So before it is sent there, the request is handled
 here as the visitor's, by parts of a broker that do nothing. Where the handler comes to one of them, having looked at rights and

@@ -1,4 +1,6 @@
-"""Templates into pages, by a worker thread: rows are never changed, so nothing is looked at twice.
+"""Rendering of templates into pages, by a worker thread.
+
+Rows are never changed, so a worker may read them.
 
 Everything that comes from a record, a client or a setting is escaped by Jinja's autoescape. Characters that cannot be seen, or
 that change the order of others, are shown as what they are (``texts.visible``).

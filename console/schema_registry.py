@@ -1,4 +1,4 @@
-"""Schemas by their number, from a schema registry as Confluent's API has it (GET /schemas/ids/N).
+"""A client of a schema registry with Confluent's API: schemas by id (GET /schemas/ids/N).
 
 Only the address that the console was told of is asked, over http or https, and no redirection is followed. What is known of a
 number stays known, for it never changes; what could not be had is asked for again after ``_FAILURE_SECONDS``. Numbers come from

@@ -1,4 +1,4 @@
-"""What the pages, the tail and the export of records have in common: a search made of a question, and how many are under way."""
+"""Record searches of the pages, the tail and the export, with a limit on concurrent ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ServedConsole``: a console's application at an address, whether it runs beside its broker or in a process of its own."""
+"""``ServedConsole``: the console bound to an address, beside its broker or in a process of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has logged in: sessions by the random token that a browser's cookie has, and how often a password may be guessed.
+"""Login sessions, by the random token in a browser's cookie, and a limit on guesses of passwords.
 
 Times are trio's. A session ends after ``IDLE_SECONDS`` in which no page was asked for by a person, in any case after
 ``LONGEST_SECONDS``, when its user logs out, and when what the broker knows of the user's password changes. What it is being

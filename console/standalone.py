@@ -1,4 +1,4 @@
-"""``ottla console``: the console in a process of its own, of a cluster that it asks as a client does.
+"""``ottla console``: the console in a process of its own, as a client of a cluster.
 
 Whoever reaches its address sees, and may change, what the user may that it logs in as: it has no log-in of its own.
 """

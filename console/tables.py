@@ -1,4 +1,4 @@
-"""Long lists a page at a time: what is looked for, in which order and which part is in the address.
+"""Paged tables: the filter, the sort order and the page are in the address.
 
 What is filtered and sorted is taken in parts, so that the loop goes on meanwhile.
 """

@@ -1,4 +1,4 @@
-"""Records as they come: a page with ``from=live`` asks for ``tail`` again and again, each time with where it is.
+"""The live tail of records: a page with ``from=live`` polls ``tail``, each time with its position.
 
 Each answer is small and ends at once, so that a page needs no connection of its own (a browser has six for all of its
 tabs), and one that is hidden, paused or stalled costs nothing. Without a filter a page that has fallen behind gets the

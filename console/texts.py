@@ -1,4 +1,4 @@
-"""Bytes of records, and names that clients choose, as text that shows what is there and does nothing.
+"""Record bytes and client-chosen names as harmless, readable text.
 
 What is no UTF-8 is shown in hexadecimal. Characters that cannot be seen, or that turn the direction of the text round (with
 which a name can be made to look like another), stand as their code.

@@ -1,4 +1,7 @@
-"""What ``ottla top`` shows, as JSON: the broker, and the first topics, groups and errors. Whole numbers are strings."""
+"""``/top.json`` for ``ottla top``: the broker, and the first topics, groups and errors.
+
+Whole numbers are strings.
+"""
 
 from __future__ import annotations
 

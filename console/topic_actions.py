@@ -1,4 +1,4 @@
-"""What can be done with a topic: made, given partitions and settings, emptied up to an offset, deleted."""
+"""Actions on a topic: create it, add partitions, change settings, delete records up to an offset, delete it."""
 
 from __future__ import annotations
 

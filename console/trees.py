@@ -1,4 +1,4 @@
-"""What is in a record once it is decoded, whatever it was written as: a tree, as of JSON; and how a tree is written.
+"""Decoded record values of any format as trees, as of JSON, and their output as text.
 
 Numbers keep their digits: one of JSON is a ``Number``, which is its own text, for a float would round it and reading a long one
 takes quadratic time. Bytes stay bytes. What is nested deeper than ``MOST_DEPTH`` is no tree.

@@ -1,4 +1,4 @@
-"""Who looks at a page or does something with it: the visitor of the request at hand.
+"""The visitor of the current request.
 
 There is one for each request, in a context variable: trio gives a task's context to the tasks that it starts, so what a page
 begins has the same visitor. Where there is none, nothing is shown: ``current`` raises LookupError.

@@ -1,4 +1,4 @@
-"""What a visitor may see and do, read from the line of the API that shows or does the same (``handlers.table``).
+"""The rights of a visitor, by the table line of the API that shows or does the same (``handlers.table``).
 
 It is asked of the broker's authorizer by the functions that handlers ask by, as if the visitor had sent a request of that API.
 """

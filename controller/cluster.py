@@ -1,4 +1,4 @@
-"""The cluster, as one of its brokers changes it: every change of its metadata is a command here, whoever keeps the metadata.
+"""The ``Cluster`` interfaces, by which a broker changes the cluster's metadata in KRaft and in ZooKeeper mode alike.
 
 What comes of a command is published like every other change (``MetadataCache.publish``). Which kind of cluster it is, and
 whether this broker is the controller, the callers need not know.

@@ -1,4 +1,4 @@
-"""Topics to make, and topics that were made, as clients ask for them and are told of them."""
+"""Value types for topics to create (``NewTopic``) and for created ones (``CreatedTopic``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Producer ids of a broker in a cluster: blocks that the controller hands out, asked for before they are needed (KIP-730).
+"""Producer ids of a broker, from blocks that it requests from the controller in advance (KIP-730).
 
 As in Kafka's RPCProducerIdManager the next block is requested at 90 % of one, and a client that comes when no id is left has to
 try again. Unlike there the first block is requested at the start, so that the first client need not wait. What is left of a

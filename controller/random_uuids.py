@@ -1,4 +1,4 @@
-"""Random ids of topics and access rules, as Kafka makes them."""
+"""Random UUIDs for topics and ACLs, as Kafka generates them."""
 
 from __future__ import annotations
 

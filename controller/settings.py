@@ -1,4 +1,4 @@
-"""Settings of the controller: what a topic gets by default, and how long a broker may take to answer."""
+"""Settings of the controller: defaults of new topics, leader rebalancing, and request limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The passwords of delegation tokens, as one node knows them (KIP-48).
+"""The passwords of delegation tokens, computed by each node from the brokers' common secret (KIP-48).
 
 They are not stored: each is computed from the token's id and the brokers' common secret, and what SCRAM needs of it when the
 token is first used, since that takes milliseconds.

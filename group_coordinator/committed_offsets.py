@@ -1,4 +1,4 @@
-"""The committed offsets of one partition of ``__consumer_offsets``: per group, topic and partition the last commit.
+"""The committed offsets in one partition of ``__consumer_offsets``: the last commit per group, topic and partition.
 
 They belong to a group id, whatever protocol the group uses, and outlive a change of it. Only records change them, and the
 marker that ends a transaction: its commits are kept apart until then, and count from its commit marker on (KIP-98).

@@ -1,4 +1,4 @@
-"""What the classic protocol may do with a group of a newer protocol (``modern``), and how such a group ends.
+"""The classic protocol on groups of newer protocols (``modern``): permitted operations, and conversion to classic groups.
 
 As Kafka 4.3 does where ``group.consumer.migration.policy`` is ``disabled``:
 

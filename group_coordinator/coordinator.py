@@ -1,4 +1,4 @@
-"""The group coordinator of one broker: its shards, the requests that wait for an answer, and the loops that drive the timers.
+"""The group coordinator of a broker: its shards, its waiting requests, and the loops that run its timers.
 
 A *shard* (``shard.py``) is one partition of ``__consumer_offsets`` that this broker leads.
 

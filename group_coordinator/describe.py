@@ -1,4 +1,4 @@
-"""What DescribeGroups and ListGroups tell of a group.
+"""The contents of DescribeGroups and ListGroups responses.
 
 A group of a newer protocol is in the list with its type. DescribeGroups does not know it, as in Kafka.
 """

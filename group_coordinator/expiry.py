@@ -1,4 +1,4 @@
-"""What is deleted: groups by request, offsets that are too old, offsets of topics that are gone.
+"""Deletion of groups on request, and of offsets that have expired or whose topic is gone.
 
 Retention counts from the moment the group became Empty. Where there is no group protocol it counts from the commit, as it
 does while a Stable group of consumers no longer subscribes to the topic. A commit that named its own expiry (OffsetCommit

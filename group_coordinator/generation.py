@@ -1,4 +1,4 @@
-"""A generation of a group: who was in it, under which protocol, and what each member was given. Values, never changed.
+"""A generation of a group: its members, protocol and assignments, as immutable values.
 
 The record of a completed rebalance (``GroupMetadataValue``) says all of it. A generation that has begun and whose leader has not
 sent the assignments yet is one, too, without assignments; ``assigned`` is what then gets into the record.

@@ -1,4 +1,4 @@
-"""A group of the classic protocol: its durable state and its soft state, side by side.
+"""A group of the classic protocol: its durable state and its soft state.
 
 *Durable* is what the records of ``__consumer_offsets`` say of the last completed rebalance, a ``Generation``; ``replay`` alone
 replaces it. *Soft* is the rebalance going on now, a ``LiveGroup``: members that wait for an answer, pending members, a generation

@@ -1,4 +1,4 @@
-"""The soft state of a group: its members as this coordinator knows them, and the rebalance that is going on. Its transitions.
+"""The soft state of a group: its current members, the rebalance in progress, and the transitions between states.
 
 It is lost with the coordinator. A successor starts from the durable generation (``LiveGroup`` of it), and the members find out
 by ILLEGAL_GENERATION or UNKNOWN_MEMBER_ID and join again. While the group is Stable its members are those of the

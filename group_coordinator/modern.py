@@ -1,4 +1,4 @@
-"""Groups of the newer protocols as their records show them: consumer groups of KIP-848, share groups, Streams groups.
+"""Groups of newer protocols as read from their records: consumer groups (KIP-848), share groups and Streams groups.
 
 A folder that was Kafka's may have them. Their members are not served here, so nothing here makes such a group or adds to it.
 It is known so that it is not taken for what it is not: its offsets do not expire, and no member of the classic protocol joins

@@ -1,4 +1,4 @@
-"""The rebalance of a group: which members it waits for, when it has ended, and what ends it early.
+"""The rebalance of a group: the members it waits for, its completion, and its timeouts.
 
 ``prepare_rebalance`` calls all members back, ``complete_join`` closes the round: dynamic members that did not come are
 dropped, a protocol is voted for, and all waiting members get the new generation. ``complete_sync`` writes the assignments of the

@@ -1,4 +1,4 @@
-"""The records of ``__consumer_offsets``: what is written for a change of state, and how it is read back.
+"""The records of ``__consumer_offsets``: their creation from changes of state, and their decoding.
 
 Keys and values are Kafka's own (``OffsetCommitKey``, ``GroupMetadataKey``, ...), each with its int16 type or version in
 front, so Kafka's tools and brokers read them. A record without a value is a tombstone. As Kafka 4.3 does, groups are

@@ -1,4 +1,4 @@
-"""What the records of one partition of ``__consumer_offsets`` say, and how a record of each type changes it.
+"""Replay of the records of a ``__consumer_offsets`` partition, with one rule for each record type.
 
 ``RECORD_TYPES`` has the rule for each type of record; the classes of its key and its value stand under the same number in
 ``wire.coordinator_records``. A tombstone is replayed with no value. Any subset of the records, in the order in which they were

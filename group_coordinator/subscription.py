@@ -1,4 +1,4 @@
-"""Which topics a consumer subscribed to, read from the metadata it joins with.
+"""The topics that a consumer subscribes to, read from its JoinGroup metadata.
 
 The metadata of protocol type ``consumer`` is an int16 version and a ConsumerProtocolSubscription. Every version of that
 begins with the fields of version 0, so the topics are read without knowing the version.

@@ -1,4 +1,4 @@
-"""What happened to groups: joins, leaves, rebalances and generations, as the coordinator saw them, for who looks at it.
+"""A bounded history of group events: joins, leaves, rebalances and generations, as the coordinator saw them.
 
 It is kept in memory, of the groups that this broker coordinates, and is bounded: so many events of a group, and so many in all,
 of which those of the groups that changed longest ago go first. So a group that rebalances all the time pushes out no other's.

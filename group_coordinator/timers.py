@@ -1,4 +1,4 @@
-"""Timers as data: a name and a deadline. Nothing here calls back or reads a clock.
+"""Timers as data: names with deadlines, without callbacks and without a clock.
 
 A name is a tuple such as ``("session", group_id, member_id)``; setting a name again moves its deadline. The heap may hold
 stale entries: the truth is ``_deadlines``, and an entry that disagrees with it is dropped or moved when it comes up.

@@ -1,4 +1,4 @@
-"""An answer that is not there yet, and the offset it depends on."""
+"""A pending response, and the offset that must be committed before it is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the three ACL requests share: their numbers as rules and filters, and where the rules are.
+"""The shared part of the three ACL requests: rules and filters of a request, and the check for an authorizer.
 
 Without an authorizer each is answered SECURITY_DISABLED, as in Kafka. Elements that are UNKNOWN (0) in a request, or have a
 number that does not exist, are INVALID_REQUEST with or without an authorizer.

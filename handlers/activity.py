@@ -1,4 +1,4 @@
-"""What a connection wrote and read last, for who looks at the broker; bounded, and gone with the connection.
+"""The last writes and reads of a connection, for views of the broker; bounded, and gone with the connection.
 
 It is noted on the way of every Produce and Fetch, by plain stores: nothing is called for it.
 """

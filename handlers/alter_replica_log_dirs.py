@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs (key 34): puts partitions into other data folders of this broker, while they go on being used.
+"""AlterReplicaLogDirs (key 34): moves partitions to other log directories of this broker, while they are in use.
 
 Behaviour: the answer comes at once, the move follows in the background; DescribeLogDirs shows how far it is. A path that
 is no data folder is LOG_DIR_NOT_FOUND, one that has failed KAFKA_STORAGE_ERROR; so is any move while some folder is

@@ -1,4 +1,4 @@
-"""Topics made because a client asked for them: by Metadata, or by the first client that needs a coordinator.
+"""Automatic topic creation: by Metadata, or by the first client that needs a coordinator.
 
 An ordinary topic gets the broker's defaults. A coordinator's own topic is compacted and has the partitions, replicas and
 segment size of the coordinator's settings, as in Kafka: until there are enough brokers it is not made, and there is no

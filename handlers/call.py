@@ -1,4 +1,4 @@
-"""The request a handler is working on: its header, where it came from, and the parts of the node."""
+"""A request in progress: its header, its connection, and the services of the node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What AlterConfigs and IncrementalAlterConfigs share: which resources can be changed, and how.
+"""The shared part of AlterConfigs and IncrementalAlterConfigs: the resources that can be changed, and the changes.
 
 Settings of topics can be changed, and dynamic ones of brokers, on one broker or, without a name, on all.
 """

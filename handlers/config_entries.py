@@ -1,4 +1,4 @@
-"""Settings as DescribeConfigs and CreateTopics show them: value, where it comes from, and what it would fall back to.
+"""Settings as entries of DescribeConfigs and CreateTopics: value, source and synonyms.
 
 Every declared setting is shown, set or not. The synonyms (KIP-226) list the places where a value was found, in the order of
 precedence: the topic's override, then the property set on this broker while it runs, that set on all brokers, that given at the

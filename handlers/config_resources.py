@@ -1,4 +1,4 @@
-"""Resources that have settings, by type and name, as the config APIs share them."""
+"""Config resources by type and name, with their checks, for the config APIs."""
 
 from __future__ import annotations
 

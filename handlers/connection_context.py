@@ -1,4 +1,4 @@
-"""What is known of the connection that a request came over, for as long as it is open."""
+"""The context of a request's connection: the peer, the listener, the principal and the session's end."""
 
 from __future__ import annotations
 

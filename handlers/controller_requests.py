@@ -1,4 +1,4 @@
-"""What requests that only the controller executes have in common."""
+"""The check of requests that only the controller executes (NOT_CONTROLLER)."""
 
 from __future__ import annotations
 

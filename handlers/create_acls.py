@@ -1,4 +1,4 @@
-"""CreateAcls (key 30): add access rules; one answer for each. See ``acls``.
+"""CreateAcls (key 30): add access rules; one result for each. See ``acls``.
 
 Behaviour: any broker writes them. One that exists already is a success. Whether an operation makes sense for a resource is not
 checked, as in Kafka. A rule with ANY or MATCH in it, or a principal without a type, is INVALID_REQUEST (Kafka answers all rules

@@ -1,4 +1,4 @@
-"""What the four requests about delegation tokens share: whether the client may ask, and whether tokens are enabled."""
+"""The shared checks of the four delegation token requests: the client may ask, and tokens are enabled."""
 
 from __future__ import annotations
 

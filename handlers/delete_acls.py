@@ -1,4 +1,4 @@
-"""DeleteAcls (key 31): remove the access rules that filters match; one answer for each filter. See ``acls``.
+"""DeleteAcls (key 31): remove the access rules that filters match; one result for each filter. See ``acls``.
 
 Behaviour: any broker removes them. A rule that several filters match is in the answer of the first.
 

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (key 35): the data folders, and how many bytes each partition takes in them.
+"""DescribeLogDirs (key 35): the log directories, and how many bytes each partition takes in them.
 
 Behaviour: null asks for every partition, else those named; one that this broker has no replica of is left out. A
 partition that moves to another folder is in both, in the new one as a future replica whose lag is the number of records it

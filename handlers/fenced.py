@@ -1,4 +1,4 @@
-"""PRODUCER_FENCED for clients that are too old to know it."""
+"""PRODUCER_FENCED as INVALID_PRODUCER_EPOCH, for clients that are too old to know it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of configs in a cluster of KRaft: what a broker says to them before the active controller does.
+"""Config changes in a KRaft cluster: the broker's checks before the active controller handles them.
 
 A resource is refused here where it is named twice, has a config twice or one without a value, or is of an unknown kind. Only a
 broker knows whether it could run with a setting, so it checks those of itself and of all brokers. Log levels concern no other

@@ -1,4 +1,4 @@
-"""Requests for delegation tokens in a cluster of KRaft: what a broker looks at before the active controller handles them.
+"""Delegation token requests in a KRaft cluster: the broker's checks before the active controller handles them.
 
 Only the broker knows the client's connection: who is not authenticated, or is by a token, may not ask. For a new token it looks
 at the right to tokens of another owner and at the renewers as well.

@@ -1,4 +1,4 @@
-"""Requests that a broker of a cluster of KRaft forwards to the active controller, in place of handling them (KIP-590).
+"""Forwarding of requests from a broker of a KRaft cluster to the active controller (KIP-590).
 
 Behaviour: the request goes in an Envelope with the client's principal and address, and the controller's response comes back as it
 is. The controller checks rights, quotas and the request; what brokers are configured to, the broker checks before. An error of

@@ -1,4 +1,4 @@
-"""Heartbeat (key 12): a member shows that it is alive, and is told whether it has to join again.
+"""Heartbeat (key 12): a member shows that it is alive, and learns whether it has to join again.
 
 Version notes: 1 adds the throttle time; 3 the instance id of static members; 4 is flexible.
 """

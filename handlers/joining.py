@@ -1,4 +1,7 @@
-"""A broker that joins a cluster lets clients in before its controller has told it of the cluster (see ``broker.server``)."""
+"""A wait for the cluster's metadata at a broker that has just joined (see ``broker.server``).
+
+Such a broker lets clients in before its controller has sent it the metadata.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The leaders of partitions that this broker does not lead, and their addresses (KIP-951), in answers of Produce and Fetch."""
+"""The leaders of partitions led by other brokers, and their addresses (KIP-951), in responses of Produce and Fetch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of topics, charged to the quota of the client that asks for them (KIP-599)."""
+"""Changes of topics, charged to the quota of the client that requests them (KIP-599)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of a node that its listeners use, be it a broker or a controller: settings, limits, rights, and what is served."""
+"""The services of a node that its listeners use, broker or controller: settings, limits, rights, and the served APIs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A leader that would refuse a producer's sequence number, and may have been replaced without having learned of it.
+"""A check for a replaced leader, made before a producer's sequence number is refused.
 
 While its controller cannot reach it, a broker goes on as the leader that it was. What its successor appends is not in its log, so
 a producer that comes to it, by metadata that is as old, has a sequence number that it does not expect. But

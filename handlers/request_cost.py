@@ -1,4 +1,4 @@
-"""What a request is charged to its client's quotas, and for how long the client is held up for it.
+"""The cost of a request to its client's quotas, and the resulting throttle time.
 
 There is a ``RequestCost`` for each request while any quota is set, and none otherwise. ``dispatch`` makes it before the
 handler runs, and settles it when the answer is made: the answer says how long the client is to wait (``throttle_time_ms``), is

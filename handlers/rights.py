@@ -1,4 +1,4 @@
-"""What a request needs rights for, and whether its client has them (``security.authorizer``).
+"""Authorization of requests: the rights that each needs, checked by ``security.authorizer``.
 
 Each line of ``table.HANDLERS`` declares its API's rights. A right on the cluster that the whole request needs is checked before
 the handler is called; the others are checked in the handler, which answers with errors for what is refused and does the rest.

@@ -1,4 +1,4 @@
-"""What a handler may call: the parts of one running broker, put together by ``broker.server``."""
+"""The services of a running broker that handlers call, put together by ``broker.server``."""
 
 from __future__ import annotations
 

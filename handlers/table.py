@@ -1,4 +1,4 @@
-"""Which APIs are served, at which versions and by which rights: the one list behind dispatch, ApiVersions and the console.
+"""The table of served APIs, with versions and rights, for dispatch, ApiVersions and the console.
 
 ``wire.registry`` has what the codec can read; a message that is declared there need not be served. Of the rights in a line, the
 first is the one without which the API has nothing to show or do, and so it is of each type of resource: the console shows by it

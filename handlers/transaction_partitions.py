@@ -1,4 +1,4 @@
-"""Letting a transaction begin in a partition: the leader first asks or tells the transaction's coordinator (KIP-890).
+"""The start of a transaction in a partition: the leader verifies or adds the partition at the coordinator (KIP-890).
 
 A client of the classic protocol has added the partition with AddPartitionsToTxn; the leader *verifies* that, because a late
 batch would open a transaction that is never ended. A client of transactions V2 does not add partitions: the leader does it for

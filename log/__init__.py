@@ -1,4 +1,4 @@
-"""The log: one partition on one disk, in Apache Kafka's files, and what a crash leaves of it.
+"""The log of a partition on disk, in Apache Kafka's file formats, and its recovery after a crash.
 
 This is the page of the format and of the crash story. Each module says its own part in full.
 

@@ -1,4 +1,4 @@
-"""Flushing logs in the background, as they ask for it, and all of them at a stop."""
+"""Background flushes of logs on request, and the flush of all logs at shutdown."""
 
 from __future__ import annotations
 

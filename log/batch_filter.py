@@ -1,4 +1,4 @@
-"""What a cleaning keeps of one batch, by Apache Kafka's rules (``Cleaner``, KIP-98, KIP-354, KIP-534).
+"""The selection of the records that compaction retains in a batch (Kafka's ``Cleaner``, KIP-98, KIP-354, KIP-534).
 
 Of a key, the record with the newest offset stays; a tombstone (a record without a value) stays until its batch's *delete
 horizon* has passed. The first cleaning that meets a tombstone, or an end marker whose transaction is empty, sets the

@@ -1,4 +1,4 @@
-"""Checking and preparing produced batches that take longer than a step of the loop may, in worker threads.
+"""Validation and preparation of large produced batches in worker threads.
 
 What a batch takes is not known before its records are decompressed, so there are two lanes. The first one takes what is done
 with 4 MiB of records or 100,000 of them, some 100 ms of work. What turns out to be more is begun anew in the second, where

@@ -1,4 +1,4 @@
-"""The small text files beside the logs, in Apache Kafka's formats.
+"""Checkpoints, ``meta.properties`` and the other small text files beside the logs, in Apache Kafka's formats.
 
 In the data folder::
 

@@ -1,4 +1,4 @@
-"""Which part of a log may be compacted, and whether it is time to (Apache Kafka's ``LogCleanerManager``, KIP-58, KIP-354).
+"""The cleanable part of a log, and whether its compaction is due (Kafka's ``LogCleanerManager``, KIP-58, KIP-354).
 
 A log is *clean* up to ``PartitionLog.cleaned_offset``. Behind it, what is *cleanable* ends with the segment that comes
 before the first of these: the active segment, the segment that holds the last stable offset, and the first segment with

@@ -1,4 +1,4 @@
-"""Which transactions a cleaning has met, and which of their batches and markers it may drop.
+"""Transaction tracking during compaction, which decides the batches and end markers that may be dropped.
 
 Batches are shown in the order of the log. Those of an aborted transaction may all go. An end marker may go once no batch
 of its transaction is left before it; the marker of an aborted transaction that stays keeps its entry in the transaction

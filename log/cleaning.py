@@ -1,4 +1,4 @@
-"""One cleaning of one log: read the dirty part, keep the newest offset of each key, and rewrite the log.
+"""One compaction of one log: the dirty part is read, the newest offset of each key kept, and the log rewritten.
 
 1. The records from ``first_dirty_offset`` up to ``first_uncleanable_offset`` are put into an ``OffsetMap``. When it is
    full, the cleaning ends there, and the next one goes on.

@@ -1,4 +1,4 @@
-"""The logs of one data folder: its lock, whose it is, opening what is in it, its checkpoints, and its part of a stop.
+"""The logs of one log directory: lock, identity, loading, checkpoints and shutdown.
 
 A partition has at most one log in a folder: the one that is read and written, or a *future* one, which is being filled
 to replace that of another folder. Both are in the checkpoints, under the partition's name.

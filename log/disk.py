@@ -1,4 +1,4 @@
-"""The seam to the file system: every file of the broker is opened, read, written and renamed through a ``Disk``.
+"""``Disk``, the file system interface through which the broker opens, reads, writes and renames every file.
 
 ``OsDisk`` is the machine's file system; ``memory_disk.MemoryDisk`` is a simulated one that can crash, tear, fill up and
 fail. Paths are strings joined with ``/``. Positions and sizes are bytes. All calls block and raise ``OSError``.

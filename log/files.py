@@ -1,4 +1,4 @@
-"""The names of files and folders in a data folder, as Apache Kafka gives them.
+"""File and directory names in a log directory, as in Apache Kafka.
 
 A partition's folder is ``<topic>-<partition>``; one that is being deleted ``<topic>-<partition>.<32 hex digits>-delete``;
 one that is being filled, to replace the partition's folder in another entry of log.dirs, has ``-future`` at that place, and

@@ -1,4 +1,4 @@
-"""Forcing a log to stable storage, in a worker thread, so that the recovery point may move.
+"""Flushes of a log to stable storage in a worker thread, which advance its recovery point.
 
 What is below the recovery point is never scanned again, so everything that recovery would rebuild goes first: batches,
 the indexes and the producer snapshots of inactive segments, leader epochs, and the names of new files. The indexes of

@@ -1,4 +1,4 @@
-"""Appending what a leader sent: batches as they came, with the offsets and leader epochs that they carry.
+"""The append of a leader's batches on a follower, with the offsets and leader epochs that they carry.
 
 Rules, Apache Kafka's (``UnifiedLog.appendAsFollower``, ``Partition.appendRecordsToFollowerOrFutureReplica``):
 

@@ -1,4 +1,4 @@
-"""The leader epochs of a partition: which leader wrote from which offset on (KIP-101, KIP-279, KIP-320).
+"""The leader epoch cache of a partition: the start offset of each leader epoch (KIP-101, KIP-279, KIP-320).
 
 File ``leader-epoch-checkpoint``: see ``checkpoints``. It is written, with a sync, before the recovery point passes the
 start of an epoch; epochs beyond the recovery point are found again in the batches.

@@ -1,4 +1,4 @@
-"""Compaction in the background, of logs with ``cleanup.policy=compact`` (Apache Kafka's ``LogCleaner``).
+"""Background compaction of logs with ``cleanup.policy=compact`` (Apache Kafka's ``LogCleaner``).
 
 Every ``log.cleaner.backoff.ms`` each of ``log.cleaner.threads`` tasks looks for the log with the largest part to clean
 and cleans it, and goes on as long as it finds one. A log with a damaged record is reported and left alone until the

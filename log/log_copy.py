@@ -1,4 +1,4 @@
-"""Filling a future log: the same batches at the same offsets as another log, which is written meanwhile.
+"""Copying of a log into a future log: the same batches at the same offsets, while the source is being written.
 
 The batches are read in worker threads and appended on the loop, a few per turn. When hardly anything is missing, ``finish``
 takes over the rest in one plain function, with what a log knows beside its files, so that nothing comes in between: from

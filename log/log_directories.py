@@ -1,4 +1,4 @@
-"""The data folders of the broker: taking them at a start, and whose they are.
+"""The log directories of the broker: locking, identification and loading at startup.
 
 A start locks each folder and sees whose it is (``take``), writes there whose it is from now on (``identify``), takes its clean
 mark away and opens its logs (``load``; in worker threads, cutting what a crash left behind). A folder that fails goes

@@ -1,4 +1,4 @@
-"""What the logs of one data folder share: the disk, its state, its open files, and the files waiting to be removed.
+"""State shared by the logs of a log directory: disk, online state, open files, and files waiting to be removed.
 
 After the first I/O error in a write or a flush the folder is *offline*: what is on the disk is not known any more, so
 every later read and write of its logs fails with KAFKA_STORAGE_ERROR, and the broker will not leave a clean mark.

@@ -1,4 +1,4 @@
-"""Opening a log that is already on disk, after a clean stop or after a crash.
+"""Loading of an existing log from disk, after a clean shutdown or a crash.
 
 After a clean stop the files are what they were; only the end of the active segment is looked up. After a crash the log is
 recovered (``recovery``). A missing or damaged index of a segment that is believed is rebuilt when it is used.

@@ -1,4 +1,4 @@
-"""All logs of the broker: opening those of every data folder, their upkeep, and a stop that leaves them clean.
+"""The log manager: startup, upkeep and clean shutdown of all logs of the broker.
 
 Start: take the folders, say whose they are, and open every log in them (``data_folders``), and only then serve. Stop: flush,
 checkpoints, and last of all the clean marks, which an I/O error withholds. Upkeep between: retention, compaction, flushes,

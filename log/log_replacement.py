@@ -1,4 +1,4 @@
-"""Putting a filled *future* log into the place of the log it was filled from, in another folder.
+"""Replacement of a log by the filled *future* log from another log directory.
 
 A future log's folder is ``<topic>-<partition>.<32 hex digits>-future``. The old folder is renamed to a deleted one's name, and
 after that the new one to the plain name, each made durable before the next. A crash in between leaves a future log alone,

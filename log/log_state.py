@@ -1,4 +1,4 @@
-"""What a start finds of a log: the state that a ``PartitionLog`` begins with."""
+"""The state of a log found at startup, with which a ``PartitionLog`` begins."""
 
 from __future__ import annotations
 

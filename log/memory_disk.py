@@ -1,4 +1,4 @@
-"""A file system in memory that forgets what was not synced: for tests and for simulated clusters.
+"""An in-memory file system that loses unsynced data in a crash, for tests and simulated clusters.
 
 What a crash leaves is what POSIX and a journaling file system allow, chosen by the caller's ``random.Random``:
 

@@ -1,4 +1,4 @@
-"""Snapshots of a quorum's metadata log: files beside its segments that stand for everything before an offset (KIP-630).
+"""Snapshots of a metadata log: files beside its segments that replace everything before an offset (KIP-630).
 
 ``00000000000000000023-0000000002.checkpoint`` ends at offset 23, which is the first one that it does not have, and the record
 before that is of epoch 2. While a snapshot is written or fetched its name has ``.part`` at the end; it is synced and then

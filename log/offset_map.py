@@ -1,4 +1,4 @@
-"""The newest offset of each key of the dirty part of a log, in memory of a fixed size.
+"""The offset map of a compaction: the newest offset of each key in a log's dirty part, in memory of a fixed size.
 
 Keys are known by their MD5 only, so an entry has 24 bytes however long its key is: 16 of the digest, 8 of the offset
 plus 1, big-endian; all zero is an empty slot. Open addressing in one ``bytearray``: the first half of the digest says

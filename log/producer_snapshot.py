@@ -1,4 +1,4 @@
-"""What is kept of each producer of a partition, and the snapshot files that keep it over a restart (KIP-98).
+"""The state of each producer of a partition, and the snapshot files that preserve it over a restart (KIP-98).
 
 File ``<offset, 20 digits>.snapshot``: the state after every batch below ``offset``, big-endian::
 

@@ -1,4 +1,4 @@
-"""What a partition remembers of its producers, so that a batch sent twice is written once (KIP-98, KIP-360).
+"""The producer state of a partition, by which a batch sent twice is written once (KIP-98, KIP-360).
 
 Per producer id: its epoch, its last five batches (a duplicate of one of them is answered with the old offsets), when it
 last wrote, and where its open transaction began. An unknown producer may begin at any sequence number: its state may have

@@ -1,4 +1,4 @@
-"""The machine's file system for tools that only read: files are opened for reading, and what would write is refused."""
+"""A read-only ``Disk`` over the machine's file system, for tools that only read: every write is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a crash leaves of a log: finding the last valid batch, and cutting there.
+"""Crash recovery of a log: a scan for the last valid batch, and truncation after it.
 
 Everything from the beginning of the segment that holds the recovery point may be damaged: those segments are scanned, their
 indexes and the producers' state rebuilt, and at the first thing that is no valid batch the log is cut and later

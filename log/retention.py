@@ -1,4 +1,4 @@
-"""Which segments are old enough to be deleted, by Apache Kafka's rules.
+"""The segments due for deletion by age, size or log start offset, by Apache Kafka's rules.
 
 From the start of the log, as long as one of these holds: the segment is not active and lies below the log start
 offset; without it the log is still at least ``retention.bytes`` long; its largest timestamp (or, without timestamps, the

@@ -1,4 +1,4 @@
-"""Walking the batches of a segment file, from its bytes alone."""
+"""Iteration over the batches of a segment file, from its bytes alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of batches of one segment: its name, its descriptor, and who holds on to that.
+"""The record batch file of a segment: its name, its file descriptor, and the pins of its readers.
 
 The file is opened when first used, and its folder may close it again when too many are open. A *pinned* file keeps its
 descriptor, even when the segment is deleted meanwhile: once closed, its number may be that of another file, whose bytes

@@ -1,4 +1,4 @@
-"""Putting a compacted segment in place of the segments it was made from.
+"""Crash-safe replacement of segments by the compacted segment made from them.
 
 While it is made, its files end in ``.cleaned``, and a start throws them away. Then, in this order::
 

@@ -1,4 +1,4 @@
-"""Taking a damaged batch out of the log of a stopped broker, so that what follows it can be read, and putting it back.
+"""Removal of a damaged batch from the log of a stopped broker, so that later records can be read, and its restoration.
 
 The bytes of the batch go to a file beside the segment, ``<its first offset in 20 digits>.damaged``. In the segment an empty batch
 takes their place: it has the same offsets, so that no gap is taken for a loss. Readers and brokers pass over it, as over the

@@ -1,4 +1,4 @@
-"""Settings of the log: what a topic may override (``LogSettings``), and what holds for the whole broker.
+"""Settings of the log: those that a topic may override (``LogSettings``), and broker-wide ones.
 
 Names, types, defaults and ranges are Apache Kafka 4.3's, except for ``segment.bytes``, which may be as small as in Kafka
 3.9 (KIP-1030 raised the limit to 1 MiB). A topic-level setting without a broker property is a throttle or belongs to

@@ -1,4 +1,4 @@
-"""The aborted transactions of a segment: those whose abort marker is in it (KIP-98).
+"""The transaction index of a segment: the aborted transactions whose abort marker is in it (KIP-98).
 
 File (``<base offset>.txnindex``), made with its first entry; entries of 34 bytes, big-endian, in order of ``last_offset``::
 

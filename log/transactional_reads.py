@@ -1,4 +1,4 @@
-"""What a reader of committed records needs of a log beside its batches."""
+"""Helpers for read-committed fetches: the aborted transactions of an offset range, and its size in bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a leader checks of a batch before it appends it, and what it changes in it.
+"""Validation of a batch by the leader before the append, and the changes that the leader makes to it.
 
 A produce request brings exactly one batch per partition (format v2). It is checked by its header, whose CRC covers the
 records, and then the records are walked, because a batch whose bytes are no records stops every consumer for good. Rules and

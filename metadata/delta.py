@@ -1,4 +1,4 @@
-"""What has changed of a cluster's metadata, as whoever keeps it tells its brokers."""
+"""The delta of a cluster's metadata: the changes that are published to its brokers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is new in one image against another, as the delta that makes the one of the other.
+"""The delta between two metadata images.
 
 A snapshot of the metadata log is a whole image. Publishers are told only what it changes of the image that they know, as if the
 batches between had come one by one. The cost grows with what there is.

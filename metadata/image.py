@@ -1,4 +1,4 @@
-"""The cluster's metadata as one value: what every decision of a broker is a function of.
+"""The metadata image: the cluster's metadata as one immutable value, on which every decision of a broker is based.
 
 An image is never changed. ``apply`` makes the next one, which shares with it what the delta does not name: the cost grows with
 what changes, and not with what there is (``PersistentDict``). A topic's image is the same object for as long as nothing about the

@@ -1,4 +1,4 @@
-"""A mapping that never changes, of which the next version costs what differs and not what it holds.
+"""An immutable mapping whose next version costs time in proportion to the changes, not to its size.
 
 The newest version has the dict; making the next one hands the dict on, changed in place, and leaves behind what is needed to undo
 that. An older version that is still read copies the newest and undoes the changes, once. So whoever follows the newest version

@@ -1,4 +1,4 @@
-"""The interface of a cluster's metadata that changes, for who follows a part of it."""
+"""The interface of published metadata: the newest image, and the publishers that receive each change."""
 
 from __future__ import annotations
 

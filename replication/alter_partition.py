@@ -1,4 +1,4 @@
-"""Changes of the in-sync replicas on their way to the controller (AlterPartition, KIP-497).
+"""Requests to the controller for changes of the in-sync replicas (AlterPartition, KIP-497).
 
 Rules, those of Kafka's DefaultAlterPartitionManager and Partition:
 

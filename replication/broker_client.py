@@ -1,4 +1,4 @@
-"""Requests to another broker: ``BrokerClient``, which has one connection and opens the next one when that has ended.
+"""``BrokerClient``, a client for requests to another broker, over one connection that is reopened after it ends.
 
 The controller, followers, coordinators and handlers speak to other brokers through it. Kafka answers the requests of a
 connection in their order (https://kafka.apache.org/protocol#protocol_network), and everything here relies on that:

@@ -1,4 +1,4 @@
-"""Requests of a broker to its controller, whichever broker that is (Kafka's NodeToControllerChannelManager).
+"""The channel for a broker's requests to the current controller (Kafka's NodeToControllerChannelManager).
 
 The controller is the one that the metadata cache names. If it cannot be reached, or is no longer the controller, it is looked
 up again after a moment and the request is sent to the one there is then; so a request may be executed twice. Versions are

@@ -1,4 +1,4 @@
-"""What a coordinator leaves out when it replays its log.
+"""Filtering of the records that a coordinator replays: unreadable ones are skipped and counted.
 
 A record of an unknown type or version, or with a malformed key or value, is skipped and counted: by its batch's CRC its bytes
 are what was written, so that no broker of this version will ever understand them. Kafka 4.3 skips unknown types, and of

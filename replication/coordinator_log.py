@@ -1,4 +1,4 @@
-"""What a coordinator needs of its own topic, and how its clients find it there.
+"""The interface of a coordinator to its internal topic, and the mapping of keys to the partitions of that topic.
 
 A coordinator is a replicated state machine whose records live in a topic of its own (``__consumer_offsets``,
 ``__transaction_state``); a key belongs to the partition it hashes to, and the leader of that partition is its coordinator.

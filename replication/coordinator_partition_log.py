@@ -1,4 +1,4 @@
-"""A coordinator's own topic, on the partitions this broker leads: the log its records live in."""
+"""The log of a coordinator's internal topic, on the partitions that this broker leads."""
 
 from __future__ import annotations
 

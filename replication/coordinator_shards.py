@@ -1,4 +1,4 @@
-"""The partitions of a coordinator's topic that this broker leads, each replayed into a *shard* that answers for its keys.
+"""The *shards* of a coordinator: one replayed state for each partition of its internal topic that this broker leads.
 
 ``load`` makes a shard and ``unload`` drops it: a request that waits on it gets NOT_COORDINATOR, and another broker replays the
 same records. While it loads, requests get COORDINATOR_LOAD_IN_PROGRESS.

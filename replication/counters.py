@@ -1,4 +1,4 @@
-"""What a broker counts of its replication and its partitions' traffic: plain numbers that may be read at any time."""
+"""Counters of a broker's replication and partition traffic: plain numbers, readable at any time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has changed in the partitions of a fetch since they were read, and the fetch's wait for more bytes.
+"""Change tracking for a fetch: the partitions that changed since they were read, and the wait for more bytes.
 
 A fetch session has one ``FetchNews`` for as long as it lives; a fetch without a session has one of its own. So a fetch costs what
 has changed, not what its session holds.

@@ -1,4 +1,4 @@
-"""How many fetches a second a fetcher makes, averaged over about the last minute as Kafka's meters do.
+"""The number of fetches per second of a fetcher, averaged over about the last minute as by Kafka's meters.
 
 Every five seconds their rate goes into the average with a weight that halves in 42 seconds (exponential decay with a time
 constant of a minute). No task runs for that: it is done when a fetch is noted, or the rate is read.

@@ -1,4 +1,4 @@
-"""Incremental fetch sessions (KIP-227): what a consumer or follower fetches, remembered between its requests.
+"""Incremental fetch sessions: the partitions that a consumer or follower fetches, stored between requests (KIP-227).
 
 Rules:
 

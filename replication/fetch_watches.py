@@ -1,4 +1,4 @@
-"""The fetches that a partition tells of its changes, because they have read it to its end.
+"""The registry of fetches that have read a partition to its end and are notified of its changes.
 
 A change is whatever an answer to a fetch depends on: bytes, watermarks, the start of the log, leader, epoch, in-sync replicas, or
 that the partition is gone. A fetch is told of one change; of the next one when it has read again, or while its request waits for

@@ -1,4 +1,4 @@
-"""One leader's partitions, fetched from it by one task: a request, its answer, the next request (Kafka's fetcher thread).
+"""The fetcher: one task that fetches all partitions followed from one leader (Kafka's fetcher thread).
 
 There is one request under way at a time, in one fetch session. Partitions come, go and get other leader epochs meanwhile; an
 answer to what was asked before that is ignored (``follower.take_answer``). A partition that has to wait is left out of the

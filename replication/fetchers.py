@@ -1,4 +1,4 @@
-"""What this broker follows, and from whom: a ``Fetcher`` for each broker that leads something it has a replica of.
+"""The fetchers of this broker: a ``Fetcher`` for each broker that leads partitions followed here.
 
 One fetcher per leader, whatever num.replica.fetchers says: they share one loop, and a second one would not be faster. Kafka:
 ReplicaFetcherManager.

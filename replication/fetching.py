@@ -1,4 +1,4 @@
-"""The engine of a fetch: partitions read within limits, and the wait where there is too little.
+"""Fetch processing: partitions are read within the limits, and the request waits while there is too little data.
 
 Rules:
 

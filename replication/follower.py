@@ -1,4 +1,4 @@
-"""What a follower does with its leader's answers: append, truncate, move its watermarks, or ignore them and ask again.
+"""The handling of a leader's fetch responses on a follower: appends, truncation and watermark updates.
 
 Plain functions on a ``Partition`` that follows; ``fetcher`` sends the requests. Where the next fetch begins is always the
 end of the log, and the last epoch fetched is the newest one in the log's epochs: a follower has no other state.

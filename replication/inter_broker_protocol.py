@@ -1,4 +1,4 @@
-"""inter.broker.protocol.version: which versions the brokers of a cluster speak among themselves without asking each other.
+"""``inter.broker.protocol.version``: the request versions that brokers use among themselves without negotiation.
 
 A controller and a follower do not negotiate, so all brokers of a cluster have the same one. Names are Kafka's
 (``MetadataVersion`` of 3.9): a release stands for its last version, as "2.8" for "2.8-IV1". From 2.8 on a controller

@@ -1,4 +1,4 @@
-"""The in-sync replicas as their leader knows them: committed, or a change of them that the controller has yet to confirm.
+"""The leader's view of the in-sync replicas (ISR): committed, or with a change that the controller has yet to confirm.
 
 Rules (KIP-497; Kafka's Partition.PartitionState):
 

@@ -1,4 +1,4 @@
-"""What the controller has answered to changes of in-sync replicas, in the log: one line a second, with counts.
+"""Log lines about the controller's responses to ISR changes: one a second, with counts.
 
 A broker that stops or starts changes every partition that it has, so a line for each would be most of the log. The lines of each
 partition are at debug level.

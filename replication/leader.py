@@ -1,4 +1,4 @@
-"""What a leader knows of its followers, and what follows from it: how far records are committed, and who is in sync.
+"""A leader's state of its followers, which determines the high watermark and the in-sync replicas.
 
 Nothing here waits or sends; ``Partition`` does that. Times are seconds of ``trio.current_time``, which never go back. All
 rules are those of Kafka's Partition and Replica:

@@ -1,4 +1,4 @@
-"""The follower's end of a fetch session (KIP-227): what its leader knows of what is fetched, and what to tell it next.
+"""The follower's side of a fetch session: the partitions that its leader knows, and the changes to send next (KIP-227).
 
 A full request names every partition and asks for a session. In the session a request names only those that have changed,
 and those to forget; an answer only those with news. After anything unexpected the next request is a full one, which ends

@@ -1,4 +1,4 @@
-"""Moving partitions between this broker's data folders while they are written and read (KIP-113).
+"""Moves of partitions between this broker's log directories while they are written and read (KIP-113).
 
 A move makes a future log in the other folder, fills it in the background, and lets it take the place of the partition's log
 when both are the same. Where the cluster knows in which folder a replica is (KIP-858), it is told before that: if the new folder

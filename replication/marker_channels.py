@@ -1,4 +1,4 @@
-"""The transaction coordinator's way to the leaders of partitions: WriteTxnMarkers; on this broker it is a call.
+"""Delivery of transaction markers to partition leaders: WriteTxnMarkers requests, or local calls on this broker.
 
 To each other broker one request is under way at a time, because its answer waits until the markers are committed there. The
 markers that come meanwhile, of any transaction, go with the next one, as in Kafka's TransactionMarkerChannelManager.

@@ -1,4 +1,4 @@
-"""The cluster as this broker knows it and tells clients: the newest image of what was published to it, and nothing else.
+"""The metadata cache: the newest metadata image published to this broker, which its responses to clients are based on.
 
 Whoever keeps the metadata publishes deltas: a controller's requests, the stores of configs, quotas, access rules and tokens. Each
 delta makes a new ``image``, which is then handed to the ``publishers`` in their order; those who wait are woken last.

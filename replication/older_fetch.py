@@ -1,4 +1,4 @@
-"""A follower's Fetch as leaders of an older Kafka read it: topics by their names, a replica without its broker epoch.
+"""Conversion of a follower's Fetch for leaders of an older Kafka: topics by name, and no broker epoch.
 
 A fetcher knows topics by their ids and writes requests as version 17 has them; where inter.broker.protocol.version says less,
 they are made to fit, and the answers too. From version 13 on topics have ids (KIP-516), from 15 on the replica's state is a

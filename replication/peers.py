@@ -1,4 +1,4 @@
-"""Clients of the other brokers, by their addresses in the metadata cache, at the listener that brokers use among themselves.
+"""Clients for requests to the other brokers, at their inter-broker listeners as the metadata cache gives them.
 
 Each purpose (a fetcher, transaction markers, the controller) has a connection of its own to each broker, so that none waits
 behind the requests of another. When a broker has left the cluster, or is back at another address, its clients are closed, so

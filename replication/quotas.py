@@ -1,4 +1,4 @@
-"""How many bytes a second replication may move where it is throttled (KIP-73): rates as measured, and their limits.
+"""Replication quotas (KIP-73): measured rates in bytes per second, and their limits.
 
 There are three quotas in a broker: of what it sends as a leader, of what it fetches as a follower, and of what it moves
 between its data folders. The first two are for the replicas that a topic lists (``leader.replication.throttled.replicas``,

@@ -1,4 +1,4 @@
-"""Which replica a consumer is sent to read from (KIP-392): what ``replica.selector.class`` stands for.
+"""The choice of the replica that a consumer reads from (``replica.selector.class``, KIP-392).
 
 The leader decides it with each fetch of a consumer that says in which rack it is. A replica counts if it is in sync, as the
 controller has confirmed, has the offset that is asked for, and is reached at the listener the consumer uses

@@ -1,4 +1,4 @@
-"""All partitions of this broker, changed only as the controller says.
+"""The replica manager: all partitions of this broker, changed only by the controller's decisions.
 
 ``apply`` makes a partition lead or follow, ``stop`` ends or deletes a replica. Like Kafka's ReplicaManager both refuse what is of
 an older leader epoch. A coordinator, which keeps its state in a partition, is told when this broker gets or loses its leadership;

@@ -1,4 +1,4 @@
-"""The publisher that brings this broker's replicas to what a quorum's delta says of them.
+"""The metadata publisher that applies a KRaft metadata delta to this broker's replicas.
 
 Of each topic in the delta (Kafka's ``TopicDelta.localChanges``, ``ReplicaManager.applyDelta``):
 

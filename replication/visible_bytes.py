@@ -1,4 +1,4 @@
-"""How many more bytes the fetches that wait on a partition can read when its watermarks move.
+"""The number of bytes that become readable to waiting fetches when a partition's watermarks advance.
 
 They are looked up in the log only if a fetch waits and they are not known already.
 """

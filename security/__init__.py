@@ -1,1 +1,1 @@
-"""Who a client is, and what it may do: rules without I/O, on the bytes, texts and numbers that they are given."""
+"""Authentication, authorization, quotas and TLS: rules without I/O, on the bytes, texts and numbers passed to them."""

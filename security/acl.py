@@ -1,4 +1,4 @@
-"""Access control lists as Kafka has them: which principals may, or must not, do what to which resource.
+"""Access control lists in Kafka's model: resource patterns, and entries that allow or deny operations to principals.
 
 A *binding* is a resource pattern and one entry for it. A pattern is a type of resource with a name: the name of one resource
 (LITERAL; ``*`` stands for every name), or the beginning of names (PREFIXED, KIP-290). An entry says whether a principal, from a

@@ -1,4 +1,4 @@
-"""All access rules of a cluster in memory, and what they say (AclAuthorizer of Kafka 3.9).
+"""The ACLs of a cluster in memory, and the decisions that follow from them (Kafka 3.9's AclAuthorizer).
 
 A request for a resource is decided by the entries of its literal pattern, of the literal ``*``, and of every prefix of its name
 that are for the principal (or everybody) and its host (or all). IPv6 addresses are equal however they are written; Kafka's

@@ -1,4 +1,4 @@
-"""The audit log of the authorizer: what was denied, and at debug level what was allowed, in the words of Kafka's.
+"""The authorizer's audit log, in Kafka's wording: denied operations, and at debug level allowed ones.
 
 Its logger has Kafka's name, for tools that read such a log. A client can cause denials as often as it likes; so within a minute
 the same denial has one line, and there are at most ``MOST_LINES`` lines. After the minute a line says how many more there were.

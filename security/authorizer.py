@@ -1,4 +1,4 @@
-"""Decides whether a client may do something: super users, then the access rules.
+"""The authorizer, which decides by super users and then by ACLs whether a client may perform an operation.
 
 Decisions are cached, until a rule changes, because each Produce and Fetch asks for each of its topics. The number of cached
 decisions and the length of their names are bounded.

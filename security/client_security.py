@@ -1,4 +1,4 @@
-"""Translates the security settings of Kafka's client properties into those of kafka-python and librdkafka.
+"""Translation of security settings from Kafka's client properties to those of kafka-python and librdkafka.
 
 The values are those that Kafka accepts: stores in JKS, PKCS #12 or PEM, JAAS text for the password. A token for OAUTHBEARER is
 read from a file (``sasl.oauthbearer.token.endpoint.url=file:///…``), or is an unsecured one with the claims in the JAAS text, as

@@ -1,4 +1,4 @@
-"""How fast connections may come: to the broker, to one of its listeners, from one address (KIP-612).
+"""Connection rate limits per broker, per listener and per client address (KIP-612).
 
 Rules (Kafka's ConnectionQuotas):
 

@@ -1,4 +1,4 @@
-"""Delegation tokens (KIP-48, KIP-373): what one is, how long it lives, and which principals may use and renew it.
+"""Delegation tokens: their contents, lifetimes, owners and renewers (KIP-48, KIP-373).
 
 A token is an id and, as its password, an HMAC of that id under ``delegation.token.secret.key``, which all brokers of a cluster
 share; so the password need not be stored. A client that has both authenticates by SCRAM as the token's owner.

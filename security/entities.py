@@ -1,4 +1,4 @@
-"""What configs, quotas and SCRAM credentials are set on: entities, each of a kind and with a name.
+"""The entities that configs, quotas and SCRAM credentials are set on, each with a kind and a name.
 
 A name is text, or ``DEFAULT`` for all of its kind that have nothing of their own; what is set on a client of a user is of the
 kind users and has both names (``UserClient``).

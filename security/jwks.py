@@ -1,4 +1,4 @@
-"""The keys with which an identity provider signs tokens: a JSON Web Key Set (RFC 7517), and when to read it again.
+"""JSON Web Key Sets (RFC 7517): an identity provider's token signing keys, and when to reload them.
 
 Keys that cannot be used for checking signatures are ignored: those for encryption, of other kinds, or malformed. Only
 algorithms with a public key are accepted. The algorithm that a token names has to fit the key: its type, its curve, and the

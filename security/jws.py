@@ -1,4 +1,6 @@
-"""Parses JSON Web Tokens in compact form (RFC 7515, 7519), as clients send them. Signatures are checked elsewhere.
+"""A parser of JSON Web Tokens in compact form (RFC 7515, RFC 7519).
+
+Signatures are verified by ``jwks``.
 
 Any client may send one, so their size is bounded by ``MAX_TOKEN_CHARACTERS``, and nothing but ``TokenError`` is raised. No
 message contains any part of a token.

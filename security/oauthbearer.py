@@ -1,4 +1,4 @@
-"""SASL's OAUTHBEARER (RFC 7628): a client sends a token, and is the principal that the token names.
+"""SASL/OAUTHBEARER (RFC 7628), server and client side: authentication as the principal that a token names.
 
 The first answer to a token that is not accepted is a challenge that says why, in JSON; the client sends one byte in return, and
 then the authentication fails (Kafka: OAuthBearerSaslServer). Extensions, names with values that a client sends beside the token,

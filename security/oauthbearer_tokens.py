@@ -1,5 +1,7 @@
-"""Which tokens are accepted with OAUTHBEARER: signed ones by the rules of Kafka's ValidatorAccessTokenValidator, and unsecured
-ones, which any client can make up, by those of its OAuthBearerUnsecuredValidatorCallbackHandler.
+"""Validation of OAUTHBEARER tokens, signed and unsecured.
+
+Signed tokens are accepted by the rules of Kafka's ValidatorAccessTokenValidator; unsecured ones, which any client can make up,
+by those of its OAuthBearerUnsecuredValidatorCallbackHandler.
 
 A validator takes a token and returns a ``BearerToken``, or raises TokenError. It does no I/O; the time is that of ``now_ms``.
 """

@@ -1,4 +1,4 @@
-"""Encrypts passwords as Apache Kafka 3.9 keeps those of dynamic configs in ZooKeeper (EncryptingPasswordEncoder, KIP-226).
+"""Encryption of passwords in dynamic configs as Kafka 3.9 stores them in ZooKeeper (EncryptingPasswordEncoder, KIP-226).
 
 The text is a list of ``name:value`` with commas between; binary values are in base 64:
 

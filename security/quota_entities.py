@@ -1,4 +1,4 @@
-"""The entities that a quota can be set on, as clients name them and as the metadata has them.
+"""Translation of quota entities between the form that clients send and that of the metadata.
 
 Clients name a user, a client id, a user and a client id, or an IP address, each by its type with a name, or without one for
 the default. The metadata has them as entities of the kinds ``users``, ``clients`` and ``ips``.

@@ -1,4 +1,4 @@
-"""The quotas there are, by the kind of what they are set on, and their values as they are stored."""
+"""The quota names for each kind of entity, and the parsing and formatting of their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which quota applies to a client, and which clients share it.
+"""Quota precedence: the most specific quota that applies to a client, and the clients that share it.
 
 Quotas are set for a user, a client id, or a user with a client id, each either by name or as the default for all others. Of
 those that match a client the most specific one applies, in this order (Kafka's ClientQuotaManager):

@@ -1,4 +1,4 @@
-"""The arithmetic of client quotas: the rate of a client, and for how long it is to be throttled.
+"""The arithmetic of client quotas: a client's rate and its throttle time.
 
 Rules (Kafka's Rate, TokenBucket, QuotaUtils, StrictControllerMutationQuota):
 

@@ -1,4 +1,4 @@
-"""Settings of client quotas: over which time a rate is measured, and how fast connections may come."""
+"""Settings of client quotas (measurement windows) and of connection rates."""
 
 from __future__ import annotations
 

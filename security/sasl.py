@@ -1,4 +1,4 @@
-"""What the SASL mechanisms have in common: the two sides of an exchange of tokens, its outcome and its failure.
+"""The interface shared by all SASL mechanisms: both sides of a token exchange, its outcome and its failure.
 
 A mechanism answers tokens with tokens; ``broker.listeners.sasl_gate`` and ``broker.auth.sasl_client`` send them in requests
 (KIP-43, KIP-152).

@@ -1,4 +1,4 @@
-"""SCRAM (RFC 5802, RFC 7677): mechanisms, keys, and what a broker keeps of a password.
+"""SCRAM (RFC 5802, RFC 7677): mechanisms, keys, and the credentials that a broker stores.
 
 ::
 

@@ -1,4 +1,4 @@
-"""SCRAM credentials as command lines give them: ``SCRAM-SHA-256=[name=alice,password=alice-secret]`` (KIP-900).
+"""Parsing of SCRAM credentials on a command line: ``SCRAM-SHA-256=[name=alice,password=alice-secret]`` (KIP-900).
 
 In place of ``password`` there may be ``saltedpassword`` with ``salt``, both in base 64; ``iterations`` are 4096 if not given.
 Source: Kafka's ScramParser.

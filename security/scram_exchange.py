@@ -1,4 +1,6 @@
-"""The two sides of a SCRAM authentication (RFC 5802 section 5): two messages from the client, one answer to each.
+"""The server and client side of a SCRAM authentication (RFC 5802, section 5).
+
+The client sends two messages and gets one response to each.
 
 As in Kafka an unknown user is refused at the first message, a wrong password at the second; the client is told the same.
 """

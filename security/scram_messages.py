@@ -1,4 +1,4 @@
-"""The four messages of SCRAM (RFC 5802 section 7), read as strictly as Kafka's ScramMessages does.
+"""The four SCRAM messages (RFC 5802, section 7), parsed as strictly as in Kafka's ScramMessages.
 
 Each pattern takes time at most proportional to the message, even to a hostile one. Extensions are ignored, except for
 ``tokenauth=true``: then the user's name is the id of a delegation token (KIP-48).

@@ -1,4 +1,4 @@
-"""Makes certificates for development: an authority, and those that it signs for brokers and clients (``ottla certs``, the tests).
+"""Development certificates: an authority, and those it signs for brokers and clients (``ottla certs``, the tests).
 
 Keys are for the curve P-256, which every client supports and which costs a tenth of RSA in a handshake. A broker's certificate
 names its hosts and can be used at other brokers, too; a client's has the client's name only. All of it is PEM, with keys as

@@ -1,4 +1,4 @@
-"""Cipher suites: translates the names of ``ssl.cipher.suites``, which are Java's (and IANA's), into OpenSSL's.
+"""Translation of the cipher suite names in ``ssl.cipher.suites``, which are Java's and IANA's, to OpenSSL's.
 
 Up to TLS 1.2 a suite says how keys are exchanged, how the server is authenticated, and the cipher; a suite of TLS 1.3 the cipher
 only. Python's ssl module can choose among those of TLS 1.2, but has all three of TLS 1.3 or none. So a connection that has agreed

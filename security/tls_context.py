@@ -1,4 +1,4 @@
-"""Makes OpenSSL's contexts: one for connections that are accepted, and one for those that are opened.
+"""OpenSSL contexts for accepted and for outgoing connections.
 
 - All certificates in the trust store are trusted, whether of an authority or not (as in Java); without a trust store those of
   the system are.

@@ -1,4 +1,4 @@
-"""Reads the elements of DER (ITU-T X.690): tag, length and contents, one element after another. For more there are libraries.
+"""A minimal reader of DER elements (ITU-T X.690): tag, length and contents.
 
 A client's certificate is read for each connection, after the TLS library has checked it; malformed data is a ValueError.
 """

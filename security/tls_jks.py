@@ -1,4 +1,4 @@
-"""Reads key stores in Java's own format, JKS, because no maintained library reads the keys in them.
+"""A reader of key stores in Java's own format, JKS, whose keys no maintained library reads.
 
 A file is big-endian: magic, version, the number of entries, then the entries, and a SHA-1 of password and contents. A private key
 is PKCS #8, encrypted with a stream that SHA-1 makes of the password (sun.security.provider.JavaKeyStore, KeyProtector). That is

@@ -1,4 +1,4 @@
-"""Reads and checks the key store and the trust store that the settings of TLS name.
+"""Loading and checking of the key store and the trust store that the TLS settings name.
 
 Which settings exclude each other is as in Kafka's DefaultSslEngineFactory, with its messages. The caller reads files: ``read``
 returns the bytes of a file, or raises OSError.

@@ -1,4 +1,4 @@
-"""The name of a certificate's subject as Kafka has it: the distinguished name by RFC 2253, exactly as Java writes it.
+"""The subject name of a certificate: the RFC 2253 distinguished name, exactly as Java formats it.
 
 ``X500Principal.getName()`` writes the most specific part first, commas without spaces, and the nine types of RFC 2253 by name;
 every other type (emailAddress, serialNumber) is its number with the value in DER, as ``#`` and hexadecimal digits. Access control

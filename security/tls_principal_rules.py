@@ -1,4 +1,4 @@
-"""``ssl.principal.mapping.rules``: from the distinguished name of a client's certificate to the name of its principal.
+"""``ssl.principal.mapping.rules``: the mapping of a certificate's distinguished name to a principal name.
 
 Rules are tried in their order, and the first that matches the whole name decides; where none does, the client is refused. A rule
 is ``DEFAULT`` (the name as it is) or ``RULE:pattern/replacement/``, with ``L`` or ``U`` behind it for lower or upper case

@@ -1,4 +1,4 @@
-"""Settings of TLS, under Kafka's names; each can be given for one listener (``listener.name.<listener>.ssl.client.auth``)."""
+"""TLS settings under Kafka's names, for all listeners or for one (``listener.name.<listener>.ssl.client.auth``)."""
 
 from __future__ import annotations
 

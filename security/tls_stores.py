@@ -1,4 +1,4 @@
-"""Reads keys and certificates from key stores and trust stores: PKCS #12, JKS and PEM.
+"""Readers of keys and certificates in key stores and trust stores: PKCS #12, JKS and PEM.
 
 As in Java the beginning of a file tells its format: PKCS #12 may be called JKS and the reverse (current versions of keytool write
 PKCS #12 by default). PEM is the exception, because other settings go with it (KIP-651).

@@ -1,4 +1,4 @@
-"""The audit job: which records are lost, doubled or changed in a topic or in its archive.
+"""The audit job: finds records that are lost, duplicated or changed in a topic or in its archive.
 
 There are two audits. ``compare``: is every record of a topic in its archive once, with the same key, value, headers and
 timestamp? Offsets that the topic does not have (markers of transactions, compaction) are not losses, nor are records of the

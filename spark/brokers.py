@@ -1,4 +1,4 @@
-"""The brokers of a job and how its clients connect: for Spark, kafka-python and confluent-kafka, also in tasks."""
+"""The brokers of a job and the client settings for Spark, kafka-python and confluent-kafka, also in tasks."""
 
 from __future__ import annotations
 

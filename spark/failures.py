@@ -1,4 +1,4 @@
-"""The errors of jobs, in one line that says what to do: Spark's own have many lines, most of them Java's stack trace."""
+"""Errors of jobs as one line that says what to do, instead of Spark's long ones with Java's stack trace."""
 
 from __future__ import annotations
 

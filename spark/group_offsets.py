@@ -1,4 +1,4 @@
-"""Commits how far a job has read to a consumer group, for tools that show lag: Spark's source commits nothing.
+"""Commits of a job's position to a consumer group, for tools that show lag: Spark's source commits nothing.
 
 Spark uses its checkpoint and never reads the group. The committed offset of a partition is the lowest that any of the
 queries has reached, so the group's lag is that of the slowest one. The group has no members: if a consumer has joined it,

@@ -1,4 +1,7 @@
-"""Requests of a job itself to brokers: whether they can be reached, and kafka-python's admin client. Errors are one line."""
+"""A job's own requests to brokers: a check of the connection, and kafka-python's admin client.
+
+Errors are one line.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of a job's queries for Prometheus: sizes and times of micro-batches, and how far they have read.
+"""Prometheus metrics of a job's queries: sizes and times of micro-batches, and the offsets read.
 
 ``ottla_spark_…``, each with the label ``query``; offsets with ``topic`` and ``partition`` too. They change when a
 micro-batch has finished. prometheus-client (in the extra ``spark``) is imported when metrics are used.

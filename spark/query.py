@@ -1,4 +1,4 @@
-"""Streaming queries of the jobs: follow them until they end, and say in one line why one failed.
+"""The jobs' streaming queries: their progress until they end, and one-line reasons of failures.
 
 Queries are identified by the names that the job gave them. Micro-batches are known by Spark's progress events, which it keeps
 for the last hundred triggers; ``follow`` reads them every second and reports each once.

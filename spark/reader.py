@@ -1,4 +1,4 @@
-"""For jobs that read topics: the options of Spark's ``kafka`` source, and checks of the job's own options."""
+"""Options of Spark's ``kafka`` source for jobs that read topics, and checks of the job's own options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``_spark_metadata``: which files count in a folder that a streaming query writes, as Spark itself lists them.
+"""``_spark_metadata``: Spark's own list of the valid files in a folder that a streaming query writes.
 
 A list is a line ``v1`` and a line of JSON for each file. ``7`` lists the files of micro-batch 7; at a fixed interval of batches
 a list like ``9.compact`` has the files of all batches up to 9. The files that count are those in the newest ``.compact`` and in

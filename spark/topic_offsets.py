@@ -1,4 +1,4 @@
-"""Reads from the brokers where topics begin and end, and has Spark read a batch of exactly those records."""
+"""Start and end offsets of topics, and batch reads in Spark of exactly the records between."""
 
 from __future__ import annotations
 

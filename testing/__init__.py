@@ -1,1 +1,1 @@
-"""For the tests of programs that use Kafka: ``Broker`` with faults, recorded requests and a clock, and the pytest plugin."""
+"""Test support for programs that use Kafka: ``Broker`` with faults, recorded requests and a clock, and a pytest plugin."""

@@ -1,4 +1,4 @@
-"""A broker in a thread of its own, for any program, with what a test needs: faults, recorded requests, a clock.
+"""A broker in a thread of its own, for tests of any program, with faults, recorded requests and a clock.
 
 Everything that touches the broker's parts runs in the broker's loop, while the calling thread waits. No call needs a client, and
 all may be made from synchronous code, from asyncio and from trio tasks: they take milliseconds, except for those that wait for

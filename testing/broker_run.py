@@ -1,4 +1,4 @@
-"""One run of a broker, from its start to a stop or a kill, in a process that goes on.
+"""One run of a broker, from its start to a stop or a kill, in a process that outlives it.
 
 Everything here is called in the broker's loop.
 """

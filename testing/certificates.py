@@ -1,4 +1,4 @@
-"""An authority that signs certificates for tests, made anew for each run and valid for a day."""
+"""A certificate authority for tests, created anew for each run and valid for a day."""
 
 from __future__ import annotations
 

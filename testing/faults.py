@@ -1,4 +1,4 @@
-"""Faults for clients: what is to go wrong, with which requests, and how often it did.
+"""Injected faults of clients' requests: their kind, the requests that they match, and their count.
 
 A fault waits for requests that match its ``api``, ``topic`` and ``client_id`` (None: any). It strikes the ``nth`` of them
 and those after it, ``count`` times in all. A request is struck by the first fault, in the order of adding, that is due.

@@ -1,4 +1,4 @@
-"""Ports that are kept for servers of the test's own."""
+"""Reserved ports, for a test's own servers and for the later starts of a broker."""
 
 from __future__ import annotations
 

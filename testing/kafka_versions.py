@@ -1,4 +1,4 @@
-"""The API versions of Apache Kafka's releases, and what Ottla serves when it is to look like one of them.
+"""The API versions of Apache Kafka's releases, and those that Ottla serves when it stands in for one of them.
 
 Source: ``validVersions`` of the request definitions in Apache Kafka (``clients/src/main/resources/common/message``) at the
 tags 2.8.2, 3.0.2, 3.1.2, 3.2.3, 3.3.2, 3.4.1, 3.5.2, 3.6.2, 3.7.1 and 3.8.0, and as packed into kafka-clients 3.9.2, 4.0.0,

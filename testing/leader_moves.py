@@ -1,4 +1,4 @@
-"""Simulates that leaders move: until a client has asked for metadata again, it is told that it asks the wrong broker.
+"""Simulated leader moves: a client gets NOT_LEADER_OR_FOLLOWER until it has requested the metadata again.
 
 The leader after the move is this broker again, with a new leader epoch, which the client finds in the metadata. Clients are told
 apart by their client ids.

@@ -1,4 +1,4 @@
-"""The disk of a broker that can be killed inside a process that goes on.
+"""The disk of a broker that can be killed without ending its process.
 
 After ``die`` every change raises ``Killed``, so that nothing that the broker's tasks still do while they end reaches the files:
 what it had written before stays, as after the kill of a process, and there is no mark of a clean stop. ``release`` closes what

@@ -1,4 +1,4 @@
-"""Finds APIs and errors by Kafka's names, in several spellings, and the topics that a decoded request is about."""
+"""Lookup of APIs and errors by Kafka's names, and of the topics in a decoded request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What MkDocs doesn't do by itself for these pages; mkdocs.yml names this file under ``hooks``.
+"""MkDocs hooks for the documentation: links out of ``docs/``, sections of the README, long names in tables.
+
+mkdocs.yml names this file under ``hooks``.
 
 Links in the pages are as a reader of the repository needs them: relative to the page, also where they leave ``docs/``. On
 the site

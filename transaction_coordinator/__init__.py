@@ -1,4 +1,4 @@
-"""Transactions: who may write under a transactional id, and how each transaction ends (KIP-98, KIP-360, KIP-890).
+"""The transaction coordinator: transactional ids, their producers, and the ends of transactions (KIP-98, KIP-360, KIP-890).
 
 A transactional id belongs to the partition of ``__transaction_state`` that it hashes to. The leader of the partition is its
 coordinator. ``coordinator`` has the requests, the waits and the loops.

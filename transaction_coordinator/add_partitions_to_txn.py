@@ -1,4 +1,4 @@
-"""How the leader of a partition asks the coordinator of a transaction, on this broker or on another (AddPartitionsToTxn).
+"""A partition leader's requests to the coordinator of a transaction, local or on another broker (AddPartitionsToTxn).
 
 The coordinator is the leader of the partition of ``__transaction_state`` that the transactional id belongs to, by the
 metadata cache. Between brokers the versions from 4 on are used, which say whether a partition is to be added or only to be

@@ -1,4 +1,4 @@
-"""What DescribeTransactions and ListTransactions tell (KIP-664, KIP-994, KIP-1152)."""
+"""The contents of DescribeTransactions and ListTransactions responses (KIP-664, KIP-994, KIP-1152)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ending a prepared transaction: write its marker to every partition, then the record that it is complete.
+"""The completion of a prepared transaction: its marker in every partition, then the record that it is complete.
 
 It begins once the Prepare record is committed, and goes on until it is done: after a crash the next coordinator finds the
 Prepare record and begins again, which is safe, because a marker that is written twice changes nothing. A partition

@@ -1,4 +1,4 @@
-"""Patterns of transactional ids (KIP-1152), matched in time that is linear in the id's length, whatever the pattern.
+"""Patterns of transactional ids (KIP-1152), matched in time linear in the length of the id.
 
 Kafka has them in RE2's syntax, whose matcher never goes back; Python's ``re`` does, and a pattern like ``(a+)+b`` would hold up
 the loop for ever. Read are characters, ``.``, classes, ``\\d \\w \\s`` and their opposites, groups, ``|`` and repeats; ``^`` and

@@ -1,4 +1,4 @@
-"""The records of ``__transaction_state``: one per transactional id, the newest counts; without a value the id is forgotten.
+"""The records of ``__transaction_state``: the newest one of a transactional id counts, and a tombstone deletes the id.
 
 Values are written at version 1, as Kafka does from ``transaction.version`` 1 on; it has what V2 needs in tagged fields.
 ``last_producer_epoch`` is not among them.

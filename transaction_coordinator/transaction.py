@@ -1,4 +1,4 @@
-"""What is known of one transactional id, and its transitions. Pure functions: nothing here waits, writes or reads a clock.
+"""The state of one transactional id and its transitions, as pure functions.
 
 The states, as DescribeTransactions names them::
 

@@ -1,4 +1,4 @@
-"""Kafka's wire protocol: bytes to messages and record batches, and back. No I/O, no clock, no threads.
+"""Kafka's wire protocol: encoding and decoding of messages and record batches, without I/O, clock or threads.
 
 * ``schema`` has what messages are declared with, ``messages/`` the declarations, one file per API; ``registry`` finds them.
 * ``codec`` decodes and encodes; ``decoder_compiler`` and ``encoder_compiler`` make the function for one version.

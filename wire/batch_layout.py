@@ -1,4 +1,4 @@
-"""The layout of a record batch's header (message format v2), for every module that needs it.
+"""The layout of a record batch's header (message format v2).
 
 The header has 61 bytes, big-endian; the records follow, compressed as one piece or not at all::
 

@@ -1,4 +1,4 @@
-"""Bytes to messages and back.
+"""Encoding and decoding of messages in each of their versions.
 
 A codec is compiled the first time a version of a message is used and kept on the class.
 """

@@ -1,4 +1,4 @@
-"""The compression codecs of record batches: reads what Kafka's clients write and writes what Kafka's clients read.
+"""The compression codecs of record batches, compatible with those of Kafka's clients in both directions.
 
 The codec number is in bits 0-2 of the batch's attributes; everything after the batch's header is compressed.
 

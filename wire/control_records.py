@@ -1,4 +1,4 @@
-"""Control records: the records of control batches, which brokers write about a log, and consumers do not return.
+"""Control records: the records of control batches, which brokers write and consumers skip.
 
 The key is ``version`` int16 (0) and ``type`` int16. The value of ABORT and COMMIT, the end of a producer's transaction
 in this partition, is ``version`` int16 (0) and ``coordinator_epoch`` int32; an end marker is alone in its batch, which is

@@ -1,4 +1,4 @@
-"""The records of ``__consumer_offsets`` and ``__transaction_state``: a schema's number or version as int16, then its fields.
+"""Encoding of ``__consumer_offsets`` and ``__transaction_state`` records: an int16 type or version, then the fields.
 
 A key begins with its record type, which says what kind of record it is; its body has one version only. A value begins with
 the version of its schema. A record without a value is a tombstone. Unknown types are those of newer brokers and

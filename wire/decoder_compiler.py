@@ -1,4 +1,4 @@
-"""Compiles the decoder of one version of a message: Python source text that is compiled once.
+"""The compiler of message decoders: Python source text, generated and compiled once per message version.
 
 Nested structs are inlined. Neighbouring fields of fixed size, and the length or tag count after them, are read by one
 ``unpack_from``. Every count and length is checked against the bytes that are left

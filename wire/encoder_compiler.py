@@ -1,4 +1,4 @@
-"""Compiles the encoder of one version of a message, the mirror of ``decoder_compiler``.
+"""The compiler of message encoders, one per message version; the counterpart of ``decoder_compiler``.
 
 An encoder is ``run(message, chunks, parts)``: it appends bytes to ``chunks``, and where a records field begins it moves the
 joined chunks to ``parts`` and puts the records there untouched. What is left in ``chunks`` at the end is the last part.

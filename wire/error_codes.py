@@ -1,4 +1,4 @@
-"""Finds the error codes in a response, by one compiled function for each class of response.
+"""Extraction of the error codes in a response, by one compiled function per response class.
 
 They are the int16 fields ``error_code`` of the response and of all structs in it.
 """

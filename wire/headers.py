@@ -1,4 +1,4 @@
-"""Request and response headers, which stand before every body.
+"""Request and response headers, which precede every message body.
 
 ========  ==========================================================================================================
 request   v0: key, version, correlation id (ControlledShutdown v0 alone); v1 adds the client id; v2 adds tagged fields

@@ -1,4 +1,4 @@
-"""Messages as an older version has them: without the fields that came later, which may be left out of what is said."""
+"""Downgrade of a message to an older version: the fields that the version lacks are reset to their defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records in a batch of message format v2, one after another and not compressed.
+"""Encoding and decoding of the uncompressed records in a batch (message format v2).
 
 A record is ``length`` varint (of all that follows), ``attributes`` int8 (unused), ``timestamp_delta`` varlong and
 ``offset_delta`` varint (against the batch's base timestamp and base offset), key and value (each a varint length, -1

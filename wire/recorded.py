@@ -1,4 +1,4 @@
-"""A file with the requests of a connection that was closed for a protocol error, as they were received.
+"""The file that records the requests of a connection closed for a protocol error, as they were received.
 
 The file is one JSON object:
 

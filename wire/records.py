@@ -1,4 +1,4 @@
-"""Record batches of message format v2 (magic 2): what is produced, fetched and written to the log.
+"""Record batches of message format v2 (magic 2), as they are produced, fetched and stored in the log.
 
 A batch is a header (``batch_layout``) and its records, compressed as one piece or not at all. The CRC does
 not cover base offset and leader epoch, which the leader stamps.

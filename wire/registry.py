@@ -1,4 +1,4 @@
-"""Finds the message classes of an API key; the module that declares them is imported at first use."""
+"""Lookup of message classes by API key, importing the declaring module at first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a message is declared: typed fields, version ranges, and the decorators that turn a class into a wire struct.
+"""The declaration of messages: typed fields, version ranges, and decorators that turn a class into a wire struct.
 
 A message is one class for all its versions::
 

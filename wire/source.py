@@ -1,4 +1,4 @@
-"""The source of one compiled function, and the constants in it."""
+"""A builder for the source text of one compiled function and the constants it uses."""
 
 from __future__ import annotations
 

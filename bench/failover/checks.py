@@ -1,4 +1,4 @@
-"""What must hold of the records at the end, whatever happened to the brokers.
+"""Checks of the records after a run: none is lost or duplicated, and all are in order.
 
 Every acknowledged record is in its partition, none is there twice, and numbers ascend. A group has read every record in order;
 after a rebalance it may go back to the last committed offset. A transaction is there as a whole or not at all.

@@ -1,4 +1,4 @@
-"""Stock clients that write and read while brokers fail: the acknowledgements and records that they got, when, and their errors.
+"""Stock clients that write and read while brokers fail, with their timed acknowledgements, records and errors.
 
 Every load has its own thread or process and its own topic with ``PARTITIONS`` partitions; records are ascending numbers.
 Producers have acks=all, are idempotent, and give up only after two minutes, so that failures of brokers cause no errors.

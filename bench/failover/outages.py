@@ -1,4 +1,4 @@
-"""How long producers got no acknowledgements, from the times of those they got."""
+"""Outages of producers: the gaps between the times of their acknowledgements."""
 
 from __future__ import annotations
 

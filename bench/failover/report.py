@@ -1,4 +1,4 @@
-"""The results of a run: outages by system, event and producer; what was wrong; and a table."""
+"""The results of a run: outages by system, event and producer, the faults found, and a table."""
 
 from __future__ import annotations
 

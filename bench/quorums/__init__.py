@@ -1,1 +1,1 @@
-"""``python -m bench.quorums``: clusters of KRaft, Ottla's and Apache Kafka's: how fast they fail over, start, and grow."""
+"""``python -m bench.quorums``: failover, start and growth of KRaft clusters, Ottla's and Apache Kafka's."""

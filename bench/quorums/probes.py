@@ -1,4 +1,4 @@
-"""What clients see of a fault: the next acknowledgement of each partition, and the first topic that can be created.
+"""Probes of a fault as clients see it: each partition's next acknowledgement, and the first topic created.
 
 Probes ask all the time and wait for nothing else, so that what is measured is the cluster's time and not a client's back-off. An
 acknowledged record has a number of its own, which is looked for at the end.

@@ -1,4 +1,6 @@
-"""What is measured: failovers, elections, starts, many partitions, memory. Each row gives figures of one cluster.
+"""The rows of the benchmark: failovers, elections, starts, many partitions, memory.
+
+Each row gives figures of one cluster.
 
 A failover is measured under three probes that write to partitions which the three brokers lead. The time is from the fault to the
 next acknowledgement of the partition that the victim led, and, where the victim was the active controller, to the first topic

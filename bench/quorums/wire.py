@@ -1,4 +1,7 @@
-"""The requests of the benchmark, each on a connection of its own unless one is given; errors of sockets are no answer."""
+"""The requests of the benchmark, each on a connection of its own unless one is given.
+
+Errors of sockets count as no response.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The authorizer of a node and the passwords of delegation tokens, made as its settings say."""
+"""The authorizer and the delegation token passwords of a node, built from its settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An identity provider's keys, read from a file or over HTTP off the loop, and again from time to time.
+"""An identity provider's keys (JWKS), read from a file or over HTTP off the loop and refreshed periodically.
 
 ``keys`` is what was read last. A login reads nothing but that, so a slow provider holds no login up, and logins go
 on with the keys that are known (Kafka: RefreshingHttpsJwks).

@@ -1,4 +1,4 @@
-"""OAUTHBEARER on a listener: which tokens its settings accept, and which token this broker uses at others.
+"""The OAUTHBEARER mechanism of a listener: the tokens it accepts, and this broker's token for other brokers.
 
 With ``sasl.oauthbearer.jwks.endpoint.url`` a token has to be signed by the identity provider. Without it tokens are unsigned: any
 client can make them up, which is for tests only. That is Kafka's default, but Ottla accepts unsigned tokens only if the settings

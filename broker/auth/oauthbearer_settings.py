@@ -1,4 +1,4 @@
-"""Settings of OAUTHBEARER (KIP-768). Each may have a listener's prefix, and that of the mechanism behind it."""
+"""Settings of OAUTHBEARER (KIP-768), each optionally with the prefix of a listener and of a mechanism."""
 
 from __future__ import annotations
 

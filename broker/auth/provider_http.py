@@ -1,4 +1,6 @@
-"""Requests to an identity provider over HTTP: for its keys, and for this broker's tokens. All of it blocks: call it in a worker.
+"""Blocking HTTP requests to an identity provider, for its keys and for this broker's tokens.
+
+They are for a worker thread.
 
 How an https provider's certificate is checked is set by the ``ssl.`` options of the listener's JAAS text (Kafka:
 JaasOptionsUtils), which mean what the settings of these names mean; without them the authorities of the system are trusted.

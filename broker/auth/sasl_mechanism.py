@@ -1,4 +1,6 @@
-"""The interface of a listener's SASL mechanism, and its JAAS text from the settings, of which no part is ever shown.
+"""The interface of a listener's SASL mechanism, and its JAAS text from the settings.
+
+No part of the JAAS text is ever shown.
 
 ``sasl_mechanisms`` has the implementations.
 """

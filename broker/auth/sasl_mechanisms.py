@@ -1,4 +1,4 @@
-"""The SASL mechanisms that listeners can have: how each authenticates clients, and this broker at others.
+"""The SASL mechanisms of listeners: authentication of clients, and of this broker at other brokers.
 
 A mechanism is made once for a listener, at the start, from the settings with that listener's and mechanism's prefix; a wrong
 setting ends the start. ``MECHANISMS`` has all of them, by name.

@@ -1,4 +1,4 @@
-"""Settings of SASL: mechanisms, identities, limits. Each may have a listener's prefix, and that of a mechanism behind it."""
+"""Settings of SASL (mechanisms, identities, limits), each optionally with the prefix of a listener and of a mechanism."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The TLS contexts of a listener, made from its settings, and made again while the broker runs (KIP-226).
+"""The TLS contexts of a listener, built from its settings and rebuilt when they change at run time (KIP-226).
 
 When a listener's key store or trust store is changed at run time (or set again to the same file, whose content has changed), new
 connections use it, and open ones go on as they are. As in Kafka's SslFactory some changes are refused: another distinguished

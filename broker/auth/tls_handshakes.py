@@ -1,4 +1,4 @@
-"""Limits how many handshakes of a listener are under way: each takes memory and processor time before the client is known.
+"""A limit on a listener's concurrent TLS handshakes, which take memory and CPU time before a client is known.
 
 Where ``most`` are under way, the next one waits until one ends. If none ends, the oldest one is given up once it has had
 ``_PATIENCE_SECONDS``. So many clients at once are served in turn, and clients that begin handshakes without finishing them do

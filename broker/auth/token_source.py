@@ -1,4 +1,4 @@
-"""This broker's own OAUTHBEARER token, for other brokers: from a file, or from an identity provider that it logs in at.
+"""This broker's OAUTHBEARER token for other brokers, from a file or from an identity provider.
 
 The request to a provider is OAuth's client credentials grant (RFC 6749, 4.4) with ``clientId`` and ``clientSecret`` of the JAAS
 text, and ``scope`` if it is given. A token is used until four fifths of its time are over; then another one is read, and while

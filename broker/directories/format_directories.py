@@ -1,4 +1,4 @@
-"""The data folders of a node of KRaft before its first start: whose they are, and how its cluster begins.
+"""Formatting of a KRaft node's log directories before its first start: ids, first records, first voters.
 
 Every folder gets ``meta.properties`` of version 1 with an id of its own, and ``bootstrap.checkpoint``. Where the first voters are
 given, the folder of the metadata log gets a snapshot with them as well. ``meta.properties`` is written last, once everything else

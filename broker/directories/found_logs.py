@@ -1,4 +1,4 @@
-"""The folders of logs that a broker before KRaft has left in its log directories, and the topic ids in them.
+"""Partition logs left by a broker before KRaft in its log directories, and their topic ids.
 
 A log without a topic id is one of no topic in a cluster of KRaft, which sets it aside.
 """

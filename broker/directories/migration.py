@@ -1,4 +1,4 @@
-"""A node's part in moving a cluster out of its ZooKeeper, while no broker runs.
+"""Migration of a stopped node from ZooKeeper mode to KRaft, while no broker of its cluster runs.
 
 The cluster's metadata go into the log directory of one node, which is the first voter of the quorum and at first the only one.
 The others follow it, and those that are controllers are made voters then. So no node without the metadata can be elected.

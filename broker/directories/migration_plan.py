@@ -1,4 +1,7 @@
-"""What a migration to KRaft finds on a node and in its ZooKeeper, and what is different afterwards, in lines for people."""
+"""The plan of a migration to KRaft: the state found on a node and in ZooKeeper, and the differences afterwards.
+
+Both are in lines for people.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A quorum whose majority is lost for good, gone on with from the log of one stopped node: that becomes the only voter.
+"""Recovery of a quorum that has lost its majority for good: one stopped node becomes the only voter.
 
 Raft has no way to do this safely. What the lost nodes had committed and this one has not fetched is lost, and nobody can say what
 it was. So a person has to choose the node, and to see to it that no other one comes back with its old state.

@@ -1,4 +1,4 @@
-"""The metadata of a stopped node that is its own quorum, read and added to in its log directory.
+"""Offline access to the metadata of a stopped node that is its own quorum: reads it and appends records.
 
 So the first user is made of a cluster whose listeners all ask for a password. The records go
 

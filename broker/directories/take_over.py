@@ -1,4 +1,4 @@
-"""The take-over of log directories that a broker before KRaft has used, by a node that becomes a quorum of one.
+"""The take-over of a pre-KRaft broker's log directories by a node that becomes a quorum of one.
 
 Such a broker had its cluster's metadata in its first log directory (``old_state``). They become the records that the new cluster
 begins with. The metadata of a broker of Apache Kafka, in ZooKeeper mode or KRaft, are not in its log directories: then the topics

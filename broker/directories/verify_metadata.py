@@ -1,4 +1,4 @@
-"""Checks of the cluster's metadata in a log directory that no broker is using: what is wrong, and what a start would do about it.
+"""Offline checks of the cluster's metadata in a log directory: the faults, and the effect of each on a start.
 
 They are what a broker before KRaft has left (``old_state``), the first records of a cluster, and the metadata log with its
 snapshots. A directory without any of them is as sound as one that has them. Nothing here writes.

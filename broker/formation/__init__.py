@@ -1,4 +1,4 @@
-"""How nodes that were told of one another form one cluster of KRaft, without a format step and without an id that is copied.
+"""Formation of a KRaft cluster by nodes that list one another, without a format step and without a copied id.
 
 ``cluster.nodes`` (``ottla serve --cluster``) lists the first nodes of a cluster in their order. Each starts unformatted. Once all
 of them have promised the same cluster, and have that on disk, each formats its log directories as one of its first voters; a node

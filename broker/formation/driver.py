@@ -1,4 +1,6 @@
-"""Forms or joins a cluster before a node's server starts: the one place of a formation that waits, reads and writes.
+"""The driver of a formation: the task that forms or joins a cluster before a node's server starts.
+
+All waiting, reading and writing of a formation is here.
 
 ``form_cluster`` returns once the log directories are formatted, at once where they are already. Until then the node listens
 where its controller will, asks the others of its list again and again, and does what ``FormationNode`` says. What follows from a

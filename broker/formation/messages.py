@@ -1,4 +1,4 @@
-"""Statements of a formation as bytes, and the frames that carry them on the controllers' listener.
+"""The messages of a formation: statements as JSON, and their frames on the controllers' listener.
 
 ========  ==========================================================================================================
 request   int32 size, int16 ``FORMATION_KEY``, int16 version 0, int32 correlation id, the statement

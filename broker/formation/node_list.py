@@ -1,4 +1,6 @@
-"""``cluster.nodes``: the list of a cluster's first nodes, and Kafka's properties that it stands for. Pure.
+"""``cluster.nodes``: the list of a cluster's first nodes, and the Kafka properties derived from it.
+
+Pure: no clock, no I/O.
 
 - Node i is the i-th of the list. Clients reach it at its HOST:PORT, 9092 where there is none. Its controller is at the next port.
 - A node of the list is broker and controller, and a voter. One with a higher number is a broker, and has an address of its own.

@@ -1,4 +1,4 @@
-"""The rules by which unformatted nodes form one cluster, as a state machine: what a node promises, decides, and joins.
+"""The protocol by which unformatted nodes form one cluster, as a state machine of promises and decisions.
 
 The first node of the list coordinates. It learns the directory ids of all the others, and proposes a cluster: an id, and the
 directories of its first voters. Each node promises that, durably, before it says so. When all have promised, the coordinator

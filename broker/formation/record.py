@@ -1,4 +1,4 @@
-"""What an unformatted node keeps of a formation in its directory of the metadata log, and how it is formatted in the end.
+"""The formation record in an unformatted node's metadata log directory, and the formatting that follows.
 
 ``cluster-formation.json`` is one JSON object: the directory's id, the promise, the decision. It is there from the first start
 until the directories are formatted. The directory of the metadata log is formatted last, so where that is formatted, all are.

@@ -1,4 +1,4 @@
-"""One request and its answer as ASGI 3 (https://asgi.readthedocs.io/en/latest/specs/www.html): a scope, ``receive``, ``send``.
+"""One HTTP request and its response as ASGI 3 (https://asgi.readthedocs.io/en/latest/specs/www.html).
 
 The application is told of spec version 2.3: then Starlette's streaming answers listen for the end of the client themselves,
 and end also while they have nothing to send. ``send`` raises ``ClientGoneError`` nevertheless, as 2.4 has it. Lifespan and

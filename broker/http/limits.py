@@ -1,4 +1,4 @@
-"""How much a client of the HTTP side may ask for, and how long it may take."""
+"""Size and time limits for HTTP clients."""
 
 from __future__ import annotations
 

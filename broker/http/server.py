@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 server for trio: h11 reads and writes the protocol, an ASGI application answers.
+"""A small HTTP/1.1 server for trio: h11 reads and writes the protocol, an ASGI application responds.
 
 Why not an existing server: it must not keep the broker from stopping. Hypercorn (0.18) and its fork anycorn send under a shielded
 cancel scope without a limit, so that one client that does not read keeps the process from ending; uvicorn and granian need

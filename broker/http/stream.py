@@ -1,4 +1,4 @@
-"""One client's bytes as h11's events, within limits: what is read is bounded in size, what is sent is bounded in time.
+"""One HTTP client's byte stream as h11's events: reads are bounded in size, writes are bounded in time.
 
 Nothing is shielded from cancellation, and reading is tried before waiting; so a cancelled ``wait_ended`` still finds out that
 the client has gone already (Starlette's ``Request.is_disconnected`` works that way).

@@ -1,1 +1,1 @@
-"""Listeners of a node: their addresses, the connections they accept, and the way of a request from bytes to a response."""
+"""The listeners of a node: addresses, connections, and request handling from bytes to a response."""

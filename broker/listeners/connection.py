@@ -1,4 +1,4 @@
-"""One client's connection: bytes in, whole frames handled in order, answers out.
+"""One client's connection: reads whole frames, handles them in order, writes the responses.
 
 Invariants:
 

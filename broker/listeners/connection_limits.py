@@ -1,4 +1,4 @@
-"""How many connections are open: in all, by listener, by the client's address; and when one more may come (ConnectionQuotas).
+"""Connection limits in total, per listener and per client address (Kafka's ConnectionQuotas).
 
 - At ``max.connections`` a listener accepts no more: a new connection waits until another one ends. With its prefix a listener
   may have a lower limit. The listener that brokers use among themselves is protected if it is not the only one: connections of

@@ -1,5 +1,7 @@
-"""How fast connections are accepted: ``max.connection.creation.rate`` of the broker and of its listeners, and the quotas of IP
-addresses (KIP-612; the rules are in ``security.connection_rates``).
+"""Connection rate limits of the broker, of its listeners and of client IP addresses (KIP-612).
+
+The settings are ``max.connection.creation.rate`` of the broker and of its listeners, and the quotas of IP addresses; the rules
+are in ``security.connection_rates``.
 
 The limits are those set now. A quota may be set on a host name, too; its addresses are looked up when the next connection comes.
 """

@@ -1,4 +1,4 @@
-"""From the bytes of one request to the parts of its answer.
+"""Request dispatch: decodes a request, calls its handler and encodes the response.
 
 Errors end here or in the handler, never further up: a ``KafkaError`` becomes the API's own error answer, any other
 exception UNKNOWN_SERVER_ERROR, logged with its trace as a bug of ours. ``ProtocolError`` (bytes that cannot be read, an API

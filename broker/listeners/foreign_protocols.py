@@ -1,4 +1,4 @@
-"""Recognizes another protocol than Kafka's by the first bytes that a client sends.
+"""Detection of protocols other than Kafka's by the first bytes that a client sends.
 
 No valid request begins that way: read as the size of a request, ``GET `` is 1,195,725,856 bytes and the beginning of a TLS
 handshake 369,295,616 or more, far beyond ``socket.request.max.bytes``.

@@ -1,4 +1,4 @@
-"""The interface of authentication by SASL: what handles the frames of a connection before the client is known.
+"""The interface of SASL authentication, which handles a connection's frames until the client is known.
 
 A ``Gate`` takes the frames of a connection instead of dispatch. What it lets through (ApiVersions before the authentication,
 any request of a client whose session can expire) it gives to ``dispatch.answer`` itself.

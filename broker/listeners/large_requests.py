@@ -1,4 +1,4 @@
-"""Requests so large that reading or handling them in one step would stop the loop: those above 256 KiB, except for Produce.
+"""Large requests (above 256 KiB, except Produce), read and handled without blocking the event loop.
 
 Invariants:
 

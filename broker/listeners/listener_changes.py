@@ -1,4 +1,4 @@
-"""Listeners that come and go while the broker runs (KIP-226): what may be changed, and how it is taken over.
+"""Listener changes at run time (KIP-226): their validation and their application.
 
 ``listeners``, ``advertised.listeners`` and ``listener.security.protocol.map`` can be set on one broker. A listener whose name
 is new is bound; one whose name is gone is closed, and its connections end after the request that is being handled. A listener

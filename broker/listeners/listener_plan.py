@@ -1,4 +1,4 @@
-"""Which listeners a broker has, by its settings: where they are bound, and which ones other brokers use.
+"""The listeners that a broker's settings define: their addresses, and the one for other brokers.
 
 The rules are those of KafkaConfig ``validateValues``, except that a broker that is alone in its cluster needs no listener for
 other brokers, so that the one for clients may have any protocol.

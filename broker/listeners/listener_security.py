@@ -1,4 +1,4 @@
-"""What a listener's security protocol asks of its connections: a TLS handshake, and SASL before the first request."""
+"""The security protocol of a listener: a TLS handshake, and SASL before the first request."""
 
 from __future__ import annotations
 

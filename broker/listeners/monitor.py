@@ -1,4 +1,4 @@
-"""What a broker knows of its connections: how many came and went, how they failed, and which observers see their requests.
+"""Counters of a broker's connections and of their failures, and the observers of its requests.
 
 The numbers are plain integers that may be read at any time.
 """

@@ -1,4 +1,4 @@
-"""Notices at once that the other side of a connection has gone, also while its request waits and nothing is read.
+"""Immediate detection of clients that have gone, even while their requests wait and nothing is read.
 
 The kernel tells it of a socket that was registered for nothing else (EPOLLRDHUP): what the client sent before its end need not be
 read first. There is one descriptor for all connections, and one system call for each of them, at its beginning. Where the kernel

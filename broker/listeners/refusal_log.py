@@ -1,4 +1,4 @@
-"""At debug level, a log line for each request that is answered with an error, with the reason.
+"""Debug log lines for requests that are answered with an error, with the reason.
 
 The level is checked once, at the start of the broker, so that requests cost nothing at other levels.
 """

@@ -1,4 +1,4 @@
-"""A line in the log for each request of the APIs that were asked for: ``ottla serve --trace produce,fetch``.
+"""A log line for each request of the traced APIs: ``ottla serve --trace produce,fetch``.
 
 The line's fields are also those of the log record (``request``), so that a JSON log has them one by one.
 """

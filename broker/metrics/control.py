@@ -1,4 +1,4 @@
-"""The metrics of whoever is the controller, on ZooKeeper or of a quorum, and those of a broker's session at the cluster's store.
+"""Metrics of the controller, in ZooKeeper mode or of a quorum, and of a broker's session at the cluster's store.
 
 Each ``next`` makes one complete family, as in ``collector``.
 """

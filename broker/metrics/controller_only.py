@@ -1,4 +1,4 @@
-"""Reads the metrics of a node that is a controller and no broker, when they are scraped."""
+"""The metrics of a controller-only node, read when they are scraped."""
 
 from __future__ import annotations
 

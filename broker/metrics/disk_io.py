@@ -1,4 +1,4 @@
-"""What the process has read from and written to disks, as Linux counts it (Kafka's ``LinuxIoMetricsCollector``)."""
+"""Bytes that the process has read from and written to disks, on Linux (Kafka's ``LinuxIoMetricsCollector``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP side: ``/metrics`` for Prometheus, ``/healthz`` and ``/readyz`` for a process supervisor such as Kubernetes.
+"""The server of metrics and health: ``/metrics`` for Prometheus, ``/healthz`` and ``/readyz`` for Kubernetes and the like.
 
 It runs on the node's own event loop, from before the node starts until it has stopped. So a response of ``/healthz`` means
 that the loop runs; ``/readyz`` is 503 until clients are served, and again as soon as a stop has begun.

@@ -1,4 +1,4 @@
-"""How late the event loop is, and how idle: a histogram of the lateness of a timer that is set four times a second."""
+"""Lag and idle time of the event loop: a histogram of the lateness of a timer that is set four times a second."""
 
 from __future__ import annotations
 

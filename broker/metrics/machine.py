@@ -1,4 +1,4 @@
-"""The metrics of all brokers of a machine at one address (``ottla serve --brokers``): a scrape of one asks the others.
+"""Metrics of all brokers of a machine at one address (``ottla serve --brokers``): a scrape of one scrapes the others.
 
 Every sample gets a label ``broker`` with the id of the broker that it is of. A broker that does not answer is left out, and
 ``ottla_machine_broker_up`` says so.

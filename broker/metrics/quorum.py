@@ -1,4 +1,4 @@
-"""The metrics of a node of a KRaft quorum: its Raft node and what it has loaded, and those of a controller, active or not.
+"""Metrics of a KRaft node: its Raft node, the metadata it has loaded, and its controller, active or not.
 
 Each ``next`` makes one complete family, as in ``collector``. Without a quorum, or a controller, families have no samples.
 """

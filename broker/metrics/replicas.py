@@ -1,4 +1,4 @@
-"""The metrics of a broker's replicas: how far they are, who is in sync, what they fetch.
+"""Metrics of a broker's replicas: partitions, ISRs, fetcher lag and throttled replication.
 
 Each ``next`` makes one complete family, as in ``collector``. Before the broker has started, every count
 is 0.

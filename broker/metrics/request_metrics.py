@@ -1,4 +1,6 @@
-"""Counts and times of requests, by API and version; this code runs for each request when metrics are on.
+"""Counts and times of requests, by API and version.
+
+This code runs for each request when metrics are on.
 
 Times are Kafka's: *total* from the start of the handling until the response is ready, *local* the part before the handler
 first waits for something, *remote* the part from then on. Most requests never wait: then total and local are the same and

@@ -1,4 +1,4 @@
-"""Families of ``families`` with their samples, in the form that prometheus-client encodes."""
+"""Metric families with their samples, in the form that prometheus-client encodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ottla cluster balance``: what is looked up for a plan, the plan for people and programs, and its steps carried out.
+"""``ottla cluster balance``: the requests for a plan, its output for people and programs, and its execution.
 
 How a plan is found is in ``ottla.balance``; here are the requests to brokers.
 """

@@ -1,4 +1,4 @@
-"""``ottla cluster balance``: look, plan, show, and unless it is a dry run carry out and show what it has come to."""
+"""``ottla cluster balance``: makes and shows a plan, and unless it is a dry run executes it and shows the outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of a plan, carried out one after the other, throttled; and order after a run that was killed.
+"""Throttled execution of a plan, one step after the other, and cleanup after a run that was killed.
 
 The state is in the cluster alone: what is under way, and its throttle. Whoever runs the command next waits for that, removes the
 throttle, and makes a new plan of what is there. So a run may end at any point, and of a step either all ends by itself, or the

@@ -1,4 +1,4 @@
-"""What a plan is made of, as brokers tell it: replicas, sizes and folders (DescribeLogDirs), settings, rates."""
+"""The input of a plan, requested from brokers: replicas, sizes (DescribeLogDirs), settings, rates."""
 
 from __future__ import annotations
 

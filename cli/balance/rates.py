@@ -1,4 +1,4 @@
-"""How many bytes a second are written to partitions, and read from them, over a window of time.
+"""Write and read rates of partitions, in bytes per second, over a window of time.
 
 Leaders' offsets and groups' committed ones are looked at twice; a record counts with as many bytes as the partition's records
 had on average when the window began. Where brokers' Prometheus metrics are named, the bytes of a topic are those that they

@@ -1,4 +1,4 @@
-"""A plan for people, and as JSON: what brokers have before and after, each move with its reason, and the bytes to copy."""
+"""The output of a plan, as text or JSON: brokers before and after, moves with their reasons, bytes to copy."""
 
 from __future__ import annotations
 

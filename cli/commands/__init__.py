@@ -1,1 +1,1 @@
-"""The subcommands that talk to a cluster: their names, options and help. What they do is in ``cli.tools``."""
+"""Names, options and help of the subcommands that talk to a cluster; ``cli.tools`` implements them."""

@@ -1,4 +1,4 @@
-"""Names of topics and groups for the shell's completion, asked of the broker that the command line so far names.
+"""Shell completion of topic and group names, requested from the broker named on the command line.
 
 Nothing is said when no broker answers, or not in time: a shell that is asked to complete has nowhere to show it.
 """

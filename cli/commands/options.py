@@ -1,4 +1,4 @@
-"""Options that several subcommands have, and ``run``, which ends a subcommand with the right exit code."""
+"""Options shared by several subcommands, and ``run``, which ends a subcommand with the right exit code."""
 
 from __future__ import annotations
 

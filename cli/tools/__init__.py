@@ -1,1 +1,1 @@
-"""What the subcommands do, on kafka-python: they work with every broker that speaks Kafka's protocol."""
+"""The implementations of the subcommands, on kafka-python, for every broker that speaks Kafka's protocol."""

@@ -1,4 +1,4 @@
-"""What several tools look up about a cluster: topics, their settings, offsets and sizes of their partitions.
+"""Shared lookups of the tools about a cluster: topics, their settings, offsets and sizes of their partitions.
 
 A cluster is looked at when something is wrong with it, so a broker that does not answer is no failure here: what only it
 knows is left out.

@@ -1,4 +1,4 @@
-"""Changes of settings, for ``topics alter`` and ``configs set | unset``: incremental, so that the rest stays as it is."""
+"""Incremental changes of settings, for ``topics alter`` and ``configs set | unset``."""
 
 from __future__ import annotations
 

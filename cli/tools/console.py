@@ -1,4 +1,4 @@
-"""``ottla console``: the console of a cluster elsewhere, until it is told to stop."""
+"""``ottla console``: serves the console of a remote cluster until it is stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``ottla top`` asks of a broker's console: ``/top.json``, and a log-in by the console's own form where it wants one.
+"""The client of ``ottla top`` for a broker's console: ``/top.json``, and a login by the console's form if needed.
 
 The console has no TLS. A password is sent only when the console asks for it, straight to it and not by a proxy, and only where
 nobody but this machine's users could read it, or where the client's settings have it sent unencrypted anyway.

@@ -1,4 +1,4 @@
-"""Requests over one connection by this project's codec, where kafka-python has no client that would do: TLS, SASL, a response.
+"""Requests over one connection with this project's own codec, TLS and SASL, where kafka-python has no client for it.
 
 ``options`` are kafka-python's. Each call waits for its response; the socket's time-out is the only limit.
 """

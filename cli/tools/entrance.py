@@ -1,4 +1,4 @@
-"""Whether a listener lets a client in, and if not, why: one connection that goes as far as the first request.
+"""Connection diagnosis: the reason why a listener refuses a client, found with one connection.
 
 kafka-python tries again for seconds, whatever the reason, and keeps that to its log. Here a certificate that is not trusted, a
 wrong password and the like are found at once. Where a connection is closed, another one shows whether the listener wants TLS or

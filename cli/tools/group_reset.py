@@ -1,4 +1,4 @@
-"""``ottla groups reset-offsets``: where groups' committed offsets would go, and on demand the move itself.
+"""``ottla groups reset-offsets``: shows the new committed offsets of groups, and commits them with ``--execute``.
 
 The forms and the rules are those of kafka-consumer-groups (ConsumerGroupCommand): a group with members is refused, an
 offset outside of the log becomes the nearest one inside, a time behind the last record is the end, and so is the present

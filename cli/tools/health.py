@@ -1,4 +1,4 @@
-"""``ottla cluster health``: what is wrong with a cluster, for scripts that only look at the exit status.
+"""``ottla cluster health``: reports the problems of a cluster, with an exit status for scripts.
 
 Metadata leaves out the topics that a user may not describe without a word, so the brokers are asked for what is in their data
 folders, too. A user who may not see everything is never told that the cluster is healthy.

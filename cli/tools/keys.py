@@ -1,4 +1,4 @@
-"""Keys that are pressed on a terminal while a command draws on it."""
+"""Single key presses on a terminal, read while a command draws on it."""
 
 from __future__ import annotations
 

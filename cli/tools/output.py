@@ -1,4 +1,4 @@
-"""Rows and sizes for their reader: a table on a terminal, tab-separated lines without a head into a pipe, or JSON."""
+"""Output of rows and sizes: a table on a terminal, tab-separated lines without a header into a pipe, or JSON."""
 
 from __future__ import annotations
 

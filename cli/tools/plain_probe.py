@@ -1,4 +1,4 @@
-"""Whether a listener answers a client without TLS and SASL, as quickly as can be found out: before every command.
+"""A quick probe, before every command, for a listener that serves clients without TLS and SASL.
 
 The two requests are written by hand: loading the codec takes longer than they do.
 """

@@ -1,4 +1,4 @@
-"""How a tool ends: one line for what went wrong, quietly into a closed pipe, and the exit codes.
+"""The run of a tool: an error as one line, a quiet end at a closed pipe, and the exit codes.
 
 0 is done, 1 failed, 2 asked for wrongly, 130 interrupted. SIGTERM interrupts as Ctrl-C does.
 """

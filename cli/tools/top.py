@@ -1,4 +1,4 @@
-"""``ottla top``: a broker's view of itself, drawn again and again; the same rows that its console shows.
+"""``ottla top``: a broker's view of itself, redrawn periodically, with the rows that its console shows.
 
 They come as JSON from the console's ``/top.json``, in which whole numbers are text.
 """

@@ -1,4 +1,4 @@
-"""``ottla topics describe``: a head line for each topic and a line for each partition, as kafka-topics has them.
+"""``ottla topics describe``: a header line per topic and a line per partition, as in kafka-topics.
 
 On a terminal the partitions are a table, elsewhere each is a line of ``Name: value`` fields with tabs between.
 """

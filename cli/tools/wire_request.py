@@ -1,4 +1,4 @@
-"""A request that kafka-python does not have, sent by its clients: with their addresses, TLS, passwords and time-outs.
+"""Requests that kafka-python lacks, sent by its clients, with their addresses, TLS, passwords and time-outs.
 
 The bytes are the broker's own codec's. kafka-python asks for them, and for the answer's meaning, by the few methods that its
 own requests have.

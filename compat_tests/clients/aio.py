@@ -1,4 +1,4 @@
-"""aiokafka, on an asyncio loop in a thread of its own."""
+"""The driver of aiokafka, on an asyncio event loop in a thread of its own."""
 
 from __future__ import annotations
 

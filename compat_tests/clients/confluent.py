@@ -1,4 +1,4 @@
-"""confluent-kafka: Python's binding of librdkafka."""
+"""The driver of confluent-kafka, Python's binding of librdkafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Go's client libraries: franz-go, sarama and kafka-go, driven through a pipe by the program in ``go/``.
+"""The drivers of Go's franz-go, sarama and kafka-go, through a pipe to the program in ``go/``.
 
 tools/build_clients.sh builds that program; it knows all three and has the versions that ``go/go.mod`` names.
 """

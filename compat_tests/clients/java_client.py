@@ -1,4 +1,4 @@
-"""kafka-clients, the Java client: driven through a pipe by the program in ``java/``, one JVM to a driver.
+"""The driver of Java's kafka-clients, through a pipe to the program in ``java/``, one JVM per driver.
 
 The program is compiled once per run, against the older of the two versions, and runs with either. Its folder goes with the
 process that had it compiled; processes that this one starts find it by an environment variable.

@@ -1,4 +1,4 @@
-"""KafkaJS and @platformatic/kafka: driven through a pipe by the programs in ``js/``, one Node.js process to a driver.
+"""The drivers of KafkaJS and @platformatic/kafka, through a pipe to the programs in ``js/``, one Node.js process each.
 
 tools/build_clients.sh installs the libraries beside a copy of the programs.
 """

@@ -1,4 +1,4 @@
-"""kafka-python: the newest 3.x, and what the driver of 2.x shares with it."""
+"""The driver of kafka-python 3.x, and the parts that it shares with the one of 2.x."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""kafka-python 2.x: its producer and consumer are called like those of 3.x, its admin client gives raw responses."""
+"""The driver of kafka-python 2.x, whose admin client returns raw responses.
+
+Its producer and consumer are called like those of 3.x.
+"""
 
 from __future__ import annotations
 

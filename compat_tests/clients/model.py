@@ -1,4 +1,4 @@
-"""What a test may ask of any client library, in one vocabulary.
+"""The interface of a driver: the operations that a test can perform with any client library.
 
 A driver is a thin layer over one client's public API: it renames arguments and results and adds nothing of its own, so
 that a failing test means that the client and the broker disagree. Offsets, partitions and timestamps (ms) are ints;

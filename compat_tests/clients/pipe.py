@@ -1,4 +1,4 @@
-"""A driver behind a pipe: a program in another language that speaks lines of JSON, one process to a driver.
+"""A driver over a pipe to a program in another language, with JSON lines and one process per driver.
 
 A call is {"object", "method", "arguments"}, bytes in it are base64; object 0 makes the others, and is told by "secure" how
 they get in. An answer is {"value"},

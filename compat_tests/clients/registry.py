@@ -1,4 +1,4 @@
-"""The clients that run the whole matrix, and what each of them does not offer.
+"""The clients that run the whole matrix, and the capabilities that each of them lacks.
 
 ``lacks`` names capabilities (see ``capabilities``) that the client's public API has no way to ask for: such a test is not run
 for it, and the table says why.

@@ -1,4 +1,4 @@
-"""A driver that runs under another interpreter: two major versions of one library cannot share a virtualenv."""
+"""A driver in another Python interpreter, since two major versions of a library cannot share a virtualenv."""
 
 from __future__ import annotations
 

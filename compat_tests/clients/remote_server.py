@@ -1,4 +1,4 @@
-"""The far end of ``remote``: a script for the interpreter of another virtualenv, where Ottla is not installed.
+"""The server side of ``remote``: a script for the interpreter of another virtualenv, where Ottla is not installed.
 
     PYTHON remote_server.py PACKAGE_FOLDER DRIVER_MODULE BOOTSTRAP
 

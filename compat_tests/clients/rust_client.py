@@ -1,4 +1,4 @@
-"""rdkafka and rskafka: driven through a pipe by the programs in ``rust/``, which tools/build_clients.sh has compiled."""
+"""The drivers of rdkafka and rskafka, through a pipe to the programs in ``rust/`` (built by tools/build_clients.sh)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a client of the suite gets in: one description, and what it is for Kafka's own clients, for librdkafka and in Python.
+"""Security settings of a client: one description, translated for Kafka's own clients, librdkafka and Python.
 
 Files are PEM: ``ca_file`` has the certificates that a client trusts, ``certificate_file`` its own key (PKCS#8) and chain,
 ``token_file`` a token for OAUTHBEARER. As ``model``, this goes to drivers in other processes and imports the standard library

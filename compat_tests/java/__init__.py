@@ -1,1 +1,1 @@
-"""Kafka's own command-line tools, and Kafka Streams."""
+"""Tests of Kafka's own command-line tools, Kafka Streams and Kafka Connect."""

@@ -1,4 +1,4 @@
-"""The Java tools as a fixture."""
+"""The fixture for Kafka's command-line tools."""
 
 from __future__ import annotations
 

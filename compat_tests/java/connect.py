@@ -1,4 +1,4 @@
-"""Kafka Connect's worker as a process, standalone or distributed, with its connectors for files.
+"""A Kafka Connect worker process, standalone or distributed, with the connectors for files.
 
 Standalone it keeps the source's place in a file; distributed in a topic, as it does with the connectors' configs and states.
 """

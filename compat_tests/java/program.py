@@ -1,4 +1,4 @@
-"""A Java program that runs until it is told to stop, as a process of its own; what it says goes to a file."""
+"""A long-running Java program in its own process, with its output in a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka Streams' word count as a process, the lines that it is fed with, and what a reader sees of its counts."""
+"""Kafka Streams' word count in its own process, with a producer of its input and a reader of its counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs Kafka's command-line tools from their jars, without the shell scripts around them."""
+"""A runner of Kafka's command-line tools from their jars, without the shell scripts around them."""
 
 from __future__ import annotations
 

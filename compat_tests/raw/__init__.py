@@ -1,1 +1,1 @@
-"""Behaviour on the wire that clients rely on and reimplementations get wrong."""
+"""Tests of wire behaviour that clients rely on and reimplementations get wrong."""

@@ -1,4 +1,4 @@
-"""Connections of the wire tests, all of them to one broker, which is everything to these tests.
+"""Fixtures of the wire tests, whose connections all go to one broker.
 
 In a cluster it is the controller. It leads the topics that ``make_topic`` makes, and coordinates the groups and transactions
 whose names are from here: names are tried until one is of a partition that it leads.

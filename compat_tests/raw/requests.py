@@ -1,4 +1,4 @@
-"""Short hands for the requests of the wire tests; every default is what a plain client sends."""
+"""Helpers for the requests of the wire tests, with the defaults of a plain client."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Clients that must say who they are: a broker with every listener and mechanism, and each client at each of them."""
+"""Tests of authentication: a broker with every listener and mechanism, and each client at each of them."""

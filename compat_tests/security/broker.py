@@ -1,4 +1,4 @@
-"""A broker that has a listener of each protocol, every mechanism, users, and an authorizer: Ottla, or Apache Kafka.
+"""A broker with every listener protocol and SASL mechanism, users, and an authorizer: Ottla, or Apache Kafka.
 
 ``alice`` may do everything with what begins with ``open-``, however she gets in; so may those who do not say who they are, who
 are User:ANONYMOUS. Only the super user ``admin`` has a right to anything else.

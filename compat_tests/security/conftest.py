@@ -1,4 +1,4 @@
-"""The clients at the broker that all these tests share."""
+"""Fixtures for the clients of the secured broker that all these tests share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The broker that these tests share; Spark's have it, too."""
+"""The fixture for the secured broker, which these tests and those of Spark share."""
 
 from __future__ import annotations
 

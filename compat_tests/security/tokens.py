@@ -1,4 +1,4 @@
-"""Tokens for OAUTHBEARER, by an issuer that is made for each run."""
+"""OAUTHBEARER tokens from an issuer that is created for each run."""
 
 from __future__ import annotations
 

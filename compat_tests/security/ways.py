@@ -1,4 +1,4 @@
-"""The ways in: listeners with what a client shows there, and which clients the tests try each with.
+"""Combinations of listener and authentication mechanism, and the clients that are tested with each.
 
 ``--whole-matrix`` is all clients at all of them; without it each client comes in once over SASL_SSL, each mechanism is that
 of one client at least, and kafka-python tries each listener and each mechanism.

@@ -1,1 +1,1 @@
-"""Apache Spark through its own Kafka connector: what a broker owes to Structured Streaming and to batch jobs."""
+"""Tests of Apache Spark's own Kafka connector: Structured Streaming and batch jobs."""

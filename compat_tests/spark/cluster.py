@@ -1,4 +1,4 @@
-"""Spark's own standalone cluster on loopback, from the pyspark package: a master and workers, each a process of its own.
+"""A standalone Spark cluster on loopback, from the pyspark package: a master and workers, each in its own process.
 
 A worker is killed together with its executors, as a machine is that loses power: they are in its session. Who is there
 is asked of the master, which says it as JSON.

@@ -1,4 +1,4 @@
-"""One Spark session for the run, because it takes some ten seconds to start."""
+"""The fixture for the Spark session, which the whole run shares because its start takes some ten seconds."""
 
 from __future__ import annotations
 

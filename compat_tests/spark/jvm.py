@@ -1,5 +1,7 @@
-"""How Sparks of the tests run their JVMs, which live for seconds: one garbage collector thread, one compiler, and the
-classes of Spark from an archive (class data sharing, JEP 350) where ``tools/spark_classes.py`` has made one.
+"""JVM options for the short-lived Spark processes of the tests.
+
+They are one garbage collector thread, one compiler, and Spark's classes from an archive (class data sharing, JEP 350) where
+``tools/spark_classes.py`` has made one.
 
 Each of the two halves the CPU time of a short job. The JVM ignores an archive of another JVM or pyspark. A third of what is
 left goes into classes that Spark writes and compiles for each query: for a few rows it is told to do without (``SETTINGS``).

@@ -1,4 +1,4 @@
-"""SIGKILL for a command and all that it has started, until nothing of it is left.
+"""Killing of a command and everything it has started (SIGKILL), until no process is left.
 
 To kill the process group is not enough: pyspark's daemon makes one of its own, and its workers write on until it has noticed
 that the JVM is gone. All of them stay in the session that the command began with.

@@ -1,4 +1,4 @@
-"""``python -m ottla.compat_tests.spark.versions_page FILE…``: docs/spark-versions.md, on standard output.
+"""The generator of docs/spark-versions.md: ``python -m ottla.compat_tests.spark.versions_page FILE…`` prints it.
 
 Each file is what ``ottla compat --client spark --json FILE`` wrote, with one version of pyspark and one broker, in the order
 in which they were made: of a test that is in several of the same version and broker the last result counts.

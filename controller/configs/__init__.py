@@ -1,1 +1,1 @@
-"""Configs that can be set while brokers run: which names and values topics, brokers, groups and subscriptions may have."""
+"""Validation and effects of dynamic configs: those of topics, brokers, groups and client metrics subscriptions."""

@@ -1,4 +1,4 @@
-"""Which properties may be set on brokers while they run, and what those do that are set (KIP-226).
+"""Dynamic broker configs: the properties that may be set on running brokers, and their effects (KIP-226).
 
 The rules are those of Kafka's DynamicBrokerConfig, of 3.9 and 4.3. A property set on one broker overrides one set for all of
 them, and both override those given at the start. There are these kinds of names:

@@ -1,4 +1,4 @@
-"""Passwords among what is set on a running broker: in the clear in its configuration, encrypted in the store of ZooKeeper mode.
+"""Passwords in dynamic broker configs: clear text in the configuration, encrypted in ZooKeeper.
 
 They are those of listeners' key stores and login modules (DynamicBrokerConfig ``DynamicPasswordConfigs``). A broker encrypts
 and decrypts its own, with ``password.encoder.secret``; no other program uses them. One that it cannot decrypt it ignores, with

@@ -1,4 +1,4 @@
-"""Which configs a subscription to clients' metrics may have, and which values (KIP-714). Pure.
+"""Validation of the configs of a client metrics subscription, names and values (KIP-714; pure functions).
 
 Source: Kafka's ClientMetricsConfigs. Patterns are Python's regular expressions here, and Java's there.
 """

@@ -1,4 +1,4 @@
-"""Which configs a group may have, and which values (KIP-848, KIP-932, KIP-1071). Pure.
+"""Validation of the configs of a group, names and values (KIP-848, KIP-932, KIP-1071; pure functions).
 
 Source: Kafka's GroupConfig. The bounds that a broker's file sets in Kafka have Kafka's defaults here.
 """

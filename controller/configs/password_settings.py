@@ -1,4 +1,4 @@
-"""Settings of the encryption of passwords that are set while brokers run (KIP-226)."""
+"""Settings for the encryption of passwords in dynamic broker configs (KIP-226)."""
 
 from __future__ import annotations
 

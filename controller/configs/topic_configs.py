@@ -1,4 +1,4 @@
-"""Which overrides a topic may have: names and values are those of the topic-level settings that are declared. Pure.
+"""Validation of topic configs: names and values are those of the declared topic-level settings (pure functions).
 
 Incremental changes follow KIP-339: SET and DELETE for every setting, APPEND and SUBTRACT for lists. If the list is not set on
 the topic they start from its built-in default, and not from the brokers' configuration, as in Kafka

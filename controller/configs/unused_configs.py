@@ -1,4 +1,4 @@
-"""The properties that Kafka lets a running broker change and that Ottla has no use for: a table.
+"""A table of the broker properties that are dynamic in Kafka but unused in Ottla.
 
 They are ``DynamicBrokerConfig.ALL_DYNAMIC_CONFIGS`` of Kafka 4.3 (3.9 has no others) without passwords and without those that
 take effect in Ottla as they are named here. Those of security hold for one broker or listener, so Kafka does not take them for

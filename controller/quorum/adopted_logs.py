@@ -1,4 +1,4 @@
-"""Log directories that a broker has filled whose cluster's metadata is elsewhere, as the topics of a new cluster.
+"""Adoption of existing log directories without their cluster's metadata, as the topics of a new KRaft cluster.
 
 The directories give a topic's name, its partitions, and, in ``partition.metadata``, its id. A partition's leader epoch is not
 below those of its batches, and producer ids begin above those that were handed out, or two producers would share their sequence

@@ -1,4 +1,4 @@
-"""``bootstrap.checkpoint``: the first records of a cluster, which formatting leaves in every data folder of a node (KIP-778).
+"""``bootstrap.checkpoint``: the first records of a cluster, which formatting writes into every log directory (KIP-778).
 
 The first controller that becomes active takes its own copy over into the log, once: the levels of features, ``metadata.version``
 first, SCRAM credentials, and whatever else the cluster begins with. The file is a snapshot whose offsets and epoch are 0.

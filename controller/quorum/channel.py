@@ -1,4 +1,4 @@
-"""Requests of a broker to the quorum's active controller, whichever node that is.
+"""The channel for a broker's requests to the active controller of the quorum.
 
 The controller is the leader that the broker's Raft node knows. Where it cannot be reached, or says NOT_CONTROLLER, the leader
 there is then is asked, after a moment; so a request may be executed twice (Kafka's NodeToControllerChannelManager). A request to

@@ -1,4 +1,4 @@
-"""A cluster of KRaft, as one of its brokers takes part in it.
+"""``QuorumCluster``: the ``Cluster`` interface in KRaft mode, as a broker uses it.
 
 What clients want changed is forwarded to the active controller, with their principals; what comes of it arrives as records of the
 metadata log. The broker's own requests (registration, heartbeats, in-sync replicas, producer ids, its coordinators' topics) go to

@@ -1,4 +1,4 @@
-"""A client's request on its way through a broker to the active controller (KIP-590), and the controller's response back.
+"""The Envelope request, in which a broker forwards a client's request to the active controller (KIP-590).
 
 The envelope has the request as the client sent it, header and body, the client's address, and its principal as the broker has
 authenticated it: int16 0, then Kafka's message DefaultPrincipalData (DefaultKafkaPrincipalBuilder). The controller decides by

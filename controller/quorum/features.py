@@ -1,4 +1,4 @@
-"""The features that a cluster of KRaft finalizes: their levels, and which level a release begins with (KIP-584, KIP-1022).
+"""Finalized features of a KRaft cluster: their levels, and the initial level in each release (KIP-584, KIP-1022).
 
 A level can be finalized where every node supports it. Source: Kafka's Feature and its FeatureVersion enumerations.
 """

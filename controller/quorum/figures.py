@@ -1,4 +1,4 @@
-"""What metrics tell of a node's place in a quorum: its Raft node, and how far it has come with the metadata.
+"""The values of a node's quorum metrics: its Raft node, and the progress of its metadata.
 
 Meanings are those of Kafka's MetadataLoaderMetrics and BrokerServerMetrics.
 """

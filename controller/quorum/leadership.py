@@ -1,4 +1,4 @@
-"""Whether a broker still leads a partition, asked of the controller: the metadata that the broker has may be old.
+"""Confirmation of a partition's leadership by the controller, because the broker's own metadata may be stale.
 
 The question is an AlterPartition that changes nothing: the in-sync replicas that the broker knows, under its leader epoch. The
 controller compares epochs before everything else, and writes no record for what is as it was (``ReplicationControlManager``).

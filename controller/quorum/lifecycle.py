@@ -1,4 +1,4 @@
-"""A broker's registration at the quorum and its heartbeats (KIP-631): from the start to the controlled shutdown.
+"""The lifecycle of a broker in a quorum: registration, heartbeats and controlled shutdown (KIP-631).
 
 The broker registers under an incarnation id of its own, and is fenced: no client is told of it. It sends a heartbeat at once, and
 each 10 ms and when it has applied its own registration, until the controller says that it has caught up. Once it is ready

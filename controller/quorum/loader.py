@@ -1,4 +1,4 @@
-"""The committed part of the metadata log as deltas for this broker's publishers.
+"""The metadata loader, which turns the committed metadata log into deltas for this broker's publishers.
 
 Batches and snapshots go into a ``RecordReplay``; at the end of what was committed together its delta is published, once. Within a
 metadata transaction (KIP-868) nothing is: its records wait until it ends, and an aborted one leaves nothing.

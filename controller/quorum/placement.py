@@ -1,4 +1,4 @@
-"""In which log directory a broker has each replica, as the quorum is told (KIP-858).
+"""Reports to the controller of the log directory that holds each replica (AssignReplicasToDirs, KIP-858).
 
 A broker reports each replica that is elsewhere than the partition's record says, in one request at a time with all that wait. A
 log that moves counts as being in its next directory from the announcement on, which comes before the swap. Where the record says

@@ -1,4 +1,4 @@
-"""Records about brokers and controllers as changes of their registrations (KIP-631, KIP-919).
+"""Replay of the registration records of brokers and controllers (KIP-631, KIP-919).
 
 Every change of a broker names the epoch of the registration that it is about; another one than the present is an error.
 """

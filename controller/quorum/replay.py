@@ -1,4 +1,4 @@
-"""Records of the metadata log as a delta of the cluster's image.
+"""Replay of metadata log records into a delta of the metadata image.
 
 A replay begins with an image and takes records in their order; every field of the delta has then what the records have changed.
 A record that does not fit (a change of a partition that does not exist, an unknown type) raises ReplayError, and the image that

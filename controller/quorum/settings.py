@@ -1,4 +1,4 @@
-"""Settings of a node in a quorum: its roles, where the controllers are, and how long things may take."""
+"""Settings of a quorum node: its roles, the addresses of the controllers, and timeouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The task that writes snapshots of the metadata that this node has loaded, which spare a start most of the log (KIP-630).
+"""The task that writes snapshots of the loaded metadata, which save a start from replaying the whole log (KIP-630).
 
 Rules (Kafka's SnapshotGenerator and SnapshotEmitter): a snapshot is due when the log has grown by
 ``metadata.log.max.record.bytes.between.snapshots`` since the last one, or, when it has grown at all, after

@@ -1,4 +1,4 @@
-"""An image as the records of a snapshot: those that a replay on an empty image makes the same image of.
+"""A metadata image as the records of a snapshot, whose replay on an empty image yields the same image.
 
 Their order is Kafka's: features, ``metadata.version`` first, because it says how the others are written; nodes, topics, configs,
 quotas, producer ids, access rules, credentials, tokens. What the level of ``metadata.version`` has no record for raises

@@ -1,4 +1,4 @@
-"""The features that an Ottla broker supports in a cluster of KRaft, and what to do about those that it does not.
+"""The features that Ottla's brokers support in a KRaft cluster, and advice on the unsupported ones.
 
 A controller registers a broker only if the broker supports every feature at the level that is finalized.
 """

@@ -1,4 +1,4 @@
-"""The access rules of the cluster in the store: read, published, followed and changed, by every broker with an authorizer.
+"""The ACLs in ZooKeeper: read, published, watched and changed by every broker with an authorizer.
 
 A broker that changes a pattern's entries writes their node, on the condition that it is as it was read, and with it a
 notification; any broker does that, not the controller (AclAuthorizer ``updateResourceAcls``). All brokers, those of Apache Kafka

@@ -1,4 +1,4 @@
-"""A cluster whose metadata is in a store of nodes: this broker's membership, its controller, and what it reads and writes there.
+"""``ZooKeeperCluster``: the ``Cluster`` interface in ZooKeeper mode, with the broker's membership and its controller.
 
 Everything has one session at the store, and follows what others change there. When watches may have been lost, everything is
 read again (``membership``).

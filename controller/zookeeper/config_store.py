@@ -1,4 +1,4 @@
-"""What is set on topics, brokers, users, clients and IP addresses: the nodes under ``/config``, published as they change.
+"""Configs of topics, brokers, users, clients and IP addresses: the znodes under ``/config``, published as they change.
 
 What is set on a topic or a broker is published as its configs; on a user or a client, as quotas and SCRAM credentials; on an
 address, as its quota. ``znodes`` knows how the nodes are named.

@@ -1,4 +1,4 @@
-"""The features that a cluster has finalized: ``/feature``, as the controller sets it up and every broker follows it (KIP-584).
+"""Finalized features: the znode ``/feature``, created by the controller and followed by every broker (KIP-584).
 
 In ZooKeeper mode there are none, neither in Kafka 3.9 nor in Ottla: no broker supports any, the node says so, and a broker that
 finds one there does not start, or stops (KafkaController ``enableFeatureVersioning``, FinalizedFeatureChangeListener).

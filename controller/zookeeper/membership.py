@@ -1,4 +1,4 @@
-"""A broker's place in the cluster, from one session at the store to the next.
+"""A broker's membership in the cluster, from one ZooKeeper session to the next.
 
 When the session has expired, other brokers may have registered, changed configs, become controller. So, in Kafka's order
 (KafkaController ``Expire`` and ``RegisterBrokerAndReelect``): the controller gives up what it was about to do and resigns; only

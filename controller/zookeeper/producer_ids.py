@@ -1,4 +1,6 @@
-"""Producer ids in ZooKeeper mode, in blocks of a thousand: each is given out once (KIP-730).
+"""Producer ids in ZooKeeper mode, allocated in blocks of a thousand (KIP-730).
+
+Each id is given out once.
 
 A block is taken by a conditional write of ``/latest_producer_id_block``: by the controller, for whichever broker asks, or by a
 broker itself where ``inter.broker.protocol.version`` is older than the request for it.

@@ -1,4 +1,4 @@
-"""How a broker registers: the cluster's id, the broker's own, and its node under ``/brokers/ids``."""
+"""The registration of a broker: the cluster id, the broker id, and the znode under ``/brokers/ids``."""
 
 from __future__ import annotations
 

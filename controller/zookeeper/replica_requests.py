@@ -1,4 +1,4 @@
-"""The three requests by which a controller of ZooKeeper mode tells a broker of the cluster, translated into its metadata.
+"""Translation of the controller's LeaderAndIsr, StopReplica and UpdateMetadata requests into a broker's metadata.
 
 LeaderAndIsr says what replicas the broker has, StopReplica which it has no more, UpdateMetadata what all of the cluster is. Here,
 and in their handlers, they end: what applies them (``ReplicaManager``, ``MetadataCache``) knows partitions and brokers only.

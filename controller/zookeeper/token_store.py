@@ -1,4 +1,4 @@
-"""The delegation tokens of the cluster: the nodes under ``/delegation_token``, published as they change.
+"""The delegation tokens in ZooKeeper: the znodes under ``/delegation_token``, published as they change.
 
 Any broker makes, renews and ends tokens, directly in the cluster's store. The node of a token is written together with a
 notification under ``/delegation_token/token_changes`` that has the token's id as text. Each broker removes expired tokens once in

@@ -1,4 +1,4 @@
-"""Topics made directly in the store, as any broker of a ZooKeeper cluster may: for clients that name one that is missing.
+"""Automatic creation of topics directly in ZooKeeper, which any broker may do for its clients.
 
 Only its nodes are written, the topic's and that of its configs. The controller watches the folder of topics, gives the
 partitions their leaders and tells every broker (Kafka: AutoTopicCreationManager ``createTopicsInZk``, AdminZkClient).

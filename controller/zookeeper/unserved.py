@@ -1,4 +1,4 @@
-"""What a user is told of a broker that does not start because the cluster's store does not serve it."""
+"""The startup error of a broker that the cluster store does not serve."""
 
 from __future__ import annotations
 

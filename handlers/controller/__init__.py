@@ -1,1 +1,1 @@
-"""What a controller's listener serves: its APIs, which are other than a broker's, and the rights that they need."""
+"""The handlers of a controller's listener: APIs other than a broker's, and the rights that they need."""

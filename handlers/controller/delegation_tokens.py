@@ -1,4 +1,4 @@
-"""Requests for delegation tokens at a controller: who may ask, which a controller checks before the operation (KIP-48, KIP-373).
+"""Delegation token requests at a controller, which first checks who may ask (KIP-48, KIP-373).
 
 Who has authenticated by a token may not, nor, where the client has not asked a broker, who is not authenticated
 (ControllerApis ``allowTokenRequests``).

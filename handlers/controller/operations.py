@@ -1,4 +1,4 @@
-"""Requests that the active controller carries out, or its Raft node answers, with what the client may (ControllerApis).
+"""Requests that the active controller or its Raft node executes, and their authorization (ControllerApis).
 
 A request whose time is up before it begins is refused with REQUEST_TIMED_OUT, and does nothing. Of one that has begun the
 response waits for the commit, however long that takes, as in Kafka.

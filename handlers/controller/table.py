@@ -1,4 +1,4 @@
-"""Which APIs a controller's listener serves, at which versions and by which rights: those that Kafka's messages name for it.
+"""The table of APIs on a controller's listener, with versions and rights: those that Kafka's messages name for it.
 
 Rights are ControllerApis'. Where a whole request needs one on the cluster, it is checked before the handler is called; the
 others the handler checks, by topic or by resource.

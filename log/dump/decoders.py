@@ -1,4 +1,4 @@
-"""Keys and values as text: as strings and numbers, or as the records that coordinators keep in their topics.
+"""Record keys and values as text: strings, numbers, or the decoded records of coordinators and cluster metadata.
 
 A decoder takes a record and gives the texts of key and value, None for what is not to be printed. Kafka names its decoders
 by Java class; the ones that ship with it are known here by that name and by its last part.

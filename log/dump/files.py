@@ -1,4 +1,4 @@
-"""The files of a command line, one after the other, each printed by what its name ends in."""
+"""The dump of the files on a command line, in their order, each printed according to its name."""
 
 from __future__ import annotations
 

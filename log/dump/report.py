@@ -1,4 +1,4 @@
-"""Where a dump prints to, what it complains of at its end, and what it takes from a file's name."""
+"""The report of a dump: its output, the errors listed at its end, and base offsets parsed from file names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of a data folder that no broker is using: what is wrong with it, and what a start would do about it.
+"""Checks of a log directory that no broker uses: its defects, and the effects that a broker's start would have.
 
 ``folder`` begins with the folder and its checkpoints, ``partition`` goes through the folder of one log, ``segments`` checks
 the indexes against the batches, ``producers`` the producer snapshots and the indexes of aborted transactions.

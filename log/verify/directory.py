@@ -1,4 +1,4 @@
-"""A data folder: its lock, whose it is, its checkpoints, and then every partition in it."""
+"""The check of a log directory: its lock, identity and checkpoints, then every partition in it."""
 
 from __future__ import annotations
 

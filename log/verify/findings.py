@@ -1,4 +1,4 @@
-"""What a check finds."""
+"""The findings of a check of a log directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of one partition: leftovers, segments in a row, and the small files beside them."""
+"""The check of a partition's directory: leftover files, gaps between segments, and the small files beside them."""
 
 from __future__ import annotations
 

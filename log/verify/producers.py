@@ -1,4 +1,4 @@
-"""Follows the producers through a log, and compares with them what snapshots and transaction indexes say.
+"""The check of producer snapshots and transaction indexes against the batches of a log.
 
 What is followed begins with the snapshot at the first segment, if there is one. A producer that a snapshot knows and the
 log does not has written only batches that are deleted; one that the log knows and a snapshot does not has expired. So only

@@ -1,4 +1,4 @@
-"""One segment: its batches up to the first damaged one, and whether its indexes fit them."""
+"""The check of a segment: its batches up to the first damaged one, and its indexes against them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a start makes of the segments of a log: which of them it scans, which it removes, and where the log then ends.
+"""The prediction of a broker's start on a log: segments scanned, segments removed, and the resulting log end.
 
 It follows ``log_loader.LogLoader`` and ``recovery.LogRecovery``; the end of a log that was stopped cleanly is found by the
 same function as there.

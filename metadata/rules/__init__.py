@@ -1,1 +1,1 @@
-"""Rules about a cluster's metadata, as pure functions: what may be named how, where replicas go, who leads."""
+"""Rules for cluster metadata, as pure functions: topic names, replica placement and leader election."""

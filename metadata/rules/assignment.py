@@ -1,4 +1,4 @@
-"""Which brokers hold the replicas of a new partition. Pure; the rules are Kafka's.
+"""Round-robin assignment of a new partition's replicas to brokers, by Kafka's rules (pure functions).
 
 First replicas go round the brokers from a random start; the further replicas of a partition follow at a shift that grows
 by one each time the round is complete, so that the same brokers do not always follow each other. If all brokers have a rack,

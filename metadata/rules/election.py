@@ -1,4 +1,4 @@
-"""Who leads a partition. Pure functions of replicas, in-sync replicas and live brokers; the rules are Kafka's.
+"""Leader election by Kafka's rules: pure functions of replicas, in-sync replicas and live brokers.
 
 Source: PartitionLeaderElectionAlgorithms (PartitionStateMachine.scala) and Election.scala of Kafka 3.9.
 """

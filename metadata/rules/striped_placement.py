@@ -1,4 +1,4 @@
-"""Which brokers hold the replicas of a new partition in a cluster of KRaft: in stripes over racks and brokers. Pure.
+"""Replica placement for new partitions in a KRaft cluster, striped over racks and brokers (pure functions).
 
 Racks are in the order of their names, brokers without a rack form one of their own. Within a rack brokers that are alive come
 first, each list from a random start. The leader of a partition is alive and in the next rack with such a broker; the other

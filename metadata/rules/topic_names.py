@@ -1,4 +1,4 @@
-"""Topic names: which are legal, which collide, which are the broker's own. Pure; the rules are Kafka's."""
+"""Kafka's rules for topic names: legal names, collisions and internal topics (pure functions)."""
 
 from __future__ import annotations
 

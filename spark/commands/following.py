@@ -1,4 +1,4 @@
-"""How a running job is shown and stopped: a table on a terminal, otherwise a line for each micro-batch, or JSON.
+"""Display and stop of a running job: a table on a terminal, otherwise a line for each micro-batch, or JSON.
 
 After SIGTERM or Ctrl-C the current micro-batch finishes, and the job ends with status 0. A second signal ends it at once.
 """

@@ -1,4 +1,4 @@
-"""What the commands share: options of the Spark session, the session itself, and errors in one line."""
+"""Shared parts of the commands: options of the Spark session, the session itself, and errors in one line."""
 
 from __future__ import annotations
 

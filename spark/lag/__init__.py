@@ -1,4 +1,4 @@
-"""The lag job: how far each consumer group is behind, and whether it has a problem, by Burrow's rules.
+"""The lag job: the lag of each consumer group, and its status by Burrow's rules.
 
 It reads ``__consumer_offsets``, so the consumers need not be changed, and it has the last commits of each partition from
 its first look on. The lag of a group at a commit is calculated from the end of the partition at that time: the first

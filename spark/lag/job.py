@@ -1,4 +1,4 @@
-"""Runs the lag job: looks at the groups once, or repeatedly, each time reading only new commits."""
+"""Runs the lag job: evaluates the groups once, or repeatedly, each time reading only new commits."""
 
 from __future__ import annotations
 

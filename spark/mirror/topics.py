@@ -1,4 +1,4 @@
-"""The topics of both clusters: which ones are mirrored; creates the target's like the source's.
+"""The topics of both clusters: selects those to mirror, and creates the target's like the source's.
 
 A topic that a mirror has written is mirrored only if it is named, because two clusters that mirror each other by pattern would
 copy for ever. Such topics are recognized by the mirrors' groups, which have offsets in them.

@@ -1,4 +1,4 @@
-"""The work of a task of the mirror: it writes the records of one source partition, each Arrow batch in a transaction.
+"""The work of a mirror task: it writes the records of one source partition, each Arrow batch in a transaction.
 
 A task has the records of one partition, in order: Spark makes one task for each partition of a micro-batch unless it is
 configured to split them, which this job does not do. The transactional id belongs to the partition, so a new task ends the

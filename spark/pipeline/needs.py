@@ -1,4 +1,4 @@
-"""What a pipeline needs in addition to Spark's Kafka connector: jars, by their coordinates, and settings of the session.
+"""Requirements of a pipeline beyond Spark's Kafka connector: jars, by their coordinates, and session settings.
 
 The jars are found, or fetched, in the same way as the connector's (see ``ottla.spark.session``).
 """

@@ -1,4 +1,4 @@
-"""``python -m ottla.tools.suite test`` and ``… all``: what is behind `make test` and `make test-all`.
+"""``python -m ottla.tools.suite test`` and ``… all``: the programs behind `make test` and `make test-all`.
 
 Tests write to memory where it is large enough. A disk's file system may stand still for half a minute while it forgets the
 thousands of files that a test has deleted, and then another test's client loses patience.

@@ -1,4 +1,4 @@
-"""`make test`: the parts side by side on all processors, and a table of how each went.
+"""`make test`: runs its parts side by side on all processors, and prints a table of their results.
 
 Nothing has a second turn: a test that fails by chance is mended, or marked ``in_lane_only`` with its reason. With CI=true a part
 or a test that is left out is a failure. ``OTTLA_TEST_SETUP_BEGAN`` is when setting up began, in seconds since the epoch.

@@ -1,4 +1,4 @@
-"""`make test-all`: lanes one after the other, each with all processors; what is known of each is kept in ``build/test-all``.
+"""`make test-all`: runs lanes one after the other, each with all processors; results are in ``build/test-all``.
 
 If at most MOST_RETRIED tests of a lane fail, they run a second time, alone: stock clients, JVMs and browsers have races of their
 own, and there are thousands of tests of them. Apache Kafka's own build does the same (maxTestRetries and maxTestRetryFailures in

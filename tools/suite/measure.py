@@ -1,4 +1,4 @@
-"""Runs one command and writes down what it cost: a program, ``measure.py REPORT COMMAND…``.
+"""``measure.py REPORT COMMAND…``: runs one command and reports its processor and wall-clock time.
 
 Processor time counts everything that the command starts, daemons included: orphans of a subreaper become its children, and a
 parent gets the times of the children that it waits for. What still runs a while after the command has ended is ended, too.

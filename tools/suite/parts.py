@@ -1,4 +1,4 @@
-"""The parts of `make test` and the lanes of `make test-all`: which tests each runs, and what it needs beside Python.
+"""The parts of `make test` and the lanes of `make test-all`: their tests, and their needs beside Python.
 
 Every test of the project is in a lane. A slow test of ``tests/`` that no other lane names is in ``programs``; a quick one is in
 ``quick``; and the tests of ``compat_tests/`` belong to a client, whose lane ``CLIENTS_OF`` gives, or to a file that has a lane of

@@ -1,4 +1,4 @@
-"""What is known of each lane: its last result and the last commit at which it was green, in ``build/test-all/results.json``.
+"""The last result of each lane, and the last commit at which it was green, in ``build/test-all/results.json``.
 
 A lane is pending from the start of a run that includes it until it was green in that run, so a run can go on where it stopped.
 """

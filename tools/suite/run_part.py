@@ -1,4 +1,4 @@
-"""Runs one part of the tests as a process of its own, and says how it went."""
+"""Runs one part of the tests as a process of its own, and returns its outcome."""
 
 from __future__ import annotations
 

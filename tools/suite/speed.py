@@ -1,4 +1,4 @@
-"""How fast this machine is: the factor by which times of the tests differ from those on a quick one.
+"""The speed of this machine: the factor by which times of the tests differ from those on a quick one.
 
 It depends on the Python, too: on its implementation, its version, and how it was built.
 """

@@ -1,4 +1,6 @@
-"""Every metric: its name, kind, labels and meaning, and Kafka's metric with the same content: the table of docs/operations.md.
+"""Declarations of all metrics: name, kind, labels, meaning, and Kafka's metric with the same content.
+
+They are the table of docs/operations.md.
 
 Where Kafka has the same thing, the name is the one that the usual configuration of Prometheus' JMX exporter makes of
 Kafka's bean (``kafka-2_0_0.yml`` of prometheus/jmx_exporter, lower case), so that dashboards and alerts need no change.

@@ -1,4 +1,7 @@
-"""Consumer groups that this broker coordinates. Kafka does not export their lag; the names are those of kafka_exporter."""
+"""Metrics of the consumer groups that this broker coordinates, named as in kafka_exporter.
+
+Kafka does not export the lag of groups.
+"""
 
 from __future__ import annotations
 

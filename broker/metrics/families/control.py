@@ -1,4 +1,4 @@
-"""The controller, and the broker's session at the cluster's store."""
+"""Metrics of the controller, and of the broker's session at the cluster's store."""
 
 from __future__ import annotations
 

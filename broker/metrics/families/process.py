@@ -1,4 +1,4 @@
-"""The broker as a process: its state, its build, its one event loop."""
+"""Metrics of the broker process: its state, its build, its one event loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metadata log of a KRaft quorum on a node, the node's place in the quorum, and what it has loaded."""
+"""Metrics of a KRaft node: the metadata log, the node's place in the quorum, and the metadata it has loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A controller of a KRaft quorum, active or not, beside what ``control`` has of every kind; no samples on other nodes."""
+"""Metrics of a KRaft controller, active or not, in addition to those of ``control``.
+
+They have no samples on other nodes.
+"""
 
 from __future__ import annotations
 

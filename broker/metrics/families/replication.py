@@ -1,4 +1,4 @@
-"""Replicas on this broker, their in-sync sets, the fetchers of followers, and throttled replication."""
+"""Metrics of the replicas on this broker, their ISRs, the fetchers of followers, and throttled replication."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs, data folders and compaction."""
+"""Metrics of logs, log directories and compaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests and their records, connections, authentication and the quotas of clients."""
+"""Metrics of requests and their records, connections, authentication and the quotas of clients."""
 
 from __future__ import annotations
 

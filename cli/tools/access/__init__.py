@@ -1,1 +1,1 @@
-"""Tools for who may do what, and how much: access rules, users, quotas, certificates."""
+"""Tools for access control: ACLs, users, quotas, certificates."""

@@ -1,4 +1,4 @@
-"""``ottla users add | list | remove``: SCRAM credentials, by requests to brokers or straight in the cluster's store.
+"""``ottla users add | list | remove``: SCRAM credentials, by requests to brokers or directly in the cluster's store.
 
 A password is never an argument, because other users of the machine see those; at brokers it is not sent either, but its salted
 hash (KIP-554).

@@ -1,4 +1,4 @@
-"""Users in the ZooKeeper of a cluster.
+"""SCRAM credentials in the ZooKeeper of a cluster.
 
 So the first user is added to a cluster whose listeners all ask for a password, as ``kafka-configs --zookeeper`` does it.
 """

@@ -1,4 +1,4 @@
-"""Users of a stopped node that is its own quorum, in its log directory."""
+"""SCRAM credentials in the log directory of a stopped node that is its own quorum."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tools for a KRaft quorum: its description, its voters, and the levels of features."""
+"""Tools for a KRaft quorum: its description, its voters, and its feature levels."""

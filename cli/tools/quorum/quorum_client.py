@@ -1,4 +1,4 @@
-"""The way of ``ottla cluster quorum`` and its siblings to the active controller: through any broker, or straight to a controller.
+"""The client of ``ottla cluster quorum`` and its siblings: through any broker, or directly to a controller.
 
 A broker forwards such requests (KIP-919 calls the other way direct). Controllers serve no Metadata, which clients of kafka-python
 begin with, so a controller is asked over a connection of this project's own. It needs the settings of the controllers' listener

@@ -1,4 +1,4 @@
-"""``ottla cluster unregister``: a broker that will not come back leaves the cluster's metadata (UnregisterBroker, KIP-631).
+"""``ottla cluster unregister``: removes a broker for good from the cluster's metadata (UnregisterBroker, KIP-631).
 
 While it is registered the controller holds it for a broker that is down: what its release lacks cannot be finalized, and new
 topics may get replicas there. A broker that runs, or has replicas, is left alone; kafka-cluster.sh unregisters it as well.

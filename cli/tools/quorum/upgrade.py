@@ -1,4 +1,4 @@
-"""``ottla cluster upgrade``: the levels of features that a cluster works with, raised once its nodes are newer ones.
+"""``ottla cluster upgrade``: raises the finalized feature levels of a cluster once its nodes are newer ones.
 
 A level can be finalized where every node supports it. The nodes that can be asked tell their ranges, brokers by their listeners
 and controllers by theirs; the active controller knows the registrations of all, and has the last word. Kafka's kafka-features

@@ -1,4 +1,4 @@
-"""``ottla cluster add-voter | remove-voter``: which controllers vote (AddRaftVoter, RemoveRaftVoter, KIP-853).
+"""``ottla cluster add-voter | remove-voter``: changes of the voter set (AddRaftVoter, RemoveRaftVoter, KIP-853).
 
 A voter is a node with one of its directories and its addresses. Both are found: the directory in what the leader says of its
 observers, the address in the registration of the controller. The leader makes one change at a time, and refuses one before the

@@ -1,4 +1,4 @@
-"""``ottla consume``: prints records until it is told to end, or what it prints is not read any more.
+"""``ottla consume``: prints records up to a given limit, an interrupt, or the close of its output.
 
 Without a group the partitions are assigned, and nothing is committed. As a member of a group it commits what it has
 printed, and never more: records that were fetched but not printed come again.

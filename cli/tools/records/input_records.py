@@ -1,4 +1,4 @@
-"""Lines into records: the whole line as the value, key and value with a separator between, or a JSON object.
+"""Parsing of lines into records: a value alone, key and value with a separator between, or a JSON object.
 
 The JSON is what ``ottla consume --json`` prints. ``value`` and ``key`` are a string (UTF-8 on the wire), null, or any
 other JSON, which is written as compact JSON; bytes that are not UTF-8 are ``value_base64``, ``key_base64``. Headers are a

@@ -1,4 +1,4 @@
-"""Where in a partition, as the tools take it behind ``--offset``: the forms of rpk and of kcat.
+"""The positions in a partition that ``--offset`` accepts: the forms of rpk and of kcat.
 
 ========================  ==========================================================================
 ``start`` ``end``         the oldest record; after the newest (also ``beginning``, ``oldest``, ``newest``)

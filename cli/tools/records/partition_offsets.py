@@ -1,4 +1,7 @@
-"""Where partitions begin and end, asked by an admin client or by a consumer: the ``Offsets`` that forms of offsets need."""
+"""Start and end offsets of partitions, from an admin client or a consumer, for the forms of ``--offset``.
+
+They are the ``Offsets`` of ``offset_forms``.
+"""
 
 from __future__ import annotations
 

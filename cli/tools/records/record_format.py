@@ -1,4 +1,4 @@
-"""Records into bytes: values alone, or JSON lines; format strings are in ``format_template``.
+"""Output formats of records: values alone, or JSON lines; format strings are in ``format_template``.
 
 JSON has a record per line. Bytes that are not UTF-8 stand base64-encoded under ``key_base64``, ``value_base64``, so that
 ``ottla produce --json`` writes back just what was read.

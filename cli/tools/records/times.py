@@ -1,4 +1,4 @@
-"""Times and durations as people type them; as records carry them: milliseconds, for a time since 1970."""
+"""Parsing of times and durations into milliseconds, as records have them; times count from 1970."""
 
 from __future__ import annotations
 

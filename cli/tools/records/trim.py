@@ -1,4 +1,4 @@
-"""``ottla topics trim``: the oldest records of partitions go (DeleteRecords), up to an offset or a time.
+"""``ottla topics trim``: deletes the oldest records of partitions (DeleteRecords), up to an offset or a time.
 
 What goes is shown first, and deleted with ``--execute``. A place that is below a partition's start changes nothing there.
 """

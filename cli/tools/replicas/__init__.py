@@ -1,1 +1,1 @@
-"""Tools for where replicas are and who leads: reassignments, drains, elections, log directories."""
+"""Tools for replica placement and leadership: reassignments, drains, elections, log directories."""

@@ -1,4 +1,4 @@
-"""Moves of replicas from their beginning to their end: throttled, begun, waited for, told of.
+"""Execution of replica moves: they are throttled, begun, waited for and reported.
 
 The cluster moves by itself, so a command that ends before the moves do has only to be given again: it waits for what is under
 way, and does what is left. A throttle is removed when the moves it was for are done: those of this command, or of the one

@@ -1,4 +1,4 @@
-"""``ottla log-dirs``: the data folders of brokers, and what is in them (DescribeLogDirs)."""
+"""``ottla log-dirs``: the log directories of brokers, and their contents (DescribeLogDirs)."""
 
 from __future__ import annotations
 

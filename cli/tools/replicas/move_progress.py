@@ -1,4 +1,4 @@
-"""Waiting for moves of replicas: bytes that are there by now, and how long the rest takes, by what brokers say of their folders.
+"""Progress of replica moves: the bytes copied and the time left, from the sizes that brokers report.
 
 A partition on its way has as many bytes to go as its leader has, for each replica that is added. One that has arrived
 counts with what was known of it last. A broker that does not answer is no failure: its bytes stay as they were.

@@ -1,4 +1,4 @@
-"""Moves of replicas between brokers: which are under way, new ones, and the end of them (KIP-455). Ordinary admin requests."""
+"""Moves of replicas between brokers: listed, begun and cancelled by ordinary admin requests (KIP-455)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ottla cluster reassign`` and ``add-replicas``: other replicas for partitions, as a file says, or more of them."""
+"""``ottla cluster reassign`` and ``add-replicas``: replaces replicas as a file says, or adds some."""
 
 from __future__ import annotations
 

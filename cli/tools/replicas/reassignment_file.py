@@ -1,4 +1,4 @@
-"""The JSON in which kafka-reassign-partitions is told which replicas are to be where, read and written.
+"""The JSON file format of kafka-reassign-partitions, read and written.
 
 ``{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "any"]}]}``;
 the first replica is the one that is preferred to lead. In ``log_dirs``, which may be left out, stands the data folder for each

@@ -1,4 +1,4 @@
-"""``ottla cluster drain BROKER --replicas``: a broker that is to go for good hands over all it has.
+"""``ottla cluster drain BROKER --replicas``: moves all replicas off a broker that is to be removed.
 
 Every replica on it goes to another broker, in a rack that the partition is not in yet where there is one. It may be down.
 What is begun goes on by itself; given again, the command waits for that and moves what is left, topics that are new meanwhile

@@ -1,4 +1,6 @@
-"""Which brokers are to have a partition's replicas: plans to empty a broker, to add replicas, to spread topics. Pure.
+"""Plans of replica assignments: to empty a broker, to add replicas, to spread topics.
+
+Pure: no I/O.
 
 Of every plan is true:
 

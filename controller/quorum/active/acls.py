@@ -1,4 +1,6 @@
-"""Access rules that are made and removed; each has an id of its own in the metadata log.
+"""Creation and deletion of ACLs in the metadata log.
+
+Each ACL has an id of its own there.
 
 Source: Kafka's AclControlManager, and the checks of its AclApis. Where Kafka's own classes refuse a rule for any resource, any
 operation, or a pattern that is for filters, its response is UNKNOWN_SERVER_ERROR; here it is INVALID_REQUEST.

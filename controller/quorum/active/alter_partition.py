@@ -1,4 +1,4 @@
-"""A leader proposes in-sync replicas, and the controller decides (KIP-497, KIP-841, KIP-903).
+"""AlterPartition: ISR changes that leaders propose and the controller decides (KIP-497, KIP-841, KIP-903).
 
 The proposal names the leader epoch and the partition epoch that the leader knows, so nothing is decided on an old view. A
 member must be alive under the broker epoch with which it has fetched: one that has restarted meanwhile may have lost records.

@@ -1,4 +1,4 @@
-"""A heartbeat of a broker: what the broker wants, what it may, and the records that follow (KIP-631).
+"""Processing of a broker's heartbeat: the requested state, the granted state, and the resulting records (KIP-631).
 
 Source: ``processBrokerHeartbeat`` and ``maybeFenceOneStaleBroker`` of Kafka's ReplicationControlManager.
 """

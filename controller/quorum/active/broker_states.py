@@ -1,4 +1,4 @@
-"""What the partitions of a broker become when the broker is fenced, unfenced, shut down, or loses a log directory.
+"""Partition changes that follow when a broker is fenced, unfenced, shut down, or loses a log directory.
 
 All of it is one function over the partitions that are concerned: the broker leaves the ISR, or may lead again, and what differs
 is a record. The records of an operation are made of one state: none of them sees what another one changes. Source: the

@@ -1,4 +1,4 @@
-"""Registrations of brokers and controllers: who joins the cluster, under which epoch, and who leaves it (KIP-631, KIP-919).
+"""Registrations of brokers and controllers (KIP-631, KIP-919).
 
 The epoch of a broker is the offset of the first record of its registration, which is known before it is written. That is the
 RegisterBrokerRecord itself, unless changes of partitions that its previous life has left come first. A process that registers

@@ -1,4 +1,6 @@
-"""The committed metadata of a controller, for the parts of its node that follow it: access rules, quotas, users, settings.
+"""The committed metadata of a controller, published to the other parts of its node.
+
+These are access rules, quotas, users and settings.
 
 Nothing is published before the node has caught up with what was committed when it began: the rules of an old image may allow what
 newer ones deny (KAFKA-13649, KAFKA-15389). The first publication is then of everything, and each later one of what has changed.

@@ -1,4 +1,4 @@
-"""Configs of topics, brokers, groups and clients' metrics that are set and removed (KIP-226, KIP-339).
+"""Changes to the configs of topics, brokers, groups and client metrics (KIP-226, KIP-339).
 
 A change is checked with everything else that is set on the resource. A resource succeeds or fails as a whole, and by itself. A
 broker's config is written even where the value is the same: a record makes brokers load again what the value names, a file with

@@ -1,4 +1,4 @@
-"""The view that operations have of a state: which brokers are active, what configs mean, how a partition changes.
+"""The context of an operation on the controller's state: active brokers, effective configs, partition changes.
 
 A context is made for one operation and dropped with it. It changes nothing.
 """

@@ -1,4 +1,4 @@
-"""The controller of one node: a standby that follows what is committed, or the active one, which changes the cluster.
+"""The controller of a node: a standby that follows the committed records, or the active one, which changes the cluster.
 
 It has no queue, no clock and no I/O: whoever drives it calls one method after the other, and hands in the time. An operation is
 a function of the present state. Its records are applied at once and appended to the log; its response waits until they are

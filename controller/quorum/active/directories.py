@@ -1,4 +1,4 @@
-"""A broker with several log directories says in which of them its replicas are (KIP-858).
+"""AssignReplicasToDirs: a broker's report of the log directories that hold its replicas (KIP-858).
 
 A replica that comes to a directory which the controller takes for offline leaves the ISR at once: the broker has noticed the
 failure after it had put the replica there. Source: ``handleAssignReplicasToDirs`` of Kafka's ReplicationControlManager.

@@ -1,4 +1,4 @@
-"""Elections of leaders that are asked for, and those that the controller holds from time to time (KIP-183, KIP-460).
+"""Leader elections on request, and the periodic ones of the controller (KIP-183, KIP-460).
 
 Elections that follow from a broker's state are in ``broker_states``. Source: Kafka's ReplicationControlManager.
 """

@@ -1,4 +1,4 @@
-"""Features that are finalized at another level, ``metadata.version`` among them (KIP-584, KIP-778, KIP-1022).
+"""Updates of finalized feature levels, including ``metadata.version`` (KIP-584, KIP-778, KIP-1022).
 
 A level is finalized if every node that is registered supports it: all brokers, and all voters among the controllers. Where one
 update is refused, none is made. ``kraft.version`` belongs to the voters: what the log of this operation gets for it is a

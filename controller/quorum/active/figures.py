@@ -1,4 +1,4 @@
-"""What metrics tell of a controller, active or not.
+"""The values of a controller's metrics, on the active controller and on standbys.
 
 What is counted of the metadata is that of the newest state, which the active controller may not have committed yet. Meanings are
 those of Kafka's QuorumControllerMetrics and ControllerMetadataMetrics.

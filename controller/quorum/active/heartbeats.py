@@ -1,4 +1,4 @@
-"""The soft state that heartbeats leave: who was heard of when, what each broker has applied, and what it may do next.
+"""The soft state of broker heartbeats: last contact, applied metadata offset, and permitted next state.
 
 It is the active controller's alone. The next active controller begins anew: brokers that are not fenced get a whole session,
 since otherwise one that died in between would never be fenced (KAFKA-18138, KAFKA-19130).

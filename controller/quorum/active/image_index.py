@@ -1,4 +1,4 @@
-"""Lookups from brokers to partitions, kept beside an image of which they are made.
+"""Indexes from brokers to partitions, derived from a metadata image and updated with it.
 
 Fencing a broker changes the partitions of that broker, and must not look at all others. An index is a value as the image is:
 ``apply`` makes the next one from the same delta, at a cost of what changes. Models: Kafka's BrokersToIsrs and BrokersToElrs,

@@ -1,4 +1,4 @@
-"""Counts of what a controller's metadata has, and of its elections: kept beside an image, at a cost of what changes.
+"""Counts of a controller's metadata and of its elections, updated with each delta.
 
 Elections are counted from the start of the node on, in batches that it has replayed. Meanings are those of Kafka's
 ControllerMetricsChanges and TopicDelta.

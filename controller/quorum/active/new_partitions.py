@@ -1,4 +1,4 @@
-"""New partitions: what replicas they may have, and the records that make them.
+"""New partitions: the checks of their replicas, and the records that create them.
 
 Replicas that a client names must be registered, and one of them active. Source: Kafka's ReplicationControlManager.
 """

@@ -1,4 +1,4 @@
-"""Topics get more partitions, behind those that they have.
+"""CreatePartitions: the addition of partitions to existing topics.
 
 Sources: Kafka's ReplicationControlManager, and ControllerApis for names that are doubled.
 """

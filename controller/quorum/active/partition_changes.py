@@ -1,4 +1,4 @@
-"""The change of one partition as a record: from its registration, and what it is to become, to a PartitionChangeRecord.
+"""The builder of PartitionChangeRecords, from a partition's registration and its target state.
 
 Every operation on partitions ends here: elections, in-sync replicas, reassignments, directories, eligible leader replicas
 (KIP-966). A record has the fields that differ; where nothing differs there is none, because each record raises the partition

@@ -1,4 +1,4 @@
-"""The tasks that the active controller carries out from time to time, and when the next one is due.
+"""The periodic tasks of the active controller, and the time of the next one.
 
 There is no task that writes NoOpRecords. Kafka writes one each 500 ms, and everything that waited for the log to move on has
 something else to wait for:

@@ -1,4 +1,4 @@
-"""Blocks of producer ids, each given to one broker (KIP-730). Source: Kafka's ProducerIdControlManager."""
+"""Allocation of producer id blocks to brokers (KIP-730; Kafka's ProducerIdControlManager)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quotas of users, clients and addresses that are set and removed (KIP-546). Source: Kafka's ClientQuotaControlManager.
+"""Changes to the quotas of users, clients and IP addresses (KIP-546; Kafka's ClientQuotaControlManager).
 
 Only what changes something is written. An entity succeeds or fails as a whole, and by itself. A value that is no number is
 refused, which Kafka stores.

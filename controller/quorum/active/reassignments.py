@@ -1,4 +1,4 @@
-"""Reassignments: replicas move to other brokers, or the move is cancelled, or listed (KIP-455).
+"""Partition reassignments: their start, cancellation and listing (KIP-455).
 
 During a move a partition has the replicas wanted, in their order, and then those to be removed. It ends when the leader proposes
 an ISR with all that is added (``partition_changes.completed_reassignment``). Sources: Kafka's PartitionReassignmentReplicas,

@@ -1,4 +1,6 @@
-"""The registration of a controller by itself: once in each life it tells the active one its addresses and features (KIP-919).
+"""The registration of this controller's addresses and features with the active controller (KIP-919).
+
+It happens once in the lifetime of a process.
 
 It is due while the log has no registration of this life, from the level of ``metadata.version`` on that has such records. A
 request that fails is repeated after a pause that grows. Source: Kafka's ControllerRegistrationManager.

@@ -1,4 +1,4 @@
-"""Who asks the active controller for something, and what that client may do."""
+"""The source of a request to the active controller: the client's principal and its permissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to the active controller, each with the operation that carries it out.
+"""Requests to the active controller, each with the operation that executes it.
 
 An operation is made of a request, who asks, and the rules that the controller's file gives. Registrations and heartbeats of
 brokers are not among them: they are about sessions too, which ``ActiveController`` has (``register``, ``heartbeat``). Nor are

@@ -1,4 +1,4 @@
-"""The result of one operation of the active controller: the records that carry it out, and the response."""
+"""The result of an operation of the active controller: the metadata records and the response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SCRAM credentials that users get and lose (KIP-554, KIP-900). Source: Kafka's ScramControlManager.
+"""Changes to the SCRAM credentials of users (KIP-554, KIP-900; Kafka's ScramControlManager).
 
 A request has for each user one change at the most. The changes of one user are independent of those of the others.
 """

@@ -1,4 +1,4 @@
-"""The state of a controller: the image of the records that it has applied, and the lookups beside it.
+"""The state of a controller: the image of all applied records, and the indexes derived from it.
 
 It is a value. Each batch of records makes the next one, at a cost of what the batch changes. So the active controller goes on
 with records that are not committed yet, and keeps the states in between; when it loses the leadership, the last committed one

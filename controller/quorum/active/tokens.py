@@ -1,4 +1,4 @@
-"""Delegation tokens: made, renewed, ended, and removed once they are over (KIP-48, KIP-900).
+"""Delegation tokens: creation, renewal, expiry and removal (KIP-48, KIP-900).
 
 Source: Kafka's DelegationTokenControlManager. What the listener of a request decides is not checked here: whether the client may
 ask for tokens at all, and for a token of another owner.

@@ -1,4 +1,4 @@
-"""Topics are deleted, by name or by id (KIP-516).
+"""Deletion of topics, by name or by id (KIP-516).
 
 RemoveTopicRecord alone removes a topic: its partitions and configs go by replay. A client that may not see a topic learns
 nothing of it, its id neither. Sources: Kafka's ReplicationControlManager, and ControllerApis for how a request names topics.

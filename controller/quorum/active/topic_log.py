@@ -1,4 +1,4 @@
-"""Log lines of topics that come, grow and go, from the controller that has carried it out."""
+"""Log lines about topics that the controller has created, enlarged or deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics are created.
+"""Creation of topics.
 
 A topic is one batch of records: TopicRecord, its configs, its partitions. Sources: Kafka's ReplicationControlManager, and
 ControllerApis for names that are doubled or not allowed.

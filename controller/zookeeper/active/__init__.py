@@ -1,1 +1,1 @@
-"""The controller of ZooKeeper mode: its elections and terms, its decisions, and the requests that carry them to brokers."""
+"""The controller in ZooKeeper mode: its elections and terms, its decisions, and its requests to the brokers."""

@@ -1,4 +1,4 @@
-"""Requests that tools up to Kafka 2.4 leave in the store for the controller; that of Kafka 3.9 still executes them.
+"""Requests that tools up to Kafka 2.4 write into ZooKeeper for the controller, as Kafka 3.9 still executes them.
 
 ``/admin/reassign_partitions`` has replicas by partition. Its moves begin, in place of what is under way, and each is taken
 out of the node when it has ended, or was refused or replaced; then the node is removed (KafkaController

@@ -1,4 +1,4 @@
-"""AlterPartition: leaders tell which replicas are in sync (KIP-497), and the controller stores it.
+"""AlterPartition: ISR changes that leaders request and the controller stores (KIP-497).
 
 ``judge`` has the rules, in Kafka's order (KafkaController.tryProcessAlterPartition). A change that is in place already is a
 success before the partition epochs are compared, since a leader that missed an answer asks again. The leader epoch stays.

@@ -1,4 +1,4 @@
-"""AlterPartition requests that wait for the controller: the first one that has its turn answers all of them.
+"""A queue of AlterPartition requests, all of which are processed with the first one that is due.
 
 When a follower is slow, each leader asks for other in-sync replicas at about the same time; written together, that costs
 one round trip to the store.

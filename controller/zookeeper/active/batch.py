@@ -1,4 +1,4 @@
-"""What a controller has decided and one broker is to be told: at most one request of each kind, in Kafka's order. Pure.
+"""Batches of controller decisions for one broker: at most one request of each kind, in Kafka's order (pure functions).
 
 Decisions that wait for the same broker are merged, so that no more than each partition's newest state waits for a broker that
 does not answer. Within a batch LeaderAndIsr goes before StopReplica, so a LeaderAndIsr that makes a replica again must not be

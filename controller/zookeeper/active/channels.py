@@ -1,4 +1,4 @@
-"""How a controller reaches the brokers: one ``BrokerChannel`` for each, which calls its own broker and connects to others."""
+"""``BrokerChannel``: the interface of the controller to a broker, which is its own or another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ControlledShutdown: a broker that stops asks for other leaders first (KafkaController.doControlledShutdown)."""
+"""ControlledShutdown: the move of leadership off a stopping broker (KafkaController.doControlledShutdown)."""
 
 from __future__ import annotations
 

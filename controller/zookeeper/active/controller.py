@@ -1,4 +1,4 @@
-"""A broker's ZooKeeper controller: if elected, it decides about topics, replicas and leaders, and tells the other brokers.
+"""A broker's ZooKeeper controller: once elected, it decides on topics, replicas and leaders, and notifies the other brokers.
 
 Every broker has one, which stands for election. The winner begins a ``Term``; the others watch ``/controller``, and refuse
 requests with NOT_CONTROLLER.

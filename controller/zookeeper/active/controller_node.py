@@ -1,4 +1,4 @@
-"""The nodes ``/controller`` and ``/controller_epoch``: which broker is the controller, and the number of its election.
+"""The znodes ``/controller`` and ``/controller_epoch``: the id of the controller, and the number of its election.
 
 A broker becomes the controller by one transaction that makes the ephemeral ``/controller`` and raises the epoch. From then
 on each of its writes checks the epoch node's version, so a controller that was replaced can do no harm.

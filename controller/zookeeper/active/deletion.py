@@ -1,4 +1,4 @@
-"""Deleting topics, for the controller's term.
+"""Deletion of topics by the controller.
 
 A deletion begins with the node ``/admin/delete_topics/T``, which the controller or another broker makes; by it the next
 controller knows of the deletion, too. Then clients are told, and live brokers are to delete their replicas; a dead broker, when

@@ -1,4 +1,4 @@
-"""A queue of events that are handled one at a time, as Kafka's controller thread does it.
+"""The controller's event queue, handled one event at a time as by Kafka's controller thread.
 
 An event is a call. One that waits already is not queued a second time, so a burst of changes is handled once. A request is an
 event that a caller waits for; it is dropped if the caller gives up before its turn, and finished if after that.

@@ -1,4 +1,4 @@
-"""What a controller's metrics are read from, whether it is active or waits: counts that last from term to term, and views.
+"""The values of a controller's metrics, active or standby: counters kept over all terms, and computed values.
 
 The counts are plain numbers that the controller changes as it goes; the rest is counted when it is asked for, at a cost that
 grows with the number of partitions. Names and meanings are those of Kafka's KafkaController and ControllerStats.

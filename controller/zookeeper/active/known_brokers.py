@@ -1,4 +1,4 @@
-"""``/ottla_known_brokers``: which registrations of brokers the controllers before this one have handled.
+"""``/ottla_known_brokers``: the broker registrations that earlier controllers have handled.
 
 A controller that sees a broker registered again takes its replicas out of the in-sync ones, as far as there are others (see
 ``leadership``). If it dies before it has looked, the next one has to find out which brokers were away. The states of partitions

@@ -1,4 +1,4 @@
-"""Who leads, for the controller's term: decides by the pure rules, writes, and has brokers told.
+"""Leader changes by the controller: decided by pure rules, written to ZooKeeper, and sent to the brokers.
 
 Each partition is decided by itself; if another writer was faster, it is decided again, by what that one wrote.
 Brokers are told once a whole set of decisions was written: replicas by LeaderAndIsr, then every broker by UpdateMetadata.

@@ -1,5 +1,6 @@
-"""How a partition's state follows the brokers that come and go. Pure: each function gives the state to write, or None when
-the partition is right as it is.
+"""Transitions of a partition's state when brokers come and go (pure functions).
+
+Each function returns the state to write, or None when the partition is right as it is.
 
 ======================  ================================================================================================
 ``elected_state``       the leader is gone: another one (Kafka: OfflinePartition to OnlinePartition)

@@ -1,4 +1,4 @@
-"""Moving replicas between brokers (KIP-455), for the controller's term.
+"""Partition reassignments by the controller: moves of replicas between brokers (KIP-455).
 
 A move is stored in the topic's node: the replicas wanted, after them those to be removed, and which are being added and
 removed. So the next controller can go on with it. Its steps (KafkaController ``onPartitionReassignment``):

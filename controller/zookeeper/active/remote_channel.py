@@ -1,4 +1,4 @@
-"""The controller's way to another broker: LeaderAndIsr, UpdateMetadata and StopReplica over one connection.
+"""The controller's channel to another broker: LeaderAndIsr, UpdateMetadata and StopReplica over one connection.
 
 The versions are those of inter.broker.protocol.version; like Kafka's, the controller does not ask the broker for its own
 (ControllerChannelManager: ``discoverBrokerVersions`` is false).

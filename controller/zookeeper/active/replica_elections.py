@@ -1,4 +1,4 @@
-"""Elections that an administrator or a timer asks for: of preferred leaders, or of a leader that is not in sync.
+"""Preferred and unclean leader elections, requested by an administrator or started by a timer.
 
 The rules are those of KafkaController (processReplicaLeaderElection, checkAndTriggerAutoLeaderRebalance), KIP-460.
 """

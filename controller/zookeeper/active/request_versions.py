@@ -1,4 +1,4 @@
-"""Which versions of its three requests a controller of ZooKeeper mode sends: those of inter.broker.protocol.version."""
+"""The versions of the controller's requests to brokers, as set by ``inter.broker.protocol.version``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The controller's requests to the brokers: for each live broker a queue, and a task that sends one request at a time.
+"""The controller's request senders: for each live broker a queue, and a task that sends one request at a time.
 
 A broker gets them in order, each again until it has answered or has left the cluster, because nothing else would tell it of a
 state it has missed (Kafka: ControllerChannelManager, RequestSendThread). The controller itself waits for no broker: answers

@@ -1,4 +1,4 @@
-"""The requests by which a controller tells brokers what it has decided, built from its context. Pure.
+"""Builders of the controller's requests to brokers, from its context (pure functions).
 
 LeaderAndIsr goes to every live replica of a partition and makes it lead or follow. UpdateMetadata goes to every live
 broker, so that each can answer clients. StopReplica ends a replica. The values are those of Kafka 3.9's controller: a

@@ -1,4 +1,4 @@
-"""One term of a controller: from the election it won to the next one. What it knows is dropped with it.
+"""One term of a controller: its state from a won election until the next one.
 
 At its beginning it loads the cluster into its context, elects leaders where they are missing, and sends everything to every
 broker. Then it follows what happens in the store: brokers that come and go, topics that others make or want deleted

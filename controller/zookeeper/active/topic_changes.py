@@ -1,4 +1,4 @@
-"""Topics that come, grow and go in the store without the controller: any broker of a ZooKeeper cluster may make one there.
+"""Topics created, enlarged or deleted in ZooKeeper by any broker, as the controller picks them up.
 
 A topic's node names its replicas; the controller gives its partitions their first leaders (KafkaController
 ``processTopicChange``, ``processPartitionModifications``). The folder of all topics is watched, and each topic's node.

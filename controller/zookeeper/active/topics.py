@@ -1,4 +1,4 @@
-"""Making and enlarging topics, for the controller's term.
+"""Creation and enlargement of topics by the controller.
 
 A topic is written to the store first (its nodes in one transaction where they fit), then the brokers are told:
 LeaderAndIsr before UpdateMetadata, so that a partition that a client sees is ready for it.

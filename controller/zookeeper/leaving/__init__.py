@@ -1,1 +1,4 @@
-"""The way out of ZooKeeper mode: the metadata of a cluster, or of a lone broker, as the image a quorum begins with."""
+"""Migration from ZooKeeper mode to KRaft: a cluster's stored metadata as the first metadata image of a quorum.
+
+The metadata of a standalone broker from before KRaft is migrated in the same way.
+"""

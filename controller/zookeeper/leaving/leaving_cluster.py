@@ -1,4 +1,4 @@
-"""A cluster that leaves its ZooKeeper: what is there of it, and what is changed there before it goes."""
+"""A cluster that leaves ZooKeeper: its stored metadata, and the fence that is raised before the migration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fence that keeps brokers in ZooKeeper mode from a cluster that has been moved to KRaft.
+"""The migration fence, which keeps brokers in ZooKeeper mode out of a cluster that has moved to KRaft.
 
 It is one transaction. It makes ``/ottla_migration``, which says whose log directory has the cluster's metadata from now on, and
 gives ``/cluster/id`` another value. So a broker in ZooKeeper mode whose log directories name the cluster ends at its start: one

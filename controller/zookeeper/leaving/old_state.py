@@ -1,4 +1,4 @@
-"""The cluster's metadata of a lone broker before KRaft, on disk: where it is, and how it is set aside.
+"""The on-disk metadata of a standalone broker from before KRaft: its location, and its renaming after a take-over.
 
 Such a broker had a tree of nodes in a folder of its first log directory. After a take-over nothing reads that any more:
 

@@ -1,4 +1,4 @@
-"""The files of a lone broker before KRaft as text: transactions of its journal, and the nodes of its snapshot (``old_state``)."""
+"""Text dumps of a standalone broker's metadata from before KRaft: its journal and its snapshot (``old_state``)."""
 
 from __future__ import annotations
 

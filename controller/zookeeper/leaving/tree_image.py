@@ -1,4 +1,4 @@
-"""A tree of nodes, as ZooKeeper mode keeps a cluster's metadata, as the image that a cluster of KRaft begins with.
+"""Conversion of the metadata in ZooKeeper into the first metadata image of a KRaft cluster.
 
 It is for a cluster that leaves ZooKeeper mode while none of its brokers runs. Rules:
 

@@ -1,4 +1,4 @@
-"""The whole tree of a cluster that no broker of runs any more, read from its store once, and whether it can be moved as it is.
+"""A reader of the whole ZooKeeper tree of a stopped cluster, and the check that it can be migrated.
 
 What is read is what Kafka's brokers keep: other nodes under the same path are nobody's here (``/zookeeper``, those of other
 programs). Below ``/consumers`` are the offsets of consumers before Kafka 0.9, of which only the groups' names are read. A node in

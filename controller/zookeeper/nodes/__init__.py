@@ -1,1 +1,1 @@
-"""The nodes of the cluster store as Kafka 3.9 lays them out: paths, JSON, notifications, and a loop that watches them."""
+"""The znodes of the cluster store, as in Kafka 3.9: paths, JSON, change notifications, and a watch loop."""

@@ -1,4 +1,4 @@
-"""Where Kafka 3.9 in ZooKeeper mode keeps access rules, and in which form (ZkData ``ZkAclStore``, ``AclEntry``).
+"""The znodes of ACLs, their paths and their formats, as in Kafka 3.9 (ZkData ``ZkAclStore``, ``AclEntry``).
 
 ================================================ ======================================================
 ``/kafka-acl/TYPE/NAME``                         version 1: the entries of a literal pattern

@@ -1,4 +1,4 @@
-"""Decoding of nodes that any client of the store may have written.
+"""Decoding of znodes, which any client of ZooKeeper may have written.
 
 What cannot be decoded is logged and ignored: a node of one broker or topic must not leave the cluster without a controller.
 """

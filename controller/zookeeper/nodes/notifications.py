@@ -1,4 +1,4 @@
-"""Notifications of changes: numbered nodes in a folder, by which brokers tell one another what to read again.
+"""Change notifications between brokers: numbered znodes that name the data to read again.
 
 A broker that changes something writes it and, in the same transaction, a notification that names it. Every broker watches the
 folder. Notifications older than 15 minutes are removed by whichever broker looks next, as in Kafka

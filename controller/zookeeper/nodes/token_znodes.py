@@ -1,4 +1,4 @@
-"""Where Kafka 3.9 in ZooKeeper mode keeps delegation tokens: their nodes, and the notifications of changes."""
+"""The znode paths of delegation tokens and of their change notifications, as in Kafka 3.9."""
 
 from __future__ import annotations
 

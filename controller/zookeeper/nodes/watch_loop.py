@@ -1,4 +1,4 @@
-"""Following something in the store: a watch, and the loop that looks again after each change, and after a failure."""
+"""A watch loop, which reads data in the cluster store again after each change and each failure."""
 
 from __future__ import annotations
 

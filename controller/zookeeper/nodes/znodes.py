@@ -1,4 +1,4 @@
-"""Kafka's paths in the cluster store and the JSON of each node, as Kafka 3.9 in ZooKeeper mode writes them.
+"""The znodes of a Kafka cluster, their paths and their JSON, as written by Kafka 3.9 in ZooKeeper mode.
 
 ==================================== ==================================================================
 ``/brokers/ids/N``                   version 5: endpoints, listener to protocol map, rack; ephemeral

@@ -1,1 +1,1 @@
-"""The controller's copy of the cluster: brokers, topics and partition states, read from the store and written to it."""
+"""The controller's copy of the cluster state: brokers, topics and partition states, read from and written to ZooKeeper."""

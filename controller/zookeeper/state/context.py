@@ -1,4 +1,4 @@
-"""What the controller knows of the cluster: the live brokers, every topic, and the state of each partition.
+"""The controller context: the live brokers, all topics, and the state of each partition.
 
 It is a copy of the cluster store, loaded when this broker becomes controller and changed only after the store was.
 """

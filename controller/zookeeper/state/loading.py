@@ -1,4 +1,4 @@
-"""Reading the cluster from the store into a controller's context."""
+"""Loading of the cluster from ZooKeeper into a controller's context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing partition states to the store: many in one transaction, each fenced by the controller's epoch.
+"""Writes of partition states to ZooKeeper: many in one transaction, each fenced by the controller epoch.
 
 Every transaction begins with a check of ``/controller_epoch``, so that a controller that was replaced without knowing can
 change nothing any more (as in KafkaZkClient). Each state is written on the condition that its

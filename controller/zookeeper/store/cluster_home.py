@@ -1,4 +1,4 @@
-"""Where the state of a broker's cluster is kept that has a ZooKeeper, and how the broker opens a session there."""
+"""The location of a cluster's metadata in ZooKeeper, and the opening of a broker's session there."""
 
 from __future__ import annotations
 

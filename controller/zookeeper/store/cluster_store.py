@@ -1,4 +1,4 @@
-"""Where a cluster keeps its state: ZooKeeper's semantics as a small protocol.
+"""The interface of the cluster store: ZooKeeper's semantics as a small protocol.
 
 A store is a tree of nodes named by slash-separated paths. A node has data (bytes), a version that every write raises by
 one, and the transaction ids (zxid) of its creation and last change. An *ephemeral* node vanishes with the session that

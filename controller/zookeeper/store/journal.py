@@ -1,4 +1,4 @@
-"""The tree of a lone broker before KRaft on disk: a journal of transactions and, from time to time, a snapshot of all of it.
+"""The on-disk store of a standalone broker from before KRaft: a journal of transactions, and snapshots of the tree.
 
 Both files are sequences of frames in a folder ``cluster-state``:
 

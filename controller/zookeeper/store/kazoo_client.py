@@ -1,4 +1,4 @@
-"""Kazoo, as one session at ZooKeeper uses it. No other module sees it, or its thread.
+"""An adapter of the Kazoo library to one ZooKeeper session, which hides Kazoo and its thread from all other modules.
 
 Kazoo has three threads, for the connection, for watches and for answers, so an event and an answer could change their order.
 Here it has one, and everything that it reports comes into the loop by one door (``TrioToken.run_sync_soon``), in the order in

@@ -1,4 +1,4 @@
-"""The broker's session at the cluster store: its states, and the change from one session to the next.
+"""A broker's session at the cluster store: its states, and its replacement after expiry.
 
 A session is *connected*; *suspected* when the store has not answered for two thirds of the session's time-out, so that it
 may have ended the session already; and at last *expired*: its ephemeral nodes are gone, and nothing can be done with it

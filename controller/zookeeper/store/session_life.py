@@ -1,4 +1,4 @@
-"""What sessions at every kind of store have in common: a state that changes, tasks that wait for a change, and watches."""
+"""The common parts of sessions at any cluster store: the state, waits for its changes, and watches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal's files in one folder of a ``Disk``."""
+"""The files of the journal, in one directory of a ``Disk``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree of nodes in memory, and what a transaction does to it. No I/O, no clock, no waiting.
+"""A tree of znodes in memory, and the application of transactions to it, without I/O, clock or waiting.
 
 ``apply`` carries out a transaction (a zxid, a session, a time and operations) or refuses it whole and leaves the tree as
 it was. It is deterministic: the same transactions in the same order give the same tree, which is what a journal relies on.

@@ -1,4 +1,4 @@
-"""How a broker opens its sessions at ZooKeeper. Kazoo is imported with the first one, so a broker alone does without."""
+"""The opening of a broker's ZooKeeper sessions, with Kazoo imported for the first one."""
 
 from __future__ import annotations
 

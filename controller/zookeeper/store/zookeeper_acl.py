@@ -1,4 +1,4 @@
-"""Who may do what with a node, where nodes are protected (``zookeeper.set.acl``). Kafka: ZkData ``defaultAcls``."""
+"""The ZooKeeper ACLs of znodes that brokers create (``zookeeper.set.acl``; Kafka's ZkData ``defaultAcls``)."""
 
 from __future__ import annotations
 

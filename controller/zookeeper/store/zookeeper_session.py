@@ -1,4 +1,4 @@
-"""A session at ZooKeeper as its broker sees it: requests in order, watches, and the session's states.
+"""A broker's ZooKeeper session: requests in order, watches, and the states of the session.
 
 The connection is kept by another thread (``kazoo_client``), whose events arrive on the loop in the order in which they
 happened. What follows from them is decided here, by the rules of ZooKeeper's own client (ClientCnxn).

@@ -1,4 +1,4 @@
-"""Settings of the connection to ZooKeeper, under Kafka's names, and what follows from several of them together.
+"""Settings of the ZooKeeper connection under Kafka's names, and values derived from several of them.
 
 Kafka takes the name and password for ZooKeeper from the ``Client`` section of a JAAS file that its JVM is pointed at. There
 is no JVM here, so they are properties of Ottla's own. Stores of keys are PEM files; a Java one is converted with
