@@ -1,4 +1,5 @@
 """Ottla's console: web pages of what ``view`` knows (extra ``console``).
 
-It changes nothing. Imported only where it is asked for, so that it costs other brokers neither time nor memory.
+Pages show; ``actions`` change, by requests to Kafka that a visitor has the right to make. The console is imported only where it
+is switched on, so that it costs other brokers neither time nor memory.
 """

@@ -8,7 +8,7 @@ Rules:
 - ``changed`` has the partitions that the next reading must look at, in the order of their turns. A partition leaves it when it is
   read and *rests*: it was read to its end, the answer says all that there is to say, and the partition tells of its next change.
   Whatever was answered with records or an error, or was not read because the answer was full, stays in it.
-- A partition has the fetches to tell in ``Partition.consumer_fetches`` and ``follower_fetches``. It tells each of any change of
+- A partition has the fetches to tell in ``Partition.fetches``. It tells each of any change of
   what an answer says: bytes, watermarks, the start of the log, leader, epoch, in-sync replicas, its own end. Who was told hears
   no more until it has read again, unless a request of its waits for more bytes.
 - What a leader notes of a follower that rests (``FollowerProgress``) comes from the time of the session's last fetch. Only a

@@ -12,7 +12,7 @@ Rules:
 - With less than ``min_bytes`` there is a wait, unless a partition has an error, diverges (KIP-595) or filled its own
   limit; then what has changed is read once more. Unknown partitions, and those of which nothing may be read, do not end the wait
   of the others.
-- A partition that was read to its end rests until it changes (``fetch_news``). Three do not: one of which the answer does not
+- A partition that was read to its end rests until it changes (``delayed_fetch``). Three do not: one of which the answer does not
   say the newest watermark, one whose follower is not in sync, and one that a consumer in a rack reads, because each fetch decides
   anew which replica serves it.
 - That a follower asks for an offset proves that it has what is below. This is noted after its partition was read, so the

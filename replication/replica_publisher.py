@@ -4,7 +4,7 @@ Of each topic in the delta (Kafka's ``TopicDelta.localChanges``, ``ReplicaManage
 
 - a partition that is gone, or whose replicas this broker is none of any more, is stopped and its log deleted. That comes first: a
   topic of the same name may be made in the same delta;
-- a partition whose partition epoch differs from the one known here leads or follows from now on, those that lead first. One
+- a partition whose partition epoch is above the one known here leads or follows from now on, those that lead first. One
   without a leader does not fetch, and has its log all the same.
 
 The first delta of a broker's run is the whole image. What logs there are besides it belong to no topic of the cluster, or to no

@@ -1,4 +1,6 @@
-"""Rows of what requests to any Kafka can answer, beside topics and groups: transactions, access rules, users, quotas, brokers.
+"""Row types of transactions, ACLs, users, quotas and brokers.
+
+Requests to any Kafka can answer all of them.
 
 As in ``rows``: never changed, times in milliseconds since the epoch, None for what is not known.
 """

@@ -1,4 +1,4 @@
-"""What takes a while to read, read once for all who ask at about the same time."""
+"""A cache of slow reads, shared by all callers that ask at about the same time."""
 
 from __future__ import annotations
 

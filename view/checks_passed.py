@@ -1,4 +1,7 @@
-"""What was looked at where no trouble was found, in words: a page claims no more than that."""
+"""The scope of checks that found no problem, in words for the console's pages.
+
+A page claims no more than that.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cluster's brokers have, added up over its partitions, whoever tells of them."""
+"""Totals per broker over the partitions of a cluster: replicas, leaderships, replicas out of sync."""
 
 from __future__ import annotations
 

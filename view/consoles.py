@@ -1,4 +1,4 @@
-"""Where the consoles of the brokers of a cluster are: what each broker says of its own ``console.listener``.
+"""The addresses of the consoles of a cluster's brokers, from each broker's ``console.listener``.
 
 A broker that has none, or is no Ottla, says nothing of it; one whose port was picked when it started says 0, which is no address.
 """

@@ -1,4 +1,4 @@
-"""What goes wrong when something is asked for that is not there."""
+"""The error for a topic, partition or group that does not exist."""
 
 
 class NotFoundError(Exception):

@@ -1,4 +1,4 @@
-"""A record as a search finds it, and what became of its transaction."""
+"""Records found by a search, and the outcome of their transactions."""
 
 from __future__ import annotations
 

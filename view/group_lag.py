@@ -1,4 +1,4 @@
-"""Lag of a group in the partitions that it reads, whoever tells of their ends.
+"""Consumer lag of a group, partition by partition, for rows of the broker's own view and of a remote one.
 
 Lag is the high watermark less the committed offset, and never below 0, as Kafka's own tools have it.
 """

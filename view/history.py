@@ -1,4 +1,4 @@
-"""The last hour in numbers: a value of each series for every second, and its mean for every minute.
+"""Time series of the last hour: a value for every second, and a mean for every minute.
 
 A value may be ``NOT_KNOWN``: it is part of no mean, and a minute without any other is not known either. Memory is taken once, at
 the start: eight bytes for each value.

@@ -1,4 +1,4 @@
-"""Rows of what only the broker itself knows: who writes and reads, what happened to a group, what is in a log.
+"""Row types of details known only to the broker itself: producers and consumers, group events, logs, applications.
 
 As in ``rows``: never changed, times in milliseconds since the epoch, None for what is not known.
 """

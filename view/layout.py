@@ -1,4 +1,4 @@
-"""Where all replicas of the cluster are, what is under way, and their bytes: what a plan to balance it is made of.
+"""The cluster's layout for balance plans: the replicas, their sizes in bytes, and the moves under way.
 
 Brokers tell of their disks by DescribeLogDirs, in parts: an answer about thousands of partitions would hold up a loop.
 """

@@ -1,4 +1,4 @@
-"""Work on the loop in slices, so that clients are not held up by what is only looked at.
+"""Time slicing of the view's work on the event loop, so that clients are not delayed.
 
 A *unit* is one thing looked at (a partition, a commit, a record), a few microseconds. After ``most`` of them the loop goes
 to other tasks: each of them has a turn, so a client waits for one slice at most. What takes longer than ``PROMPT_SECONDS`` in

@@ -1,4 +1,4 @@
-"""Rows of a KRaft quorum: what its leader tells of it (DescribeQuorum), and what a node of it knows itself.
+"""Row types of a KRaft quorum: its leader's DescribeQuorum response, and a node's own state.
 
 As in ``rows``: never changed, times in milliseconds since the epoch, None for what is not known. How long ago a replica has
 fetched is by the leader's clock, and was so when the leader told it.

@@ -1,4 +1,4 @@
-"""Looking through the records of partitions: from an offset on, or backwards from the end, with a filter or without.
+"""Searches of partitions' records, forward from an offset or backward from the end, with or without a filter.
 
 A ``Search`` reads windows of offsets from a ``RecordLog``, and goes through their batches. Each ``step`` is
 one window of one partition, so that whoever drives it can tell how far it is, and stop. What it costs the broker is bounded:

@@ -1,4 +1,6 @@
-"""The rows of the view. They are never changed, so that a worker thread may make pages of them.
+"""Row types of the view: topics, groups, connections, requests, the broker and its cluster.
+
+Rows are never changed, so that a worker thread may make pages of them.
 
 The kinds of which there may be ten thousand are not ``frozen``: making one would take four times as long.
 

@@ -1,4 +1,6 @@
-"""``Source``: where the pages come from. Each answers from what it has at hand, or within a few seconds.
+"""``Source``: the interface of the data behind the pages.
+
+Each source answers from what it has at hand, or within a few seconds.
 
 ``BrokerView`` is the source of a console that a broker serves itself. A source may be made of requests to any Kafka as well: what
 only a broker can know is not among a source's methods. That is the view's own, and ``inside`` is that view or None; so a page

@@ -1,4 +1,4 @@
-"""Who writes to a topic, and who reads it: what the partitions remember joined with the connections that are open.
+"""Producers and consumers of a topic, from the state of its partitions joined with the open connections.
 
 A partition remembers idempotent and transactional producers; each connection remembers what it wrote last, where, and under
 which producer id, and what its last Fetch asked for (``handlers.activity``). A producer without idempotence is therefore seen

@@ -1,4 +1,4 @@
-"""Transactions, access rules, users, quotas and the brokers of the cluster as rows, as this broker knows them."""
+"""Transactions, ACLs, users, quotas and brokers as rows, as far as this broker knows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The open connections by application: a client id at a host, with one software. A client has several connections of its own."""
+"""The open connections grouped by application: client id, host, software and principal.
+
+A client has several connections of its own.
+"""
 
 from __future__ import annotations
 

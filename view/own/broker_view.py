@@ -1,4 +1,4 @@
-"""``BrokerView``: what a running broker is like, now and in the last hour.
+"""``BrokerView``: the state of a running broker, now and in the last hour.
 
 ``run`` takes a sample once a second; everything else is read when it is asked for. Before the broker has started there are no
 rows.

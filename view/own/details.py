@@ -1,4 +1,4 @@
-"""What only the broker itself knows, in detail: who writes and reads, what happened to groups, requests, logs, old clients."""
+"""Details known only to the broker itself: producers and consumers, group events, requests, logs, old clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups as rows, with their lag.
+"""Consumer groups as rows, with their lag.
 
 Lag is the high watermark less the committed offset, and never below 0, as Kafka's own tools have it; it is known of the
 partitions that this broker leads.

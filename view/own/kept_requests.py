@@ -1,4 +1,4 @@
-"""The bytes of the last requests and of their answers, and the slowest requests of the last hour; all bounded.
+"""The bytes of the last requests and responses, and the slowest requests of the last hour; all bounded.
 
 Kept are requests that are told one by one (``requests``). Of those with passwords, tokens or keys, on either side, nothing is
 kept, nor of what is larger than ``MOST_BYTES``; an answer with records from a file is not either.

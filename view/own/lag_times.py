@@ -1,4 +1,4 @@
-"""Lag in time: how long the next record that a group is to read has been there.
+"""Time lag of groups: the age of the next record that a group is to read.
 
 It is the record's own timestamp, read from the log by a worker; no sampling, and no guess. What was found is kept, for a record
 does not change; what is kept is bounded.

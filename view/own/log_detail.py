@@ -1,4 +1,4 @@
-"""One partition's log: what retention and the cleaner are going to do with it, and the batches of a segment."""
+"""One partition's log: the next actions of retention and of the cleaner, and the batches of a segment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker's own place in a quorum, as rows: its metadata log and snapshots, changes of the voters, features, controllers."""
+"""The KRaft state of this broker as rows: metadata log, snapshots, voter changes, features, controllers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A replica on this broker that is read record by record: its files are read by a worker."""
+"""A replica on this broker as a ``RecordLog``, read by a worker."""
 
 from __future__ import annotations
 

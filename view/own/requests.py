@@ -1,4 +1,4 @@
-"""What requests there were: how many, the last ones that are told one by one, and the errors that clients were answered with.
+"""Request statistics: counts, the last requests recorded one by one, and the errors sent to clients.
 
 Requests that were answered at once and without an error are counted only (``RequestObserver``). All that is kept is bounded.
 A code by which the protocol tells a client what to do next, as it does while nothing is wrong, is no error (``STEPS``).

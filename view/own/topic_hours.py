@@ -1,4 +1,4 @@
-"""The last hour of each topic: what came in and went out, minute by minute, of topics that had any of it.
+"""Traffic of each topic in the last hour, minute by minute, for topics that had any.
 
 A topic takes about a kilobyte, so 10,000 of them, which is the most, take 10 MB; where there are more, those that were quiet the
 longest have no hour.

@@ -1,4 +1,4 @@
-"""Topics and partitions as rows: what the cluster says of them, and what is known of the replicas on this broker.
+"""Topics and partitions as rows: cluster metadata joined with the state of the replicas on this broker.
 
 Kafka's own names hold for offsets: a log starts at ``start``, consumers read up to ``high_watermark``.
 """

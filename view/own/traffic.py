@@ -1,4 +1,4 @@
-"""What comes in and goes out, by topic and in all, looked at once a second.
+"""Traffic rates by topic and in total, sampled once a second.
 
 The counts are those of ``Partition``. They begin again when a replica comes again, which counts as nothing rather than as less.
 """

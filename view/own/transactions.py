@@ -1,4 +1,4 @@
-"""Transactions as rows: those whose coordinator is this broker, and those that hold back consumers in its partitions."""
+"""Transactions as rows: those that this broker coordinates, and those that block consumers in its partitions."""
 
 from __future__ import annotations
 

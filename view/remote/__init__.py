@@ -1,1 +1,1 @@
-"""The console's other source: any Kafka, asked by requests as a client asks them."""
+"""The read model of a remote cluster: any Kafka, read by a client's requests."""

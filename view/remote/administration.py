@@ -1,4 +1,4 @@
-"""Transactions, access rules, users, quotas and the brokers of a cluster elsewhere, asked when a page is about them.
+"""Transactions, ACLs, users, quotas and brokers of a remote cluster, requested when a page needs them.
 
 Each is asked for once for all who look at about the same time; what the console's user may not see, or an older broker does not
 know, raises KafkaError, which its page says.

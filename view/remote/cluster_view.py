@@ -1,4 +1,4 @@
-"""``ClusterView``: the ``Source`` of a console that asks any Kafka, as a client does.
+"""``ClusterView``: the ``Source`` of a console that is a client of any Kafka.
 
 ``run`` reads what lists of topics and groups need, again and again while pages ask for it (``Refreshed``): the cluster with the
 ends of its partitions every 5 seconds, and every 15 while no page asks, for rates and the charts; groups, sizes and settings

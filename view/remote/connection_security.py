@@ -1,4 +1,4 @@
-"""How the console gets in where clients have to say who they are: TLS and SASL on each connection that it opens."""
+"""Authentication of the console as a client: TLS and SASL on each connection that it opens."""
 
 from __future__ import annotations
 

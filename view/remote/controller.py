@@ -1,4 +1,4 @@
-"""Which node is the controller, and the quorum that it leads, of a cluster that is asked by requests.
+"""The controller of a remote cluster, and its quorum, found by requests.
 
 With a ZooKeeper Metadata says who is the controller. In KRaft mode it names any broker, which passes requests on (KIP-590), and
 the controller is the leader of the quorum, which brokers of that mode tell (KIP-595).

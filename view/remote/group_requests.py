@@ -1,4 +1,4 @@
-"""What is asked about groups: ListGroups, DescribeGroups, ConsumerGroupDescribe, OffsetFetch, FindCoordinator.
+"""Requests about groups: ListGroups, DescribeGroups, ConsumerGroupDescribe, OffsetFetch, FindCoordinator.
 
 Of all groups a coordinator is asked in parts of ``_AT_ONCE`` groups a request, never for one group after the other (but where it
 is older than KIP-709, which brought that).

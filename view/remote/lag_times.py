@@ -1,4 +1,6 @@
-"""Lag in time: the timestamp of the next record that a group is to read, fetched from its leader; no guess from samples.
+"""Time lag of groups: the timestamp of the next record to be read, fetched from its leader.
+
+It is no guess from samples.
 
 One request to each leader, with all of its partitions. Where the broker leaves one out, because the answer would be too large,
 or sends less than a whole batch, its lag in time is not known.

@@ -1,4 +1,4 @@
-"""The other brokers of a broker's cluster, asked over the listener that brokers have among themselves."""
+"""Requests to the other brokers of the cluster, over the inter-broker listener."""
 
 from __future__ import annotations
 

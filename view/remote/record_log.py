@@ -1,4 +1,4 @@
-"""A partition of a cluster elsewhere as a ``RecordLog``: read by Fetch, without a session and without a group.
+"""A partition of a remote cluster as a ``RecordLog``, read by Fetch without a session and without a group.
 
 Fetch tells of aborted transactions only a reader of committed records, and only where each begins. So what is before the last
 stable offset is read as such a reader does, and where an aborted transaction ends is found as such a reader finds it: at its

@@ -1,4 +1,4 @@
-"""What is asked for again and again while pages look at it, in one reading at a time, however many pages there are."""
+"""A value that is refreshed periodically while pages use it, by one read at a time for all of them."""
 
 from __future__ import annotations
 

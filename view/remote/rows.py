@@ -1,4 +1,7 @@
-"""What brokers answered, as rows of the view. Lag is the high watermark less the committed offset, and never below 0."""
+"""Rows of the view from brokers' responses.
+
+Lag is the high watermark less the committed offset, and never below 0.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brokers that have not answered lately, for pages to name: what they would have told is not on them."""
+"""Brokers that have not responded lately, for pages to name, since their data is missing there."""
 
 from __future__ import annotations
 
