@@ -26,3 +26,12 @@ def test_only_zookeeper_mode_names_its_nodes_and_requests() -> None:
     }
     assert any(_MAY_NAME_IT.match(path) for path in naming)
     assert [path for path in sorted(naming) if not _MAY_NAME_IT.match(path)] == []
+
+
+def test_only_tests_of_zookeeper_mode_build_its_requests() -> None:
+    """The others publish a delta to say who leads (tests/told.py)."""
+    request = re.compile(r"messages\.(leader_and_isr|stop_replica|update_metadata) import")
+    naming = {
+        str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("*.py") if request.search(path.read_text())
+    }
+    assert {path for path in naming if not path.startswith("tests/controller/")} == set()

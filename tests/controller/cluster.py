@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import trio
 
@@ -19,12 +19,13 @@ from ottla.controller.zookeeper.config_store import ConfigStore
 from ottla.controller.zookeeper.membership import Membership
 from ottla.controller.zookeeper.nodes.znodes import decode_state, state_path
 from ottla.controller.zookeeper.registration import ensure_cluster, register_broker
+from ottla.controller.zookeeper.replica_requests import ReplicaRequests
 from ottla.controller.zookeeper.store.cluster_store import ClusterStore, NoNodeError
 from ottla.controller.zookeeper.store.session import BrokerSession
 from ottla.log.settings import LogSettings
 from ottla.metadata.types import BrokerEndpoint, BrokerRegistration, LeaderState
 from ottla.replication.metadata_cache import MetadataCache
-from ottla.tests.replication.told import apply_update_metadata
+from ottla.replication.replica_manager import ReplicaManager
 from ottla.tests.zookeeper_double.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.tests.zookeeper_double.store_link import StoreLink
 from ottla.wire.messages.leader_and_isr import (
@@ -41,6 +42,10 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
+async def _refresh_nothing(topics: Iterable[str]) -> None:
+    """What is set on topics is not kept anywhere here."""
+
+
 class RecordingBroker:
     """A broker that records the requests of its controller, in order, and keeps a metadata cache.
 
@@ -51,6 +56,7 @@ class RecordingBroker:
         self.requests: list[Any] = []
         self.metadata = MetadataCache("cluster")
         self.lost: set[int] = set()
+        self._told = ReplicaRequests(cast(ReplicaManager, None), self.metadata, lambda: -1, _refresh_nothing)
 
     def close(self) -> None:
         pass
@@ -89,7 +95,7 @@ class RecordingBroker:
 
     async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         self.requests.append(request)
-        return apply_update_metadata(request, self.metadata)
+        return await self._told.update_metadata(request)
 
     def told(self, kind: type[T]) -> list[T]:
         """The requests of one kind, in order."""

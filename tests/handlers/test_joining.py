@@ -6,19 +6,14 @@ import trio
 
 from ottla.base.errors import ErrorCode
 from ottla.replication.metadata_cache import MetadataCache
-from ottla.tests.replication.told import apply_update_metadata
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from ottla.wire.messages.update_metadata import (
-    UpdateMetadataPartitionState,
-    UpdateMetadataRequest,
-    UpdateMetadataTopicState,
-)
 
 from ..memory_cluster import MemoryCluster, running, until
+from ..told import led, tell
 
 
 async def test_a_broker_that_was_told_nothing_yet_calls_no_topic_unknown(
@@ -48,12 +43,12 @@ async def test_a_broker_with_logs_that_was_told_of_brokers_only_calls_no_topic_u
         services = cluster.services(2)
         await until(lambda: services.metadata.topic("known") is not None)
         services.metadata = MetadataCache(services.metadata.cluster_id, lambda: cluster.assembly(2).logs.has_logs)
-        apply_update_metadata(UpdateMetadataRequest(controller_id=1, controller_epoch=1), services.metadata)
+        tell(services.metadata, controller_id=1)
         answer = await cluster.metadata(2, "known", "other")
         assert [topic.error_code for topic in answer.topics] == 2 * [ErrorCode.LEADER_NOT_AVAILABLE]
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(tell, services.metadata, "known")
+            nursery.start_soon(tell_later, services.metadata, "known")
             answer = await cluster.metadata(2, "known", "other")
         assert [topic.error_code for topic in answer.topics] == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
@@ -76,25 +71,23 @@ async def test_a_coordinator_that_was_told_of_brokers_only_does_not_refuse_offse
         services = cluster.services(2)
         await until(lambda: services.metadata.topic("known") is not None)
         services.metadata = MetadataCache(services.metadata.cluster_id, lambda: cluster.assembly(2).logs.has_logs)
-        apply_update_metadata(UpdateMetadataRequest(controller_id=1, controller_epoch=1), services.metadata)
+        tell(services.metadata, controller_id=1)
         assert await committed(cluster) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(tell, services.metadata, "known")
+            nursery.start_soon(tell_later, services.metadata, "known")
             assert await committed(cluster) == ErrorCode.NOT_COORDINATOR
 
 
-async def tell(metadata: MetadataCache, topic: str) -> None:
+async def tell_later(metadata: MetadataCache, topic: str) -> None:
     """Of a topic, in a second."""
     await trio.sleep(1)
-    states = [UpdateMetadataPartitionState(partition_index=number, leader=number + 1) for number in range(2)]
-    topics = [UpdateMetadataTopicState(topic_name=topic, topic_id=bytes(15) + b"1", partition_states=states)]
-    apply_update_metadata(UpdateMetadataRequest(controller_id=1, controller_epoch=1, topic_states=topics), metadata)
+    tell(metadata, led(topic, bytes(15) + b"1", {0: 1, 1: 2}), controller_id=1)
 
 
 async def test_a_broker_with_logs_of_no_topic_does_not_wait_for_ever(autojump_clock: trio.testing.MockClock) -> None:
     metadata = MetadataCache("cluster", lambda: True)
-    apply_update_metadata(UpdateMetadataRequest(controller_id=1, controller_epoch=1), metadata)
+    tell(metadata, controller_id=1)
     assert not metadata.is_told
     await trio.sleep(10)
     assert metadata.is_told

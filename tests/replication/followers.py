@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from ottla.base.errors import ErrorCode
 from ottla.base.seams import InlineWorkers, SimulatedClock
 from ottla.log.follower_append import append_as_follower
 from ottla.log.log_manager import LogManager
@@ -15,14 +16,9 @@ from ottla.log.settings import LogManagerSettings, LogSettings
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.replication.partition import Partition
 from ottla.replication.replica_manager import ReplicaManager
-from ottla.tests.replication.told import apply_leader_and_isr
-from ottla.wire.messages.leader_and_isr import (
-    LeaderAndIsrPartitionState,
-    LeaderAndIsrRequest,
-    LeaderAndIsrTopicState,
-)
 from ottla.wire.records import Record, build_batch, iter_batches
 
+from ..told import apply, registration
 from .replicas import ME, TOPIC_ID, Submitted
 
 
@@ -57,7 +53,7 @@ def records(log: PartitionLog) -> dict[int, str]:
 
 
 class Replicas:
-    """The partitions of topic "t" on broker 1, with requests of its controller."""
+    """The partitions of topic "t" on broker 1, and what is decided of them."""
 
     def __init__(self, manager: ReplicaManager, logs: LogManager, metadata: MetadataCache) -> None:
         self.manager = manager
@@ -71,17 +67,8 @@ class Replicas:
 
     def lead(self, leader: int, epoch: int, number: int = 0, isr: Sequence[int] = (1, 2)) -> Partition:
         """Make this broker the leader of the partition in this epoch."""
-        state = LeaderAndIsrPartitionState(
-            partition_index=number,
-            leader=leader,
-            leader_epoch=epoch,
-            partition_epoch=epoch,
-            isr=list(isr),
-            replicas=[1, 2, 3],
-        )
-        topic = LeaderAndIsrTopicState(topic_name="t", topic_id=TOPIC_ID, partition_states=[state])
-        answer = apply_leader_and_isr(LeaderAndIsrRequest(topic_states=[topic]), self.manager, self.metadata)
-        assert answer.topics[0].partition_errors[0].error_code == 0
+        decided = registration(leader, epoch, isr, (1, 2, 3))
+        assert apply(self.manager, "t", TOPIC_ID, number, decided) == ErrorCode.NONE
         return self.manager.partition("t", number)
 
 

@@ -18,19 +18,9 @@ from ottla.log.settings import LogManagerSettings, LogSettings
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.replication.partition import IsrChanges, Partition
 from ottla.replication.replica_manager import ReplicaManager
-from ottla.tests.replication.told import apply_leader_and_isr, apply_stop_replica, apply_update_metadata
-from ottla.wire.messages.leader_and_isr import (
-    LeaderAndIsrPartitionState,
-    LeaderAndIsrRequest,
-    LeaderAndIsrTopicState,
-)
-from ottla.wire.messages.stop_replica import (
-    StopReplicaPartitionState,
-    StopReplicaRequest,
-    StopReplicaTopicState,
-)
-from ottla.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataRequest
 from ottla.wire.records import Record, build_batch
+
+from ..told import alive, apply, registration, tell
 
 ME, OTHER, THIRD = 1, 2, 3
 TOPIC_ID = b"i" * 16
@@ -57,7 +47,7 @@ class Submitted:
 
 
 class Replicas:
-    """A replica manager and the controller's requests to it; ``told`` are the calls of its leadership listener."""
+    """A replica manager and what is decided of its partition; ``told`` are the calls of its leadership listener."""
 
     def __init__(
         self, manager: ReplicaManager, logs: LogManager, metadata: MetadataCache, submitted: Submitted
@@ -72,8 +62,7 @@ class Replicas:
 
     def live(self, *broker_ids: int) -> None:
         """Make these the brokers of the cluster."""
-        brokers = [UpdateMetadataBroker(id=broker_id) for broker_id in broker_ids]
-        apply_update_metadata(UpdateMetadataRequest(controller_epoch=1, live_brokers=brokers), self.metadata)
+        tell(self.metadata, brokers=alive(*broker_ids))
 
     def lead(
         self,
@@ -82,34 +71,20 @@ class Replicas:
         *,
         isr: tuple[int, ...] = (ME,),
         replicas: tuple[int, ...] = (ME,),
-        controller_epoch: int = 1,
         topic_id: bytes = TOPIC_ID,
-        **fields: Any,
-    ) -> int:
-        """Make ``leader`` lead partition 0 of "t". Returns the error code of the request or of the partition."""
-        fields.setdefault("partition_epoch", epoch)
-        state = LeaderAndIsrPartitionState(
-            partition_index=0,
-            leader=leader,
-            leader_epoch=epoch,
-            isr=list(isr),
-            replicas=list(replicas),
-            **fields,
-        )
-        topic = LeaderAndIsrTopicState(topic_name="t", topic_id=topic_id, partition_states=[state])
-        answer = apply_leader_and_isr(
-            LeaderAndIsrRequest(controller_epoch=controller_epoch, topic_states=[topic]), self.manager, self.metadata
-        )
-        return answer.error_code or answer.topics[0].partition_errors[0].error_code
+        **changed: Any,
+    ) -> ErrorCode:
+        """Make ``leader`` lead partition 0 of "t". Returns the error by which that is refused."""
+        decided = registration(leader, epoch, isr, replicas)._replace(**changed)
+        return apply(self.manager, "t", topic_id, 0, decided)
 
-    def stop(self, *, delete: bool = False, epoch: int = -1, controller_epoch: int = 1) -> int:
-        """Stop the replica. Returns the error code of the request or of the partition."""
-        state = StopReplicaPartitionState(partition_index=0, leader_epoch=epoch, delete_partition=delete)
-        topic = StopReplicaTopicState(topic_name="t", partition_states=[state])
-        answer = apply_stop_replica(
-            StopReplicaRequest(controller_epoch=controller_epoch, topic_states=[topic]), self.manager, self.metadata
-        )
-        return answer.error_code or answer.partition_errors[0].error_code
+    def stop(self, *, delete: bool = False, epoch: int | None = None) -> ErrorCode:
+        """Stop the replica. Returns the error by which that is refused."""
+        try:
+            self.manager.stop("t", 0, epoch, deletes=delete)
+        except KafkaError as error:
+            return error.code
+        return ErrorCode.NONE
 
     def fetched(self, broker_id: int, offset: int, *, log_start: int = 0, broker_epoch: int = -1) -> None:
         """Note a follower's fetch at ``offset``."""

@@ -14,7 +14,6 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.replication.alter_partition import RETRY_SECONDS, AlterPartitionManager
 from ottla.replication.controller_channel import fitting
 from ottla.replication.isr import Committed
-from ottla.tests.replication.told import apply_leader_and_isr
 from ottla.wire.codec import decode, encode_bytes
 from ottla.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -23,13 +22,9 @@ from ottla.wire.messages.alter_partition import (
     ResponsePartitionData,
     ResponseTopicData,
 )
-from ottla.wire.messages.leader_and_isr import (
-    LeaderAndIsrPartitionState,
-    LeaderAndIsrRequest,
-    LeaderAndIsrTopicState,
-)
 from ottla.wire.schema import ZERO_UUID
 
+from ..told import apply, registration
 from .replicas import ME, NOW_MS, OTHER, TOPIC_ID, Replicas, batch, replicas
 
 Answer = AlterPartitionResponse | Exception
@@ -97,21 +92,8 @@ class World:
 
     def lead(self, epoch: int = 0, numbers: int = 1, topic_id: bytes = TOPIC_ID) -> None:
         """This broker leads, alone in sync, partitions of a topic with two replicas."""
-        states = [
-            LeaderAndIsrPartitionState(
-                partition_index=number,
-                leader=ME,
-                leader_epoch=epoch,
-                partition_epoch=epoch,
-                isr=[ME],
-                replicas=[ME, OTHER],
-            )
-            for number in range(numbers)
-        ]
-        topic = LeaderAndIsrTopicState(topic_name="t", topic_id=topic_id, partition_states=states)
-        apply_leader_and_isr(
-            LeaderAndIsrRequest(controller_epoch=1, topic_states=[topic]), self.replicas.manager, self.replicas.metadata
-        )
+        for number in range(numbers):
+            apply(self.replicas.manager, "t", topic_id, number, registration(ME, epoch, (ME,), (ME, OTHER)))
 
     def join(self, number: int = 0, broker_epoch: int = -1) -> None:
         """The follower has caught up."""

@@ -17,15 +17,10 @@ from ottla.replication.delayed_fetch import FetchNews
 from ottla.replication.fetch_session import FetchSession, FetchSessionCache
 from ottla.replication.fetching import Reads
 from ottla.replication.isr import Committed, PendingExpand
-from ottla.tests.replication.told import apply_update_metadata
 from ottla.wire.messages.fetch import EpochEndOffset, PartitionData
-from ottla.wire.messages.update_metadata import (
-    UpdateMetadataPartitionState,
-    UpdateMetadataRequest,
-    UpdateMetadataTopicState,
-)
 from ottla.wire.records import iter_batches
 
+from ..told import led, tell
 from .fetches import ask, begin, reads, result_of
 from .replicas import LAG_SECONDS, ME, NOW_MS, OTHER, THIRD, Replicas, batch, replicas
 
@@ -138,11 +133,7 @@ async def test_below_the_start_of_the_log_there_is_nothing_to_compare() -> None:
 async def test_the_id_of_another_topic_of_that_name() -> None:
     async with replicas() as world:
         lead(world)
-        state = UpdateMetadataPartitionState(partition_index=0, leader=ME)
-        topic = UpdateMetadataTopicState(topic_name="t", topic_id=b"j" * 16, partition_states=[state])
-        apply_update_metadata(
-            UpdateMetadataRequest(controller_epoch=1, live_brokers=[], topic_states=[topic]), world.metadata
-        )
+        tell(world.metadata, led("t", b"j" * 16, {0: ME}))
         news = FetchNews(is_followers=True)
         wanted = ask(news)
         wanted.topic_id = b"j" * 16

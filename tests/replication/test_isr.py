@@ -386,7 +386,7 @@ async def test_an_answer_counts_by_its_epochs(epochs: tuple[int, int], isr: tupl
 
 async def test_a_leader_that_was_elected_uncleanly_says_that_it_goes_on() -> None:
     async with replicas() as world:
-        world.lead(isr=(ME,), replicas=(ME, OTHER), leader_recovery_state=1)
+        world.lead(isr=(ME,), replicas=(ME, OTHER), is_recovering=True)
         assert isinstance(pending(world), PendingRecovery)
         assert pending(world).proposed == (ME,)
         append(world)

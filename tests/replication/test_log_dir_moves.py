@@ -19,20 +19,9 @@ from ottla.replication.log_dir_moves import LogDirMoves
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.replication.partition import Partition
 from ottla.replication.replica_manager import ReplicaManager
-from ottla.tests.replication.told import apply_leader_and_isr, apply_stop_replica, apply_update_metadata
-from ottla.wire.messages.leader_and_isr import (
-    LeaderAndIsrPartitionState,
-    LeaderAndIsrRequest,
-    LeaderAndIsrTopicState,
-)
-from ottla.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
-from ottla.wire.messages.update_metadata import (
-    UpdateMetadataPartitionState,
-    UpdateMetadataRequest,
-    UpdateMetadataTopicState,
-)
 from ottla.wire.records import Record, build_batch
 
+from ..told import apply, led, registration, tell
 from .replicas import Submitted
 
 TOPIC_ID = bytes(range(16))
@@ -72,13 +61,9 @@ class Broker:
         assert self.lead(is_new=is_new) == ErrorCode.NONE
         return self
 
-    def lead(self, number: int = 0, *, is_new: bool = False) -> int:
-        state = LeaderAndIsrPartitionState(
-            partition_index=number, leader=1, leader_epoch=3, isr=[1], replicas=[1], is_new=is_new
-        )
-        topic = LeaderAndIsrTopicState(topic_name="t", topic_id=TOPIC_ID, partition_states=[state])
-        (answer,) = apply_leader_and_isr(LeaderAndIsrRequest(topic_states=[topic]), self.replicas, self.metadata).topics
-        return answer.partition_errors[0].error_code
+    def lead(self, number: int = 0, *, is_new: bool = False) -> ErrorCode:
+        decided = registration(1, 3, (1,), (1,))._replace(is_new=is_new)
+        return apply(self.replicas, "t", TOPIC_ID, number, decided)
 
     def append(self, count: int = 20) -> None:
         for _ in range(count):
@@ -162,9 +147,7 @@ async def test_deletion_of_a_partition_that_moves() -> None:
     broker = await new_broker()
     broker.append()
     broker.moves.alter("t", 0, "/b")
-    stop = StopReplicaPartitionState(partition_index=0, leader_epoch=-2, delete_partition=True)
-    topic = StopReplicaTopicState(topic_name="t", partition_states=[stop])
-    apply_stop_replica(StopReplicaRequest(topic_states=[topic]), broker.replicas, broker.metadata)
+    broker.replicas.stop("t", 0, None, deletes=True)
     await broker.run()
     assert broker.places() == {}
     assert broker.logs.cleaner.paused == set()
@@ -195,10 +178,7 @@ async def test_partition_that_is_not_here_yet() -> None:
             broker.moves.alter("t", number, "/c")
         return caught.value.code
 
-    known = UpdateMetadataTopicState(
-        topic_name="t", topic_id=TOPIC_ID, partition_states=[UpdateMetadataPartitionState(partition_index=1, leader=2)]
-    )
-    apply_update_metadata(UpdateMetadataRequest(topic_states=[known]), broker.metadata)
+    tell(broker.metadata, led("t", TOPIC_ID, {1: 2}))
     assert refusal(1) is ErrorCode.REPLICA_NOT_AVAILABLE
     assert refusal(2) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     for number in (1, 2):

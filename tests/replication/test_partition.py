@@ -12,16 +12,12 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.tests.replication.told import apply_update_metadata
-from ottla.wire.messages.update_metadata import (
-    UpdateMetadataPartitionState,
-    UpdateMetadataRequest,
-    UpdateMetadataTopicState,
-)
+from ottla.metadata.delta import TopicDelta
 from ottla.wire.messages.write_txn_markers import WritableTxnMarker
 from ottla.wire.records import Record, build_batch
 from ottla.wire.schema import ZERO_UUID
 
+from ..told import led, registration, tell
 from .fetches import CountedBytes
 from .replicas import ME, NOW_MS, OTHER, THIRD, TOPIC_ID, batch, refused, replicas
 
@@ -124,22 +120,11 @@ async def test_each_batch_has_the_epoch_of_its_leader() -> None:
         assert world.partition.log.end_offset_for_epoch(4) == (4, 2)
 
 
-async def test_past_decisions_and_past_controllers_are_refused() -> None:
+async def test_past_decisions_are_refused() -> None:
     async with replicas() as world:
-        assert world.lead(epoch=5, controller_epoch=2) == ErrorCode.NONE
-        assert world.lead(epoch=4, controller_epoch=2) == ErrorCode.STALE_CONTROLLER_EPOCH
-        assert world.lead(epoch=6, controller_epoch=1) == ErrorCode.STALE_CONTROLLER_EPOCH
-        assert world.stop(delete=True, controller_epoch=1) == ErrorCode.STALE_CONTROLLER_EPOCH
-        assert (
-            apply_update_metadata(UpdateMetadataRequest(controller_epoch=1), world.metadata).error_code
-            != ErrorCode.NONE
-        )
-        assert (
-            apply_update_metadata(UpdateMetadataRequest(controller_epoch=3), world.metadata).error_code
-            == ErrorCode.NONE
-        )
-        assert world.lead(epoch=6, controller_epoch=2) == ErrorCode.STALE_CONTROLLER_EPOCH
-        assert world.lead(epoch=6, controller_epoch=3, topic_id=b"j" * 16) == ErrorCode.INCONSISTENT_TOPIC_ID
+        assert world.lead(epoch=5) == ErrorCode.NONE
+        assert world.lead(epoch=4) == ErrorCode.STALE_CONTROLLER_EPOCH
+        assert world.lead(epoch=6, topic_id=b"j" * 16) == ErrorCode.INCONSISTENT_TOPIC_ID
         assert world.partition.leader_epoch == 5
 
 
@@ -163,9 +148,7 @@ async def test_what_is_replicated_elsewhere_is_not_taken() -> None:
         assert world.lead(OTHER, replicas=(OTHER,)) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         with refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
             world.manager.partition("t", 0)
-        state = UpdateMetadataPartitionState(partition_index=0, leader=OTHER)
-        topic = UpdateMetadataTopicState(topic_name="t", topic_id=TOPIC_ID, partition_states=[state])
-        apply_update_metadata(UpdateMetadataRequest(controller_epoch=1, topic_states=[topic]), world.metadata)
+        tell(world.metadata, led("t", TOPIC_ID, {0: OTHER}))
         with refused(ErrorCode.NOT_LEADER_OR_FOLLOWER):
             world.manager.partition("t", 0)
 
@@ -197,7 +180,7 @@ async def test_a_stopped_replica_knows_its_leader_epoch() -> None:
         assert world.lead(ME, 5, replicas=(ME, OTHER)) == ErrorCode.STALE_CONTROLLER_EPOCH
         with refused(ErrorCode.NOT_LEADER_OR_FOLLOWER):
             world.partition.check_leader()
-        assert world.stop(delete=True, epoch=-2) == ErrorCode.NONE
+        assert world.stop(delete=True) == ErrorCode.NONE
 
 
 async def test_coordinators_are_told_when_leadership_comes_and_goes() -> None:
@@ -229,17 +212,17 @@ async def test_a_stopped_partition_is_kept_a_deleted_one_begins_anew() -> None:
     [
         ({}, False),
         ({"leader_epoch": 1}, True),  # which this broker has heard of
-        ({"replicas": [OTHER, ME]}, True),
-        ({"isr": [OTHER, ME]}, True),
-        ({"leader": -2}, True),  # its topic is being deleted, for which there is another request
+        ({"replicas": (OTHER, ME)}, True),
+        ({"isr": (OTHER, ME)}, True),
+        (None, True),  # its topic is being deleted, for which there is another request
     ],
 )
-async def test_a_replica_that_is_elsewhere_now_is_deleted(change: dict[str, Any], stays: bool) -> None:
+async def test_a_replica_that_is_elsewhere_now_is_deleted(change: dict[str, Any] | None, stays: bool) -> None:
     async with replicas() as world:
         world.lead(epoch=1, replicas=(ME, OTHER))
         world.partition.append(batch(), NOW_MS)
-        moved = {"leader": OTHER, "leader_epoch": 2, "isr": [OTHER, THIRD], "replicas": [OTHER, THIRD], **change}
-        apply_update_metadata(update(TOPIC_ID, UpdateMetadataPartitionState(**moved)), world.metadata)
+        moved = None if change is None else registration(OTHER, 2, (OTHER, THIRD), (OTHER, THIRD))._replace(**change)
+        tell(world.metadata, TopicDelta("t", TOPIC_ID, {0: moved}))
         assert (world.logs.get("t", 0) is not None) == stays
         assert (world.told[-1] == ("t", 0, None)) != stays
 
@@ -247,16 +230,10 @@ async def test_a_replica_that_is_elsewhere_now_is_deleted(change: dict[str, Any]
 async def test_a_replica_of_an_earlier_topic_is_not_elsewhere() -> None:
     async with replicas() as world:
         world.lead(epoch=1)
-        moved = UpdateMetadataPartitionState(leader=OTHER, leader_epoch=2, isr=[OTHER], replicas=[OTHER])
-        apply_update_metadata(update(b"j" * 16, moved), world.metadata)
-        apply_update_metadata(update(ZERO_UUID, moved), world.metadata)
+        moved = registration(OTHER, 2, (OTHER,), (OTHER,))
+        for topic_id in (b"j" * 16, ZERO_UUID):
+            tell(world.metadata, TopicDelta("t", topic_id, {0: moved}))
         assert world.logs.get("t", 0) is not None
-
-
-def update(topic_id: bytes, state: UpdateMetadataPartitionState) -> UpdateMetadataRequest:
-    """What the controller tells every broker of the partition."""
-    topic = UpdateMetadataTopicState(topic_name="t", topic_id=topic_id, partition_states=[state])
-    return UpdateMetadataRequest(controller_epoch=1, topic_states=[topic])
 
 
 # --- those who wait for the high watermark ----------------------------------------------------------------------------

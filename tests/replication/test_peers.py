@@ -1,4 +1,4 @@
-"""The ways to other brokers: by what the controller told of them last."""
+"""The ways to other brokers: by what this broker was told of them last."""
 
 from __future__ import annotations
 
@@ -10,15 +10,10 @@ from ottla.base.memory_network import MemoryNetwork
 from ottla.replication.broker_client import BrokerClient, PeerUnavailableError
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.replication.peers import Peers
-from ottla.tests.replication.told import apply_update_metadata
 from ottla.wire.messages.api_versions import ApiVersionsRequest
-from ottla.wire.messages.update_metadata import (
-    UpdateMetadataBroker,
-    UpdateMetadataEndpoint,
-    UpdateMetadataRequest,
-)
 
 from ..memory_cluster import MemoryCluster, running, until
+from ..told import reached_at, tell
 
 
 def peers_of(cluster: MemoryCluster, broker_id: int, listener: str = "PLAINTEXT") -> Peers:
@@ -73,10 +68,7 @@ async def test_nobody_waits_for_a_broker_that_is_gone(autojump_clock: trio.testi
     network = MemoryNetwork()
     await network.listen("silent", 9092, 1)
     metadata = MetadataCache("cluster")
-    silent = UpdateMetadataBroker(
-        id=7, endpoints=[UpdateMetadataEndpoint(host="silent", port=9092, listener="PLAINTEXT")]
-    )
-    apply_update_metadata(UpdateMetadataRequest(live_brokers=[silent]), metadata)
+    tell(metadata, brokers=[reached_at("silent", 7)])
     client = Peers(network, 1, "PLAINTEXT", metadata).client(7, "fetcher")
     async with trio.open_nursery() as nursery:
 
@@ -86,7 +78,7 @@ async def test_nobody_waits_for_a_broker_that_is_gone(autojump_clock: trio.testi
 
         nursery.start_soon(wait_for_an_answer)
         await trio.testing.wait_all_tasks_blocked()
-        apply_update_metadata(UpdateMetadataRequest(live_brokers=[]), metadata)
+        tell(metadata)
 
 
 async def test_nothing_is_sent_once_they_are_closed(autojump_clock: trio.testing.MockClock) -> None:

@@ -13,7 +13,6 @@ from ottla.controller.zookeeper.store.cluster_store import Set
 from ottla.replication.quotas import NO_LIMIT
 from ottla.tests.zookeeper_double.embedded_session import EmbeddedSession
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
-from ottla.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 
 from ...memory_cluster import MemoryCluster, running, until
 from ..helpers.collected_metrics import collected
@@ -58,10 +57,7 @@ def session_of(cluster: MemoryCluster, broker_id: int) -> EmbeddedSession:
 
 async def stop_following(cluster: MemoryCluster, broker_id: int, topic: str) -> None:
     """Have a broker leave a replica alone, and stay in the cluster; its leader then has a record that it lacks."""
-    state = StopReplicaPartitionState(partition_index=0, leader_epoch=-1)
-    named = StopReplicaTopicState(topic_name=topic, partition_states=[state])
-    answer = await cluster.ask(broker_id, StopReplicaRequest(controller_epoch=1, topic_states=[named]), 4)
-    assert answer.error_code == answer.partition_errors[0].error_code == 0
+    cluster.services(broker_id).replicas.stop(topic, 0, None, deletes=False)
     assert await cluster.produce(1, topic, 0, b"missed", acks=1) == ErrorCode.NONE
 
 

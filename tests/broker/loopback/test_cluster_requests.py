@@ -35,11 +35,6 @@ from ottla.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
-from ottla.wire.messages.leader_and_isr import (
-    LeaderAndIsrPartitionState,
-    LeaderAndIsrRequest,
-    LeaderAndIsrTopicState,
-)
 from ottla.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
 from ...memory_cluster import SECONDS, MemoryCluster, running, until_true
@@ -70,38 +65,6 @@ async def test_any_broker_describes_what_a_topic_was_made_with(autojump_clock: t
         for broker_id in ALL:
             answer = await cluster.ask(broker_id, DescribeConfigsRequest(resources=[wanted]), 4)
             assert [entry.value for entry in answer.results[0].configs] == ["77"]
-
-
-async def test_a_replica_is_not_made_for_an_earlier_registration(autojump_clock: trio.testing.MockClock) -> None:
-    """The broker is registered again while it reads what was set on a topic that was then deleted."""
-    async with running(1, 2) as cluster:
-        broker = cluster.services(2)
-        reading, may_go_on = trio.Event(), trio.Event()
-
-        async def load(topics: Any) -> None:
-            reading.set()
-            await may_go_on.wait()
-
-        broker.cluster.configs.load = load  # type: ignore[method-assign]
-        state = LeaderAndIsrPartitionState(leader=2, isr=[2], replicas=[2], is_new=True)
-        topic = LeaderAndIsrTopicState(topic_name="gone", topic_id=b"g" * 16, partition_states=[state])
-        request = LeaderAndIsrRequest(
-            controller_epoch=1, broker_epoch=broker.cluster.broker_epoch, topic_states=[topic]
-        )
-        answers: list[Any] = []
-
-        async def ask() -> None:
-            answers.append(await cluster.ask(2, request, 7))
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask)
-            await reading.wait()
-            member = broker.cluster._membership
-            assert member is not None
-            member.broker_epoch += 1
-            may_go_on.set()
-        assert answers[0].error_code == ErrorCode.STALE_BROKER_EPOCH
-        assert list(broker.replicas.partitions()) == []
 
 
 # What only the controller does

@@ -18,12 +18,11 @@ from ottla.broker.controlled_shutdown import hand_over
 from ottla.broker.settings import BrokerSettings
 from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import WatchEvent
-from ottla.metadata.delta import ClusterDelta
+from ottla.metadata.delta import ClusterDelta, TopicDelta
 from ottla.replication.broker_client import NoAnswerError
 from ottla.replication.controller_channel import ControllerChannel
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.replication.peers import Peers
-from ottla.tests.replication.told import apply_update_metadata
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from ottla.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -38,15 +37,9 @@ from ottla.wire.messages.controlled_shutdown import (
     RemainingPartition,
 )
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest
-from ottla.wire.messages.update_metadata import (
-    UpdateMetadataBroker,
-    UpdateMetadataEndpoint,
-    UpdateMetadataPartitionState,
-    UpdateMetadataRequest,
-    UpdateMetadataTopicState,
-)
 
 from ...memory_cluster import MemoryCluster, running, until, until_true
+from ...told import alive, reached_at, registration, tell
 
 T = TypeVar("T")
 
@@ -188,10 +181,8 @@ async def test_the_controller_is_asked_three_times_with_5_s_between(
     replicas: list[int], reluctant: int, asked: int, seconds: float, autojump_clock: trio.testing.MockClock
 ) -> None:
     metadata = MetadataCache("cluster")
-    state = UpdateMetadataPartitionState(leader=1, replicas=replicas)
-    topic = UpdateMetadataTopicState(topic_name="topic", partition_states=[state])
-    alive = [UpdateMetadataBroker(id=1), UpdateMetadataBroker(id=2)]
-    apply_update_metadata(UpdateMetadataRequest(controller_id=1, live_brokers=alive, topic_states=[topic]), metadata)
+    topic = TopicDelta("topic", bytes(16), {0: registration(1, replicas=replicas)})
+    tell(metadata, topic, brokers=alive(1, 2), controller_id=1)
     controller = Reluctant(reluctant)
     channel = ControllerChannel(1, metadata, Peers(MemoryNetwork(), 1, "PLAINTEXT", metadata), controller, "test")
     began = trio.current_time()
@@ -281,9 +272,7 @@ async def test_a_stop_is_not_held_up_by_a_controller_that_does_not_answer(
 ) -> None:
     network, metadata = MemoryNetwork(), MetadataCache("cluster")
     await network.listen("silent", 9092, 1)
-    endpoint = UpdateMetadataEndpoint(host="silent", port=9092, listener="PLAINTEXT")
-    alive = [UpdateMetadataBroker(id=1), UpdateMetadataBroker(id=2, endpoints=[endpoint])]
-    apply_update_metadata(UpdateMetadataRequest(controller_id=2, live_brokers=alive), metadata)
+    tell(metadata, brokers=[*alive(1), reached_at("silent", 2)], controller_id=2)
     channel = ControllerChannel(1, metadata, Peers(network, 1, "PLAINTEXT", metadata), Reluctant(0), "test")
     began = trio.current_time()
     await hand_over(channel, metadata, 1, 7, BrokerSettings())
@@ -294,10 +283,7 @@ async def test_a_stop_is_held_up_for_10_s_by_a_controller_that_waits_for_its_sto
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     metadata = MetadataCache("cluster")
-    apply_update_metadata(
-        UpdateMetadataRequest(controller_id=1, live_brokers=[UpdateMetadataBroker(id=1), UpdateMetadataBroker(id=2)]),
-        metadata,
-    )
+    tell(metadata, brokers=alive(1, 2), controller_id=1)
     channel = ControllerChannel(1, metadata, Peers(MemoryNetwork(), 1, "PLAINTEXT", metadata), Waiting(0), "test")
     began = trio.current_time()
     await hand_over(channel, metadata, 1, 7, BrokerSettings())

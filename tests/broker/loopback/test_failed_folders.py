@@ -8,12 +8,12 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode
 from ottla.log.partition_log import PartitionLog
+from ottla.metadata.types import PartitionRegistration
 from ottla.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
-from ottla.wire.messages.update_metadata import UpdateMetadataPartitionState
 
 from ...memory_cluster import MemoryCluster, running, until
 
@@ -26,7 +26,7 @@ def log_of(cluster: MemoryCluster, broker_id: int, number: int) -> PartitionLog:
     return cluster.services(broker_id).replicas.partition("t", number).log
 
 
-def told(cluster: MemoryCluster, broker_id: int, number: int) -> UpdateMetadataPartitionState:
+def told(cluster: MemoryCluster, broker_id: int, number: int) -> PartitionRegistration:
     """What a broker tells clients of a partition."""
     state = cluster.services(broker_id).metadata.partition("t", number)
     assert state is not None

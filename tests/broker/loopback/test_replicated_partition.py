@@ -18,7 +18,6 @@ from ottla.compat_tests.raw.requests import batch, produce_request
 from ottla.log.settings import LogSettings
 from ottla.metadata.types import PartitionRegistration
 from ottla.replication.broker_client import BrokerClient
-from ottla.tests.replication.told import apply_update_metadata
 from ottla.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -41,14 +40,10 @@ from ottla.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from ottla.wire.messages.produce import LeaderIdAndEpoch as ProduceHint
-from ottla.wire.messages.update_metadata import (
-    UpdateMetadataBroker,
-    UpdateMetadataEndpoint,
-    UpdateMetadataRequest,
-)
 from ottla.wire.records import iter_batches
 
 from ...memory_cluster import MemoryCluster, running
+from ...told import reached_at, tell
 
 LEADER, FOLLOWER, THIRD = 1, 9, 10
 LATEST = -1
@@ -71,12 +66,8 @@ class World:
 
     def join(self) -> None:
         """The follower's broker is in the cluster, as far as the leader knows."""
-        metadata = self.cluster.services(LEADER).metadata
-        endpoint = UpdateMetadataEndpoint(host="nine", port=9092, listener="PLAINTEXT")
-        brokers = [UpdateMetadataBroker(id=broker_id, endpoints=[endpoint]) for broker_id in (LEADER, FOLLOWER)]
-        apply_update_metadata(
-            UpdateMetadataRequest(controller_id=LEADER, controller_epoch=99, live_brokers=brokers), metadata
-        )
+        brokers = [reached_at("nine", broker_id) for broker_id in (LEADER, FOLLOWER)]
+        tell(self.cluster.services(LEADER).metadata, brokers=brokers, controller_id=LEADER)
 
     async def replicate(self, offset: int, *, version: int = 17, **fields: Any) -> PartitionData:
         """The follower fetches, without waiting."""
