@@ -21,7 +21,7 @@ Dump = Callable[..., str]
 
 
 @pytest.fixture
-def dump(tmp_path, capsys) -> Dump:
+def dump(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Dump:
     """Prints a file of a folder, before the take-over of what is in it or after."""
 
     def run(name: str, *, is_taken_over: bool = False, shows_data: bool = False, decodes: bool = False) -> str:

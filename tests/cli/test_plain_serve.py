@@ -10,7 +10,7 @@ import pytest
 from ottla.cli import app, plain_serve, serve
 
 
-def test_options_are_those_of_the_declaration():
+def test_options_are_those_of_the_declaration() -> None:
     declared = inspect.signature(app.serve).parameters
     assert set(plain_serve.VALUES) == set(declared)
     taken = inspect.signature(serve.run).parameters
@@ -33,7 +33,7 @@ def test_options_are_those_of_the_declaration():
         ("serve --config f --trace all", {"config": Path("f"), "trace": "all"}),
     ],
 )
-def test_what_is_spelt_out_is_read(line: str, options: dict[str, object]):
+def test_what_is_spelt_out_is_read(line: str, options: dict[str, object]) -> None:
     assert plain_serve.read(line.split()) == options
 
 
@@ -54,11 +54,11 @@ def test_what_is_spelt_out_is_read(line: str, options: dict[str, object]):
         "--version serve",
     ],
 )
-def test_the_rest_is_left_to_typer(line: str):
+def test_the_rest_is_left_to_typer(line: str) -> None:
     assert plain_serve.read(line.split()) is None
 
 
-def test_an_override_that_an_option_stands_before_is_named(caplog: pytest.LogCaptureFixture):
+def test_an_override_that_an_option_stands_before_is_named(caplog: pytest.LogCaptureFixture) -> None:
     overrides = ["listeners=SSL://127.0.0.1:9093", "log.dirs=data", "num.partitions=2"]
     config = serve.configure("127.0.0.1:9092", None, Path("data"), None, overrides)
     assert config.properties["listeners"] == "PLAINTEXT://127.0.0.1:9092"

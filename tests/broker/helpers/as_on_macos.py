@@ -12,6 +12,7 @@ import os
 import resource
 import socket
 import sys
+from typing import Any
 
 _LACKING = {
     os: "copy_file_range eventfd eventfd_read eventfd_write fdatasync getrandom memfd_create pidfd_open pipe2 posix_fadvise "
@@ -34,25 +35,25 @@ _real_setrlimit = resource.setrlimit
 _descriptors = [256, _INFINITY]
 
 
-def _fcntl(descriptor, command, argument=0):
+def _fcntl(descriptor: int, command: int, argument: int = 0) -> Any:
     if command != _F_FULLFSYNC:
         return _real_fcntl(descriptor, command, argument)
     os.fsync(descriptor)
     return 0
 
 
-def _setsockopt(connected, level, option, value, *length):
+def _setsockopt(connected: socket.socket, level: int, option: int, value: Any, *length: int) -> None:
     if level == socket.SOL_SOCKET and option in (socket.SO_SNDBUF, socket.SO_RCVBUF) and value > _MAX_SOCKET_BUFFER:
         raise OSError(errno.ENOBUFS, os.strerror(errno.ENOBUFS))
     _real_setsockopt(connected, level, option, value, *length)
 
 
-def _getrlimit(which):
+def _getrlimit(which: int) -> tuple[int, ...]:
     assert which == resource.RLIMIT_NOFILE
     return tuple(_descriptors)
 
 
-def _setrlimit(which, limits):
+def _setrlimit(which: int, limits: tuple[int, int]) -> None:
     assert which == resource.RLIMIT_NOFILE
     if limits[0] > _OPEN_MAX:
         raise ValueError("current limit exceeds maximum limit")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,12 +50,12 @@ async def has_coordinator(client: MemoryConnection) -> None:
             code = body_of((await read_answer(client))[1], FindCoordinatorResponse, 0).error_code
 
 
-async def test_another_client_is_answered_first(tmp_path):
+async def test_another_client_is_answered_first(tmp_path: Path) -> None:
     order = []
     async with serving(tmp_path) as network:
         large, small = [await network.connect(HOST, PORT) for _ in range(2)]
 
-        async def ask(client, count, name):
+        async def ask(client: MemoryConnection, count: int, name: str) -> None:
             await client.send([frame(metadata_request(count), 4, 7)])
             _, answer = await read_answer(client)
             order.append(name)
@@ -69,7 +70,9 @@ async def test_another_client_is_answered_first(tmp_path):
     assert order == ["small", "large"]
 
 
-async def test_a_request_with_too_many_entries_closes_the_connection(tmp_path, caplog):
+async def test_a_request_with_too_many_entries_closes_the_connection(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async with serving(tmp_path, ottla_request_max_entries="1000") as network:
         client = await network.connect(HOST, PORT)
         await client.send([frame(metadata_request(900), 4, 1)])  # many, but small
@@ -81,7 +84,9 @@ async def test_a_request_with_too_many_entries_closes_the_connection(tmp_path, c
     assert "the arrays of the message have more than 1000 elements" in caplog.text
 
 
-async def test_a_client_without_rights_is_refused_before_it_has_sent_the_request(tmp_path, caplog):
+async def test_a_client_without_rights_is_refused_before_it_has_sent_the_request(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
     authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
     async with serving(tmp_path, authorizer_class_name=authorizer, super_users="User:somebody") as network:
@@ -96,7 +101,7 @@ async def test_a_client_without_rights_is_refused_before_it_has_sent_the_request
     assert "User:ANONYMOUS, which has no right to it" in caplog.text
 
 
-async def test_all_offsets_of_a_large_commit_are_there(tmp_path):
+async def test_all_offsets_of_a_large_commit_are_there(tmp_path: Path) -> None:
     count = 30_000
     partitions = [OffsetCommitRequestPartition(partition_index=n, committed_offset=n + 1) for n in range(count)]
     async with serving(tmp_path, num_partitions="100", offsets_topic_num_partitions="1") as network:
@@ -121,7 +126,7 @@ async def test_all_offsets_of_a_large_commit_are_there(tmp_path):
         assert [answer.committed_offset for answer in found.partitions] == list(range(1, 101))
 
 
-async def test_offsets_of_many_groups_are_put_together_as_they_were_asked_for(tmp_path):
+async def test_offsets_of_many_groups_are_put_together_as_they_were_asked_for(tmp_path: Path) -> None:
     groups = [
         OffsetFetchRequestGroup(
             group_id=f"g{number}",

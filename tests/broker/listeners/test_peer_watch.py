@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import struct
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import trio
@@ -74,14 +76,14 @@ def join() -> JoinGroupRequest:
     )
 
 
-async def until(condition) -> None:
+async def until(condition: Callable[[], bool]) -> None:
     with trio.fail_after(20):
         while not condition():
             await trio.sleep(0.005)
 
 
 @pytest.mark.parametrize("kind", ["fetch", "fetch with more behind it", "join"])
-async def test_the_connection_of_a_client_that_goes_is_closed(tmp_path, kind):
+async def test_the_connection_of_a_client_that_goes_is_closed(tmp_path: Path, kind: str) -> None:
     properties = {
         "log.dirs": str(tmp_path),
         "listeners": "PLAINTEXT://127.0.0.1:0",
@@ -107,7 +109,7 @@ async def test_the_connection_of_a_client_that_goes_is_closed(tmp_path, kind):
         await other.ask(MetadataRequest(topics=[]), 4)  # which is served as before
 
 
-async def test_a_client_that_stays_waits_on(tmp_path):
+async def test_a_client_that_stays_waits_on(tmp_path: Path) -> None:
     properties = {"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"}
     async with running(BrokerServer(Config(properties))) as server:
         waiting, other = [await connect(server) for _ in range(2)]

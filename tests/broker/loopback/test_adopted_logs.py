@@ -25,7 +25,7 @@ NOW_MS = int(time.time() * 1000)  # producers are forgotten by the time of their
 
 
 @pytest.fixture
-def data(tmp_path) -> Path:
+def data(tmp_path: Path) -> Path:
     """A folder with two topics, one of them compacted once, as a broker that knew them left it."""
     folder = tmp_path / "data"
     with ottla.Broker(data_dir=folder) as broker, connect(broker.bootstrap_servers) as connection:
@@ -57,7 +57,7 @@ def config(connection: Connection, topic: str, name: str) -> str:
     return result.configs[0].value
 
 
-def test_topics_go_on(data):
+def test_topics_go_on(data: Path) -> None:
     topic_id = read_topic_id(OsDisk(), str(data / "plain-0/partition.metadata"))
     with ottla.Broker(data_dir=data) as broker, connect(broker.bootstrap_servers) as connection:
         assert topics(connection) == {"plain", "compacted"}
@@ -78,7 +78,7 @@ def test_topics_go_on(data):
     assert second[0] > 0 and second[1] == 1, "the partition has a new leader, whose first record is the second"
 
 
-def test_users_may_be_added_before(data):
+def test_users_may_be_added_before(data: Path) -> None:
     passwords = [SaltedPassword(ScramMechanism.SHA_256, 4096, b"salt", b"salted")]
     users = UsersOfStoppedNode(str(data))
     users.set("alice", passwords)
@@ -87,7 +87,7 @@ def test_users_may_be_added_before(data):
     assert users.described() == {"alice": {ScramMechanism.SHA_256: 4096}}
 
 
-def test_only_the_first_start_adopts(data):
+def test_only_the_first_start_adopts(data: Path) -> None:
     with ottla.Broker(data_dir=data):
         pass
     shutil.copytree(data / "plain-0", data / "stray-0")
@@ -95,7 +95,7 @@ def test_only_the_first_start_adopts(data):
         assert topics(connection) == {"plain", "compacted"}
 
 
-def test_partition_that_is_elsewhere(data):
+def test_partition_that_is_elsewhere(data: Path) -> None:
     shutil.rmtree(data / "plain-0")
     with ottla.Broker(data_dir=data) as broker, connect(broker.bootstrap_servers) as connection:
         assert len(topic_metadata(connection, "plain").partitions) == 2
@@ -105,7 +105,7 @@ def test_partition_that_is_elsewhere(data):
         )
 
 
-def test_partitions_of_different_topics(data):
+def test_partitions_of_different_topics(data: Path) -> None:
     """It cannot be said which one is meant, and the other would be deleted: the folder is left as it is."""
     write_topic_id(OsDisk(), str(data / "plain-1/partition.metadata"), bytes(range(16)))
     with (
@@ -116,7 +116,7 @@ def test_partitions_of_different_topics(data):
     assert (data / "plain-0").is_dir() and (data / "plain-1").is_dir()
 
 
-def test_log_of_a_kraft_node(data):
+def test_log_of_a_kraft_node(data: Path) -> None:
     """It looks like a partition's folder, and is set aside as it is."""
     (data / "__cluster_metadata-0").mkdir()
     (data / "__cluster_metadata-0/00000000000000000000.log").write_bytes(b"not looked at")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -44,7 +45,7 @@ async def ask(network: MemoryNetwork, request: Message, version: int, response: 
     return decode(response, version, answer[4:])
 
 
-async def settled(question, code_of):  # type: ignore[no-untyped-def]
+async def settled(question: Callable[[], Awaitable[R]], code_of: Callable[[R], int]) -> R:
     """The first answer whose error does not say to try again."""
     with trio.fail_after(20):
         while True:

@@ -17,6 +17,7 @@ from ottla.compat_tests.brokers import OttlaProcess
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Operator, connect, topic_metadata
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
+from ottla.wire.messages.metadata import MetadataResponseTopic
 
 from ..helpers.served import Served, refused
 
@@ -114,7 +115,7 @@ def test_any_of_three_brokers_can_stop(tmp_path: Path, zookeeper: str) -> None:
         assert values(bootstrap, "new", load.sent + 3, "read_committed").count(b"in a transaction") == 3
 
 
-def described(process: OttlaProcess, topic: str):  # type: ignore[no-untyped-def]
+def described(process: OttlaProcess, topic: str) -> MetadataResponseTopic:
     """What a broker tells clients of a topic."""
     with connect(process.address) as connection:
         return topic_metadata(connection, topic)
