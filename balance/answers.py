@@ -1,4 +1,4 @@
-"""A ``Cluster`` built from the state of partitions, topic configs and DescribeLogDirs responses.
+"""A ``ClusterModel`` built from the state of partitions, topic configs and DescribeLogDirs responses.
 
 The state of partitions is that of Metadata and of the reassignments under way.
 
@@ -11,17 +11,17 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from ..wire.messages.describe_log_dirs import DescribeLogDirsResponse
-from .model import DISK_LIMIT, Broker, Cluster, Folder, Key, Partition, Replicas
+from .model import DISK_LIMIT, BrokerModel, ClusterModel, Key, LogDirectoryModel, PartitionModel, Replicas
 
 
-class OnDisk(NamedTuple):
+class BrokerLogDirs(NamedTuple):
     """The folders of a broker, and the folder and bytes of each replica there."""
 
-    folders: tuple[Folder, ...]
+    folders: tuple[LogDirectoryModel, ...]
     replicas: Mapping[Key, tuple[str, int]]
 
 
-class Known(NamedTuple):
+class ReportedPartition(NamedTuple):
     """A partition's state. ``replicas`` are those that it is to have, ``present`` all that there are while it moves.
 
     ``written`` and ``read`` are bytes per second.
@@ -36,7 +36,7 @@ class Known(NamedTuple):
     read: int = 0
 
 
-def on_disk(response: DescribeLogDirsResponse) -> OnDisk:
+def on_disk(response: DescribeLogDirsResponse) -> BrokerLogDirs:
     """What one broker tells of its healthy folders."""
     healthy = [folder for folder in response.results if not folder.error_code]
     replicas = {
@@ -46,8 +46,8 @@ def on_disk(response: DescribeLogDirsResponse) -> OnDisk:
         for each in topic.partitions
         if not each.is_future_key
     }
-    folders = (Folder(each.log_dir, _known(each.total_bytes), _known(each.usable_bytes)) for each in healthy)
-    return OnDisk(tuple(sorted(folders, key=lambda folder: folder.path)), replicas)
+    folders = (LogDirectoryModel(each.log_dir, _known(each.total_bytes), _known(each.usable_bytes)) for each in healthy)
+    return BrokerLogDirs(tuple(sorted(folders, key=lambda folder: folder.path)), replicas)
 
 
 def _known(number: int) -> int | None:
@@ -57,11 +57,11 @@ def _known(number: int) -> int | None:
 
 def cluster_of(
     racks: Mapping[int, str | None],
-    partitions: Mapping[Key, Known],
-    disks: Mapping[int, OnDisk],
+    partitions: Mapping[Key, ReportedPartition],
+    disks: Mapping[int, BrokerLogDirs],
     leaving: Collection[int] = (),
     disk_limit: float = DISK_LIMIT,
-) -> Cluster:
+) -> ClusterModel:
     """The cluster of these live brokers, by their racks, and partitions. ``disks`` are those of brokers that told of them.
 
     ``leaving`` are brokers to be emptied; others of which partitions have replicas are down.
@@ -69,7 +69,7 @@ def cluster_of(
     known = {*racks, *leaving, *(replica for each in partitions.values() for replica in each.replicas)}
     out_of_sync = brokers_out_of_sync(racks, partitions.values())
     brokers = tuple(
-        Broker(
+        BrokerModel(
             broker,
             racks.get(broker),
             disks[broker].folders if broker in disks else (),
@@ -79,10 +79,12 @@ def cluster_of(
         )
         for broker in sorted(known)
     )
-    return Cluster(brokers, tuple(_partition(key, each, disks) for key, each in sorted(partitions.items())), disk_limit)
+    return ClusterModel(
+        brokers, tuple(_partition(key, each, disks) for key, each in sorted(partitions.items())), disk_limit
+    )
 
 
-def brokers_out_of_sync(live: Iterable[int], partitions: Iterable[Known]) -> set[int]:
+def brokers_out_of_sync(live: Iterable[int], partitions: Iterable[ReportedPartition]) -> set[int]:
     """The live brokers that share partitions with others, and are in sync in none of them.
 
     No answer names the brokers that were drained (ControlledShutdown). One that shares nothing yet is new; so is one whose
@@ -93,9 +95,9 @@ def brokers_out_of_sync(live: Iterable[int], partitions: Iterable[Known]) -> set
     return present.intersection(live).difference(replica for each in shared for replica in each.isr)
 
 
-def _partition(key: Key, known: Known, disks: Mapping[int, OnDisk]) -> Partition:
+def _partition(key: Key, known: ReportedPartition, disks: Mapping[int, BrokerLogDirs]) -> PartitionModel:
     where = {b: disks[b].replicas[key][0] for b in known.replicas if b in disks and key in disks[b].replicas}
-    return Partition(
+    return PartitionModel(
         key,
         known.replicas,
         known.leader,
@@ -108,7 +110,7 @@ def _partition(key: Key, known: Known, disks: Mapping[int, OnDisk]) -> Partition
     )
 
 
-def size_of(key: Key, present: Replicas, leader: int | None, disks: Mapping[int, OnDisk]) -> int:
+def size_of(key: Key, present: Replicas, leader: int | None, disks: Mapping[int, BrokerLogDirs]) -> int:
     """Bytes of the leader's replica, which any other has in the end; of the largest where there is no leader."""
     there = {b: disks[b].replicas[key][1] for b in present if b in disks and key in disks[b].replicas}
     return there[leader] if leader in there else max(there.values(), default=0)

@@ -52,7 +52,7 @@ def _possible(state: State, partition: int) -> list[int]:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Choice:
+class _PlacementChoice:
     """``brokers`` that get a partition as replicas or as their leader, and what it adds to racks, bytes and changes."""
 
     brokers: Replicas
@@ -116,7 +116,7 @@ class _Exact:
         self._parts = self._in_order()
         self._best_vector = self._vector_now()
         self._best: list[Replicas] | None = None
-        self._path: list[_Choice] = []
+        self._path: list[_PlacementChoice] = []
         self._looked_at = 0
         self._is_over = False
 
@@ -173,7 +173,7 @@ class _Exact:
 
     # What can be chosen.
 
-    def _placements_of(self, partition: int) -> list[_Choice]:
+    def _placements_of(self, partition: int) -> list[_PlacementChoice]:
         """Those that copy least first."""
         state = self._state
         before = state.before[partition]
@@ -183,10 +183,10 @@ class _Exact:
             lack = state.rack_lack(brokers)
             if lack <= allowed:
                 is_new = set(brokers) != set(before)
-                found.append(_Choice(brokers, (lack, state.moved_bytes(partition, brokers), int(is_new))))
+                found.append(_PlacementChoice(brokers, (lack, state.moved_bytes(partition, brokers), int(is_new))))
         return sorted(found, key=lambda choice: (choice.added[BYTES_COPIED:], choice.brokers))
 
-    def _choices(self, level: int) -> Iterator[_Choice]:
+    def _choices(self, level: int) -> Iterator[_PlacementChoice]:
         if level < len(self._order):
             yield from self._placements[level]
             return
@@ -197,7 +197,7 @@ class _Exact:
             if leader == before[0] or (
                 self._state.brokers[leader].receives and self._state.may_lead(partition, leader)
             ):
-                yield _Choice((leader,), (0, 0, int(not placed.added[CHANGED] and leader != before[0])))
+                yield _PlacementChoice((leader,), (0, 0, int(not placed.added[CHANGED] and leader != before[0])))
 
     # The search.
 
@@ -222,7 +222,7 @@ class _Exact:
             self._is_over = True
         return self._is_over
 
-    def _give(self, level: int, choice: _Choice, sign: int) -> None:
+    def _give(self, level: int, choice: _PlacementChoice, sign: int) -> None:
         """Give a partition to its brokers, or its lead to one; or take it back."""
         is_lead = level >= len(self._order)
         partition = self._order[level % len(self._order)]
@@ -234,7 +234,7 @@ class _Exact:
         for number, added in enumerate(choice.added):
             self._sums[number] += sign * added
 
-    def _is_hopeless(self, level: int, choice: _Choice) -> bool:
+    def _is_hopeless(self, level: int, choice: _PlacementChoice) -> bool:
         if level < len(self._order) and any(load.is_above_limit(choice.brokers) for _, load in self._loads):
             return True
         for part, best in zip(self._parts, self._best_vector, strict=True):

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from .model import Broker, Cluster, Key, Partition
-from .plan import Move
+from .model import BrokerModel, ClusterModel, Key, PartitionModel
+from .plan import PlannedMove
 
 
 class FolderMove(NamedTuple):
@@ -28,7 +28,7 @@ class FolderMove(NamedTuple):
 class _Volumes:
     """How many bytes are taken in each folder of a broker, and how many may be; and how many replicas it is ``given``."""
 
-    def __init__(self, broker: Broker, disk_limit: float) -> None:
+    def __init__(self, broker: BrokerModel, disk_limit: float) -> None:
         self.taken: dict[str, int] = {}
         self.limit: dict[str, int] = {}
         self.given: dict[str, int] = {}
@@ -48,7 +48,7 @@ class _Volumes:
         return min(self.taken, key=lambda path: (self.over(path), self.given.get(path, 0), path))
 
 
-def folders_for_new(cluster: Cluster, moves: Iterable[Move]) -> dict[tuple[str, int, int], str]:
+def folders_for_new(cluster: ClusterModel, moves: Iterable[PlannedMove]) -> dict[tuple[str, int, int], str]:
     """The folder with the most room for each replica that comes to a broker with several, by topic, partition and broker."""
     volumes = {broker.broker_id: _Volumes(broker, cluster.disk_limit) for broker in cluster.brokers}
     found = {}
@@ -63,7 +63,7 @@ def folders_for_new(cluster: Cluster, moves: Iterable[Move]) -> dict[tuple[str, 
     return found
 
 
-def folder_moves(cluster: Cluster, going: Iterable[Move] = ()) -> list[FolderMove]:
+def folder_moves(cluster: ClusterModel, going: Iterable[PlannedMove] = ()) -> list[FolderMove]:
     """What relieves full folders, where replicas that go to other brokers don't; the largest that helps first."""
     leaving = {(move.key, broker) for move in going for broker in move.removing}
     found = []
@@ -81,7 +81,7 @@ def folder_moves(cluster: Cluster, going: Iterable[Move] = ()) -> list[FolderMov
     return found
 
 
-def _relieve(broker_id: int, volumes: _Volumes, partitions: list[Partition]) -> list[FolderMove]:
+def _relieve(broker_id: int, volumes: _Volumes, partitions: list[PartitionModel]) -> list[FolderMove]:
     found = []
     for partition in partitions:
         before, after = partition.folders[broker_id], volumes.roomiest()

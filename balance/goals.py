@@ -10,7 +10,7 @@ import enum
 import math
 from collections.abc import Sequence
 
-from .model import DISK_LIMIT, Broker, Cluster
+from .model import DISK_LIMIT, BrokerModel, ClusterModel
 
 ANY = 1 << 80
 """An upper bound that nothing reaches."""
@@ -54,7 +54,7 @@ def even(total: int, brokers: int, tolerance: float) -> tuple[int, int]:
     return min(lower, math.floor(mean)), max(upper, math.ceil(mean))
 
 
-def capacity_of(broker: Broker, own_bytes: int, disk_limit: float = DISK_LIMIT) -> int:
+def capacity_of(broker: BrokerModel, own_bytes: int, disk_limit: float = DISK_LIMIT) -> int:
     """How many bytes of replicas a broker may have; other files on its volumes count as taken."""
     if not broker.folders or any(folder.total is None or folder.usable is None for folder in broker.folders):
         return ANY
@@ -64,7 +64,7 @@ def capacity_of(broker: Broker, own_bytes: int, disk_limit: float = DISK_LIMIT) 
     return max(own_bytes + usable - round(total * (1 - disk_limit)), 0)
 
 
-def racks_of(cluster: Cluster) -> dict[int, str | None]:
+def racks_of(cluster: ClusterModel) -> dict[int, str | None]:
     """Racks by broker, which count where every broker that gets replicas names one."""
     receivers = [broker for broker in cluster.brokers if broker.receives]
     counted = all(broker.rack is not None for broker in receivers)

@@ -1,6 +1,6 @@
 """The input of a plan: brokers with their log directories, partitions with their replicas, sizes and rates.
 
-Of every ``Cluster`` is true: a partition's replicas are on different brokers, each of which is in ``brokers``.
+Of every ``ClusterModel`` is true: a partition's replicas are on different brokers, each of which is in ``brokers``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DISK_LIMIT = 0.8
 
 
 @dataclasses.dataclass(frozen=True)
-class Folder:
+class LogDirectoryModel:
     """A data folder: bytes of its volume, and bytes free there; None where brokers don't tell (before Kafka 3.3)."""
 
     path: str
@@ -28,7 +28,7 @@ class Folder:
 
 
 @dataclasses.dataclass(frozen=True)
-class Broker:
+class BrokerModel:
     """``is_leaving``: every replica is to go elsewhere. One that is not alive gets nothing, and keeps what it has.
 
     So does one that is ``out_of_sync``: it shares partitions with other brokers, and is in sync in none of them. It was drained
@@ -37,7 +37,7 @@ class Broker:
 
     broker_id: int
     rack: str | None = None
-    folders: tuple[Folder, ...] = ()
+    folders: tuple[LogDirectoryModel, ...] = ()
     is_alive: bool = True
     is_leaving: bool = False
     out_of_sync: bool = False
@@ -49,7 +49,7 @@ class Broker:
 
 
 @dataclasses.dataclass(frozen=True)
-class Partition:
+class PartitionModel:
     """One partition.
 
     ``size`` is what each replica has, in bytes; ``written`` and ``read`` are bytes per second of producers and of consumers.
@@ -73,11 +73,11 @@ class Partition:
 
 
 @dataclasses.dataclass(frozen=True)
-class Cluster:
+class ClusterModel:
     """The whole of it. ``disk_limit`` is how full a volume may get, as a share of it."""
 
-    brokers: tuple[Broker, ...]
-    partitions: tuple[Partition, ...]
+    brokers: tuple[BrokerModel, ...]
+    partitions: tuple[PartitionModel, ...]
     disk_limit: float = DISK_LIMIT
 
     def __post_init__(self) -> None:
@@ -88,11 +88,11 @@ class Cluster:
             assert known.issuperset(partition.replicas)
 
     @property
-    def by_id(self) -> dict[int, Broker]:
+    def by_id(self) -> dict[int, BrokerModel]:
         return {broker.broker_id: broker for broker in self.brokers}
 
 
-def why_fixed(partition: Partition, brokers: Mapping[int, Broker]) -> str | None:
+def why_fixed(partition: PartitionModel, brokers: Mapping[int, BrokerModel]) -> str | None:
     """Why a partition is left as it is; None if it may move.
 
     A move needs a leader to copy from. Where fewer replicas are in sync than ``acks=all`` asks for, the disks have enough to do,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from .exact import perfect
 from .goals import CHOICE, MARGIN, Goal
-from .model import Cluster, Key, Replicas, why_fixed
+from .model import ClusterModel, Key, Replicas, why_fixed
 from .polish import polish
 from .search import search
 from .state import State
@@ -16,7 +16,7 @@ TOLERANCE = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
-class Move:
+class PlannedMove:
     """A partition that gets other replicas, or the same in another order; ``size`` is what each new one copies, in bytes."""
 
     key: Key
@@ -39,7 +39,7 @@ class Move:
 
 
 @dataclasses.dataclass(frozen=True)
-class Load:
+class BrokerStats:
     """What a broker has: replicas, their bytes, leaders, and bytes per second that it takes in and gives out."""
 
     replicas: int
@@ -50,17 +50,17 @@ class Load:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class BalancePlan:
     """``elections`` are partitions led by another replica than the preferred one, which is in sync: it is to lead again.
 
     ``missed`` are the goals that are not reached when all is done; ``left`` are partitions that stay as they are, and why.
     ``is_whole``: the search was not ended early.
     """
 
-    moves: tuple[Move, ...]
+    moves: tuple[PlannedMove, ...]
     elections: tuple[Key, ...]
-    before: dict[int, Load]
-    after: dict[int, Load]
+    before: dict[int, BrokerStats]
+    after: dict[int, BrokerStats]
     missed: tuple[Goal, ...]
     left: dict[str, str]
     is_whole: bool
@@ -72,11 +72,11 @@ class Plan:
 
 
 def find_plan(
-    cluster: Cluster,
+    cluster: ClusterModel,
     goals: Sequence[Goal] = CHOICE,
     tolerance: float = TOLERANCE,
     may_go_on: Callable[[], bool] = lambda: True,
-) -> Plan:
+) -> BalancePlan:
     """What makes the cluster balanced by these goals; nothing to do where it is.
 
     ``tolerance`` is how far a broker may be from the mean. ``may_go_on`` is asked before each change; when it says no, the plan
@@ -96,7 +96,7 @@ def find_plan(
         polish(state, goes_on, whys.__setitem__)
         perfect(state, goes_on, whys.__setitem__)
     moves = [
-        Move(
+        PlannedMove(
             cluster.partitions[number].key,
             state.before[number],
             state.replicas[number],
@@ -107,7 +107,7 @@ def find_plan(
         if number in state.changed
     ]
     left = {p.name: why for p in cluster.partitions if (why := why_fixed(p, state.brokers)) is not None}
-    return Plan(
+    return BalancePlan(
         tuple(moves),
         _elections(cluster) if Goal.LEADERS in state.goals else (),
         loads(cluster, state.before, [p.leader for p in cluster.partitions]),
@@ -118,7 +118,7 @@ def find_plan(
     )
 
 
-def _elections(cluster: Cluster) -> tuple[Key, ...]:
+def _elections(cluster: ClusterModel) -> tuple[Key, ...]:
     return tuple(
         p.key
         for p in cluster.partitions
@@ -126,7 +126,7 @@ def _elections(cluster: Cluster) -> tuple[Key, ...]:
     )
 
 
-def loads(cluster: Cluster, replicas: Sequence[Replicas], leaders: Sequence[int | None]) -> dict[int, Load]:
+def loads(cluster: ClusterModel, replicas: Sequence[Replicas], leaders: Sequence[int | None]) -> dict[int, BrokerStats]:
     """What each broker has when partitions, in their order, have these replicas and leaders."""
     found = {broker.broker_id: [0] * 5 for broker in cluster.brokers}
     for partition, now, leader in zip(cluster.partitions, replicas, leaders, strict=True):
@@ -139,7 +139,7 @@ def loads(cluster: Cluster, replicas: Sequence[Replicas], leaders: Sequence[int 
             load = found[leader]
             load[2] += 1
             load[4] += partition.read + partition.written * (len(now) - 1)
-    return {broker: Load(*load) for broker, load in found.items()}
+    return {broker: BrokerStats(*load) for broker, load in found.items()}
 
 
 def _missed(state: State) -> list[Goal]:

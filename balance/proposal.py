@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 from .folders import FolderMove, folder_moves
 from .goals import CHOICE, Goal
-from .model import Cluster
-from .plan import TOLERANCE, Plan, find_plan
+from .model import ClusterModel
+from .plan import TOLERANCE, BalancePlan, find_plan
 from .steps import Steps, steps_of
 
 AT_ONCE = 5
@@ -24,8 +24,8 @@ AT_ONCE = 5
 class Proposal:
     """A plan, its steps, and moves between folders of one broker."""
 
-    cluster: Cluster
-    plan: Plan
+    cluster: ClusterModel
+    plan: BalancePlan
     steps: Steps
     folder_moves: Sequence[FolderMove]
 
@@ -40,7 +40,7 @@ class Proposal:
 
 
 def propose(
-    cluster: Cluster,
+    cluster: ClusterModel,
     goals: Sequence[Goal] = CHOICE,
     tolerance: float = TOLERANCE,
     at_once: int = AT_ONCE,

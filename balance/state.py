@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from .goals import ANY, Goal, capacity_of, even, in_order, racks_of
-from .model import Cluster, Replicas, why_fixed
+from .model import ClusterModel, Replicas, why_fixed
 
 Change = tuple[int, Replicas]
 """A partition's index, and the replicas it is to have."""
@@ -68,7 +68,7 @@ class Measure:
 class State:
     """Everything that a search looks at and changes."""
 
-    def __init__(self, cluster: Cluster, goals: Sequence[Goal], tolerance: float) -> None:
+    def __init__(self, cluster: ClusterModel, goals: Sequence[Goal], tolerance: float) -> None:
         self.cluster = cluster
         self.partitions = cluster.partitions
         self.brokers = cluster.by_id

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .goals import ANY, capacity_of
-from .model import Cluster
-from .plan import Move, Plan
+from .model import ClusterModel
+from .plan import BalancePlan, PlannedMove
 
 LEADERS_AT_ONCE = 500
 """How many partitions get only another leader in one step, for which nothing is copied."""
@@ -21,19 +21,19 @@ LEADERS_AT_ONCE = 500
 class Steps(NamedTuple):
     """``without_room`` can only be done when something else has made room."""
 
-    steps: list[tuple[Move, ...]]
-    without_room: tuple[Move, ...]
+    steps: list[tuple[PlannedMove, ...]]
+    without_room: tuple[PlannedMove, ...]
 
 
-def steps_of(cluster: Cluster, plan: Plan, at_once: int) -> Steps:
+def steps_of(cluster: ClusterModel, plan: BalancePlan, at_once: int) -> Steps:
     """Moves in the plan's order as far as goes; those that copy nothing are last."""
     used = {broker_id: load.bytes for broker_id, load in plan.before.items()}
     limits = {
         broker_id: capacity_of(broker, used[broker_id], cluster.disk_limit)
         for broker_id, broker in cluster.by_id.items()
     }
-    waiting: Sequence[Move] = [move for move in plan.moves if move.adding]
-    steps: list[tuple[Move, ...]] = []
+    waiting: Sequence[PlannedMove] = [move for move in plan.moves if move.adding]
+    steps: list[tuple[PlannedMove, ...]] = []
     while waiting:
         step, waiting = _step(waiting, used, limits, at_once)
         if not step:
@@ -48,11 +48,11 @@ def steps_of(cluster: Cluster, plan: Plan, at_once: int) -> Steps:
 
 
 def _step(
-    waiting: Sequence[Move], used: dict[int, int], limits: dict[int, int], at_once: int
-) -> tuple[tuple[Move, ...], list[Move]]:
+    waiting: Sequence[PlannedMove], used: dict[int, int], limits: dict[int, int], at_once: int
+) -> tuple[tuple[PlannedMove, ...], list[PlannedMove]]:
     """What can be done now, which counts as used from now on, and what waits on."""
-    step: list[Move] = []
-    later: list[Move] = []
+    step: list[PlannedMove] = []
+    later: list[PlannedMove] = []
     busy: Counter[int] = Counter()
     for number, move in enumerate(waiting):
         taking_part = {move.before[0], *move.adding}

@@ -112,7 +112,7 @@ class Connection(Protocol):
         ...
 
 
-class Listener(Protocol):
+class NetworkListener(Protocol):
     """A bound address that hands out connections."""
 
     @property
@@ -131,7 +131,7 @@ class Listener(Protocol):
 class Network(Protocol):
     """Where listeners and connections to other processes come from; a simulation has its own."""
 
-    async def listen(self, host: str, port: int, backlog: int) -> Listener:
+    async def listen(self, host: str, port: int, backlog: int) -> NetworkListener:
         """Bind ``host:port`` (0: any free port). Raises OSError."""
         ...
 

@@ -30,7 +30,7 @@ from .secret_names import shown
 S = TypeVar("S", bound="Settings")
 
 
-class Kind(IntEnum):
+class ConfigValueType(IntEnum):
     """The type of a setting, numbered as in DescribeConfigs (KIP-226)."""
 
     BOOLEAN = 1
@@ -46,11 +46,17 @@ class Kind(IntEnum):
 
 
 _RANGES = {
-    Kind.SHORT: (-(1 << 15), (1 << 15) - 1),
-    Kind.INT: (-(1 << 31), (1 << 31) - 1),
-    Kind.LONG: (-(1 << 63), (1 << 63) - 1),
+    ConfigValueType.SHORT: (-(1 << 15), (1 << 15) - 1),
+    ConfigValueType.INT: (-(1 << 31), (1 << 31) - 1),
+    ConfigValueType.LONG: (-(1 << 63), (1 << 63) - 1),
 }
-_KIND_OF_TYPE = {bool: Kind.BOOLEAN, int: Kind.INT, float: Kind.DOUBLE, str: Kind.STRING, tuple: Kind.LIST}
+_KIND_OF_TYPE = {
+    bool: ConfigValueType.BOOLEAN,
+    int: ConfigValueType.INT,
+    float: ConfigValueType.DOUBLE,
+    str: ConfigValueType.STRING,
+    tuple: ConfigValueType.LIST,
+}
 
 
 class SettingError(ValueError):
@@ -82,7 +88,7 @@ class Setting:
     name: str | None
     topic: str | None
     default: Any
-    kind: Kind
+    kind: ConfigValueType
     at_least: float | None
     at_most: float | None
     choices: tuple[str, ...] | None
@@ -103,7 +109,7 @@ class Setting:
             raise SettingError(named, text, f"Value must be at least {self.at_least}")
         if self.at_most is not None and not isinstance(value, str | tuple) and value > self.at_most:
             raise SettingError(named, text, f"Value must be no more than {self.at_most}")
-        if self.kind is Kind.LIST and (self.choices or self.check) and _has_empty_item(text):
+        if self.kind is ConfigValueType.LIST and (self.choices or self.check) and _has_empty_item(text):
             raise SettingError(named, text, "values must not be empty")
         for item in value if isinstance(value, tuple) else (value,):
             if self.choices is not None and item not in self.choices:
@@ -144,27 +150,27 @@ class Setting:
         return self.default
 
 
-def _expectation(kind: Kind) -> str:
+def _expectation(kind: ConfigValueType) -> str:
     """Why a text cannot be read, in the words of Kafka's ConfigDef."""
-    if kind is Kind.BOOLEAN:
+    if kind is ConfigValueType.BOOLEAN:
         return "Expected value to be either true or false"
     return f"Not a number of type {kind.name}"
 
 
-def _parse(kind: Kind, text: str) -> Any:
-    if kind is Kind.BOOLEAN:
+def _parse(kind: ConfigValueType, text: str) -> Any:
+    if kind is ConfigValueType.BOOLEAN:
         if text.lower() not in ("true", "false"):
             raise ValueError(text)
         return text.lower() == "true"
-    if kind in (Kind.INT, Kind.SHORT, Kind.LONG):
+    if kind in (ConfigValueType.INT, ConfigValueType.SHORT, ConfigValueType.LONG):
         number = int(text)
         lowest, highest = _RANGES[kind]
         if "_" in text or not lowest <= number <= highest:
             raise ValueError(text)
         return number
-    if kind is Kind.DOUBLE:
+    if kind is ConfigValueType.DOUBLE:
         return float(text)
-    if kind is Kind.LIST:
+    if kind is ConfigValueType.LIST:
         return tuple(item.strip() for item in text.split(",") if item.strip())
     return text
 
@@ -175,9 +181,9 @@ def _has_empty_item(text: str) -> bool:
 
 def _parse_long(name: str, text: str) -> int:
     try:
-        return int(_parse(Kind.LONG, text.strip()))
+        return int(_parse(ConfigValueType.LONG, text.strip()))
     except ValueError:
-        raise SettingError(name, text, _expectation(Kind.LONG)) from None
+        raise SettingError(name, text, _expectation(ConfigValueType.LONG)) from None
 
 
 def setting(
@@ -185,7 +191,7 @@ def setting(
     *,
     default: Any,
     topic: str | None = None,
-    kind: Kind | None = None,
+    kind: ConfigValueType | None = None,
     at_least: float | None = None,
     at_most: float | None = None,
     choices: Iterable[str] | None = None,
@@ -203,7 +209,7 @@ def setting(
         name=name,
         topic=topic,
         default=default,
-        kind=kind or Kind.STRING,
+        kind=kind or ConfigValueType.STRING,
         at_least=at_least,
         at_most=at_most,
         choices=tuple(choices) if choices is not None else None,
@@ -215,7 +221,7 @@ def setting(
     )
 
 
-def _kind_of(annotation: Any) -> Kind:
+def _kind_of(annotation: Any) -> ConfigValueType:
     if isinstance(annotation, types.UnionType):
         annotation = next(a for a in typing.get_args(annotation) if a is not types.NoneType)
     return _KIND_OF_TYPE[typing.get_origin(annotation) or annotation]

@@ -9,14 +9,14 @@ from collections import deque
 
 import trio
 
-from .network import Connection, Listener
+from .network import Connection, NetworkListener
 from .tcp import TcpNetwork
 
 
 class SharedListener:
-    """``own``, where the process is reached by itself, and ``shared``. A ``Listener``."""
+    """``own``, where the process is reached by itself, and ``shared``. A ``NetworkListener``."""
 
-    def __init__(self, own: Listener, shared: Listener) -> None:
+    def __init__(self, own: NetworkListener, shared: NetworkListener) -> None:
         self._own = own
         self._shared = shared
         self._accepted: deque[Connection] = deque()
@@ -35,7 +35,7 @@ class SharedListener:
         while not self._accepted:
             async with trio.open_nursery() as nursery:
 
-                async def take(listener: Listener, scope: trio.CancelScope = nursery.cancel_scope) -> None:
+                async def take(listener: NetworkListener, scope: trio.CancelScope = nursery.cancel_scope) -> None:
                     try:
                         self._accepted.append(await listener.accept())
                     except Exception as error:
@@ -61,7 +61,7 @@ class MachineNetwork:
         self._own_port = own_port
         self._shared = shared
 
-    async def listen(self, host: str, port: int, backlog: int) -> Listener:
+    async def listen(self, host: str, port: int, backlog: int) -> NetworkListener:
         own = await self._network.listen(host, port, backlog)
         if port != self._own_port:
             return own

@@ -193,7 +193,7 @@ def read_ahead(descriptor: int, position: int, count: int) -> None:
 
 
 class TcpListener:
-    """A listening socket as ``Listener``."""
+    """A listening socket as ``NetworkListener``."""
 
     def __init__(self, listening: socket.socket, workers: Workers, send_buffer: int, receive_buffer: int) -> None:
         self._socket = listening

@@ -22,7 +22,7 @@ from typing import Any
 
 from kafka import KafkaAdminClient, KafkaProducer
 
-from ottla.balance.model import Broker, Cluster, Partition
+from ottla.balance.model import BrokerModel, ClusterModel, PartitionModel
 from ottla.balance.plan import find_plan
 from ottla.compat_tests.clusters import cluster
 
@@ -56,7 +56,7 @@ def _plan() -> None:
         )
 
 
-def _skewed(partitions: int, brokers: int, racks: int | None) -> Cluster:
+def _skewed(partitions: int, brokers: int, racks: int | None) -> ClusterModel:
     """The last broker is empty, and the loads of the others differ by up to a factor of four."""
     chance = random.Random(1)
     found = []
@@ -68,8 +68,12 @@ def _skewed(partitions: int, brokers: int, racks: int | None) -> Cluster:
                 replicas.append(broker)
         size, written = int(chance.lognormvariate(18, 1.2)), int(chance.lognormvariate(8, 1.5))
         key = (f"topic-{number // 50}", number % 50)
-        found.append(Partition(key, tuple(replicas), replicas[0], frozenset(replicas), 2, size, written, 2 * written))
-    return Cluster(tuple(Broker(b, f"rack-{b % racks}" if racks else None) for b in range(brokers)), tuple(found))
+        found.append(
+            PartitionModel(key, tuple(replicas), replicas[0], frozenset(replicas), 2, size, written, 2 * written)
+        )
+    return ClusterModel(
+        tuple(BrokerModel(b, f"rack-{b % racks}" if racks else None) for b in range(brokers)), tuple(found)
+    )
 
 
 def _run(kind: str) -> None:

@@ -10,10 +10,10 @@ import argparse
 import timeit
 
 from ottla.metadata.delta import ClusterDelta, TopicDelta
-from ottla.metadata.types import BrokerEndpoint, BrokerRegistration, PartitionRegistration
+from ottla.metadata.types import AdvertisedListener, BrokerRegistration, PartitionRegistration
 from ottla.replication.metadata_cache import MetadataCache
 
-_BROKERS = [BrokerRegistration(number, (BrokerEndpoint("PLAINTEXT", "host", 9092),)) for number in range(3)]
+_BROKERS = [BrokerRegistration(number, (AdvertisedListener("PLAINTEXT", "host", 9092),)) for number in range(3)]
 
 
 def _delta(topics: int, numbers: range, leader_epoch: int) -> ClusterDelta:

@@ -1,7 +1,7 @@
 """The assembly of one broker: its parts are started in dependency order and stopped in the reverse order.
 
-``start`` starts the ``Foundation``, makes the ``Parts`` and joins the cluster, ``run_in`` starts the background loops, ``stop``
-stops everything and marks the data folders clean.
+``start`` starts the ``BrokerCore``, makes the ``BrokerComponents`` and joins the cluster, ``run_in`` starts the background
+loops, ``stop`` stops everything and marks the data folders clean.
 
 When the data folder with the cluster's state fails, or all folders have failed, the broker cannot go on: ``on_failure`` is told
 why. Otherwise the controller is told of a failed folder, as in Kafka's ZooKeeper mode.
@@ -21,14 +21,14 @@ from ..log.log_manager import LogManager
 from ..log.settings import LogSettings
 from ..metadata.delta import ClusterDelta
 from ..metadata.image import ClusterImage
-from ..metadata.types import BrokerEndpoint, BrokerRegistration
+from ..metadata.types import AdvertisedListener, BrokerRegistration
 from ..replication.peers import Peers
 from ..replication.settings import QuotaSettings
 from ..security.entities import TOPICS
-from .dependencies import Surroundings
-from .foundation import Foundation
-from .listeners.addresses import Endpoint
-from .parts import Parts
+from .dependencies import BrokerDependencies
+from .foundation import BrokerCore
+from .listeners.addresses import ListenerAddress
+from .parts import BrokerComponents
 from .quotas import follow_quotas
 from .settings import BrokerSettings
 
@@ -41,17 +41,17 @@ logger = logging.getLogger(__name__)
 class ClusterKind(NamedTuple):
     """What depends on who keeps the cluster's metadata; ``make_parts`` is called once the foundation has started."""
 
-    foundation: Foundation
-    make_parts: Callable[[], Parts]
+    foundation: BrokerCore
+    make_parts: Callable[[], BrokerComponents]
 
 
 class Assembly:
     """One broker. ``services`` is what handlers see of it; it exists once the broker ``is_started``."""
 
     services: Services
-    _parts: Parts
+    _parts: BrokerComponents
 
-    def __init__(self, around: Surroundings, kind: ClusterKind, on_failure: Callable[[str], None]) -> None:
+    def __init__(self, around: BrokerDependencies, kind: ClusterKind, on_failure: Callable[[str], None]) -> None:
         self._config = around.config
         self._around = around
         self._on_failure = on_failure
@@ -95,7 +95,7 @@ class Assembly:
 
     # --- start --------------------------------------------------------------------------------------------------------
 
-    async def start(self, listen: Callable[[], Awaitable[Sequence[Endpoint]]]) -> None:
+    async def start(self, listen: Callable[[], Awaitable[Sequence[ListenerAddress]]]) -> None:
         """Start everything; ``listen`` binds the listeners that the store's settings add, and returns the advertised addresses.
 
         Raises KafkaError, OSError, SettingError; ``abandon`` then releases the data folders.
@@ -118,14 +118,14 @@ class Assembly:
         await self._finish_early_loads()
         self.is_started = True
 
-    async def register(self, endpoints: Sequence[Endpoint]) -> None:
+    async def register(self, endpoints: Sequence[ListenerAddress]) -> None:
         """Advertise other addresses."""
         await self._parts.cluster.change_registration(self._registration(endpoints))
 
-    def _registration(self, endpoints: Sequence[Endpoint]) -> BrokerRegistration:
+    def _registration(self, endpoints: Sequence[ListenerAddress]) -> BrokerRegistration:
         return BrokerRegistration(
             self._foundation.broker_id,
-            tuple(BrokerEndpoint(e.name, e.host, e.port, e.security_protocol) for e in endpoints),
+            tuple(AdvertisedListener(e.name, e.host, e.port, e.security_protocol) for e in endpoints),
             self._config.settings(BrokerSettings).rack,
         )
 

@@ -1,11 +1,11 @@
-"""The states of a broker's lifecycle, numbered as in Kafka's ``BrokerState``."""
+"""The states of a broker's lifecycle, numbered as in Kafka's ``BrokerLifecycleState``."""
 
 from __future__ import annotations
 
 import enum
 
 
-class BrokerState(enum.IntEnum):
+class BrokerLifecycleState(enum.IntEnum):
     """Recovery (2) is a part of the start here, and no state of its own."""
 
     STARTING = 1

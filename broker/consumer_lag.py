@@ -18,7 +18,7 @@ class Replicas(Protocol):
     def get(self, key: tuple[str, int], /) -> Partition | None: ...
 
 
-class Lag(NamedTuple):
+class CommittedOffsetLag(NamedTuple):
     """One commit, and how many records are behind it; None of a partition that is not led here."""
 
     topic: str
@@ -33,14 +33,14 @@ class Lag(NamedTuple):
         return self.partition is not None and self.committed.value.offset < self.partition.log.log_start_offset
 
 
-def lags(offsets: CommittedOffsets, replicas: Replicas) -> Iterator[Lag]:
+def lags(offsets: CommittedOffsets, replicas: Replicas) -> Iterator[CommittedOffsetLag]:
     """Every commit of a group, with its lag, by topic and number."""
     for topic, number, committed in commits(offsets):
         partition = replicas.get((topic, number))
         if partition is None or not partition.is_leader:
-            yield Lag(topic, number, committed, None, None)
+            yield CommittedOffsetLag(topic, number, committed, None, None)
         else:
-            yield Lag(topic, number, committed, partition, lag_behind(partition, committed.value.offset))
+            yield CommittedOffsetLag(topic, number, committed, partition, lag_behind(partition, committed.value.offset))
 
 
 def commits(offsets: CommittedOffsets) -> Iterator[tuple[str, int, CommittedOffset]]:

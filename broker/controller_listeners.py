@@ -21,7 +21,7 @@ from .auth.peer_security import PeerListener, peer_security
 from .directories.own_quorum import IN_PROCESS_HOST, IN_PROCESS_LISTENER, IN_PROCESS_PORT
 from .identity import static_voters
 from .listener_config import ListenerConfig
-from .listeners.addresses import Endpoint, configured_listeners, listener_protocols
+from .listeners.addresses import ListenerAddress, configured_listeners, listener_protocols
 from .listeners.bound_listeners import bind_listener
 from .listeners.listener_security import ServedListener, listener_security
 from .settings import BrokerSettings
@@ -53,7 +53,7 @@ def controllers_listener(config: Config, workers: Workers) -> PeerListener:
     return PeerListener(name, peer_security(own, workers, "sasl.mechanism.controller.protocol"))
 
 
-def advertised_to_controllers(config: Config) -> list[Endpoint]:
+def advertised_to_controllers(config: Config) -> list[ListenerAddress]:
     """Where this controller says that it is, in the order of controller.listener.names. Raises SettingError.
 
     An empty host is the machine's name, which is looked up later. For the first listener the node's own entry in
@@ -82,7 +82,7 @@ class ControllerListeners:
         self._network = network
         self._workers = workers
         self.served: list[ServedListener] = []
-        self.advertised: Sequence[Endpoint] = ()
+        self.advertised: Sequence[ListenerAddress] = ()
         """Where other nodes are told to connect to."""
         config.checks.append(self._check)
         config.on_change.append(self._follow)
@@ -95,7 +95,7 @@ class ControllerListeners:
     async def bind(self) -> None:
         """Bind all, or none; without any the controller is reached in its own process. Raises SettingError, CannotListenError."""
         if not controller_names(self.config):
-            self.advertised = [Endpoint(IN_PROCESS_LISTENER, IN_PROCESS_HOST, IN_PROCESS_PORT, "PLAINTEXT")]
+            self.advertised = [ListenerAddress(IN_PROCESS_LISTENER, IN_PROCESS_HOST, IN_PROCESS_PORT, "PLAINTEXT")]
             return
         configured, _ = configured_listeners(self.config.settings(BrokerSettings))
         advertised = advertised_to_controllers(self.config)

@@ -34,12 +34,12 @@ from .controller_role import ControllerRole, bootstrap_of, check_bootstrap
 from .dependencies import tcp_network
 from .directories.directory_ids import random_directory_id
 from .identity import check_roles, configured_broker_id, log_directories
-from .listeners.addresses import Endpoint
+from .listeners.addresses import ListenerAddress
 from .listeners.bound_listeners import CannotListenError
 from .listeners.flight_recorder import FlightRecorder
 from .listeners.log_observers import log_observers
 from .listeners.monitor import Monitor
-from .raft_foundation import RaftFoundation, run_guarded
+from .raft_foundation import RaftManager, run_guarded
 from .server import BrokerFailedError, Side, StartError, bind_side, check_distinct, missing_metrics, start_error
 from .settings import BrokerSettings
 
@@ -102,7 +102,7 @@ class ControllerOnlyServer:
         return log_directories(self._config)
 
     @property
-    def endpoints(self) -> list[Endpoint]:
+    def endpoints(self) -> list[ListenerAddress]:
         """The listeners' advertised addresses; none before they are bound."""
         return list(self._listeners.advertised)
 
@@ -200,7 +200,7 @@ class ControllerOnlyServer:
         self.cluster_id = folders.cluster_id
         part = next(each for each in folders.all_parts if each.folder.path == self._metadata_dir)
         directory_id = b"" if part.meta is None else part.meta.directory_id
-        raft = RaftFoundation(
+        raft = RaftManager(
             self._config,
             self._network,
             self._clock,

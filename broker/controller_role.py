@@ -1,4 +1,4 @@
-"""The controller of one node, put together: its state, its requests, its listeners, on the node's Raft driver.
+"""The controller role of a node: its state, request handling and listeners on the node's Raft driver.
 
 ``run`` has it take part in the quorum. It accepts connections from then on: the other controllers need it before there is a
 leader. A clean stop ``leave``s first, so that another controller leads at once.
@@ -41,7 +41,7 @@ from .controller_services import controller_services
 from .listeners.acceptor import Acceptor
 from .listeners.connection_limits import ConnectionLimits
 from .listeners.monitor import Monitor
-from .raft_foundation import RaftFoundation
+from .raft_foundation import RaftManager
 
 if TYPE_CHECKING:
     from ..controller.quorum.active.figures import QuorumControllerFigures
@@ -62,7 +62,7 @@ class ControllerRole:
 
     def __init__(
         self,
-        raft: RaftFoundation,
+        raft: RaftManager,
         listeners: ControllerListeners,
         bootstrap: list[VersionedRecord],
         monitor: Monitor,

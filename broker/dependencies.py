@@ -18,7 +18,7 @@ from .settings import BrokerSettings
 
 
 @dataclasses.dataclass(frozen=True)
-class Surroundings:
+class BrokerDependencies:
     """``inter_broker`` is the listener that brokers use among themselves, ``control_plane`` that for the controller."""
 
     config: Config

@@ -15,18 +15,18 @@ from ..log.log_directory import LogFolder
 from ..log.log_manager import LogManager
 from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
 from ..replication.metadata_cache import MetadataCache
-from .dependencies import Surroundings
+from .dependencies import BrokerDependencies
 
 if TYPE_CHECKING:
     from .controller_role import ControllerRole
 
 
-class Foundation(ABC):
+class BrokerCore(ABC):
     """``start`` it first, ``close`` it last. ``on_failure`` is told why the broker cannot go on."""
 
     def __init__(
         self,
-        around: Surroundings,
+        around: BrokerDependencies,
         data_dirs: Sequence[str],
         disk: Disk,
         on_failure: Callable[[str], None],

@@ -14,7 +14,7 @@ from ..controller.quorum.settings import BROKER_ROLE, CONTROLLER_ROLE, QuorumSet
 from ..controller.raft.settings import RaftSettings
 from ..controller.raft.voters import ControllerAddress, parse_addresses, parse_static_voters
 from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
-from .listeners.addresses import Endpoint, configured_listeners
+from .listeners.addresses import ListenerAddress, configured_listeners
 from .settings import BrokerSettings
 
 logger = logging.getLogger(__name__)
@@ -140,7 +140,7 @@ def check_roles(config: Config) -> None:
 def _check_controller(
     settings: QuorumSettings,
     broker: BrokerSettings,
-    own: Sequence[Endpoint],
+    own: Sequence[ListenerAddress],
     listener_count: int,
     voters: Mapping[int, ControllerAddress],
     node_id: int | None,
@@ -175,7 +175,7 @@ def _check_controller(
 
 def _check_broker_only(
     config: Config,
-    own: Sequence[Endpoint],
+    own: Sequence[ListenerAddress],
     names: Sequence[str],
     voters: Mapping[int, ControllerAddress],
     node_id: int | None,

@@ -1,4 +1,4 @@
-"""The way of a broker to the controller in its own process: a call, where other controllers are asked over a connection.
+"""The channel from a broker to the controller in its own process: a call instead of a connection.
 
 The controller handles the request as if it had come over its own listener, but for rights: the node may do everything there. The
 principal that stands for it has a name of this process's own, so that no client can have it.

@@ -1,7 +1,7 @@
 """Builds the parts of one broker in dependency order: its place in the cluster, partitions, coordinators.
 
 They do not run yet, and know nothing of the cluster: the ``Assembly`` starts them. What depends on the kind of cluster is
-made by a subclass: ``StoreParts``, ``QuorumParts``.
+made by a subclass: ``ZooKeeperBrokerComponents``, ``QuorumBrokerComponents``.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from ..replication.alter_partition import AlterPartitionManager
 from ..replication.broker_client import BrokerClient
 from ..replication.controller_channel import RequestChannel
 from ..replication.coordinator_partition_log import CoordinatorPartitionLog
-from ..replication.end_markers import EndMarkers
+from ..replication.end_markers import TransactionMarkerWriter
 from ..replication.fetch_session import FetchSessionCache
 from ..replication.fetchers import Fetchers
 from ..replication.log_dir_moves import LogDirMoves, MoveNotices
-from ..replication.marker_channels import SETTLING_SECONDS, MarkerChannels
+from ..replication.marker_channels import SETTLING_SECONDS, TransactionMarkerChannelManager
 from ..replication.peers import Peers
 from ..replication.quotas import ReplicationQuotas
 from ..replication.replica_manager import ReplicaManager
 from ..replication.settings import QuotaSettings, ReplicationSettings
 from ..security.client_quotas import ClientQuotas
 from ..security.quota_settings import ClientQuotaSettings
-from ..transaction_coordinator.add_partitions_to_txn import TransactionEntries
+from ..transaction_coordinator.add_partitions_to_txn import AddPartitionsToTxnManager
 from ..transaction_coordinator.coordinator import TransactionCoordinator
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from ..transaction_coordinator.settings import TransactionSettings
 from .auth.access import make_authorizer, make_token_passwords
-from .dependencies import Surroundings
-from .foundation import Foundation
+from .dependencies import BrokerDependencies
+from .foundation import BrokerCore
 
 if TYPE_CHECKING:
     from ..controller.zookeeper.replica_requests import ReplicaRequests
 
 
-class Parts(ABC):
-    """All parts that need a ``Foundation``. ``services`` is what handlers see of them."""
+class BrokerComponents(ABC):
+    """All parts that need a ``BrokerCore``. ``services`` is what handlers see of them."""
 
-    def __init__(self, around: Surroundings, foundation: Foundation) -> None:
+    def __init__(self, around: BrokerDependencies, foundation: BrokerCore) -> None:
         self._around = around
         self._foundation = foundation
         self._broker_id = foundation.broker_id
@@ -66,7 +66,7 @@ class Parts(ABC):
         )
         self._replicas = self._make_replicas()
         self.fetchers = self._replicas.fetchers = self._make_fetchers()
-        self._end_markers = EndMarkers(self._replicas, around.clock)
+        self._end_markers = TransactionMarkerWriter(self._replicas, around.clock)
         self._groups = self._make_groups()
         self.cluster.producer_ids = self._make_producer_ids()
         self._transactions = self._make_transactions()
@@ -156,7 +156,9 @@ class Parts(ABC):
             self._around.config.settings(TransactionSettings),
             self._around.clock,
             self.cluster,
-            MarkerChannels(self._broker_id, self._metadata, self._end_markers, self.peers, settling_seconds),
+            TransactionMarkerChannelManager(
+                self._broker_id, self._metadata, self._end_markers, self.peers, settling_seconds
+            ),
         )
 
     def _coordinator_log(self, topic: str) -> CoordinatorPartitionLog:
@@ -187,7 +189,9 @@ class Parts(ABC):
             token_passwords=make_token_passwords(around.config, self._metadata, around.clock),
             groups=self._groups,
             transactions=self._transactions,
-            transaction_entries=TransactionEntries(self._broker_id, self._metadata, self.peers, self._transactions),
+            transaction_entries=AddPartitionsToTxnManager(
+                self._broker_id, self._metadata, self.peers, self._transactions
+            ),
             end_markers=self._end_markers,
             authorizer=authorizer,
             served=served if authorizer is None else guarded(served),

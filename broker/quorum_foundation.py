@@ -1,4 +1,4 @@
-"""The foundation of a broker in a cluster of KRaft: its formatted folders, and the quorum's metadata log, which it follows.
+"""The foundation of a broker in a KRaft cluster: its formatted log directories, and the metadata log it follows.
 
 The order is that of Kafka's SharedServer and BrokerServer, with one difference: lock the folders and read whose they are, open
 the metadata log, follow the quorum until the first image is there, take its dynamic configs, and then open the logs. The broker
@@ -37,16 +37,16 @@ from ..wire.schema import ZERO_UUID
 from .auth.peer_security import PeerListener
 from .controller_listeners import ControllerListeners
 from .controller_role import ControllerRole, bootstrap_of, check_bootstrap
-from .dependencies import Surroundings
+from .dependencies import BrokerDependencies
 from .directories.directory_ids import random_directory_id
 from .directories.own_quorum import form_quorum
-from .foundation import Foundation
+from .foundation import BrokerCore
 from .identity import configured_broker_id
 from .listeners.monitor import Monitor
-from .raft_foundation import RaftFoundation, run_guarded
+from .raft_foundation import RaftManager, run_guarded
 
 
-class QuorumPlace:
+class QuorumConnection:
     """How a broker reaches the quorum: ``controllers`` is the listener of those.
 
     ``own`` are the listeners of the controller in this process, if there is one, and ``monitor`` counts its connections.
@@ -69,7 +69,7 @@ class QuorumPlace:
         self.forms_itself = forms_itself
 
 
-class QuorumFoundation(Foundation):
+class QuorumBrokerCore(BrokerCore):
     """``nursery`` has the tasks of the quorum.
 
     ``previous_epoch`` is the broker epoch that the last stop has left in all folders if it was clean, else -1.
@@ -77,12 +77,12 @@ class QuorumFoundation(Foundation):
 
     def __init__(
         self,
-        around: Surroundings,
+        around: BrokerDependencies,
         data_dirs: Sequence[str],
         disk: Disk,
         on_failure: Callable[[str], None],
         nursery: trio.Nursery,
-        place: QuorumPlace,
+        place: QuorumConnection,
     ) -> None:
         self.settings = around.config.settings(QuorumSettings)
         metadata_dir = metadata_folder_of(self.settings.metadata_log_dir, data_dirs)
@@ -90,7 +90,7 @@ class QuorumFoundation(Foundation):
         self._metadata_dir = metadata_dir
         self._nursery = nursery
         self._place = place
-        self._raft = RaftFoundation(
+        self._raft = RaftManager(
             around.config,
             around.network,
             around.clock,

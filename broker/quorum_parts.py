@@ -23,17 +23,17 @@ from ..handlers.table import ServedApis
 from ..metadata.types import VersionRange
 from ..replication.log_dir_moves import MoveNotices
 from ..replication.replica_publisher import ReplicaPublisher
-from .dependencies import Surroundings
-from .parts import Parts
-from .quorum_foundation import QuorumFoundation
+from .dependencies import BrokerDependencies
+from .parts import BrokerComponents
+from .quorum_foundation import QuorumBrokerCore
 
 
-class QuorumParts(Parts):
-    """See ``Parts``. ``nursery`` has the tasks that go on until the broker has stopped."""
+class QuorumBrokerComponents(BrokerComponents):
+    """See ``BrokerComponents``. ``nursery`` has the tasks that go on until the broker has stopped."""
 
     cluster: QuorumCluster
 
-    def __init__(self, around: Surroundings, foundation: QuorumFoundation, nursery: trio.Nursery) -> None:
+    def __init__(self, around: BrokerDependencies, foundation: QuorumBrokerCore, nursery: trio.Nursery) -> None:
         self._quorum = foundation
         self._nursery = nursery
         self._assignments = DirectoryAssignments(

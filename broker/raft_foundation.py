@@ -1,4 +1,4 @@
-"""What every node of KRaft stands on: its metadata log, the Raft node on that, and connections to controllers.
+"""The foundation of every KRaft node: its metadata log, its Raft node and its connections to controllers.
 
 A broker follows the quorum by it, a controller takes part in it, and a node with both roles does both on one Raft node.
 """
@@ -36,7 +36,7 @@ from .identity import bootstrap_controllers, static_voters
 from .own_controller import OwnController
 
 
-class RaftFoundation:
+class RaftManager:
     """``open`` it once the log directories are known to be this node's; whoever opens it runs the ``driver``.
 
     ``controllers`` is how the controllers' listener is reached, ``endpoints`` are those of the node's own controller, if it has

@@ -40,12 +40,12 @@ from ..log.log_directories import LogStartError
 from ..replication.metadata_cache import MetadataCache
 from ..wire.api_keys import ApiKey
 from .assembly import Assembly, ClusterKind
-from .broker_state import BrokerState
+from .broker_state import BrokerLifecycleState
 from .config_file import load_config
-from .dependencies import Surroundings, tcp_network
+from .dependencies import BrokerDependencies, tcp_network
 from .identity import check_broker_id, check_roles, forms_itself, has_role, is_lone, log_directories
 from .listeners.acceptor import Acceptor
-from .listeners.addresses import Endpoint
+from .listeners.addresses import ListenerAddress
 from .listeners.bound_listeners import BoundListeners, CannotListenError
 from .listeners.connection import ClientConnection
 from .listeners.connection_limits import ConnectionLimits
@@ -58,7 +58,7 @@ from .settings import BrokerSettings
 if TYPE_CHECKING:
     from ..controller.zookeeper.store.cluster_home import ClusterHome
     from .controller_role import ControllerRole
-    from .quorum_foundation import QuorumPlace
+    from .quorum_foundation import QuorumConnection
 
 logger = logging.getLogger(__name__)
 
@@ -149,7 +149,7 @@ class BrokerServer:
         self._is_accepting = False
         self.monitor = Monitor()
         self._listeners = BoundListeners(config, self._network, self._workers)
-        self._quorum_place: QuorumPlace | None = None
+        self._quorum_place: QuorumConnection | None = None
         self.assembly: Assembly | None = None
         self._acceptor: Acceptor | None = None
 
@@ -182,7 +182,7 @@ class BrokerServer:
         return None if self.assembly is None else self.assembly.controller
 
     @property
-    def endpoints(self) -> list[Endpoint]:
+    def endpoints(self) -> list[ListenerAddress]:
         """The listeners' advertised addresses; none before they are bound."""
         return self._listeners.advertised
 
@@ -219,11 +219,15 @@ class BrokerServer:
         }
 
     @property
-    def state(self) -> BrokerState:
+    def state(self) -> BrokerLifecycleState:
         """How far the broker is; SHUTTING_DOWN also after its end."""
         if self._stop_asked.is_set():
-            return BrokerState.PENDING_CONTROLLED_SHUTDOWN if self._is_accepting else BrokerState.SHUTTING_DOWN
-        return BrokerState.RUNNING if self._is_accepting else BrokerState.STARTING
+            return (
+                BrokerLifecycleState.PENDING_CONTROLLED_SHUTDOWN
+                if self._is_accepting
+                else BrokerLifecycleState.SHUTTING_DOWN
+            )
+        return BrokerLifecycleState.RUNNING if self._is_accepting else BrokerLifecycleState.STARTING
 
     def stop(self) -> None:
         """Ask ``serve`` to end; safe to call twice."""
@@ -277,7 +281,7 @@ class BrokerServer:
     async def _bind_in_quorum(self) -> None:
         """Raises SettingError, CannotListenError."""
         from .controller_listeners import ControllerListeners, controller_names, controllers_listener
-        from .quorum_foundation import QuorumPlace
+        from .quorum_foundation import QuorumConnection
 
         is_by_itself = is_lone(self.config)
         if not is_by_itself:
@@ -287,7 +291,7 @@ class BrokerServer:
             own = ControllerListeners(load_config(self.config.properties), self._network, self._workers)
             names = {*controller_names(self.config)}
         await self._listeners.bind(is_alone=is_by_itself, of_controller=names)
-        self._quorum_place = QuorumPlace(
+        self._quorum_place = QuorumConnection(
             controllers_listener(self.config, self._workers),
             own,
             self._make_monitor([]),
@@ -315,7 +319,7 @@ class BrokerServer:
         logger.debug("Advertised listeners: %s", ", ".join(map(str, self.endpoints)))
 
     async def _serve_bound(self, on_ready: Callable[[], None]) -> None:
-        around = Surroundings(
+        around = BrokerDependencies(
             self.config,
             self._network,
             self._clock,
@@ -338,20 +342,20 @@ class BrokerServer:
         if failure is not None:
             raise failure
 
-    def _kind_of_cluster(self, around: Surroundings, longest: trio.Nursery) -> ClusterKind:
+    def _kind_of_cluster(self, around: BrokerDependencies, longest: trio.Nursery) -> ClusterKind:
         """``longest`` has the tasks of a broker of KRaft that go on from before its start until it has stopped."""
         if self._quorum_place is not None:
-            from .quorum_foundation import QuorumFoundation
-            from .quorum_parts import QuorumParts
+            from .quorum_foundation import QuorumBrokerCore
+            from .quorum_parts import QuorumBrokerComponents
 
-            quorum = QuorumFoundation(around, self.data_dirs, self._disk, self._fail, longest, self._quorum_place)
-            return ClusterKind(quorum, lambda: QuorumParts(around, quorum, longest))
-        from .store_foundation import StoreFoundation  # so that a node imports the parts of its own kind of cluster
-        from .store_parts import StoreParts
+            quorum = QuorumBrokerCore(around, self.data_dirs, self._disk, self._fail, longest, self._quorum_place)
+            return ClusterKind(quorum, lambda: QuorumBrokerComponents(around, quorum, longest))
+        from .store_foundation import ZooKeeperBrokerCore  # so that a node imports the parts of its own kind of cluster
+        from .store_parts import ZooKeeperBrokerComponents
 
         assert self._home is not None
-        store = StoreFoundation(around, self.data_dirs, self._disk, self._home, self._fail)
-        return ClusterKind(store, lambda: StoreParts(around, store))
+        store = ZooKeeperBrokerCore(around, self.data_dirs, self._disk, self._home, self._fail)
+        return ClusterKind(store, lambda: ZooKeeperBrokerComponents(around, store))
 
     async def _serve_started(self, assembly: Assembly, on_ready: Callable[[], None]) -> None:
         try:
@@ -400,7 +404,7 @@ class BrokerServer:
             raise start_error(failure) from failure
         return assembly.is_started
 
-    async def _listen(self) -> list[Endpoint]:
+    async def _listen(self) -> list[ListenerAddress]:
         """The advertised addresses, after binding the listeners that were set while the broker ran before."""
         await self._listener_changes.take_over()
         return self.endpoints

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..base.addresses import is_address
-from ..base.settings import Kind, Settings, setting
+from ..base.settings import ConfigValueType, Settings, setting
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9._-]{1,253}")
 
@@ -214,7 +214,7 @@ class BrokerSettings(Settings):
     )
     controlled_shutdown_retry_backoff_ms: int = setting(
         "controlled.shutdown.retry.backoff.ms",
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         default=5000,
         at_least=0,
         doc="Time between two of these requests.",
@@ -227,7 +227,7 @@ class BrokerSettings(Settings):
     )
     connections_max_idle_ms: int = setting(
         "connections.max.idle.ms",
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         default=600000,
         doc="A connection that sends nothing for so long is closed; -1: never.",
     )

@@ -24,8 +24,8 @@ from ..controller.zookeeper.unserved import unserved
 from ..log.disk import Disk
 from ..log.log_directories import LogStartError
 from ..log.log_directory import LogFolder
-from .dependencies import Surroundings
-from .foundation import Foundation
+from .dependencies import BrokerDependencies
+from .foundation import BrokerCore
 from .identity import configured_broker_id
 from .settings import BrokerSettings
 
@@ -33,7 +33,7 @@ _CLOSE_SECONDS = 5.0
 """How long a stop waits for a store that does not answer; the store ends the session by itself after its timeout."""
 
 
-class StoreFoundation(Foundation):
+class ZooKeeperBrokerCore(BrokerCore):
     """``session``, ``configs`` and ``features`` are there once it has started."""
 
     session: BrokerSession
@@ -41,7 +41,7 @@ class StoreFoundation(Foundation):
 
     def __init__(
         self,
-        around: Surroundings,
+        around: BrokerDependencies,
         data_dirs: Sequence[str],
         disk: Disk,
         home: ClusterHome,

@@ -19,18 +19,18 @@ from ..replication.controller_channel import ControllerChannel
 from ..replication.inter_broker_protocol import inter_broker_protocol
 from ..replication.settings import ReplicationSettings
 from .controlled_shutdown import hand_over
-from .dependencies import Surroundings
-from .parts import Parts
+from .dependencies import BrokerDependencies
+from .parts import BrokerComponents
 from .settings import BrokerSettings
-from .store_foundation import StoreFoundation
+from .store_foundation import ZooKeeperBrokerCore
 
 
-class StoreParts(Parts):
-    """See ``Parts``."""
+class ZooKeeperBrokerComponents(BrokerComponents):
+    """See ``BrokerComponents``."""
 
     cluster: ZooKeeperCluster
 
-    def __init__(self, around: Surroundings, foundation: StoreFoundation) -> None:
+    def __init__(self, around: BrokerDependencies, foundation: ZooKeeperBrokerCore) -> None:
         self._store = foundation
         self._protocol = inter_broker_protocol(
             around.config.settings(ReplicationSettings).inter_broker_protocol_version

@@ -28,7 +28,7 @@ from ..broker.config_file import parse_overrides, warn_of_unused
 from ..broker.server import StartError
 from ..log.disk import FOLDER_MODE, OsDisk
 from ..testing.cluster import QUICK, refuse_unusable, replicas_by_default
-from ..testing.cluster_member import Surroundings
+from ..testing.cluster_member import ClusterEnvironment
 from ..testing.running_cluster import RunningCluster
 from .log_output import configure_logging
 
@@ -42,7 +42,7 @@ class DevCluster:
     """All of it: ``properties`` are Kafka's, ``port`` is that of broker 1. Raises StartError where a port is taken."""
 
     def __init__(self, folder: Path, brokers: int, port: int, properties: Mapping[str, str]) -> None:
-        self._running = RunningCluster(Surroundings(SystemClock(), brokers, properties, is_kept=True))
+        self._running = RunningCluster(ClusterEnvironment(SystemClock(), brokers, properties, is_kept=True))
         self._running.controller.on_failure = self._end_without_controller
         self._stop_asked = trio.Event()
         self._folder = folder

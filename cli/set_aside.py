@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from ..log.disk import Disk, OsDisk
-from ..log.set_aside import NothingToSetAsideError, SetAside, put_back, set_aside
+from ..log.set_aside import NothingToSetAsideError, QuarantinedBatch, put_back, set_aside
 from .stopped_folder import why_unusable
 
 
@@ -28,11 +28,11 @@ def run(data_dir: Path, partition: str, offset: int, undo: bool) -> int:
     return 0
 
 
-def _what(done: SetAside) -> str:
+def _what(done: QuarantinedBatch) -> str:
     return f"{done.segment}: offsets {done.first} to {done.last}, {done.size} bytes at position {done.position}"
 
 
-def _done(done: SetAside, data_dir: Path, partition: str) -> str:
+def _done(done: QuarantinedBatch, data_dir: Path, partition: str) -> str:
     lines = [
         f"{_what(done)}, are set aside in {done.kept}. An empty batch has their offsets.",
         f"To put them back: ottla set-aside {data_dir} {partition} {done.first} --undo",
@@ -44,5 +44,5 @@ def _done(done: SetAside, data_dir: Path, partition: str) -> str:
     return "\n".join(lines)
 
 
-def _undone(done: SetAside) -> str:
+def _undone(done: QuarantinedBatch) -> str:
     return f"{_what(done)}, are back from {done.kept}, as damaged as they were."

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from .commands import Command, line, named
-from .record_forms import Content, Place
+from .record_forms import RecordContent, RecordPosition
 
 
 def create_topic(
@@ -72,7 +72,7 @@ def delete_topic(server: str, name: str) -> Command:
     )
 
 
-def produce(server: str, topic: str, partition: int | None, content: Content) -> Command | None:
+def produce(server: str, topic: str, partition: int | None, content: RecordContent) -> Command | None:
     """``ottla produce`` takes everything but headers without a value, Kafka's tool lines of text."""
     if any(data is None for _, data in content.headers):
         return None
@@ -89,7 +89,7 @@ def produce(server: str, topic: str, partition: int | None, content: Content) ->
     return Command(ottla, kafka)
 
 
-def send_again(server: str, topic: str, place: Place, to: str) -> Command:
+def send_again(server: str, topic: str, place: RecordPosition, to: str) -> Command:
     """Of one record: the others are sent alike."""
     where = ("-p", str(place.partition), "-o", str(place.offset), "-n", "1", "-e", "--json")
     ottla = line("ottla", "consume", "-b", server, *where, *named(topic))

@@ -20,11 +20,11 @@ from ..view.own.broker_view import NotFoundError
 from ..wire.api_keys import ApiKey
 from .commands import Command
 from .forms import RefusedFormError, read_form
-from .kafka_requests import Kafka
+from .kafka_requests import KafkaRequests
 from .problems import Problem, problem_of
 from .questions import WrongQuestionError
 from .render import Renderer
-from .visitor_rights import Address
+from .visitor_rights import ConsoleRoute
 
 _AT_ONCE = 4
 Given = Mapping[str, str]
@@ -34,7 +34,7 @@ Server = Callable[[], str]
 
 
 @dataclasses.dataclass(frozen=True)
-class Field:
+class FormField:
     """A field of a form. ``kind``: text, number, lines, or choice, of ``choices`` as (value, text)."""
 
     name: str
@@ -46,7 +46,7 @@ class Field:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class ActionPlan:
     """What the button ``verb`` does.
 
     ``what`` is a sentence of it; ``warnings`` are what to think of before. ``typed`` is what has to be typed, None for
@@ -65,8 +65,10 @@ class Plan:
 
 
 @dataclasses.dataclass(frozen=True)
-class Done:
-    """What was done, as a sentence with its numbers, and the page to go on to; ``columns`` and ``rows`` as in a ``Plan``."""
+class ActionResult:
+    """What was done, as a sentence with its numbers, and the page to go on to; ``columns`` and ``rows`` as in a
+    ``ActionPlan``.
+    """
 
     what: str
     address: str
@@ -85,15 +87,15 @@ class Action(Protocol):
     here: str
     api: ApiKey
 
-    def fields(self, given: Given) -> Sequence[Field]:
+    def fields(self, given: Given) -> Sequence[FormField]:
         """Its form; none where everything is in the address."""
         ...
 
-    async def plan(self, given: Given) -> Plan | None:
+    async def plan(self, given: Given) -> ActionPlan | None:
         """None while the form is not filled in. Raises WrongQuestionError, NotFoundError, KafkaError."""
         ...
 
-    async def carry_out(self, given: Given) -> Done:
+    async def carry_out(self, given: Given) -> ActionResult:
         """Do it. Raises the same."""
         ...
 
@@ -101,11 +103,11 @@ class Action(Protocol):
 class KafkaAction:
     """What actions made of requests have in common. ``fields``: an action whose address says everything has none."""
 
-    def __init__(self, kafka: Kafka, server: Server) -> None:
+    def __init__(self, kafka: KafkaRequests, server: Server) -> None:
         self._kafka = kafka
         self._server = server
 
-    def fields(self, given: Given) -> Sequence[Field]:
+    def fields(self, given: Given) -> Sequence[FormField]:
         return ()
 
 
@@ -116,16 +118,16 @@ class ActionPages:
         self._renderer = renderer
         self._turns = trio.CapacityLimiter(_AT_ONCE)
 
-    def routes(self, actions: Mapping[str, Action]) -> list[Address]:
+    def routes(self, actions: Mapping[str, Action]) -> list[ConsoleRoute]:
         """``actions`` by address, as Starlette writes it."""
         return [self._route(address, action) for address, action in actions.items()]
 
-    def _route(self, address: str, action: Action) -> Address:
+    def _route(self, address: str, action: Action) -> ConsoleRoute:
         async def answer(request: Request) -> Response:
             async with self._turns:
                 return await (self._do if request.method == "POST" else self._show)(request, action)
 
-        return Address(address, answer, [action.api], ["GET", "POST"])
+        return ConsoleRoute(address, answer, [action.api], ["GET", "POST"])
 
     async def _show(self, request: Request, action: Action) -> Response:
         return await self._plan(action, dict(request.query_params), _path(request))

@@ -12,11 +12,11 @@ from starlette.responses import Response
 from ..handlers.rights import TOPIC, TRANSACTIONAL_ID
 from ..security.acl import ResourceType
 from ..view.admin_rows import AclRow, QuotaRow, TransactionRow
-from ..view.source import Source
+from ..view.source import ViewSource
 from ..wire.api_keys import ApiKey
 from . import commands, more_commands
 from .render import Renderer
-from .tables import Choice, Column, none_last
+from .tables import TableColumn, TableQuery, none_last
 from .visitor_rights import VisitorRights
 
 T = TypeVar("T")
@@ -24,34 +24,34 @@ T = TypeVar("T")
 _MOST_HOLDERS = 100
 
 TRANSACTION_COLUMNS = (
-    Column("id", "Transactional id", lambda row: row.transactional_id),
-    Column("state", "State", lambda row: row.state),
-    Column("age", "Open for", lambda row: none_last(row.age_ms), is_number=True),
-    Column("partitions", "Partitions", lambda row: row.partition_count, is_number=True),
-    Column("producer", "Producer id", lambda row: row.producer_id, is_number=True),
-    Column("epoch", "Epoch", lambda row: row.epoch, is_number=True),
-    Column("timeout", "Time-out", lambda row: row.timeout_ms, is_number=True),
-    Column("coordinator", "Coordinator", lambda row: row.coordinator, is_number=True),
+    TableColumn("id", "Transactional id", lambda row: row.transactional_id),
+    TableColumn("state", "State", lambda row: row.state),
+    TableColumn("age", "Open for", lambda row: none_last(row.age_ms), is_number=True),
+    TableColumn("partitions", "Partitions", lambda row: row.partition_count, is_number=True),
+    TableColumn("producer", "Producer id", lambda row: row.producer_id, is_number=True),
+    TableColumn("epoch", "Epoch", lambda row: row.epoch, is_number=True),
+    TableColumn("timeout", "Time-out", lambda row: row.timeout_ms, is_number=True),
+    TableColumn("coordinator", "Coordinator", lambda row: row.coordinator, is_number=True),
 )
 ACL_COLUMNS = (
-    Column("resource", "Resource", lambda row: (row.resource_type, row.name)),
-    Column("pattern", "Pattern", lambda row: row.pattern_type),
-    Column("principal", "Principal", lambda row: row.principal),
-    Column("permission", "Permission", lambda row: row.permission),
-    Column("operation", "Operation", lambda row: row.operation),
-    Column("host", "From host", lambda row: row.host),
+    TableColumn("resource", "Resource", lambda row: (row.resource_type, row.name)),
+    TableColumn("pattern", "Pattern", lambda row: row.pattern_type),
+    TableColumn("principal", "Principal", lambda row: row.principal),
+    TableColumn("permission", "Permission", lambda row: row.permission),
+    TableColumn("operation", "Operation", lambda row: row.operation),
+    TableColumn("host", "From host", lambda row: row.host),
 )
-USER_COLUMNS = (Column("name", "User", lambda row: row.name), Column("credentials", "SCRAM credentials"))
+USER_COLUMNS = (TableColumn("name", "User", lambda row: row.name), TableColumn("credentials", "SCRAM credentials"))
 QUOTA_COLUMNS = (
-    Column("entity", "Of", lambda row: [(kind, name or "") for kind, name in row.entity]),
-    Column("values", "At most"),
+    TableColumn("entity", "Of", lambda row: [(kind, name or "") for kind, name in row.entity]),
+    TableColumn("values", "At most"),
 )
 
 
 class AdminPages:
     """Each method is one page."""
 
-    def __init__(self, source: Source, renderer: Renderer, rights: VisitorRights | None) -> None:
+    def __init__(self, source: ViewSource, renderer: Renderer, rights: VisitorRights | None) -> None:
         self._source = source
         self._renderer = renderer
         self._rights = rights
@@ -62,7 +62,7 @@ class AdminPages:
     async def _table(
         self,
         template: str,
-        choice: Choice,
+        choice: TableQuery,
         rows: Sequence[T],
         matches: Callable[[T], bool],
         command: commands.Command,
@@ -76,7 +76,7 @@ class AdminPages:
     async def transactions(self, request: Request) -> Response:
         """Those that are open first; and what holds back consumers."""
         inside = self._source.inside
-        choice = Choice(request, TRANSACTION_COLUMNS, "age")
+        choice = TableQuery(request, TRANSACTION_COLUMNS, "age")
         wanted, only_open = choice.q.lower(), choice.has("open")
 
         def matches(row: TransactionRow) -> bool:
@@ -122,7 +122,7 @@ class AdminPages:
         administration, server = self._source.administration, self._source.bootstrap_servers
         topic = request.query_params.get("topic", "")
         rows = await administration.acls_of_topic(topic) if topic else await administration.acls()
-        choice = Choice(request, ACL_COLUMNS, "resource")
+        choice = TableQuery(request, ACL_COLUMNS, "resource")
         wanted = choice.q.lower()
 
         def matches(row: AclRow) -> bool:
@@ -134,14 +134,14 @@ class AdminPages:
         )
 
     async def users(self, request: Request) -> Response:
-        choice = Choice(request, USER_COLUMNS, "name")
+        choice = TableQuery(request, USER_COLUMNS, "name")
         wanted = choice.q.lower()
         rows = await self._source.administration.users()
         command = more_commands.users(self._source.bootstrap_servers)
         return await self._table("users.html", choice, rows, lambda row: wanted in row.name.lower(), command)
 
     async def quotas(self, request: Request) -> Response:
-        choice = Choice(request, QUOTA_COLUMNS, "entity")
+        choice = TableQuery(request, QUOTA_COLUMNS, "entity")
         wanted = choice.q.lower()
 
         def matches(row: QuotaRow) -> bool:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from ..view.own.broker_view import BrokerView
-from ..view.source import Source
+from ..view.source import ViewSource
 from .actions import Action
 from .broker_actions import AbortTransaction, Disconnect
 from .group_actions import DeleteGroup, ResetOffsets
-from .kafka_requests import Kafka
+from .kafka_requests import KafkaRequests
 from .topic_actions import AddPartitions, ConfigureTopic, CreateTopic, DeleteRecords, DeleteTopic
 from .visitor_rights import VisitorRights
 
 
 def all_actions(
-    kafka: Kafka, source: Source, inside: BrokerView | None, rights: VisitorRights | None
+    kafka: KafkaRequests, source: ViewSource, inside: BrokerView | None, rights: VisitorRights | None
 ) -> dict[str, Action]:
     """Those of a console that may write; ``inside`` where it is a broker's own.
 

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from ..base.errors import KafkaError
 from ..broker.http.stream import ClientGoneError
 from ..view.own.broker_view import NotFoundError
-from ..view.source import Source
+from ..view.source import ViewSource
 from ..wire.api_keys import ApiKey
 from .actions import ActionPages
 from .admin_pages import AdminPages
@@ -23,9 +23,9 @@ from .balance_page import BalancePage
 from .decoding import Decoding
 from .export import Export
 from .inside_pages import InsidePages
-from .kafka_requests import Kafka, in_words
+from .kafka_requests import KafkaRequests, in_words
 from .pages import Pages
-from .permitted_source import SeenSource
+from .permitted_source import PermittedSource
 from .questions import WrongQuestionError
 from .quorum_page import QuorumPage
 from .record_pages import RecordPages
@@ -34,7 +34,7 @@ from .searches import Searches
 from .sending import SendPages
 from .tail import Tail
 from .top import Top
-from .visitor_rights import Address, VisitorRights
+from .visitor_rights import ConsoleRoute, VisitorRights
 
 _AT_ONCE = 4
 """So many pages are made at a time; the others wait their turn."""
@@ -48,9 +48,9 @@ class LostRightError(ClientGoneError):
 
 
 def make_application(
-    source: Source,
+    source: ViewSource,
     renderer: Renderer,
-    kafka: Kafka | None = None,
+    kafka: KafkaRequests | None = None,
     decoding: Decoding | None = None,
     rights: VisitorRights | None = None,
 ) -> Starlette:
@@ -59,7 +59,7 @@ def make_application(
     """
     inside = source.inside
     if rights is not None:
-        source = SeenSource(source, rights)
+        source = PermittedSource(source, rights)
     addresses = _Addresses(renderer, rights)
     routes: list[Route] = []
     if kafka is not None:
@@ -91,10 +91,11 @@ class _Addresses:
 
     def page(
         self, path: str, page: Page, *apis: ApiKey, leaves_out: bool = False, methods: Sequence[str] | None = None
-    ) -> Address:
+    ) -> ConsoleRoute:
         """``apis``: what shows the same, and by whose rights a visitor may see it (``VisitorRights.check_address``).
 
-        ``leaves_out``: of a list, in which what may not be seen is left out (``SeenSource``), so that everyone may ask for it.
+        ``leaves_out``: of a list, in which what may not be seen is left out (``PermittedSource``), so that everyone may ask
+        for it.
         """
 
         async def in_turn(request: Request) -> Response:
@@ -105,7 +106,7 @@ class _Addresses:
 
     def stream(
         self, path: str, page: Page, *apis: ApiKey, leaves_out: bool = False, methods: Sequence[str] | None = None
-    ) -> Address:
+    ) -> ConsoleRoute:
         """For what may have no end, and so takes no turn; it ends when its reader has lost a right."""
         needed = () if leaves_out else apis
 
@@ -119,7 +120,7 @@ class _Addresses:
         async def answered(request: Request) -> Response:
             return await _answered(allowed, request, self._renderer)
 
-        return Address(path, answered, apis, methods)
+        return ConsoleRoute(path, answered, apis, methods)
 
     def _check(self, apis: Sequence[ApiKey], request: Request) -> None:
         """Raises KafkaError."""

@@ -1,4 +1,4 @@
-"""``AskedCluster``: the remote cluster as the target of the console's actions."""
+"""``RemoteKafkaRequests``: the remote cluster as the target of the console's actions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..view.remote.topic_requests import cluster_state
 from ..wire.api_keys import ApiKey
 from ..wire.error_codes import error_finder
 from ..wire.schema import Message
-from .kafka_requests import HIGHEST, AnyBroker, Controller, GroupCoordinator, Leader, To
+from .kafka_requests import HIGHEST, AnyBrokerTarget, ControllerTarget, GroupCoordinatorTarget, LeaderTarget, To
 
 _ATTEMPTS = 3
 _PAUSE = 0.5
@@ -26,8 +26,8 @@ _ASKS_ONLY = ("DESCRIBE_", "LIST_", "FIND_", "OFFSET_FETCH", "METADATA", "FETCH"
 """What the names of APIs begin with that change nothing."""
 
 
-class AskedCluster:
-    """``Kafka`` of a cluster elsewhere. After a change the view is renewed, so that the next page shows it.
+class RemoteKafkaRequests:
+    """``KafkaRequests`` of a cluster elsewhere. After a change the view is renewed, so that the next page shows it.
 
     Where leaders are is kept until one of them is wrong.
     """
@@ -50,7 +50,7 @@ class AskedCluster:
 
     async def _asked(self, request: Message, to: To, highest: int | None) -> Any:
         """The answer of the broker that it is up to; where that has changed, of the next one. Raises KafkaError, OSError."""
-        if isinstance(to, AnyBroker):
+        if isinstance(to, AnyBrokerTarget):
             return await self._client.ask_any(request, highest=highest)
         for attempt in range(1, _ATTEMPTS + 1):
             response = await self._client.ask(await self._broker(to), request, highest)
@@ -60,10 +60,10 @@ class AskedCluster:
             await trio.sleep(_PAUSE)
         return response
 
-    async def _broker(self, to: Controller | Leader | GroupCoordinator) -> int:
-        if isinstance(to, GroupCoordinator):
+    async def _broker(self, to: ControllerTarget | LeaderTarget | GroupCoordinatorTarget) -> int:
+        if isinstance(to, GroupCoordinatorTarget):
             return await coordinator(self._client, to.group)
-        if isinstance(to, Controller):
+        if isinstance(to, ControllerTarget):
             controller_id = (await cluster_state(self._client, [])).controller_id
             if controller_id not in self._client.nodes:
                 raise KafkaError(ErrorCode.NOT_CONTROLLER, "no broker is the controller just now")

@@ -16,11 +16,11 @@ from starlette.responses import Response
 
 from ..balance.answers import cluster_of
 from ..balance.goals import CHOICE, Goal
-from ..balance.plan import Load
+from ..balance.plan import BrokerStats
 from ..balance.proposal import Proposal, propose
 from ..view.cached import Cached
-from ..view.layout import Layout
-from ..view.source import Source
+from ..view.layout import ReplicaLayout
+from ..view.source import ViewSource
 from . import more_commands
 from .render import Renderer
 
@@ -38,11 +38,11 @@ class BrokerLoad(NamedTuple):
     rack: str | None
     is_alive: bool
     is_told: bool
-    before: Load
-    after: Load
+    before: BrokerStats
+    after: BrokerStats
 
 
-class Made(NamedTuple):
+class TimedProposal(NamedTuple):
     """A plan, and when it was made."""
 
     proposal: Proposal
@@ -53,7 +53,7 @@ class Made(NamedTuple):
 class BalancePage:
     """``page`` is the plan."""
 
-    def __init__(self, source: Source, renderer: Renderer) -> None:
+    def __init__(self, source: ViewSource, renderer: Renderer) -> None:
         self._source = source
         self._renderer = renderer
         self._made = Cached(self._make)
@@ -68,7 +68,7 @@ class BalancePage:
             command=more_commands.balance(self._source.bootstrap_servers),
         )
 
-    async def _make(self) -> tuple[Made | None]:
+    async def _make(self) -> tuple[TimedProposal | None]:
         """None where there are too many partitions. Raises what a source raises."""
         source = self._source
         layout = await source.administration.layout(MOST_PARTITIONS)
@@ -88,9 +88,9 @@ class BalancePage:
             )
             for each in proposal.cluster.brokers
         )
-        return (Made(proposal, brokers, self._renderer.now_ms()),)
+        return (TimedProposal(proposal, brokers, self._renderer.now_ms()),)
 
 
-def _proposal(layout: Layout, may_go_on: Callable[[], bool]) -> Proposal:
+def _proposal(layout: ReplicaLayout, may_go_on: Callable[[], bool]) -> Proposal:
     cluster = cluster_of(layout.racks, layout.partitions, layout.disks)
     return propose(cluster, GOALS, may_go_on=may_go_on)

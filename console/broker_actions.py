@@ -10,8 +10,8 @@ from ..wire.api_keys import ApiKey
 from ..wire.messages.describe_producers import DescribeProducersRequest, ProducerState, TopicRequest
 from ..wire.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from . import action_commands
-from .actions import Done, Field, Given, KafkaAction, Plan, number
-from .kafka_requests import Leader, check
+from .actions import ActionPlan, ActionResult, FormField, Given, KafkaAction, number
+from .kafka_requests import LeaderTarget, check
 from .questions import WrongQuestionError
 from .topic_actions import topic_address
 from .visitor_rights import VisitorRights
@@ -23,11 +23,11 @@ class AbortTransaction(KafkaAction):
     title, here = "Abort a transaction", "Topics"
     api = ApiKey.WRITE_TXN_MARKERS
 
-    async def plan(self, given: Given) -> Plan | None:
+    async def plan(self, given: Given) -> ActionPlan | None:
         topic, partition = given.get("topic", ""), _partition(given)
         found = await self._open(given)
         start = found.current_txn_start_offset
-        return Plan(
+        return ActionPlan(
             f"The transaction of producer {found.producer_id} in {topic}-{partition} is aborted: its records there, from "
             f"offset {start} on, are not read by those who read what is committed.",
             "Abort transaction",
@@ -41,7 +41,7 @@ class AbortTransaction(KafkaAction):
             hidden={"start": str(start)},
         )
 
-    async def carry_out(self, given: Given) -> Done:
+    async def carry_out(self, given: Given) -> ActionResult:
         topic, partition = given.get("topic", ""), _partition(given)
         found = await self._open(given)
         if str(found.current_txn_start_offset) != given.get("start"):
@@ -54,20 +54,20 @@ class AbortTransaction(KafkaAction):
             # One that hangs before its first end has no coordinator's epoch yet; Kafka's tool sends the lowest there is, too.
             coordinator_epoch=max(0, found.coordinator_epoch),
         )
-        response = await self._kafka.ask(WriteTxnMarkersRequest(markers=[marker]), Leader(topic, partition))
+        response = await self._kafka.ask(WriteTxnMarkersRequest(markers=[marker]), LeaderTarget(topic, partition))
         for answered in response.markers[0].topics:
             for result in answered.partitions:
                 check(result.error_code)
         where = f"{topic}-{partition}, open from offset {found.current_txn_start_offset} on"
         what = f"The transaction of producer {found.producer_id} in {where}, was aborted."
-        return Done(what, topic_address(topic), topic)
+        return ActionResult(what, topic_address(topic), topic)
 
     async def _open(self, given: Given) -> ProducerState:
         """The producer, whose transaction is open. Raises NotFoundError, KafkaError."""
         topic, partition = given.get("topic", ""), _partition(given)
         producer_id = number(given, "producer", "a producer id")
         request = DescribeProducersRequest(topics=[TopicRequest(name=topic, partition_indexes=[partition])])
-        response = await self._kafka.ask(request, Leader(topic, partition))
+        response = await self._kafka.ask(request, LeaderTarget(topic, partition))
         (found,) = response.topics[0].partitions
         check(found.error_code, found.error_message)
         for state in found.active_producers:
@@ -94,13 +94,13 @@ class Disconnect:
         self._view = view
         self._rights = rights
 
-    def fields(self, given: Given) -> Sequence[Field]:
+    def fields(self, given: Given) -> Sequence[FormField]:
         return ()
 
-    async def plan(self, given: Given) -> Plan | None:
+    async def plan(self, given: Given) -> ActionPlan | None:
         self._check()
         row, _ = await self._find(given)
-        return Plan(
+        return ActionPlan(
             f"The connection from {row.peer} is closed, with what it is waiting for.",
             "Disconnect",
             None,
@@ -109,14 +109,14 @@ class Disconnect:
             rows=((row.peer, row.client_id, row.principal, row.listener),),
         )
 
-    async def carry_out(self, given: Given) -> Done:
+    async def carry_out(self, given: Given) -> ActionResult:
         self._check()
         row, others = await self._find(given)
         if not self._view.disconnect(row.peer):
             raise NotFoundError(f"There is no connection from {row.peer}.")
         left = f"{others} {'is' if others == 1 else 'are'} left"
         what = f"1 connection was closed: that of {row.client_id} from {row.peer}. {left}."
-        return Done(what, "/connections", "Connections")
+        return ActionResult(what, "/connections", "Connections")
 
     async def _find(self, given: Given) -> tuple[ConnectionRow, int]:
         """The connection, and how many others there are. Raises NotFoundError."""

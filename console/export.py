@@ -55,7 +55,7 @@ class ExportCutError(ClientGoneError):
     """The file cannot be made whole: the answer ends in its midst."""
 
 
-class Content(NamedTuple):
+class ExportedField(NamedTuple):
     """A key, a value or a header's value. ``value`` is for ``json.dumps``, ``kind`` says what it is."""
 
     kind: str
@@ -119,35 +119,35 @@ def _file_name(topic: str) -> str:
 # --- what is in a record ----------------------------------------------------------------------------------------------
 
 
-def content(data: bytes | None, show: str, decoding: Decoding, topic: str) -> Content:
+def content(data: bytes | None, show: str, decoding: Decoding, topic: str) -> ExportedField:
     """As it is shown; bytes that cannot be read so are text or base64, and ``kind`` says it."""
     if data is None:
-        return Content("null", None)
+        return ExportedField("null", None)
     if show == "hex":
-        return Content("base64", base64.b64encode(data).decode())
+        return ExportedField("base64", base64.b64encode(data).decode())
     if show in ("integer", "msgpack", "avro") or not decoding.is_json(data, show):
         try:
             name = show if show in ("integer", "msgpack") else "avro"
-            return Content(name, safe_tree(decoding.tree(data, show, topic)))
+            return ExportedField(name, safe_tree(decoding.tree(data, show, topic)))
         except DecodeError:
             return _raw(data)
     return _raw(data) if show == "text" else _as_json(data, is_asked_for=show == "json")
 
 
-def _raw(data: bytes) -> Content:
+def _raw(data: bytes) -> ExportedField:
     try:
-        return Content("text", data.decode())
+        return ExportedField("text", data.decode())
     except UnicodeDecodeError:
-        return Content("base64", base64.b64encode(data).decode())
+        return ExportedField("base64", base64.b64encode(data).decode())
 
 
-def _as_json(data: bytes, *, is_asked_for: bool) -> Content:
+def _as_json(data: bytes, *, is_asked_for: bool) -> ExportedField:
     """JSON where nothing is lost by it; unless it is asked for, objects and arrays only."""
     raw = _raw(data)
     if raw.kind != "text" or not (is_asked_for or raw.value.lstrip().startswith(("{", "["))):
         return raw
     try:
-        return Content("json", safe_tree(tree_of_json(raw.value, is_strict=True)))
+        return ExportedField("json", safe_tree(tree_of_json(raw.value, is_strict=True)))
     except (DecodeError, DuplicateNameError):
         return raw
 
@@ -162,17 +162,17 @@ def _time(timestamp: int) -> str | None:
 # --- JSON lines and CSV -----------------------------------------------------------------------------------------------
 
 
-class _Contents(NamedTuple):
+class _ExportedRecord(NamedTuple):
     """What a line has of a record, whatever the file; ``time`` is that of ``timestamp`` as text, where there is one."""
 
     time: str | None
-    key: Content
-    value: Content
+    key: ExportedField
+    value: ExportedField
     headers: Sequence[Mapping[str, Any]]
 
 
-def _contents(topic: str, question: Question, decoding: Decoding, record: FoundRecord) -> _Contents:
-    return _Contents(
+def _contents(topic: str, question: Question, decoding: Decoding, record: FoundRecord) -> _ExportedRecord:
+    return _ExportedRecord(
         _time(record.timestamp) if record.timestamp >= 0 else None,
         content(record.key, question.keys, decoding, topic),
         content(record.value, question.values, decoding, topic),
@@ -232,7 +232,7 @@ def _csv(topic: str, question: Question, decoding: Decoding, found: Sequence[Fou
     return b"".join(lines)
 
 
-def _cell(shown: Content) -> str:
+def _cell(shown: ExportedField) -> str:
     if shown.value is None and shown.kind == "null":
         return ""
     text = shown.value if isinstance(shown.value, str) else _dumps(shown.value)

@@ -24,8 +24,8 @@ from ..wire.messages.offset_commit import (
 )
 from ..wire.messages.offset_fetch import OffsetFetchRequest
 from . import action_commands
-from .actions import Done, Field, Given, KafkaAction, Plan, check_typed, number
-from .kafka_requests import GroupCoordinator, Kafka, check
+from .actions import ActionPlan, ActionResult, FormField, Given, KafkaAction, check_typed, number
+from .kafka_requests import GroupCoordinatorTarget, KafkaRequests, check
 from .offsets import Bounds, at_time, bounds
 from .questions import WrongQuestionError, moment_ms
 from .topic_actions import described
@@ -42,7 +42,7 @@ WAYS = (
 )
 
 
-class Move(NamedTuple):
+class OffsetChange(NamedTuple):
     """A partition's committed offset, None for none, and what it is to be."""
 
     key: TopicPartition
@@ -86,15 +86,15 @@ class ResetOffsets(KafkaAction):
     title, here = "Reset offsets", "Groups"
     api = ApiKey.OFFSET_COMMIT
 
-    def fields(self, given: Given) -> Sequence[Field]:
+    def fields(self, given: Given) -> Sequence[FormField]:
         return (
-            Field("id", "Group", given.get("id", "")),
-            Field("topics", "Topics", given.get("topics", ""), hint="all, or NAME NAME:0,1"),
-            Field("to", "Where to", given.get("to", "earliest"), "choice", WAYS),
-            Field("at", "Offset, number or time", given.get("at", ""), hint="2026-01-31T12:00Z"),
+            FormField("id", "Group", given.get("id", "")),
+            FormField("topics", "Topics", given.get("topics", ""), hint="all, or NAME NAME:0,1"),
+            FormField("to", "Where to", given.get("to", "earliest"), "choice", WAYS),
+            FormField("at", "Offset, number or time", given.get("at", ""), hint="2026-01-31T12:00Z"),
         )
 
-    async def plan(self, given: Given) -> Plan | None:
+    async def plan(self, given: Given) -> ActionPlan | None:
         group = given.get("id", "")
         if group:
             await self._check_inactive(group)
@@ -102,7 +102,7 @@ class ResetOffsets(KafkaAction):
             return None
         reset = read_reset(given)
         moves = await self._moves(reset)
-        return Plan(
+        return ActionPlan(
             f"The group {group} goes on reading elsewhere in {counted(len(moves), 'partition')}.",
             "Reset offsets",
             action_commands.reset_offsets(self._server(), group, reset.topics, reset.way, reset.at),
@@ -113,7 +113,7 @@ class ResetOffsets(KafkaAction):
             },
         )
 
-    async def carry_out(self, given: Given) -> Done:
+    async def carry_out(self, given: Given) -> ActionResult:
         group = given.get("id", "")
         await self._check_inactive(group)
         wanted = _shown(given.get("offsets", ""))
@@ -128,11 +128,11 @@ class ResetOffsets(KafkaAction):
             group_id=group,
             topics=[OffsetCommitRequestTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
         )
-        response = await self._kafka.ask(request, GroupCoordinator(group))
+        response = await self._kafka.ask(request, GroupCoordinatorTarget(group))
         for answered in response.topics:
             for result in answered.partitions:
                 check(result.error_code, f"{answered.name}-{result.partition_index} was not reset.")
-        return Done(
+        return ActionResult(
             f"The group {group} goes on reading elsewhere in {counted(len(wanted), 'partition')}: {_moved(wanted, before)}.",
             f"/group?id={quote(group, safe='')}",
             group,
@@ -142,7 +142,7 @@ class ResetOffsets(KafkaAction):
 
     async def _check_inactive(self, group: str) -> None:
         """Raises WrongQuestionError, KafkaError."""
-        response = await self._kafka.ask(DescribeGroupsRequest(groups=[group]), GroupCoordinator(group))
+        response = await self._kafka.ask(DescribeGroupsRequest(groups=[group]), GroupCoordinatorTarget(group))
         (found,) = response.groups
         check(found.error_code)
         if found.group_state not in _INACTIVE:
@@ -152,7 +152,7 @@ class ResetOffsets(KafkaAction):
                 "id",
             )
 
-    async def _moves(self, reset: Reset) -> list[Move]:
+    async def _moves(self, reset: Reset) -> list[OffsetChange]:
         current = await committed(self._kafka, reset.group)
         keys = await self._chosen(reset.topics) if reset.topics else sorted(current)
         if not keys:
@@ -163,7 +163,9 @@ class ResetOffsets(KafkaAction):
             )
         found = await bounds(self._kafka, keys)
         goals = await self._goals(reset, keys, current, found)
-        return [Move(key, current.get(key), at, min(max(goals[key], at.start), at.end)) for key, at in found.items()]
+        return [
+            OffsetChange(key, current.get(key), at, min(max(goals[key], at.start), at.end)) for key, at in found.items()
+        ]
 
     async def _goals(
         self,
@@ -205,9 +207,9 @@ class ResetOffsets(KafkaAction):
         return sorted({*keys})
 
 
-async def committed(kafka: Kafka, group: str) -> dict[TopicPartition, int]:
+async def committed(kafka: KafkaRequests, group: str) -> dict[TopicPartition, int]:
     """What a group has committed. Raises KafkaError."""
-    response = await kafka.ask(OffsetFetchRequest(group_id=group, topics=None), GroupCoordinator(group))
+    response = await kafka.ask(OffsetFetchRequest(group_id=group, topics=None), GroupCoordinatorTarget(group))
     check(response.error_code)
     return {
         TopicPartition(topic.name, partition.partition_index): partition.committed_offset
@@ -258,16 +260,16 @@ class DeleteGroup(KafkaAction):
     title, here = "Delete a group", "Groups"
     api = ApiKey.DELETE_GROUPS
 
-    async def plan(self, given: Given) -> Plan | None:
+    async def plan(self, given: Given) -> ActionPlan | None:
         group = given.get("id", "")
-        response = await self._kafka.ask(DescribeGroupsRequest(groups=[group]), GroupCoordinator(group))
+        response = await self._kafka.ask(DescribeGroupsRequest(groups=[group]), GroupCoordinatorTarget(group))
         (found,) = response.groups
         check(found.error_code)
         if found.group_state == "Dead":
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no group {group}.")
         if found.group_state != "Empty":
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"The group {group} is {found.group_state}.")
-        return Plan(
+        return ActionPlan(
             f"The group {group} is deleted, with the offsets that it has committed.",
             "Delete group",
             action_commands.delete_group(self._server(), group),
@@ -275,12 +277,12 @@ class DeleteGroup(KafkaAction):
             typed=group,
         )
 
-    async def carry_out(self, given: Given) -> Done:
+    async def carry_out(self, given: Given) -> ActionResult:
         group = given.get("id", "")
         check_typed(given, group)
         count = len(await committed(self._kafka, group))
-        response = await self._kafka.ask(DeleteGroupsRequest(groups_names=[group]), GroupCoordinator(group))
+        response = await self._kafka.ask(DeleteGroupsRequest(groups_names=[group]), GroupCoordinatorTarget(group))
         for result in response.results:
             check(result.error_code, result.error_message)
         what = f"The group {group} was deleted, with what it had committed in {counted(count, 'partition')}."
-        return Done(what, "/groups", "Groups")
+        return ActionResult(what, "/groups", "Groups")

@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from ..view.inside_rows import ApplicationRow, ClientRow, ConsumerRow, WriterRow
 from ..view.own.details import BrokerDetails
-from ..view.source import Source, seen_inside
+from ..view.source import ViewSource, seen_inside
 from . import commands, more_commands
 from .render import Renderer
-from .tables import Choice, Column, none_last
+from .tables import TableColumn, TableQuery, none_last
 
 T = TypeVar("T")
 
@@ -30,51 +30,51 @@ def _software(row: WriterRow | ConsumerRow) -> tuple[str, str]:
 
 
 WRITER_COLUMNS = (
-    Column("partition", "Partition", lambda row: -row.partition, is_number=True),
-    Column("client", "Client", _client),
-    Column("software", "Software", _software),
-    Column("principal", "Principal", lambda row: "" if row.client is None else row.client.principal),
-    Column("producer", "Producer id", lambda row: none_last(row.producer_id), is_number=True),
-    Column("epoch", "Epoch", lambda row: none_last(row.epoch), is_number=True),
-    Column("id", "Transactional id", lambda row: row.transactional_id or ""),
-    Column("sequence", "Last sequence", lambda row: none_last(row.last_sequence), is_number=True),
-    Column("offset", "Last batch", lambda row: none_last(row.last_offset), is_number=True),
-    Column("last", "Last written", lambda row: row.last_ms, is_number=True),
+    TableColumn("partition", "Partition", lambda row: -row.partition, is_number=True),
+    TableColumn("client", "Client", _client),
+    TableColumn("software", "Software", _software),
+    TableColumn("principal", "Principal", lambda row: "" if row.client is None else row.client.principal),
+    TableColumn("producer", "Producer id", lambda row: none_last(row.producer_id), is_number=True),
+    TableColumn("epoch", "Epoch", lambda row: none_last(row.epoch), is_number=True),
+    TableColumn("id", "Transactional id", lambda row: row.transactional_id or ""),
+    TableColumn("sequence", "Last sequence", lambda row: none_last(row.last_sequence), is_number=True),
+    TableColumn("offset", "Last batch", lambda row: none_last(row.last_offset), is_number=True),
+    TableColumn("last", "Last written", lambda row: row.last_ms, is_number=True),
 )
 CONSUMER_COLUMNS = (
-    Column("partition", "Partition", lambda row: -row.partition, is_number=True),
-    Column("client", "Client", _client),
-    Column("software", "Software", _software),
-    Column("principal", "Principal", lambda row: row.client.principal),
-    Column("position", "Reads from", lambda row: row.position, is_number=True),
-    Column("lag", "Behind", lambda row: none_last(row.lag), is_number=True),
-    Column("group", "Group", lambda row: row.group_id or ""),
-    Column("committed", "Committed", lambda row: none_last(row.committed), is_number=True),
+    TableColumn("partition", "Partition", lambda row: -row.partition, is_number=True),
+    TableColumn("client", "Client", _client),
+    TableColumn("software", "Software", _software),
+    TableColumn("principal", "Principal", lambda row: row.client.principal),
+    TableColumn("position", "Reads from", lambda row: row.position, is_number=True),
+    TableColumn("lag", "Behind", lambda row: none_last(row.lag), is_number=True),
+    TableColumn("group", "Group", lambda row: row.group_id or ""),
+    TableColumn("committed", "Committed", lambda row: none_last(row.committed), is_number=True),
 )
 APPLICATION_COLUMNS = (
-    Column("client_id", "Client id", lambda row: row.client_id),
-    Column("host", "Host", lambda row: row.host),
-    Column("software", "Software", lambda row: (row.software, row.software_version)),
-    Column("principal", "Principal", lambda row: row.principal),
-    Column("connections", "Connections", lambda row: row.connections, is_number=True),
-    Column("age", "Open for", lambda row: row.age_ms, is_number=True),
-    Column("idle", "Quiet for", lambda row: row.idle_ms, is_number=True),
+    TableColumn("client_id", "Client id", lambda row: row.client_id),
+    TableColumn("host", "Host", lambda row: row.host),
+    TableColumn("software", "Software", lambda row: (row.software, row.software_version)),
+    TableColumn("principal", "Principal", lambda row: row.principal),
+    TableColumn("connections", "Connections", lambda row: row.connections, is_number=True),
+    TableColumn("age", "Open for", lambda row: row.age_ms, is_number=True),
+    TableColumn("idle", "Quiet for", lambda row: row.idle_ms, is_number=True),
 )
 ERROR_COLUMNS = (
-    Column("api", "API", lambda row: row.api),
-    Column("error", "Error", lambda row: row.error),
-    Column("client_id", "Client id", lambda row: row.client_id),
-    Column("count", "How often", lambda row: row.count, is_number=True),
-    Column("last", "Last", lambda row: row.last_ms, is_number=True),
-    Column("reason", "Why", lambda row: row.reason),
+    TableColumn("api", "API", lambda row: row.api),
+    TableColumn("error", "Error", lambda row: row.error),
+    TableColumn("client_id", "Client id", lambda row: row.client_id),
+    TableColumn("count", "How often", lambda row: row.count, is_number=True),
+    TableColumn("last", "Last", lambda row: row.last_ms, is_number=True),
+    TableColumn("reason", "Why", lambda row: row.reason),
 )
 SLOW_COLUMNS = (
-    Column("took", "Took", lambda row: row.total_ms, is_number=True),
-    Column("local", "Until it waited", lambda row: row.local_ms, is_number=True),
-    Column("api", "API", lambda row: (row.api, row.version)),
-    Column("client_id", "Client id", lambda row: row.client_id),
-    Column("peer", "Client", lambda row: row.peer),
-    Column("at", "When", lambda row: row.at_ms, is_number=True),
+    TableColumn("took", "Took", lambda row: row.total_ms, is_number=True),
+    TableColumn("local", "Until it waited", lambda row: row.local_ms, is_number=True),
+    TableColumn("api", "API", lambda row: (row.api, row.version)),
+    TableColumn("client_id", "Client id", lambda row: row.client_id),
+    TableColumn("peer", "Client", lambda row: row.peer),
+    TableColumn("at", "When", lambda row: row.at_ms, is_number=True),
 )
 
 
@@ -87,7 +87,7 @@ def _about_client(client: ClientRow | None) -> str:
 class InsidePages:
     """Each method is one page."""
 
-    def __init__(self, source: Source, renderer: Renderer) -> None:
+    def __init__(self, source: ViewSource, renderer: Renderer) -> None:
         self._source = source
         self._renderer = renderer
 
@@ -97,7 +97,7 @@ class InsidePages:
     async def _table(
         self,
         template: str,
-        choice: Choice,
+        choice: TableQuery,
         rows: Sequence[T],
         text: Callable[[T], str],
         command: commands.Command | None = None,
@@ -118,7 +118,7 @@ class InsidePages:
             return f"{_about_client(row.client)} {row.transactional_id or ''} {row.producer_id}"
 
         command = more_commands.producers(self._source.bootstrap_servers, name)
-        choice = Choice(request, WRITER_COLUMNS, "last")
+        choice = TableQuery(request, WRITER_COLUMNS, "last")
         return await self._table("producers.html", choice, rows, text, command, topic=name)
 
     async def consumers(self, request: Request) -> Response:
@@ -128,14 +128,14 @@ class InsidePages:
         def text(row: ConsumerRow) -> str:
             return f"{_about_client(row.client)} {row.group_id or ''}"
 
-        choice = Choice(request, CONSUMER_COLUMNS, "lag")
+        choice = TableQuery(request, CONSUMER_COLUMNS, "lag")
         return await self._table("consumers.html", choice, rows, text, topic=name)
 
     async def applications(self, request: Request) -> Response:
         def text(row: ApplicationRow) -> str:
             return f"{row.client_id} {row.host} {row.software} {row.software_version} {row.principal}"
 
-        choice = Choice(request, APPLICATION_COLUMNS, "connections")
+        choice = TableQuery(request, APPLICATION_COLUMNS, "connections")
         return await self._table("applications.html", choice, await self._details().applications(), text)
 
     # --- groups -------------------------------------------------------------------------------------------------------
@@ -150,14 +150,14 @@ class InsidePages:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     async def errors(self, request: Request) -> Response:
-        choice = Choice(request, ERROR_COLUMNS, "last")
+        choice = TableQuery(request, ERROR_COLUMNS, "last")
         rows = self._details().errors()
         return await self._table(
             "errors.html", choice, rows, lambda row: f"{row.api} {row.error} {row.client_id} {row.reason}"
         )
 
     async def slowest(self, request: Request) -> Response:
-        choice = Choice(request, SLOW_COLUMNS, "took")
+        choice = TableQuery(request, SLOW_COLUMNS, "took")
         rows = self._details().slowest()
         return await self._table("slowest.html", choice, rows, lambda row: f"{row.api} {row.client_id} {row.peer}")
 

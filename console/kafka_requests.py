@@ -1,8 +1,8 @@
 """Kafka requests of the console's actions: the changes, and the requests that prepare them.
 
-What an action does is a request of Kafka's protocol, and the answer is that of the handler. ``Kafka`` is either this broker
-(``own_broker``) or a client of any cluster; the version is the highest that both sides know, and never above the one that an
-action was written for (``HIGHEST``).
+What an action does is a request of Kafka's protocol, and the answer is that of the handler. ``KafkaRequests`` is either this
+broker (``own_broker``) or a client of any cluster; the version is the highest that both sides know, and never above the one
+that an action was written for (``HIGHEST``).
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ HIGHEST: Mapping[ApiKey, int] = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class AnyBroker:
+class AnyBrokerTarget:
     """Every broker knows the answer."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Controller:
+class ControllerTarget:
     """Only the controller does this."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Leader:
+class LeaderTarget:
     """The leader of a partition."""
 
     topic: str
@@ -45,16 +45,16 @@ class Leader:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class GroupCoordinator:
+class GroupCoordinatorTarget:
     """The coordinator of a group."""
 
     group: str
 
 
-To = AnyBroker | Controller | Leader | GroupCoordinator
+To = AnyBrokerTarget | ControllerTarget | LeaderTarget | GroupCoordinatorTarget
 
 
-class Kafka(Protocol):
+class KafkaRequests(Protocol):
     """Where requests go."""
 
     async def ask(self, request: Message, to: To) -> Any:
@@ -66,7 +66,7 @@ class Kafka(Protocol):
         ...
 
     async def by_leader(self, partitions: Iterable[TopicPartition]) -> Sequence[Sequence[TopicPartition]]:
-        """Those that have the same leader together; what is asked about them goes to ``Leader`` of any of them.
+        """Those that have the same leader together; what is asked about them goes to ``LeaderTarget`` of any of them.
 
         Raises KafkaError where one is not there, or has no leader.
         """

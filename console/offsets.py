@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..base.partitions import TopicPartition
 from ..wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from .kafka_requests import Kafka, Leader, check
+from .kafka_requests import KafkaRequests, LeaderTarget, check
 
 _LATEST, _EARLIEST = -1, -2
 _AT_ONCE = 500
@@ -24,7 +24,7 @@ class Bounds(NamedTuple):
     end: int
 
 
-async def bounds(kafka: Kafka, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Bounds]:
+async def bounds(kafka: KafkaRequests, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Bounds]:
     """In the same order. Raises KafkaError."""
     partitions = list(partitions)
     starts = await _offsets(kafka, partitions, _EARLIEST)
@@ -32,17 +32,21 @@ async def bounds(kafka: Kafka, partitions: Iterable[TopicPartition]) -> dict[Top
     return {each: Bounds(starts[each], ends[each]) for each in partitions}
 
 
-async def at_time(kafka: Kafka, partitions: Iterable[TopicPartition], time_ms: int) -> Mapping[TopicPartition, int]:
+async def at_time(
+    kafka: KafkaRequests, partitions: Iterable[TopicPartition], time_ms: int
+) -> Mapping[TopicPartition, int]:
     """The offset of the first record as new as that; -1 where there is none. Raises KafkaError."""
     return await _offsets(kafka, list(partitions), max(time_ms, 0))
 
 
-async def _offsets(kafka: Kafka, partitions: Sequence[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+async def _offsets(
+    kafka: KafkaRequests, partitions: Sequence[TopicPartition], timestamp: int
+) -> dict[TopicPartition, int]:
     found: dict[TopicPartition, int] = {}
     for led in await kafka.by_leader(partitions):
         for start in range(0, len(led), _AT_ONCE):
             part = led[start : start + _AT_ONCE]
-            response = await kafka.ask(_request(part, timestamp), Leader(*part[0]))
+            response = await kafka.ask(_request(part, timestamp), LeaderTarget(*part[0]))
             for topic in response.topics:
                 for result in topic.partitions:
                     check(result.error_code)

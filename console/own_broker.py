@@ -28,7 +28,7 @@ from ..wire.headers import decode_response_header, encode_request_header
 from ..wire.messages.find_coordinator import FindCoordinatorRequest
 from ..wire.registry import response_class
 from ..wire.schema import Message
-from .kafka_requests import HIGHEST, AnyBroker, Controller, GroupCoordinator, Leader, To
+from .kafka_requests import HIGHEST, AnyBrokerTarget, ControllerTarget, GroupCoordinatorTarget, LeaderTarget, To
 from .rehearsal import Rehearsal
 from .visitor import current
 from .visitor_rights import VisitorRights
@@ -88,15 +88,15 @@ class OwnBroker:
     async def _node(self, services: Services, to: To) -> int:
         """Raises KafkaError where there is none."""
         match to:
-            case AnyBroker():
+            case AnyBrokerTarget():
                 return services.node_id
-            case Controller():
+            case ControllerTarget():
                 if services.metadata.controller_id < 0:
                     raise KafkaError(ErrorCode.NOT_CONTROLLER, "No broker is the controller just now.")
                 return services.metadata.controller_id
-            case Leader(topic, number):
+            case LeaderTarget(topic, number):
                 return _leader(services, topic, number)
-            case GroupCoordinator(group):
+            case GroupCoordinatorTarget(group):
                 return await self._coordinator(services, group)
 
     async def _coordinator(self, services: Services, group: str) -> int:

@@ -10,52 +10,52 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from ..view.rows import ConnectionRow, GroupRow, RequestRow, TopicRow
-from ..view.source import ONLY_INSIDE, Source, seen_inside
+from ..view.source import ONLY_INSIDE, ViewSource, seen_inside
 from . import commands
 from .render import Renderer
-from .tables import Choice, Column, none_last
+from .tables import TableColumn, TableQuery, none_last
 
 _MOST_ERRORS = 20
 _MOST_PARTITIONS = 200
 
 TOPIC_COLUMNS = (
-    Column("name", "Topic", lambda row: row.name),
-    Column("partitions", "Partitions", lambda row: row.partitions, is_number=True),
-    Column("records", "Records", lambda row: none_last(row.records), is_number=True),
-    Column("size", "Size", lambda row: none_last(row.size), is_number=True),
-    Column("in", "In", lambda row: none_last(row.rates.bytes_in), is_number=True),
-    Column("messages", "Records/s", lambda row: row.rates.messages_in, is_number=True),
-    Column("newest", "Newest record", lambda row: none_last(row.newest_ms), is_number=True),
-    Column("retention", "Retention", lambda row: none_last(row.retention_ms), is_number=True),
-    Column("lag", "Largest lag", lambda row: none_last(row.max_lag), is_number=True),
+    TableColumn("name", "Topic", lambda row: row.name),
+    TableColumn("partitions", "Partitions", lambda row: row.partitions, is_number=True),
+    TableColumn("records", "Records", lambda row: none_last(row.records), is_number=True),
+    TableColumn("size", "Size", lambda row: none_last(row.size), is_number=True),
+    TableColumn("in", "In", lambda row: none_last(row.rates.bytes_in), is_number=True),
+    TableColumn("messages", "Records/s", lambda row: row.rates.messages_in, is_number=True),
+    TableColumn("newest", "Newest record", lambda row: none_last(row.newest_ms), is_number=True),
+    TableColumn("retention", "Retention", lambda row: none_last(row.retention_ms), is_number=True),
+    TableColumn("lag", "Largest lag", lambda row: none_last(row.max_lag), is_number=True),
 )
 GROUP_COLUMNS = (
-    Column("group", "Group", lambda row: row.group_id),
-    Column("state", "State", lambda row: row.state),
-    Column("members", "Members", lambda row: none_last(row.members), is_number=True),
-    Column("topics", "Topics", lambda row: row.topics, is_number=True),
-    Column("partitions", "Partitions", lambda row: row.partitions, is_number=True),
-    Column("lag", "Lag", lambda row: none_last(row.lag), is_number=True),
-    Column("max_lag", "Largest", lambda row: none_last(row.max_lag), is_number=True),
+    TableColumn("group", "Group", lambda row: row.group_id),
+    TableColumn("state", "State", lambda row: row.state),
+    TableColumn("members", "Members", lambda row: none_last(row.members), is_number=True),
+    TableColumn("topics", "Topics", lambda row: row.topics, is_number=True),
+    TableColumn("partitions", "Partitions", lambda row: row.partitions, is_number=True),
+    TableColumn("lag", "Lag", lambda row: none_last(row.lag), is_number=True),
+    TableColumn("max_lag", "Largest", lambda row: none_last(row.max_lag), is_number=True),
 )
 CONNECTION_COLUMNS = (
-    Column("peer", "Client", lambda row: row.peer),
-    Column("client_id", "Client id", lambda row: row.client_id),
-    Column("software", "Software", lambda row: (row.software, row.software_version)),
-    Column("listener", "Listener", lambda row: row.listener),
-    Column("principal", "Principal", lambda row: row.principal),
-    Column("age", "Open for", lambda row: row.age_ms, is_number=True),
-    Column("idle", "Quiet for", lambda row: row.idle_ms, is_number=True),
+    TableColumn("peer", "Client", lambda row: row.peer),
+    TableColumn("client_id", "Client id", lambda row: row.client_id),
+    TableColumn("software", "Software", lambda row: (row.software, row.software_version)),
+    TableColumn("listener", "Listener", lambda row: row.listener),
+    TableColumn("principal", "Principal", lambda row: row.principal),
+    TableColumn("age", "Open for", lambda row: row.age_ms, is_number=True),
+    TableColumn("idle", "Quiet for", lambda row: row.idle_ms, is_number=True),
 )
 REQUEST_COLUMNS = (
-    Column("at", "When", lambda row: row.at_ms, is_number=True),
-    Column("api", "API", lambda row: (row.api, row.version)),
-    Column("client_id", "Client id", lambda row: row.client_id),
-    Column("peer", "Client", lambda row: row.peer),
-    Column("took", "Took", lambda row: row.total_ms, is_number=True),
-    Column("size", "Request", lambda row: row.nbytes, is_number=True),
-    Column("answer", "Answer", lambda row: row.answer_nbytes, is_number=True),
-    Column("errors", "Errors", lambda row: len(row.errors), is_number=True),
+    TableColumn("at", "When", lambda row: row.at_ms, is_number=True),
+    TableColumn("api", "API", lambda row: (row.api, row.version)),
+    TableColumn("client_id", "Client id", lambda row: row.client_id),
+    TableColumn("peer", "Client", lambda row: row.peer),
+    TableColumn("took", "Took", lambda row: row.total_ms, is_number=True),
+    TableColumn("size", "Request", lambda row: row.nbytes, is_number=True),
+    TableColumn("answer", "Answer", lambda row: row.answer_nbytes, is_number=True),
+    TableColumn("errors", "Errors", lambda row: len(row.errors), is_number=True),
 )
 
 
@@ -83,7 +83,7 @@ TOPIC_SERIES = ("messages_in", "bytes_in", "bytes_out")
 class Pages:
     """Each method is one page."""
 
-    def __init__(self, source: Source, renderer: Renderer) -> None:
+    def __init__(self, source: ViewSource, renderer: Renderer) -> None:
         self._source = source
         self._renderer = renderer
 
@@ -113,7 +113,7 @@ class Pages:
         return JSONResponse({"times": times, "series": names, "values": values})
 
     async def topics(self, request: Request) -> Response:
-        choice = Choice(request, TOPIC_COLUMNS, "name")
+        choice = TableQuery(request, TOPIC_COLUMNS, "name")
         shows_internal, wanted = choice.has("internal"), choice.q.lower()
 
         def matches(row: TopicRow) -> bool:
@@ -134,7 +134,7 @@ class Pages:
         )
 
     async def groups(self, request: Request) -> Response:
-        choice = Choice(request, GROUP_COLUMNS, "group")
+        choice = TableQuery(request, GROUP_COLUMNS, "group")
         wanted = choice.q.lower()
 
         def matches(row: GroupRow) -> bool:
@@ -157,7 +157,7 @@ class Pages:
         )
 
     async def connections(self, request: Request) -> Response:
-        choice = Choice(request, CONNECTION_COLUMNS, "age")
+        choice = TableQuery(request, CONNECTION_COLUMNS, "age")
         wanted = choice.q.lower()
 
         def matches(row: ConnectionRow) -> bool:
@@ -168,7 +168,7 @@ class Pages:
         return await self._table("connections.html", choice, part, None)
 
     async def requests(self, request: Request) -> Response:
-        choice = Choice(request, REQUEST_COLUMNS, "at")
+        choice = TableQuery(request, REQUEST_COLUMNS, "at")
         wanted = choice.q.lower()
 
         def matches(row: RequestRow) -> bool:
@@ -181,7 +181,7 @@ class Pages:
     async def _table(
         self,
         template: str,
-        choice: Choice,
+        choice: TableQuery,
         part: Any,
         command: Callable[[str], commands.Command] | None,
         **values: Any,

@@ -1,4 +1,4 @@
-"""A ``Source`` filtered by the visitor's rights: lists leave out what the handlers would leave out.
+"""A ``ViewSource`` filtered by the visitor's rights: lists leave out what the handlers would leave out.
 
 Which right stands for what is the line of the API that shows the same (``VisitorRights``): of a topic Metadata, DescribeConfigs,
 DescribeProducers and Fetch, of groups ListGroups and DescribeGroups, of all else DescribeCluster.
@@ -17,15 +17,15 @@ from ..view.pace import Pace
 from ..view.quorum_rows import QuorumDetail
 from ..view.record_log import RecordLog
 from ..view.rows import ClusterRow, GroupDetail, GroupRow, Outage, TopicDetail, TopicRow
-from ..view.source import Administration, Source
+from ..view.source import Administration, ViewSource
 from ..wire.api_keys import ApiKey
 from .visitor_rights import VisitorRights
 
 
-class SeenSource:
-    """A ``Source`` as the visitor of the request at hand may see it."""
+class PermittedSource:
+    """A ``ViewSource`` as the visitor of the request at hand may see it."""
 
-    def __init__(self, source: Source, rights: VisitorRights) -> None:
+    def __init__(self, source: ViewSource, rights: VisitorRights) -> None:
         self._source = source
         self._rights = rights
 

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..view.errors import NotFoundError
-from ..view.source import Source
+from ..view.source import ViewSource
 from . import more_commands
 from .render import Renderer
 
@@ -14,7 +14,7 @@ from .render import Renderer
 class QuorumPage:
     """``page`` is it; a cluster on ZooKeeper has none."""
 
-    def __init__(self, source: Source, renderer: Renderer) -> None:
+    def __init__(self, source: ViewSource, renderer: Renderer) -> None:
         self._source = source
         self._renderer = renderer
 

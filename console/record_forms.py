@@ -28,7 +28,7 @@ _QUOTED_NAME = re.compile(r'"(?:[^"\\]|\\.)*"')
 Header = tuple[str, bytes | None]
 
 
-class Content(NamedTuple):
+class RecordContent(NamedTuple):
     """Of a record, without what its log says of it."""
 
     key: bytes | None
@@ -43,7 +43,7 @@ class TooLargeError(WrongQuestionError):
 # --- into fields ------------------------------------------------------------------------------------------------------
 
 
-def fields_of(content: Content) -> dict[str, str]:
+def fields_of(content: RecordContent) -> dict[str, str]:
     """Raises TooLargeError."""
     sizes = (len(content.key or b""), len(content.value or b""), sum(len(data or b"") for _, data in content.headers))
     if max(sizes) > MOST_EDITED:
@@ -87,10 +87,10 @@ def _header_line(name: str, data: bytes | None) -> str:
 # --- and back ---------------------------------------------------------------------------------------------------------
 
 
-def content_of(fields: Mapping[str, str]) -> Content:
+def content_of(fields: Mapping[str, str]) -> RecordContent:
     """Raises WrongQuestionError."""
     lines = [line for line in fields.get("headers", "").split("\n") if line.strip()]
-    return Content(
+    return RecordContent(
         _bytes(fields.get("key_as", "null"), fields.get("key", ""), "key"),
         _bytes(fields.get("value_as", "text"), fields.get("value", ""), "value"),
         tuple(map(_header, lines)),
@@ -154,7 +154,7 @@ MOST_PLACES = 500
 _PLACE = re.compile(r"(\d{1,10}):(\d{1,19})")
 
 
-class Place(NamedTuple):
+class RecordPosition(NamedTuple):
     """Of a record in a topic."""
 
     partition: int
@@ -164,14 +164,14 @@ class Place(NamedTuple):
         return f"{self.partition}:{self.offset}"
 
 
-def places_of(texts: Sequence[str]) -> list[Place]:
+def places_of(texts: Sequence[str]) -> list[RecordPosition]:
     """Each once, in the order of partitions and offsets, so that records keep theirs. Raises WrongQuestionError."""
     found = set()
     for text in texts:
         match = _PLACE.fullmatch(text.strip())
         if match is None:
             raise WrongQuestionError(f"{text} is no PARTITION:OFFSET.")
-        found.add(Place(int(match[1]), int(match[2])))
+        found.add(RecordPosition(int(match[1]), int(match[2])))
     if len(found) > MOST_PLACES:
         raise WrongQuestionError(f"At most {MOST_PLACES} records are sent again at a time.")
     return sorted(found)

@@ -14,7 +14,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..handlers.rights import refusal
 from ..handlers.services import Services
 from ..security.acl import CLUSTER_NAME, Operation, ResourceType
-from ..security.authorizer import Authorizer, Context
+from ..security.authorizer import AuthorizableRequestContext, Authorizer
 
 _KEPT = frozenset(
     ("broker_id", "cluster_id", "config", "clock", "workers", "metadata", "served", "absent_topics", "large_decoding")
@@ -66,7 +66,7 @@ class _Watched:
 
     def allows(
         self,
-        context: Context,
+        context: AuthorizableRequestContext,
         operation: Operation,
         resource_type: ResourceType,
         name: str = CLUSTER_NAME,

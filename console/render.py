@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
 from ..base.seams import Clock, Workers
-from ..view.source import Source
+from ..view.source import ViewSource
 from . import formats, texts
 from .files import StaticFiles
 from .visitor import current
@@ -51,7 +51,7 @@ class Renderer:
     Every template has ``visitor``, and ``writes``: whether the console may change something.
     """
 
-    def __init__(self, workers: Workers, clock: Clock, source: Source, *, writes: bool = False) -> None:
+    def __init__(self, workers: Workers, clock: Clock, source: ViewSource, *, writes: bool = False) -> None:
         self._workers = workers
         self.writes = writes
         self._clock = clock

@@ -30,7 +30,7 @@ _HEAD = 5
 """Confluent's framing: a byte 0, and the schema's number in four bytes, the highest first."""
 
 
-class Address(NamedTuple):
+class RegistryAddress(NamedTuple):
     """Of a registry."""
 
     is_secure: bool
@@ -39,7 +39,7 @@ class Address(NamedTuple):
     path: str
 
 
-def read_address(url: str) -> Address:
+def read_address(url: str) -> RegistryAddress:
     """Raises ValueError with a sentence."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
@@ -47,7 +47,7 @@ def read_address(url: str) -> Address:
     if parts.username is not None or parts.password is not None:
         raise ValueError("a schema registry's address cannot have a user name in it")
     is_secure = parts.scheme == "https"
-    return Address(is_secure, parts.hostname, parts.port or (443 if is_secure else 80), parts.path.rstrip("/"))
+    return RegistryAddress(is_secure, parts.hostname, parts.port or (443 if is_secure else 80), parts.path.rstrip("/"))
 
 
 class _Failure(NamedTuple):

@@ -11,7 +11,7 @@ import trio
 from ..view.found_records import KEPT_BYTES
 from ..view.record_log import RecordLog
 from ..view.record_search import Range, Search, search_pace
-from ..view.source import Source
+from ..view.source import ViewSource
 from .decoding import Decoding
 from .questions import Question
 
@@ -28,7 +28,7 @@ class BusyError(Exception):
 class Searches:
     """Of one console. ``decoding`` is how records are read for filters."""
 
-    def __init__(self, source: Source, decoding: Decoding) -> None:
+    def __init__(self, source: ViewSource, decoding: Decoding) -> None:
         self.source = source
         self.decoding = decoding
         self._under_way = 0

@@ -20,16 +20,16 @@ from ..base.errors import KafkaError
 from ..base.wording import counted
 from ..view.own.broker_view import NotFoundError
 from ..view.record_search import WholeRecord, whole_record
-from ..view.source import Source
+from ..view.source import ViewSource
 from ..wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ..wire.records import Record, build_batch
 from . import action_commands
 from .actions import number
 from .forms import RefusedFormError, read_form
-from .kafka_requests import Kafka, Leader, check
+from .kafka_requests import KafkaRequests, LeaderTarget, check
 from .problems import Problem, problem_of
 from .questions import WrongQuestionError
-from .record_forms import KINDS, Content, Place, content_of, fields_of, places_of
+from .record_forms import KINDS, RecordContent, RecordPosition, content_of, fields_of, places_of
 from .render import Renderer
 from .topic_actions import described
 
@@ -52,7 +52,7 @@ class SendPages:
     GET shows, POST sends.
     """
 
-    def __init__(self, kafka: Kafka, source: Source, renderer: Renderer) -> None:
+    def __init__(self, kafka: KafkaRequests, source: ViewSource, renderer: Renderer) -> None:
         self._kafka = kafka
         self._source = source
         self._renderer = renderer
@@ -68,9 +68,9 @@ class SendPages:
     async def edit(self, request: Request) -> Response:
         """The form with what is in a record, for those who may read it."""
         topic = request.path_params["topic"]
-        place = Place(request.path_params["partition"], request.path_params["offset"])
+        place = RecordPosition(request.path_params["partition"], request.path_params["offset"])
         whole = await self._read(topic, place)
-        fields = fields_of(Content(whole.key, whole.value, tuple(whole.headers)))
+        fields = fields_of(RecordContent(whole.key, whole.value, tuple(whole.headers)))
         return await self._form(topic, {**fields, "to": topic, "partition": str(place.partition)})
 
     async def _form(self, topic: str, fields: Mapping[str, str], problem: Problem | None = None) -> Response:
@@ -123,7 +123,7 @@ class SendPages:
         return await self._several(topic, chosen, fields)
 
     async def _several(
-        self, topic: str, chosen: Sequence[Place], fields: Mapping[str, str], problem: Problem | None = None
+        self, topic: str, chosen: Sequence[RecordPosition], fields: Mapping[str, str], problem: Problem | None = None
     ) -> Response:
         to = fields.get("to", "")
         server = self._source.bootstrap_servers
@@ -140,7 +140,7 @@ class SendPages:
 
     async def _send_several(self, request: Request, topic: str) -> Response:
         fields: dict[str, str] = {}
-        chosen: list[Place] = []
+        chosen: list[RecordPosition] = []
         to, sent = "", 0
         try:
             fields = await read_form(request)
@@ -153,7 +153,7 @@ class SendPages:
             for place in chosen:
                 whole = await self._read(topic, place)
                 partition = place.partition if fields.get("keeps") == "yes" else None
-                await self._send(to, partition, Content(whole.key, whole.value, tuple(whole.headers)))
+                await self._send(to, partition, RecordContent(whole.key, whole.value, tuple(whole.headers)))
                 sent += 1
         except (RefusedFormError, WrongQuestionError, NotFoundError, KafkaError) as error:
             problem = problem_of(error)
@@ -172,7 +172,7 @@ class SendPages:
 
     # --- reading and sending ------------------------------------------------------------------------------------------
 
-    async def _read(self, topic: str, place: Place) -> WholeRecord:
+    async def _read(self, topic: str, place: RecordPosition) -> WholeRecord:
         """Raises NotFoundError, KafkaError."""
         try:
             log = await self._source.log(topic, place.partition)
@@ -183,7 +183,7 @@ class SendPages:
             raise NotFoundError(f"There is no record at offset {place.offset} of {topic}-{place.partition}.")
         return found
 
-    async def _send(self, topic: str, partition: int | None, content: Content) -> Sent:
+    async def _send(self, topic: str, partition: int | None, content: RecordContent) -> Sent:
         """Raises NotFoundError, KafkaError, WrongQuestionError."""
         now_ms = self._renderer.now_ms()
         if partition is None:
@@ -195,7 +195,7 @@ class SendPages:
             timeout_ms=_TIMEOUT_MS,
             topic_data=[TopicProduceData(name=topic, partition_data=[data])],
         )
-        response = await self._kafka.ask(request, Leader(topic, partition))
+        response = await self._kafka.ask(request, LeaderTarget(topic, partition))
         answer = response.responses[0].partition_responses[0]
         reasons = [
             each.batch_index_error_message for each in answer.record_errors or () if each.batch_index_error_message

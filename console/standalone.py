@@ -17,7 +17,7 @@ from ..view.remote.cluster_client import Address, ClusterClient
 from ..view.remote.cluster_view import ClusterView
 from ..view.remote.connection_security import entry
 from .application import make_application
-from .asked_cluster import AskedCluster
+from .asked_cluster import RemoteKafkaRequests
 from .decoding import Decoding
 from .entrance import OpenEntrance
 from .render import Renderer
@@ -42,7 +42,7 @@ class ConsoleAlone(ServedConsole):
         client = ClusterClient(network, bootstrap, entry(security, workers))
         self.view = ClusterView(client, ",".join(join_host_port(*address) for address in bootstrap), clock, workers)
         renderer = Renderer(workers, clock, self.view, writes=writes)
-        kafka = AskedCluster(client, self.view) if writes else None
+        kafka = RemoteKafkaRequests(client, self.view) if writes else None
         pages = make_application(self.view, renderer, kafka, decoding)
         super().__init__(pages, OpenEntrance(pages), renderer, network, clock, workers, writes=writes)
 

@@ -22,7 +22,7 @@ _MOST_PAGES = 100_000
 _PART = 1000
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """``key`` is what a column is sorted by; None for one that is not. A column of numbers begins with the largest."""
 
     name: str
@@ -41,10 +41,10 @@ class Part(NamedTuple, Generic[T]):
     pages: int
 
 
-class Choice:
+class TableQuery:
     """What the address says: ``q`` a part of the name, ``sort`` a column (behind - the other way round), ``page`` from 1 on."""
 
-    def __init__(self, request: Request, columns: Sequence[Column], default: str) -> None:
+    def __init__(self, request: Request, columns: Sequence[TableColumn], default: str) -> None:
         self._path = request.url.path
         self._given = dict(request.query_params)
         self.columns = columns

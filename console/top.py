@@ -11,14 +11,14 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from ..view.source import Source, seen_inside
+from ..view.source import ViewSource, seen_inside
 from .tables import first, none_last
 
 _ROWS = 20
 
 
 class Top:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ViewSource) -> None:
         self._source = source
 
     async def page(self, request: Request) -> Response:

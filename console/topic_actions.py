@@ -27,8 +27,8 @@ from ..wire.messages.incremental_alter_configs import (
 )
 from ..wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
 from . import action_commands
-from .actions import Done, Field, Given, KafkaAction, Plan, check_typed, number
-from .kafka_requests import AnyBroker, Controller, Kafka, Leader, check
+from .actions import ActionPlan, ActionResult, FormField, Given, KafkaAction, check_typed, number
+from .kafka_requests import AnyBrokerTarget, ControllerTarget, KafkaRequests, LeaderTarget, check
 from .offsets import Bounds, bounds
 from .questions import WrongQuestionError
 
@@ -45,15 +45,15 @@ class CreateTopic(KafkaAction):
     title, here = "Create a topic", "Topics"
     api = ApiKey.CREATE_TOPICS
 
-    def fields(self, given: Given) -> Sequence[Field]:
+    def fields(self, given: Given) -> Sequence[FormField]:
         return (
-            Field("name", "Name", given.get("name", "")),
-            Field("partitions", "Partitions", given.get("partitions", ""), "number", hint="the broker's default"),
-            Field("replicas", "Replicas", given.get("replicas", ""), "number", hint="the broker's default"),
-            Field("configs", "Settings", given.get("configs", ""), "lines", hint="retention.ms=3600000"),
+            FormField("name", "Name", given.get("name", "")),
+            FormField("partitions", "Partitions", given.get("partitions", ""), "number", hint="the broker's default"),
+            FormField("replicas", "Replicas", given.get("replicas", ""), "number", hint="the broker's default"),
+            FormField("configs", "Settings", given.get("configs", ""), "lines", hint="retention.ms=3600000"),
         )
 
-    async def plan(self, given: Given) -> Plan | None:
+    async def plan(self, given: Given) -> ActionPlan | None:
         if not given.get("name", "").strip():
             return None
         topic = self._topic(given)
@@ -62,9 +62,9 @@ class CreateTopic(KafkaAction):
         partitions = topic.num_partitions if topic.num_partitions > 0 else None
         replicas = topic.replication_factor if topic.replication_factor > 0 else None
         command = action_commands.create_topic(self._server(), topic.name, partitions, replicas, configs)
-        return Plan(f"The topic {topic.name} is made.", "Create topic", command)
+        return ActionPlan(f"The topic {topic.name} is made.", "Create topic", command)
 
-    async def carry_out(self, given: Given) -> Done:
+    async def carry_out(self, given: Given) -> ActionResult:
         topic = self._topic(given)
         made = await self._create(topic, validate_only=False)
         what = f"The topic {topic.name} was made."
@@ -72,7 +72,7 @@ class CreateTopic(KafkaAction):
             partitions = counted(made.num_partitions, "partition")
             what = f"{what[:-1]}, with {partitions}, {counted(made.replication_factor, 'replica')} of each"
             what += f" and {counted(len(topic.configs), 'setting')} of its own." if topic.configs else "."
-        return Done(what, topic_address(topic.name), topic.name)
+        return ActionResult(what, topic_address(topic.name), topic.name)
 
     def _topic(self, given: Given) -> CreatableTopic:
         partitions = number(given, "partitions", "a number of partitions", 1, _MOST_PARTITIONS)
@@ -95,7 +95,7 @@ class CreateTopic(KafkaAction):
 
     async def _create(self, topic: CreatableTopic, *, validate_only: bool) -> CreatableTopicResult:
         request = CreateTopicsRequest(topics=[topic], timeout_ms=TIMEOUT_MS, validate_only=validate_only)
-        response = await self._kafka.ask(request, Controller())
+        response = await self._kafka.ask(request, ControllerTarget())
         result: CreatableTopicResult = response.topics[0]
         check(result.error_code, result.error_message)
         return result
@@ -107,16 +107,16 @@ class AddPartitions(KafkaAction):
     title, here = "Add partitions", "Topics"
     api = ApiKey.CREATE_PARTITIONS
 
-    def fields(self, given: Given) -> Sequence[Field]:
-        return (Field("count", "Partitions in all", given.get("count", ""), "number"),)
+    def fields(self, given: Given) -> Sequence[FormField]:
+        return (FormField("count", "Partitions in all", given.get("count", ""), "number"),)
 
-    async def plan(self, given: Given) -> Plan | None:
+    async def plan(self, given: Given) -> ActionPlan | None:
         topic = await described(self._kafka, given["topic"])
         count = number(given, "count", "a number of partitions", 1, _MOST_PARTITIONS)
         if count is None:
             return None
         await self._add(given["topic"], count, validate_only=True)
-        return Plan(
+        return ActionPlan(
             f"The topic {topic.name}, which has {len(topic.partitions)}, gets {count} partitions in all.",
             "Add partitions",
             action_commands.add_partitions(self._server(), given["topic"], count),
@@ -125,7 +125,7 @@ class AddPartitions(KafkaAction):
             ),
         )
 
-    async def carry_out(self, given: Given) -> Done:
+    async def carry_out(self, given: Given) -> ActionResult:
         name = given["topic"]
         count = number(given, "count", "a number of partitions", 1, _MOST_PARTITIONS)
         if count is None:
@@ -136,12 +136,12 @@ class AddPartitions(KafkaAction):
         what = (
             f"{added} {'was' if count - before == 1 else 'were'} added to {name}, which had {before}, and has {count}."
         )
-        return Done(what, topic_address(name), name)
+        return ActionResult(what, topic_address(name), name)
 
     async def _add(self, name: str, count: int, *, validate_only: bool) -> None:
         topics = [CreatePartitionsTopic(name=name, count=count, assignments=None)]
         request = CreatePartitionsRequest(topics=topics, timeout_ms=TIMEOUT_MS, validate_only=validate_only)
-        response = await self._kafka.ask(request, Controller())
+        response = await self._kafka.ask(request, ControllerTarget())
         for result in response.results:
             check(result.error_code, result.error_message)
 
@@ -152,15 +152,15 @@ class ConfigureTopic(KafkaAction):
     title, here = "Change a setting", "Topics"
     api = ApiKey.INCREMENTAL_ALTER_CONFIGS
 
-    def fields(self, given: Given) -> Sequence[Field]:
+    def fields(self, given: Given) -> Sequence[FormField]:
         ways = (("set", "set it"), ("delete", "back to the default"))
         return (
-            Field("name", "Setting", given.get("name", ""), hint="retention.ms"),
-            Field("way", "What to do", given.get("way", "set"), "choice", ways),
-            Field("value", "Value", given.get("value", "")),
+            FormField("name", "Setting", given.get("name", ""), hint="retention.ms"),
+            FormField("way", "What to do", given.get("way", "set"), "choice", ways),
+            FormField("value", "Value", given.get("value", "")),
         )
 
-    async def plan(self, given: Given) -> Plan | None:
+    async def plan(self, given: Given) -> ActionPlan | None:
         topic, name = given["topic"], given.get("name", "").strip()
         now = await self._now(topic, name)
         if not name:
@@ -173,21 +173,23 @@ class ConfigureTopic(KafkaAction):
         else:
             command = action_commands.set_config(self._server(), topic, name, change.value or "")
             what, after = f"The setting {name} of {topic} is set.", change.value or ""
-        return Plan(what, "Change setting", command, columns=("Setting", "Now", "Then"), rows=((name, now, after),))
+        return ActionPlan(
+            what, "Change setting", command, columns=("Setting", "Now", "Then"), rows=((name, now, after),)
+        )
 
-    async def carry_out(self, given: Given) -> Done:
+    async def carry_out(self, given: Given) -> ActionResult:
         topic, change = given["topic"], _change(given)
         before = await self._now(topic, change.name)
         await self._alter(topic, change, validate_only=False)
         after = "has its default again" if change.config_operation == _DELETE else f"is {change.value}"
-        return Done(f"{change.name} of {topic} was {before}, and {after}.", topic_address(topic), topic)
+        return ActionResult(f"{change.name} of {topic} was {before}, and {after}.", topic_address(topic), topic)
 
     async def _now(self, topic: str, name: str) -> str | None:
         """Raises KafkaError, also where there is no such topic."""
         resource = DescribeConfigsResource(
             resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=[name] if name else None
         )
-        response = await self._kafka.ask(DescribeConfigsRequest(resources=[resource]), AnyBroker())
+        response = await self._kafka.ask(DescribeConfigsRequest(resources=[resource]), AnyBrokerTarget())
         (result,) = response.results
         check(result.error_code, result.error_message)
         return next((config.value for config in result.configs if config.name == name), None)
@@ -195,7 +197,7 @@ class ConfigureTopic(KafkaAction):
     async def _alter(self, topic: str, change: AlterableConfig, *, validate_only: bool) -> None:
         resource = AlterConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=topic, configs=[change])
         request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
-        response = await self._kafka.ask(request, AnyBroker())
+        response = await self._kafka.ask(request, AnyBrokerTarget())
         for result in response.responses:
             check(result.error_code, result.error_message)
 
@@ -215,13 +217,13 @@ class DeleteRecords(KafkaAction):
     title, here = "Delete records", "Topics"
     api = ApiKey.DELETE_RECORDS
 
-    def fields(self, given: Given) -> Sequence[Field]:
+    def fields(self, given: Given) -> Sequence[FormField]:
         return (
-            Field("partition", "Partition", given.get("partition", ""), "number"),
-            Field("offset", "Records before the offset", given.get("offset", ""), "number", hint="end, for all"),
+            FormField("partition", "Partition", given.get("partition", ""), "number"),
+            FormField("offset", "Records before the offset", given.get("offset", ""), "number", hint="end, for all"),
         )
 
-    async def plan(self, given: Given) -> Plan | None:
+    async def plan(self, given: Given) -> ActionPlan | None:
         await _alterable(self._kafka, given["topic"])
         if not given.get("partition", "").strip() or not given.get("offset", "").strip():
             return None
@@ -229,7 +231,7 @@ class DeleteRecords(KafkaAction):
         found = await self._bounds(given["topic"], partition)
         upto = found.end if offset is None else offset
         count = max(0, min(upto, found.end) - found.start)
-        return Plan(
+        return ActionPlan(
             f"The records of {given['topic']}-{partition} before offset {upto} are deleted: {count} offsets.",
             "Delete records",
             action_commands.delete_records(self._server(), given["topic"], partition, offset),
@@ -239,7 +241,7 @@ class DeleteRecords(KafkaAction):
             rows=((partition, found.start, max(found.start, upto), found.end),),
         )
 
-    async def carry_out(self, given: Given) -> Done:
+    async def carry_out(self, given: Given) -> ActionResult:
         name = given["topic"]
         await _alterable(self._kafka, name)
         check_typed(given, name)
@@ -248,7 +250,7 @@ class DeleteRecords(KafkaAction):
         partition = DeleteRecordsPartition(partition_index=number, offset=-1 if offset is None else offset)
         topics = [DeleteRecordsTopic(name=name, partitions=[partition])]
         response = await self._kafka.ask(
-            DeleteRecordsRequest(topics=topics, timeout_ms=TIMEOUT_MS), Leader(name, number)
+            DeleteRecordsRequest(topics=topics, timeout_ms=TIMEOUT_MS), LeaderTarget(name, number)
         )
         (result,) = response.topics[0].partitions
         check(result.error_code)
@@ -262,7 +264,7 @@ class DeleteRecords(KafkaAction):
             else "None is left."
         )
         what = f"The records of {name}-{number} before offset {low} were deleted: {counted(count, 'offset')}. {rest}"
-        return Done(what, topic_address(name), name)
+        return ActionResult(what, topic_address(name), name)
 
     async def _bounds(self, topic: str, partition: int) -> Bounds:
         key = TopicPartition(topic, partition)
@@ -288,10 +290,10 @@ class DeleteTopic(KafkaAction):
     title, here = "Delete a topic", "Topics"
     api = ApiKey.DELETE_TOPICS
 
-    async def plan(self, given: Given) -> Plan | None:
+    async def plan(self, given: Given) -> ActionPlan | None:
         topic = await _alterable(self._kafka, given["topic"])
         count = len(topic.partitions)
-        return Plan(
+        return ActionPlan(
             f"The topic {given['topic']} is deleted, with its {counted(count, 'partition')} and all that is in them.",
             "Delete topic",
             action_commands.delete_topic(self._server(), given["topic"]),
@@ -299,21 +301,23 @@ class DeleteTopic(KafkaAction):
             typed=given["topic"],
         )
 
-    async def carry_out(self, given: Given) -> Done:
+    async def carry_out(self, given: Given) -> ActionResult:
         name = given["topic"]
         count = len((await _alterable(self._kafka, name)).partitions)
         check_typed(given, name)
         request = DeleteTopicsRequest(topic_names=[name], timeout_ms=TIMEOUT_MS)
-        response = await self._kafka.ask(request, Controller())
+        response = await self._kafka.ask(request, ControllerTarget())
         for result in response.responses:
             check(result.error_code, result.error_message)
-        return Done(f"The topic {name} was deleted, with its {counted(count, 'partition')}.", "/topics", "Topics")
+        return ActionResult(
+            f"The topic {name} was deleted, with its {counted(count, 'partition')}.", "/topics", "Topics"
+        )
 
 
-async def described(kafka: Kafka, name: str) -> MetadataResponseTopic:
+async def described(kafka: KafkaRequests, name: str) -> MetadataResponseTopic:
     """A topic. Raises NotFoundError, KafkaError."""
     request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
-    response = await kafka.ask(request, AnyBroker())
+    response = await kafka.ask(request, AnyBrokerTarget())
     topic: MetadataResponseTopic = response.topics[0]
     if topic.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
         raise NotFoundError(f"There is no topic {name}.")
@@ -321,7 +325,7 @@ async def described(kafka: Kafka, name: str) -> MetadataResponseTopic:
     return topic
 
 
-async def _alterable(kafka: Kafka, name: str) -> MetadataResponseTopic:
+async def _alterable(kafka: KafkaRequests, name: str) -> MetadataResponseTopic:
     """A topic whose records may be deleted. Raises NotFoundError, KafkaError, for one of the brokers' own, too."""
     topic = await described(kafka, name)
     if topic.is_internal:

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from ..handlers.connection_context import ConnectionContext
-from ..handlers.rights import GROUP, TOPIC, TRANSACTIONAL_ID, Guarded, check, may
+from ..handlers.rights import GROUP, TOPIC, TRANSACTIONAL_ID, AuthorizingNode, check, may
 from ..handlers.table import right_to
 from ..security.acl import CLUSTER_NAME, ResourceType
 from ..security.authorizer import Authorizer
@@ -21,7 +21,7 @@ from ..wire.api_keys import ApiKey
 from .visitor import current
 
 
-class Address(Route):
+class ConsoleRoute(Route):
     """An address of the console, which names the ``apis`` that show or do the same."""
 
     def __init__(
@@ -31,10 +31,10 @@ class Address(Route):
         self.apis = apis
 
 
-class _Asked(NamedTuple):
+class _VisitorRequest(NamedTuple):
     """A request of an API, by the visitor of the request at hand, as far as rights depend on it (``rights.Asker``)."""
 
-    node: Guarded
+    node: AuthorizingNode
     connection: ConnectionContext
     key: int
 
@@ -71,5 +71,5 @@ class VisitorRights:
                 name = request.query_params.get("id", "")
             self.check(api, name)
 
-    def _asked(self, api: ApiKey) -> _Asked:
-        return _Asked(self, current().connection, api << 16)
+    def _asked(self, api: ApiKey) -> _VisitorRequest:
+        return _VisitorRequest(self, current().connection, api << 16)

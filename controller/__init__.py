@@ -6,9 +6,9 @@ This page says who decides, where the modules are, and what keeps an outdated no
 Two kinds of cluster, one interface
 -----------------------------------
 
-The parts of a broker change the cluster through ``cluster``, and do not ask which kind it is. ``Cluster`` has what every part
-may ask for, ``ClusterMember`` adds the start and the run. ``ClusterCommands`` are the changes that clients ask for. A broker
-of KRaft has none of these: it forwards the request to the active controller, in an envelope (KIP-590).
+The parts of a broker change the cluster through ``cluster``, and do not ask which kind it is. ``ClusterAccess`` has what every
+part may ask for, ``ClusterMember`` adds the start and the run. ``ClusterCommands`` are the changes that clients ask for. A
+broker of KRaft has none of these: it forwards the request to the active controller, in an envelope (KIP-590).
 
 ==================  ===============================================  ===================================================
 question            ZooKeeper mode                                   KRaft

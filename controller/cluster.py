@@ -1,4 +1,4 @@
-"""The ``Cluster`` interfaces, by which a broker changes the cluster's metadata in KRaft and in ZooKeeper mode alike.
+"""The ``ClusterAccess`` interfaces, by which a broker changes the cluster's metadata in KRaft and in ZooKeeper mode alike.
 
 What comes of a command is published like every other change (``MetadataCache.publish``). Which kind of cluster it is, and
 whether this broker is the controller, the callers need not know.
@@ -30,7 +30,7 @@ Transform = Callable[[Mapping[str, str]], Mapping[str, str]]
 """From what is set on an entity to what is to be set; may be called more than once."""
 
 
-class Cluster(Protocol):
+class ClusterAccess(Protocol):
     """Every method raises KafkaError when nothing of what it was asked for can be done."""
 
     @property
@@ -67,8 +67,8 @@ class Cluster(Protocol):
         ...
 
 
-class ClusterMember(Cluster, Protocol):
-    """The ``Cluster`` of a broker, as whoever starts and stops the broker sees it; ``start`` it once, then ``run`` it."""
+class ClusterMember(ClusterAccess, Protocol):
+    """The ``ClusterAccess`` of a broker, as whoever starts and stops the broker sees it; ``start`` it once, then ``run`` it."""
 
     producer_ids: ProducerIdSource
 

@@ -35,7 +35,7 @@ class ProducerIdSource(Protocol):
     async def run(self) -> None: ...
 
 
-class Block(NamedTuple):
+class ProducerIdsBlock(NamedTuple):
     """The ids from ``first`` up to, and without, ``end``."""
 
     first: int
@@ -46,7 +46,7 @@ class Block(NamedTuple):
         return self.first + int((self.end - self.first) * PREFETCH_AT)
 
 
-_NONE = Block(0, 0)
+_NONE = ProducerIdsBlock(0, 0)
 
 
 class AllocatedProducerIds:
@@ -58,7 +58,7 @@ class AllocatedProducerIds:
         self._broker_epoch = broker_epoch
         self._block = _NONE
         self._next_id = 0
-        self._next_block: Block | None = None
+        self._next_block: ProducerIdsBlock | None = None
         self._wanted = trio.Event()
 
     async def next_producer_id(self) -> int:
@@ -86,7 +86,7 @@ class AllocatedProducerIds:
             else:
                 self._wanted = trio.Event()
 
-    async def _ask(self) -> Block | None:
+    async def _ask(self) -> ProducerIdsBlock | None:
         request = AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=self._broker_epoch())
         try:
             response: AllocateProducerIdsResponse = await self._channel.send(request, timeout=_ASK_SECONDS)
@@ -101,4 +101,4 @@ class AllocatedProducerIds:
         if first < self._block.end or length <= 0:
             logger.error("The controller gave producer ids that are not new: %d from %d on", length, first)
             return None
-        return Block(first, first + length)
+        return ProducerIdsBlock(first, first + length)

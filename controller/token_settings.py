@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..base.settings import Kind, Settings, setting
+from ..base.settings import ConfigValueType, Settings, setting
 
 if TYPE_CHECKING:
     from ..security.delegation import Lifetimes
@@ -15,33 +15,33 @@ class DelegationTokenSettings(Settings):
 
     secret_key: str | None = setting(
         "delegation.token.secret.key",
-        kind=Kind.PASSWORD,
+        kind=ConfigValueType.PASSWORD,
         default=None,
         doc="Secret that the passwords of delegation tokens are made with, the same on all brokers; without it there are none.",
     )
     master_key: str | None = setting(
         "delegation.token.master.key",
-        kind=Kind.PASSWORD,
+        kind=ConfigValueType.PASSWORD,
         default=None,
         doc="An older name of delegation.token.secret.key, which is used if both are given.",
     )
     max_lifetime_ms: int = setting(
         "delegation.token.max.lifetime.ms",
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         default=7 * 24 * 3600 * 1000,
         at_least=1,
         doc="How long a delegation token can be renewed.",
     )
     expiry_time_ms: int = setting(
         "delegation.token.expiry.time.ms",
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         default=24 * 3600 * 1000,
         at_least=1,
         doc="How long a delegation token is valid before it has to be renewed.",
     )
     expiry_check_interval_ms: int = setting(
         "delegation.token.expiry.check.interval.ms",
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         default=3600 * 1000,
         at_least=1,
         doc="How often expired delegation tokens are removed; no client can authenticate with them, removed or not.",

@@ -103,7 +103,7 @@ The rules
 2. Nothing but replay changes durable state, so that every leader of the partition gets the same state.
 3. Every response, to reads too, waits for the high watermark. Otherwise a client sees what a change of leader undoes.
 4. Any subset of the records, in their order, is understood: compaction may have taken others away.
-5. Nothing in a shard reads a clock, waits or does I/O; the time comes in as a ``Moment``.
+5. Nothing in a shard reads a clock, waits or does I/O; the time comes in as a ``CoordinatorTime``.
 6. Timers do not fire straight after the loop stood still: no member could be heard meanwhile, so all get that time.
 7. An election of the same broker keeps the shard, and with it the rebalance that no record has.
 """

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Sequence
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.wording import counted
-from ..replication.coordinator_log import Moment, as_seen_by_clients
+from ..replication.coordinator_log import CoordinatorTime, as_seen_by_clients
 from ..wire.messages.consumer_group_records import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue
 from ..wire.schema import Message
 from .modern import ModernGroup, ModernKind
 from .records import CoordinatorRecord
-from .shard import Shard
+from .shard import GroupCoordinatorShard
 from .timers import TimerName
 
 logger = logging.getLogger(__name__)
@@ -35,14 +35,14 @@ def sessions_timer(group: ModernGroup) -> TimerName:
     return ("modern", group.group_id)
 
 
-def begin_sessions(shard: Shard, now: Moment) -> None:
+def begin_sessions(shard: GroupCoordinatorShard, now: CoordinatorTime) -> None:
     """The shard has been loaded: the members of consumer groups have a session to be heard in."""
     for group in shard.modern.values():
         if group.kind is ModernKind.CONSUMER and group.members:
             shard.timers.set(sessions_timer(group), now.monotonic_ms + SESSION_TIMEOUT_MS)
 
 
-def end_sessions(shard: Shard, group_id: str, now: Moment) -> None:
+def end_sessions(shard: GroupCoordinatorShard, group_id: str, now: CoordinatorTime) -> None:
     """Remove the members of a consumer group, of which none was heard."""
     group = shard.modern.get(group_id)
     if group is None or group.kind is not ModernKind.CONSUMER or not group.members:
@@ -63,7 +63,7 @@ def end_sessions(shard: Shard, group_id: str, now: Moment) -> None:
     )
 
 
-def make_room(shard: Shard, group_id: str, now: Moment) -> None:
+def make_room(shard: GroupCoordinatorShard, group_id: str, now: CoordinatorTime) -> None:
     """A member of the classic protocol is about to join: remove the group of a newer protocol that has the id, if it may go.
 
     KafkaError INCONSISTENT_GROUP_PROTOCOL where it stays, and why its records could not be written.
@@ -100,7 +100,7 @@ def tombstones(keys: Iterable[Message]) -> list[CoordinatorRecord]:
     return [CoordinatorRecord(key, None) for key in keys]
 
 
-def write_all(shard: Shard, records: Sequence[CoordinatorRecord], now: Moment) -> None:
+def write_all(shard: GroupCoordinatorShard, records: Sequence[CoordinatorRecord], now: CoordinatorTime) -> None:
     """Write removals, which need not be atomic, in batches that stay below max.message.bytes. Raises KafkaError."""
     for start in range(0, len(records), RECORDS_PER_BATCH):
         shard.write(records[start : start + RECORDS_PER_BATCH], now)

@@ -19,7 +19,7 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock
 from ..base.wording import counted
-from ..replication.coordinator_log import CoordinatorLog, Flush, Moment, partition_of
+from ..replication.coordinator_log import CoordinatorLog, CoordinatorTime, Flush, partition_of
 from ..replication.coordinator_shards import CoordinatorShards
 from ..wire.messages.delete_groups import DeletableGroupResult
 from ..wire.messages.describe_groups import DescribedGroup
@@ -37,7 +37,7 @@ from . import expiry, membership, offsets, rebalance, transactional
 from .describe import describe, list_groups
 from .membership import Client
 from .settings import TOPIC, GroupSettings
-from .shard import GroupAndOffsets, Shard
+from .shard import GroupAndOffsets, GroupCoordinatorShard
 from .timeline import Timeline
 from .waiter import Waiter
 
@@ -74,8 +74,8 @@ class GroupCoordinator:
         """The partition of ``__consumer_offsets`` that keeps the group. The setting counts only until the topic exists."""
         return partition_of(group_id, self._log.partition_count() or self.settings.offsets_topic_num_partitions)
 
-    def _new_shard(self, partition: int, leader_epoch: int) -> Shard:
-        return Shard(partition, leader_epoch, self._log, self.settings, self._randomness, self.timeline)
+    def _new_shard(self, partition: int, leader_epoch: int) -> GroupCoordinatorShard:
+        return GroupCoordinatorShard(partition, leader_epoch, self._log, self.settings, self._randomness, self.timeline)
 
     async def load(self, partition: int, leader_epoch: int) -> None:
         """This broker leads the partition from now on: replay its log, then serve its groups.
@@ -108,21 +108,23 @@ class GroupCoordinator:
         for partition in self._shards.partitions():
             self.unload(partition)
 
-    def _shard(self, group_id: str) -> Shard:
+    def _shard(self, group_id: str) -> GroupCoordinatorShard:
         # Offsets may be committed, read and deleted for the empty group id, which very old clients did.
         return self._shards.find(self.partition_for(group_id), group_id)
 
-    def _shard_of_member(self, group_id: str) -> Shard:
+    def _shard_of_member(self, group_id: str) -> GroupCoordinatorShard:
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
         return self._shard(group_id)
 
     # Waiting
 
-    def _now(self) -> Moment:
-        return Moment(self._clock.now_ms(), trio.current_time() * 1000)
+    def _now(self) -> CoordinatorTime:
+        return CoordinatorTime(self._clock.now_ms(), trio.current_time() * 1000)
 
-    async def _answer(self, shard: Shard, waiter: Waiter[T], flush: Flush, abandon: Callable[[], None]) -> T:
+    async def _answer(
+        self, shard: GroupCoordinatorShard, waiter: Waiter[T], flush: Flush, abandon: Callable[[], None]
+    ) -> T:
         self._timers_moved(shard)
         try:
             if waiter.answer is None:
@@ -299,7 +301,7 @@ class GroupCoordinator:
             nursery.start_soon(self._run_timers)
             nursery.start_soon(self._run_expiry)
 
-    def _timers_moved(self, shard: Shard) -> None:
+    def _timers_moved(self, shard: GroupCoordinatorShard) -> None:
         deadline = shard.timers.next_deadline()
         if deadline is not None and deadline < self._sleeps_until_ms:
             self._wake.set()

@@ -11,14 +11,14 @@ from ..base.errors import ErrorCode
 from ..wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from ..wire.messages.list_groups import ListedGroup
 from .live_group import GroupState
-from .shard import Shard
+from .shard import GroupCoordinatorShard
 
 GROUP_TYPE = "classic"
 GROUP_ID_NOT_FOUND_FROM = 6
 """Version of DescribeGroups that says so; before, an unknown group is a Dead one without an error."""
 
 
-def describe(shard: Shard, group_id: str, version: int) -> DescribedGroup:
+def describe(shard: GroupCoordinatorShard, group_id: str, version: int) -> DescribedGroup:
     """The group with its members; their metadata and assignments only while it is Stable, because otherwise they change."""
     group, modern = shard.groups.get(group_id), shard.modern.get(group_id)
     if group is None or modern is not None:
@@ -48,7 +48,7 @@ def describe(shard: Shard, group_id: str, version: int) -> DescribedGroup:
     )
 
 
-def list_groups(shard: Shard, states: Collection[str], types: Collection[str]) -> Iterator[ListedGroup]:
+def list_groups(shard: GroupCoordinatorShard, states: Collection[str], types: Collection[str]) -> Iterator[ListedGroup]:
     """The groups in one of ``states`` and of one of ``types``, whatever their case; empty means any."""
     wanted_states = {state.strip().lower() for state in states}
     wanted_types = {group_type.lower() for group_type in types}
@@ -59,7 +59,7 @@ def list_groups(shard: Shard, states: Collection[str], types: Collection[str]) -
             yield listed
 
 
-def _all_groups(shard: Shard) -> Iterator[ListedGroup]:
+def _all_groups(shard: GroupCoordinatorShard) -> Iterator[ListedGroup]:
     for group in shard.groups.values():
         if group.group_id not in shard.modern:
             yield ListedGroup(

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from ..base.errors import ErrorCode, KafkaError
-from ..replication.coordinator_log import Moment
+from ..replication.coordinator_log import CoordinatorTime
 from ..wire.messages.consumer_offsets import OffsetCommitValue
 from ..wire.messages.delete_groups import DeletableGroupResult
 from .committed_offsets import CommittedOffset, each_commit
@@ -22,10 +22,10 @@ from .conversion import tombstones, write_all
 from .group import Group
 from .live_group import GroupState, LiveGroup
 from .records import CoordinatorRecord, group_tombstone, offset_tombstone
-from .shard import Shard
+from .shard import GroupCoordinatorShard
 
 
-def delete_group(shard: Shard, group_id: str, now: Moment) -> DeletableGroupResult:
+def delete_group(shard: GroupCoordinatorShard, group_id: str, now: CoordinatorTime) -> DeletableGroupResult:
     """DeleteGroups of one group. KafkaError GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP."""
     group, modern = shard.groups.get(group_id), shard.modern.get(group_id)
     if group is None and modern is None:
@@ -42,12 +42,12 @@ def delete_group(shard: Shard, group_id: str, now: Moment) -> DeletableGroupResu
     return DeletableGroupResult(group_id=group_id)
 
 
-def delete_topics(shard: Shard, topics: Collection[str], now: Moment) -> None:
+def delete_topics(shard: GroupCoordinatorShard, topics: Collection[str], now: CoordinatorTime) -> None:
     """Remove all offsets of topics that no longer exist."""
     write_all(shard, [offset_tombstone(*partition) for partition in shard.offsets.partitions_in(topics)], now)
 
 
-def expire_group(shard: Shard, group: Group, now: Moment) -> None:
+def expire_group(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime) -> None:
     """Remove what is too old, and the group itself when nothing of it is left. The offsets of a newer group stay."""
     if group.group_id in shard.modern:
         return

@@ -41,7 +41,7 @@ class GroupState(enum.Enum):
 
 
 @dataclasses.dataclass(slots=True)
-class Member:
+class ClassicGroupMember:
     """A member of a group. ``is_new`` until its first generation: it may not know its own id yet."""
 
     member_id: str
@@ -124,14 +124,14 @@ class InitialRebalance:
         return next_ms
 
 
-def select_protocol(members: Collection[Member]) -> str:
+def select_protocol(members: Collection[ClassicGroupMember]) -> str:
     """The protocol that all members support and most of them like best."""
     common = _common_protocols(members)
     votes = Counter(next(name for name, _ in member.protocols if name in common) for member in members)
     return max(votes, key=votes.__getitem__)
 
 
-def _common_protocols(members: Collection[Member]) -> set[str]:
+def _common_protocols(members: Collection[ClassicGroupMember]) -> set[str]:
     return set.intersection(*({name for name, _ in member.protocols} for member in members))
 
 
@@ -144,11 +144,11 @@ class LiveGroup:
         self.state = GroupState.STABLE if generation.members else GroupState.EMPTY
         self.protocol_type = generation.protocol_type
         self.leader_id = generation.leader_id
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ClassicGroupMember] = {}
         self.static_members: dict[str, str] = {}
         for known in generation.members.values():
             self._add(
-                Member(
+                ClassicGroupMember(
                     known.member_id,
                     known.group_instance_id,
                     known.client_id,
@@ -169,7 +169,7 @@ class LiveGroup:
 
     # Questions
 
-    def validate_member(self, member_id: str, group_instance_id: str | None) -> Member:
+    def validate_member(self, member_id: str, group_instance_id: str | None) -> ClassicGroupMember:
         """The member of that name. KafkaError UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
         if group_instance_id is not None:
             known = self.static_members.get(group_instance_id)
@@ -216,7 +216,7 @@ class LiveGroup:
             return self.protocol_type == CONSUMER_PROTOCOL_TYPE
         return topic in topics
 
-    def hand_over(self, old: Member, new: Member, now_ms: int) -> Generation | None:
+    def hand_over(self, old: ClassicGroupMember, new: ClassicGroupMember, now_ms: int) -> Generation | None:
         """The present generation with ``new`` in the place of ``old``; None where that calls for a rebalance.
 
         It does not while the group is Stable and the vote for the protocol stays the same.
@@ -229,7 +229,7 @@ class LiveGroup:
 
     # Members
 
-    def _add(self, member: Member) -> None:
+    def _add(self, member: ClassicGroupMember) -> None:
         assert member.member_id not in self.members
         if member.group_instance_id is not None:
             assert member.group_instance_id not in self.static_members
@@ -240,7 +240,7 @@ class LiveGroup:
         """A new member has been sent back to join with this id: it is pending."""
         self.pending_members.add(member_id)
 
-    def join(self, member: Member, protocol_type: str) -> Waiter[JoinGroupResponse]:
+    def join(self, member: ClassicGroupMember, protocol_type: str) -> Waiter[JoinGroupResponse]:
         """A new member joins and waits; the first one leads, and its protocol type is the group's."""
         if not self.members:
             self.protocol_type = protocol_type
@@ -253,13 +253,13 @@ class LiveGroup:
         member.is_new = True
         return self.join_again(member)
 
-    def join_again(self, member: Member) -> Waiter[JoinGroupResponse]:
+    def join_again(self, member: ClassicGroupMember) -> Waiter[JoinGroupResponse]:
         """A member waits for the next generation; whoever waited in its name before has been answered."""
         self.last_to_join = member.member_id
         waiter = member.join_waiter = Waiter()
         return waiter
 
-    def remove(self, member_id: str) -> Member | None:
+    def remove(self, member_id: str) -> ClassicGroupMember | None:
         """Forget a member or a pending one. The next member in order of joining leads when the leader goes."""
         member = self.members.pop(member_id, None)
         if member is not None and member.group_instance_id is not None:
@@ -270,7 +270,7 @@ class LiveGroup:
         self.pending_sync.discard(member_id)
         return member
 
-    def replace(self, old: Member, new: Member) -> None:
+    def replace(self, old: ClassicGroupMember, new: ClassicGroupMember) -> None:
         """A new process under a known instance id: it takes the place of the old one, and leads if that did."""
         was_leader = self.leader_id == old.member_id
         self.remove(old.member_id)

@@ -20,14 +20,14 @@ from __future__ import annotations
 import dataclasses
 
 from ..base.errors import ErrorCode, KafkaError
-from ..replication.coordinator_log import Moment, as_seen_by_clients
+from ..replication.coordinator_log import CoordinatorTime, as_seen_by_clients
 from ..wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ..wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from ..wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 from ..wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from .conversion import make_room
 from .group import Group
-from .live_group import GroupState, LiveGroup, Member, Protocols
+from .live_group import ClassicGroupMember, GroupState, LiveGroup, Protocols
 from .rebalance import (
     answer_join,
     answer_sync,
@@ -43,7 +43,7 @@ from .rebalance import (
     synced,
 )
 from .records import group_metadata
-from .shard import Shard
+from .shard import GroupCoordinatorShard
 from .timeline import EventKind
 from .waiter import Waiter
 
@@ -67,7 +67,7 @@ JoinWaiter = Waiter[JoinGroupResponse]
 SyncWaiter = Waiter[SyncGroupResponse]
 
 
-def join(shard: Shard, request: JoinGroupRequest, client: Client, now: Moment) -> JoinWaiter:
+def join(shard: GroupCoordinatorShard, request: JoinGroupRequest, client: Client, now: CoordinatorTime) -> JoinWaiter:
     """JoinGroup."""
     protocols = [(protocol.name, protocol.metadata) for protocol in request.protocols]
     if request.group_id in shard.modern:
@@ -100,13 +100,13 @@ def join(shard: Shard, request: JoinGroupRequest, client: Client, now: Moment) -
 
 
 def _refuse_join(
-    shard: Shard, request: JoinGroupRequest, code: ErrorCode, *, member_id: str | None = None
+    shard: GroupCoordinatorShard, request: JoinGroupRequest, code: ErrorCode, *, member_id: str | None = None
 ) -> JoinWaiter:
     response = JoinGroupResponse(error_code=code, member_id=request.member_id if member_id is None else member_id)
     return Waiter.answered(response, shard.depends_on(request.group_id))
 
 
-def _has_room(shard: Shard, group: Group, member_id: str) -> bool:
+def _has_room(shard: GroupCoordinatorShard, group: Group, member_id: str) -> bool:
     live, limit = group.live, shard.settings.group_max_size
     if live.state is GroupState.EMPTY:
         return True
@@ -118,7 +118,12 @@ def _has_room(shard: Shard, group: Group, member_id: str) -> bool:
 
 
 def _join_new(
-    shard: Shard, group: Group, request: JoinGroupRequest, protocols: Protocols, client: Client, now: Moment
+    shard: GroupCoordinatorShard,
+    group: Group,
+    request: JoinGroupRequest,
+    protocols: Protocols,
+    client: Client,
+    now: CoordinatorTime,
 ) -> JoinWaiter:
     instance_id = request.group_instance_id
     member_id = shard.new_member_id(client.client_id if instance_id is None else instance_id)
@@ -135,8 +140,8 @@ def _rebalance_timeout_ms(request: JoinGroupRequest) -> int:
     return request.session_timeout_ms if request.rebalance_timeout_ms < 0 else request.rebalance_timeout_ms
 
 
-def _new_member(request: JoinGroupRequest, protocols: Protocols, client: Client, member_id: str) -> Member:
-    return Member(
+def _new_member(request: JoinGroupRequest, protocols: Protocols, client: Client, member_id: str) -> ClassicGroupMember:
+    return ClassicGroupMember(
         member_id=member_id,
         group_instance_id=request.group_instance_id,
         client_id=client.client_id,
@@ -148,12 +153,12 @@ def _new_member(request: JoinGroupRequest, protocols: Protocols, client: Client,
 
 
 def _add(
-    shard: Shard,
+    shard: GroupCoordinatorShard,
     group: Group,
     request: JoinGroupRequest,
     protocols: Protocols,
     client: Client,
-    now: Moment,
+    now: CoordinatorTime,
     member_id: str,
 ) -> JoinWaiter:
     member = _new_member(request, protocols, client, member_id)
@@ -169,14 +174,19 @@ def _why(what: str, request: JoinGroupRequest) -> str:
     return f"{what} ({request.reason})" if request.reason else what
 
 
-def _wait_to_join(shard: Shard, group: Group, member: Member) -> JoinWaiter:
+def _wait_to_join(shard: GroupCoordinatorShard, group: Group, member: ClassicGroupMember) -> JoinWaiter:
     response = JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id)
     answer_join(shard, group, member, response)
     return group.live.join_again(member)
 
 
 def _rejoin(
-    shard: Shard, group: Group, member: Member, request: JoinGroupRequest, protocols: Protocols, now: Moment
+    shard: GroupCoordinatorShard,
+    group: Group,
+    member: ClassicGroupMember,
+    request: JoinGroupRequest,
+    protocols: Protocols,
+    now: CoordinatorTime,
 ) -> JoinWaiter:
     live, unchanged = group.live, member.protocols == protocols
     follows = live.leader_id != member.member_id
@@ -189,12 +199,12 @@ def _rejoin(
 
 
 def _take_over(
-    shard: Shard,
+    shard: GroupCoordinatorShard,
     group: Group,
     request: JoinGroupRequest,
     protocols: Protocols,
     client: Client,
-    now: Moment,
+    now: CoordinatorTime,
     member_id: str,
 ) -> JoinWaiter:
     live, leader_before = group.live, group.live.leader_id
@@ -235,7 +245,7 @@ def _resumed(group: Group, member_id: str, client: Client, leader_before: str | 
     return response
 
 
-def sync(shard: Shard, request: SyncGroupRequest, now: Moment) -> SyncWaiter:
+def sync(shard: GroupCoordinatorShard, request: SyncGroupRequest, now: CoordinatorTime) -> SyncWaiter:
     """SyncGroup."""
     group = shard.groups.get(request.group_id)
     try:
@@ -254,7 +264,7 @@ def sync(shard: Shard, request: SyncGroupRequest, now: Moment) -> SyncWaiter:
     return waiter
 
 
-def _validate_sync(live: LiveGroup, request: SyncGroupRequest) -> Member:
+def _validate_sync(live: LiveGroup, request: SyncGroupRequest) -> ClassicGroupMember:
     member = live.validate_member(request.member_id, request.group_instance_id)
     live.validate_generation(request.generation_id)
     for asked, known in (
@@ -268,7 +278,7 @@ def _validate_sync(live: LiveGroup, request: SyncGroupRequest) -> Member:
     return member
 
 
-def heartbeat(shard: Shard, request: HeartbeatRequest, now: Moment) -> HeartbeatResponse:
+def heartbeat(shard: GroupCoordinatorShard, request: HeartbeatRequest, now: CoordinatorTime) -> HeartbeatResponse:
     """Heartbeat. KafkaError UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or ILLEGAL_GENERATION."""
     group = shard.groups.get(request.group_id)
     if group is None:
@@ -282,7 +292,7 @@ def heartbeat(shard: Shard, request: HeartbeatRequest, now: Moment) -> Heartbeat
     return HeartbeatResponse()
 
 
-def leave(shard: Shard, request: LeaveGroupRequest, now: Moment) -> LeaveGroupResponse:
+def leave(shard: GroupCoordinatorShard, request: LeaveGroupRequest, now: CoordinatorTime) -> LeaveGroupResponse:
     """LeaveGroup of ``request.members``; versions 0-2 put their one member there first."""
     group = shard.groups.get(request.group_id)
     responses = []
@@ -306,7 +316,7 @@ def leave(shard: Shard, request: LeaveGroupRequest, now: Moment) -> LeaveGroupRe
     return LeaveGroupResponse(members=responses)
 
 
-def _leave(shard: Shard, group: Group, identity: MemberIdentity, now: Moment) -> str:
+def _leave(shard: GroupCoordinatorShard, group: Group, identity: MemberIdentity, now: CoordinatorTime) -> str:
     member_id = identity.member_id
     if not member_id and identity.group_instance_id is not None:
         # An administrator removes a static member, whose member id only it knows itself.
@@ -318,7 +328,9 @@ def _leave(shard: Shard, group: Group, identity: MemberIdentity, now: Moment) ->
     return member_id
 
 
-def abandon_join(shard: Shard, group_id: str, waiter: JoinWaiter, client: Client, now: Moment) -> None:
+def abandon_join(
+    shard: GroupCoordinatorShard, group_id: str, waiter: JoinWaiter, client: Client, now: CoordinatorTime
+) -> None:
     """The connection that waited is gone. The member may come back on another one, if it knows its id."""
     group = shard.groups.get(group_id)
     members = () if group is None else group.live.members.values()
@@ -335,7 +347,7 @@ def abandon_join(shard: Shard, group_id: str, waiter: JoinWaiter, client: Client
         restart_session(shard, group, member, now)
 
 
-def abandon_sync(shard: Shard, group_id: str, waiter: SyncWaiter, now: Moment) -> None:
+def abandon_sync(shard: GroupCoordinatorShard, group_id: str, waiter: SyncWaiter, now: CoordinatorTime) -> None:
     """The connection that waited is gone; the member stays until its session ends."""
     group = shard.groups.get(group_id)
     members = () if group is None else group.live.members.values()

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 
 from ..base.errors import ErrorCode, KafkaError
 from ..log.settings import LONG_MAX
-from ..replication.coordinator_log import Moment, as_seen_by_clients
+from ..replication.coordinator_log import CoordinatorTime, as_seen_by_clients
 from ..wire.messages.consumer_offsets import OffsetCommitValue
 from ..wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -45,14 +45,16 @@ from .live_group import GroupState
 from .modern import ModernGroup, ModernKind
 from .rebalance import restart_session
 from .records import CoordinatorRecord, offset_commit, offset_tombstone
-from .shard import Shard
+from .shard import GroupCoordinatorShard
 
 GROUP_ID_NOT_FOUND_FROM = 9
 """Version of OffsetCommit that knows this error."""
 _NO_COMMITS: Mapping[int, CommittedOffset] = {}
 
 
-def commit(shard: Shard, request: OffsetCommitRequest, version: int, now: Moment) -> OffsetCommitResponse:
+def commit(
+    shard: GroupCoordinatorShard, request: OffsetCommitRequest, version: int, now: CoordinatorTime
+) -> OffsetCommitResponse:
     """OffsetCommit. KafkaError when nothing of the request is accepted."""
     group, modern = shard.groups.get(request.group_id), shard.modern.get(request.group_id)
     if modern is not None:
@@ -108,7 +110,9 @@ def _value(
     )
 
 
-def _validate_commit(shard: Shard, group: Group, request: OffsetCommitRequest, now: Moment) -> None:
+def _validate_commit(
+    shard: GroupCoordinatorShard, group: Group, request: OffsetCommitRequest, now: CoordinatorTime
+) -> None:
     live, generation_id, member_id = group.live, request.generation_id_or_member_epoch, request.member_id
     if generation_id < 0 and live.state is GroupState.EMPTY:
         return
@@ -132,7 +136,9 @@ def validate_modern_commit(group: ModernGroup, *, is_from_member: bool) -> None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"members of the {group.kind.value} protocol are not served here")
 
 
-def fetch(shard: Shard, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
+def fetch(
+    shard: GroupCoordinatorShard, request: OffsetFetchRequestGroup, *, require_stable: bool
+) -> OffsetFetchResponseGroup:
     """OffsetFetch of one group; ``topics`` None asks for everything the group has."""
     offsets = shard.offsets.of(request.group_id)
     response = OffsetFetchResponseGroup(group_id=request.group_id)
@@ -177,7 +183,7 @@ def not_fetched(partition: int, code: ErrorCode) -> OffsetFetchResponsePartition
     )
 
 
-def delete(shard: Shard, request: OffsetDeleteRequest, now: Moment) -> OffsetDeleteResponse:
+def delete(shard: GroupCoordinatorShard, request: OffsetDeleteRequest, now: CoordinatorTime) -> OffsetDeleteResponse:
     """OffsetDelete. KafkaError GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP."""
     group, modern = shard.groups.get(request.group_id), shard.modern.get(request.group_id)
     if group is None or (modern is not None and modern.kind is ModernKind.SHARE):

@@ -13,15 +13,15 @@ from collections.abc import Mapping
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.wording import counted
-from ..replication.coordinator_log import Moment, as_seen_by_clients
+from ..replication.coordinator_log import CoordinatorTime, as_seen_by_clients
 from ..wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ..wire.messages.sync_group import SyncGroupResponse
 from .conversion import begin_sessions, end_sessions
 from .generation import Generation
 from .group import Group
-from .live_group import GroupState, Member
+from .live_group import ClassicGroupMember, GroupState
 from .records import group_metadata
-from .shard import Shard
+from .shard import GroupCoordinatorShard
 from .timeline import EventKind
 from .timers import TimerName
 
@@ -46,18 +46,28 @@ def sync_timer(group: Group) -> TimerName:
     return ("sync", group.group_id)
 
 
-def restart_session(shard: Shard, group: Group, member: Member, now: Moment, timeout_ms: int | None = None) -> None:
+def restart_session(
+    shard: GroupCoordinatorShard,
+    group: Group,
+    member: ClassicGroupMember,
+    now: CoordinatorTime,
+    timeout_ms: int | None = None,
+) -> None:
     """The member was heard: its session begins again."""
     timeout = member.session_timeout_ms if timeout_ms is None else timeout_ms
     shard.timers.set(session_timer(group, member.member_id), now.monotonic_ms + timeout)
 
 
-def answer_join(shard: Shard, group: Group, member: Member, response: JoinGroupResponse) -> None:
+def answer_join(
+    shard: GroupCoordinatorShard, group: Group, member: ClassicGroupMember, response: JoinGroupResponse
+) -> None:
     """Give the member its answer to JoinGroup, if it waits for one."""
     member.answer_join(response, shard.depends_on(group.group_id))
 
 
-def answer_sync(shard: Shard, group: Group, member: Member, response: SyncGroupResponse) -> bool:
+def answer_sync(
+    shard: GroupCoordinatorShard, group: Group, member: ClassicGroupMember, response: SyncGroupResponse
+) -> bool:
     """Give the member its answer to SyncGroup; returns whether it waited for one."""
     return member.answer_sync(response, shard.depends_on(group.group_id))
 
@@ -89,7 +99,7 @@ def synced(group: Group, member_id: str) -> SyncGroupResponse:
     )
 
 
-def remove_member(shard: Shard, group: Group, member_id: str) -> None:
+def remove_member(shard: GroupCoordinatorShard, group: Group, member_id: str) -> None:
     """Drop a member, also a pending one; a client that waits in its name is told that it is unknown."""
     shard.timers.cancel(session_timer(group, member_id))
     member = group.live.remove(member_id)
@@ -98,7 +108,7 @@ def remove_member(shard: Shard, group: Group, member_id: str) -> None:
         answer_sync(shard, group, member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
 
 
-def members_changed(shard: Shard, group: Group, now: Moment, reason: str) -> None:
+def members_changed(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime, reason: str) -> None:
     """Members came, went or changed what they offer: call for a rebalance, or see whether the one going on is done."""
     if group.live.state is GroupState.PREPARING_REBALANCE:
         if not group.live.members:
@@ -108,7 +118,7 @@ def members_changed(shard: Shard, group: Group, now: Moment, reason: str) -> Non
         prepare_rebalance(shard, group, now, reason)
 
 
-def prepare_rebalance(shard: Shard, group: Group, now: Moment, reason: str) -> None:
+def prepare_rebalance(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime, reason: str) -> None:
     """Call every member back to join."""
     live = group.live
     logger.debug("Group %s: rebalance after generation %d: %s", group.group_id, live.generation.generation_id, reason)
@@ -131,7 +141,7 @@ def prepare_rebalance(shard: Shard, group: Group, now: Moment, reason: str) -> N
         shard.timers.set(join_timer(group), now.monotonic_ms + live.rebalance_timeout_ms)
 
 
-def maybe_complete_join(shard: Shard, group: Group, now: Moment) -> None:
+def maybe_complete_join(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime) -> None:
     """Close the round if no member is missing. The first round of a group runs its time, unless all have gone."""
     live = group.live
     if live.state is not GroupState.PREPARING_REBALANCE or not live.all_joined:
@@ -140,7 +150,7 @@ def maybe_complete_join(shard: Shard, group: Group, now: Moment) -> None:
         complete_join(shard, group, now)
 
 
-def complete_join(shard: Shard, group: Group, now: Moment) -> None:
+def complete_join(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime) -> None:
     """Close the round of joining and begin the next generation with those who came."""
     live = group.live
     live.end_delay()
@@ -160,7 +170,7 @@ def complete_join(shard: Shard, group: Group, now: Moment) -> None:
         shard.timers.set(join_timer(group), now.monotonic_ms + round_ms)
 
 
-def _begin_generation(shard: Shard, group: Group, now: Moment) -> None:
+def _begin_generation(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime) -> None:
     live, before = group.live, group.live.state
     live.begin_generation(now.wall_ms)
     _log_state(group, before)
@@ -182,7 +192,7 @@ def _begin_generation(shard: Shard, group: Group, now: Moment) -> None:
     shard.timers.set(sync_timer(group), now.monotonic_ms + live.rebalance_timeout_ms)
 
 
-def _become_empty(shard: Shard, group: Group, now: Moment) -> None:
+def _become_empty(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime) -> None:
     live, before = group.live, group.live.state
     live.become_empty(now.wall_ms)
     _log_state(group, before)
@@ -196,7 +206,9 @@ def _become_empty(shard: Shard, group: Group, now: Moment) -> None:
         logger.warning("Group %s: could not write that it is empty: %s", group.group_id, error)
 
 
-def complete_sync(shard: Shard, group: Group, assignments: Mapping[str, bytes], now: Moment) -> None:
+def complete_sync(
+    shard: GroupCoordinatorShard, group: Group, assignments: Mapping[str, bytes], now: CoordinatorTime
+) -> None:
     """The leader's assignments are here: write them and tell every member that waits."""
     live = group.live
     try:
@@ -218,13 +230,13 @@ def complete_sync(shard: Shard, group: Group, assignments: Mapping[str, bytes], 
             restart_session(shard, group, member, now)
 
 
-def member_has_synced(shard: Shard, group: Group, member: Member) -> None:
+def member_has_synced(shard: GroupCoordinatorShard, group: Group, member: ClassicGroupMember) -> None:
     """The member asked for its assignment."""
     if group.live.has_synced(member.member_id):
         shard.timers.cancel(sync_timer(group))
 
 
-def resume(shard: Shard, now: Moment) -> None:
+def resume(shard: GroupCoordinatorShard, now: CoordinatorTime) -> None:
     """The shard has been loaded: every member gets a fresh session, and groups above group.max.size are cut down."""
     begin_sessions(shard, now)
     for group in list(shard.groups.values()):
@@ -236,7 +248,7 @@ def resume(shard: Shard, now: Moment) -> None:
             prepare_rebalance(shard, group, now, f"{counted(len(members), 'member')} when group.max.size allows fewer")
 
 
-def release(shard: Shard) -> None:
+def release(shard: GroupCoordinatorShard) -> None:
     """The shard has moved: clients that wait are sent to look for the new coordinator."""
     code = ErrorCode.NOT_COORDINATOR
     for group in shard.groups.values():
@@ -245,7 +257,7 @@ def release(shard: Shard) -> None:
             answer_sync(shard, group, member, SyncGroupResponse(error_code=code))
 
 
-def expire(shard: Shard, name: TimerName, now: Moment) -> None:
+def expire(shard: GroupCoordinatorShard, name: TimerName, now: CoordinatorTime) -> None:
     """A timer is due."""
     if name[0] == "modern":
         end_sessions(shard, name[1], now)
@@ -261,7 +273,7 @@ def expire(shard: Shard, name: TimerName, now: Moment) -> None:
         _expire_sync(shard, group, now)
 
 
-def _expire_session(shard: Shard, group: Group, member_id: str, now: Moment) -> None:
+def _expire_session(shard: GroupCoordinatorShard, group: Group, member_id: str, now: CoordinatorTime) -> None:
     member = group.live.members.get(member_id)
     if member is None:
         if member_id in group.live.pending_members:
@@ -277,7 +289,7 @@ def _expire_session(shard: Shard, group: Group, member_id: str, now: Moment) -> 
     members_changed(shard, group, now, f"the session of {member_id} ended")
 
 
-def _expire_join(shard: Shard, group: Group, now: Moment) -> None:
+def _expire_join(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime) -> None:
     live = group.live
     if live.state is not GroupState.PREPARING_REBALANCE:
         return
@@ -289,7 +301,7 @@ def _expire_join(shard: Shard, group: Group, now: Moment) -> None:
         shard.timers.set(join_timer(group), now.monotonic_ms + delay_ms)
 
 
-def _expire_sync(shard: Shard, group: Group, now: Moment) -> None:
+def _expire_sync(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime) -> None:
     live = group.live
     if live.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not live.pending_sync:
         return

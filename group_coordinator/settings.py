@@ -6,7 +6,7 @@ once, and a broker with a store of its own, which can have no other beside it, r
 
 from __future__ import annotations
 
-from ..base.settings import Kind, Settings, setting
+from ..base.settings import ConfigValueType, Settings, setting
 
 TOPIC = "__consumer_offsets"
 
@@ -40,7 +40,7 @@ class GroupSettings(Settings):
     offsets_retention_check_interval_ms: int = setting(
         "offsets.retention.check.interval.ms",
         default=600_000,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         at_least=1,
         doc="How often expired offsets and groups without offsets are looked for.",
     )
@@ -56,7 +56,7 @@ class GroupSettings(Settings):
     offsets_topic_replication_factor: int = setting(
         "offsets.topic.replication.factor",
         default=3,
-        kind=Kind.SHORT,
+        kind=ConfigValueType.SHORT,
         at_least=1,
         doc="Replicas of __consumer_offsets, which is not made until there are as many brokers; 1 where there can be only one.",
     )

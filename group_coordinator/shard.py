@@ -5,7 +5,7 @@ one plain function, so the one is never seen without the other. After a restart 
 ``replay`` over the same records gives the same state. What reads the state answers with ``offset``, up to which the log
 must be committed before the answer may be seen.
 
-Time comes in as a ``Moment``; nothing here reads a clock, waits or does I/O of its own.
+Time comes in as a ``CoordinatorTime``; nothing here reads a clock, waits or does I/O of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..replication.coordinator_loading import SkippedRecords, readable_records
-from ..replication.coordinator_log import CoordinatorLog, Moment
+from ..replication.coordinator_log import CoordinatorLog, CoordinatorTime
 from ..wire.messages.write_txn_markers import WritableTxnMarker
 from ..wire.records import RecordBatch
 from .committed_offsets import CommittedOffsets
@@ -38,7 +38,7 @@ class GroupAndOffsets(NamedTuple):
     offsets: CommittedOffsets
 
 
-class Shard(ReplayedGroups):
+class GroupCoordinatorShard(ReplayedGroups):
     """The groups of one partition."""
 
     def __init__(
@@ -67,7 +67,9 @@ class Shard(ReplayedGroups):
         """Every group, with what it has committed."""
         return (GroupAndOffsets(group, self.offsets.of(group_id)) for group_id, group in self.groups.items())
 
-    def write(self, records: Sequence[CoordinatorRecord], now: Moment, producer: tuple[int, int] = (-1, -1)) -> None:
+    def write(
+        self, records: Sequence[CoordinatorRecord], now: CoordinatorTime, producer: tuple[int, int] = (-1, -1)
+    ) -> None:
         """Append ``records`` as one batch and replay them. KafkaError, and nothing changed, when the log refuses.
 
         ``producer`` is the id and epoch of the transaction they are part of.

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..base.wording import shortened
-from ..replication.coordinator_log import Moment
+from ..replication.coordinator_log import CoordinatorTime
 from .group import Group
-from .live_group import Member
+from .live_group import ClassicGroupMember
 
 EVENTS_PER_GROUP = 200
 MOST_EVENTS = 20_000
@@ -71,7 +71,12 @@ class Timeline:
         return tuple(self._groups.get(group_id, ()))
 
     def note(
-        self, group: Group, kind: EventKind, now: Moment, member: Member | None = None, detail: str | None = None
+        self,
+        group: Group,
+        kind: EventKind,
+        now: CoordinatorTime,
+        member: ClassicGroupMember | None = None,
+        detail: str | None = None,
     ) -> None:
         """Something happened to a group, or to one of its members."""
         if len(group.group_id) > _LONGEST_GROUP_ID:

@@ -9,7 +9,7 @@ them. A transaction may commit while the group rebalances.
 from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
-from ..replication.coordinator_log import Moment, as_seen_by_clients
+from ..replication.coordinator_log import CoordinatorTime, as_seen_by_clients
 from ..wire.messages.consumer_offsets import OffsetCommitValue
 from ..wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -22,10 +22,12 @@ from .group import Group
 from .live_group import GroupState
 from .offsets import is_metadata_too_long, validate_modern_commit
 from .records import CoordinatorRecord, offset_commit
-from .shard import Shard
+from .shard import GroupCoordinatorShard
 
 
-def commit(shard: Shard, request: TxnOffsetCommitRequest, now: Moment) -> TxnOffsetCommitResponse:
+def commit(
+    shard: GroupCoordinatorShard, request: TxnOffsetCommitRequest, now: CoordinatorTime
+) -> TxnOffsetCommitResponse:
     """TxnOffsetCommit. KafkaError when nothing of the request is accepted."""
     group, modern = shard.groups.get(request.group_id), shard.modern.get(request.group_id)
     if modern is not None:

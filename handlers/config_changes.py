@@ -16,7 +16,7 @@ from ..log.settings import LogSettings
 from ..security.acl import Operation
 from ..security.entities import BROKERS, DEFAULT, TOPICS, Entity, Name
 from .call import Call
-from .config_resources import ResourceType, check_broker, check_right, check_topic
+from .config_resources import ConfigResourceKind, check_broker, check_right, check_topic
 
 Overrides = Mapping[str, str | None]
 
@@ -79,13 +79,13 @@ async def change_resource(
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     name = resource.resource_name
     match resource.resource_type:
-        case ResourceType.TOPIC:
+        case ConfigResourceKind.TOPIC:
             await _change_topic(call, name, transform, validate_only=validate_only)
-        case ResourceType.BROKER:
+        case ConfigResourceKind.BROKER:
             if name:
                 check_broker(call.broker, name)
             await _change_broker(call, transform, per_broker=bool(name), validate_only=validate_only)
-        case ResourceType.BROKER_LOGGER:
+        case ConfigResourceKind.BROKER_LOGGER:
             check_broker(call.broker, name)
             if names:
                 raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {names[0]} does not exist!")

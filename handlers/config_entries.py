@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 from ..base.config import Config
 from ..base.listener_names import without_prefix
-from ..base.settings import Kind, Setting, Settings
+from ..base.settings import ConfigValueType, Setting, Settings
 from ..controller.configs.client_metrics_configs import CLIENT_METRICS_SETTINGS
 from ..controller.configs.group_configs import GROUP_SETTINGS, broker_property
 from ..controller.configs.unused_configs import UNUSED
 from ..log.settings import LogSettings
 
 
-class Source(IntEnum):
+class ConfigSource(IntEnum):
     """Where a value comes from, numbered as on the wire."""
 
     TOPIC_CONFIG = 1
@@ -38,7 +38,7 @@ class Synonym(NamedTuple):
 
     name: str
     value: str | None
-    source: Source
+    source: ConfigSource
 
 
 class ConfigEntry(NamedTuple):
@@ -46,15 +46,18 @@ class ConfigEntry(NamedTuple):
 
     name: str
     value: str | None
-    source: Source
+    source: ConfigSource
     synonyms: tuple[Synonym, ...]
-    kind: Kind
+    kind: ConfigValueType
     documentation: str
     read_only: bool
 
     @property
     def is_sensitive(self) -> bool:
-        return self.kind in (Kind.PASSWORD, Kind.UNKNOWN)  # an unknown property may have a password in it
+        return self.kind in (
+            ConfigValueType.PASSWORD,
+            ConfigValueType.UNKNOWN,
+        )  # an unknown property may have a password in it
 
 
 def topic_entries(config: Config, overrides: Mapping[str, str], wanted: Set[str] = frozenset()) -> list[ConfigEntry]:
@@ -72,8 +75,8 @@ def _topic_entry(
     value = declared.render(getattr(effective, declared.attribute))
     synonyms = list(_broker_synonyms(config, declared))
     if is_overridden:
-        synonyms.insert(0, Synonym(name, value or "", Source.TOPIC_CONFIG))
-    source = synonyms[0].source if synonyms else Source.DEFAULT_CONFIG
+        synonyms.insert(0, Synonym(name, value or "", ConfigSource.TOPIC_CONFIG))
+    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
     return ConfigEntry(name, value, source, tuple(synonyms), declared.kind, declared.doc, read_only=False)
 
 
@@ -97,24 +100,24 @@ def _broker_entries(config: Config, declared: Setting, settings: Settings) -> It
             if _has_no_own_default(declared) and not config.is_given(declared.name)
             else getattr(settings, declared.attribute)
         )
-        rendered = None if declared.kind is Kind.PASSWORD else declared.render(value)
+        rendered = None if declared.kind is ConfigValueType.PASSWORD else declared.render(value)
         synonyms = tuple(_broker_synonyms(config, declared))
-        source = synonyms[0].source if synonyms else Source.DEFAULT_CONFIG
+        source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
         read_only = not declared.is_dynamic
         yield ConfigEntry(declared.name, rendered, source, synonyms, declared.kind, declared.doc, read_only)
     for fallback in declared.fallbacks:
         default = None if fallback.default is None else str(fallback.default)
         found = tuple(_found(fallback.name, config.properties.get(fallback.name), default))
         value = found[0].value if found else None
-        source = found[0].source if found else Source.DEFAULT_CONFIG
+        source = found[0].source if found else ConfigSource.DEFAULT_CONFIG
         doc = f"Stands in for {declared.name} where that is not given."
-        kind = Kind.LONG if fallback.factor == 1 else Kind.INT
+        kind = ConfigValueType.LONG if fallback.factor == 1 else ConfigValueType.INT
         yield ConfigEntry(fallback.name, value, source, found, kind, doc, read_only=True)
 
 
 def _broker_synonyms(config: Config, declared: Setting) -> Iterator[Synonym]:
     """The broker properties behind a setting that have a value: those given first, then the default."""
-    if declared.name is None or declared.kind is Kind.PASSWORD:
+    if declared.name is None or declared.kind is ConfigValueType.PASSWORD:
         return
     for source, properties in _layers(config):
         for name in declared.names():
@@ -122,7 +125,7 @@ def _broker_synonyms(config: Config, declared: Setting) -> Iterator[Synonym]:
                 yield Synonym(name, properties[name], source)
     default = declared.render(declared.default)
     if default is not None and not _has_no_own_default(declared):
-        yield Synonym(declared.name, default, Source.DEFAULT_CONFIG)
+        yield Synonym(declared.name, default, ConfigSource.DEFAULT_CONFIG)
 
 
 def default_broker_entries(config: Config, settings: Iterable[Settings]) -> list[ConfigEntry]:
@@ -131,7 +134,7 @@ def default_broker_entries(config: Config, settings: Iterable[Settings]) -> list
     entries = []
     for name, value in sorted(config.dynamic_default.items()):
         entry = declared[name]
-        source = Source.DYNAMIC_DEFAULT_BROKER_CONFIG
+        source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
         shown = None if entry.is_sensitive else value
         entries.append(entry._replace(value=shown, source=source, synonyms=(Synonym(name, shown, source),)))
     return entries
@@ -140,7 +143,7 @@ def default_broker_entries(config: Config, settings: Iterable[Settings]) -> list
 def group_entries(configs: Mapping[str, str]) -> list[ConfigEntry]:
     """All configs of a group of which these are set, by name."""
     return [
-        _kept_entry(each, name, configs, Source.GROUP_CONFIG, broker_property(name) or name)
+        _kept_entry(each, name, configs, ConfigSource.GROUP_CONFIG, broker_property(name) or name)
         for name, each in sorted(GROUP_SETTINGS.items())
     ]
 
@@ -148,31 +151,35 @@ def group_entries(configs: Mapping[str, str]) -> list[ConfigEntry]:
 def client_metrics_entries(configs: Mapping[str, str]) -> list[ConfigEntry]:
     """All configs of a subscription to clients' metrics of which these are set, by name. A default is no synonym."""
     return [
-        _kept_entry(each, name, configs, Source.CLIENT_METRICS_CONFIG, None)
+        _kept_entry(each, name, configs, ConfigSource.CLIENT_METRICS_CONFIG, None)
         for name, each in sorted(CLIENT_METRICS_SETTINGS.items())
     ]
 
 
 def _kept_entry(
-    declared: Setting, name: str, configs: Mapping[str, str], source: Source, default_name: str | None
+    declared: Setting, name: str, configs: Mapping[str, str], source: ConfigSource, default_name: str | None
 ) -> ConfigEntry:
     """A config that only the cluster's metadata has; ``default_name`` is where its default stands."""
     default = declared.render(declared.default)
     value = configs.get(name, default)
     synonyms = [Synonym(name, value, source)] if name in configs else []
     if default_name is not None:
-        synonyms.append(Synonym(default_name, default, Source.DEFAULT_CONFIG))
-    found = synonyms[0].source if synonyms else Source.DEFAULT_CONFIG
+        synonyms.append(Synonym(default_name, default, ConfigSource.DEFAULT_CONFIG))
+    found = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
     return ConfigEntry(name, value, found, tuple(synonyms), declared.kind, declared.doc, read_only=False)
 
 
-def _undeclared_entries(config: Config, names: Iterable[str], declared: Mapping[str, Kind]) -> Iterator[ConfigEntry]:
+def _undeclared_entries(
+    config: Config, names: Iterable[str], declared: Mapping[str, ConfigValueType]
+) -> Iterator[ConfigEntry]:
     """Properties set at run time that are not declared by that name: for one listener, or of no use to Ottla."""
     for name in names:
         base = without_prefix(name)
-        kind = declared.get(base) or (UNUSED[base].kind if base in UNUSED else Kind.UNKNOWN)
+        kind = declared.get(base) or (UNUSED[base].kind if base in UNUSED else ConfigValueType.UNKNOWN)
         synonyms = tuple(
-            Synonym(name, None if kind in (Kind.PASSWORD, Kind.UNKNOWN) else properties[name], source)
+            Synonym(
+                name, None if kind in (ConfigValueType.PASSWORD, ConfigValueType.UNKNOWN) else properties[name], source
+            )
             for source, properties in _layers(config)
             if name in properties
         )
@@ -182,19 +189,19 @@ def _undeclared_entries(config: Config, names: Iterable[str], declared: Mapping[
         )
 
 
-def _layers(config: Config) -> tuple[tuple[Source, Mapping[str, str]], ...]:
+def _layers(config: Config) -> tuple[tuple[ConfigSource, Mapping[str, str]], ...]:
     return (
-        (Source.DYNAMIC_BROKER_CONFIG, config.dynamic_broker),
-        (Source.DYNAMIC_DEFAULT_BROKER_CONFIG, config.dynamic_default),
-        (Source.STATIC_BROKER_CONFIG, config.properties),
+        (ConfigSource.DYNAMIC_BROKER_CONFIG, config.dynamic_broker),
+        (ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, config.dynamic_default),
+        (ConfigSource.STATIC_BROKER_CONFIG, config.properties),
     )
 
 
 def _found(name: str, given: str | None, default: str | None) -> Iterator[Synonym]:
     if given is not None:
-        yield Synonym(name, given, Source.STATIC_BROKER_CONFIG)
+        yield Synonym(name, given, ConfigSource.STATIC_BROKER_CONFIG)
     if default is not None:
-        yield Synonym(name, default, Source.DEFAULT_CONFIG)
+        yield Synonym(name, default, ConfigSource.DEFAULT_CONFIG)
 
 
 def _has_no_own_default(declared: Setting) -> bool:

@@ -16,7 +16,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
 """What Java's ``parseInt`` takes, except for leading zeros without end and figures of other scripts."""
 
 
-class ResourceType(IntEnum):
+class ConfigResourceKind(IntEnum):
     """Kafka's ConfigResource types."""
 
     UNKNOWN = 0
@@ -32,11 +32,11 @@ def check_right(call: NodeCall, operation: Operation, kind: int, name: str) -> N
 
     A topic has rights of its own, and so has a group (KIP-848); brokers, their loggers and client metrics are the cluster's.
     """
-    if kind == ResourceType.TOPIC:
+    if kind == ConfigResourceKind.TOPIC:
         check(call, operation, TOPIC, name)
-    elif kind == ResourceType.GROUP:
+    elif kind == ConfigResourceKind.GROUP:
         check(call, operation, GROUP, name)
-    elif kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER, ResourceType.CLIENT_METRICS):
+    elif kind in (ConfigResourceKind.BROKER, ConfigResourceKind.BROKER_LOGGER, ConfigResourceKind.CLIENT_METRICS):
         check(call, operation, CLUSTER)
 
 

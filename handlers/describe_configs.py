@@ -34,7 +34,7 @@ from .config_entries import (
     group_entries,
     topic_entries,
 )
-from .config_resources import ResourceType, check_broker, check_right, check_topic
+from .config_resources import ConfigResourceKind, check_broker, check_right, check_topic
 from .rights import TOPIC, allowed_names
 
 _RESOURCES_PER_SLICE = 25
@@ -61,7 +61,7 @@ async def _load_topics(call: Call, request: DescribeConfigsRequest) -> None:
 
     In ZooKeeper mode only brokers with a replica of a topic are told of the configs that it was made with.
     """
-    names = {r.resource_name for r in request.resources if r.resource_type == ResourceType.TOPIC}
+    names = {r.resource_name for r in request.resources if r.resource_type == ConfigResourceKind.TOPIC}
     allowed = allowed_names(call, Operation.DESCRIBE_CONFIGS, TOPIC, names, log_if_denied=False)
     known = [name for name in sorted(allowed) if call.broker.metadata.topic(name) is not None]
     if known:
@@ -90,24 +90,24 @@ def _entries(call: NodeCall, resource: DescribeConfigsResource, wanted: frozense
     node, name = call.node, resource.resource_name
     check_right(call, Operation.DESCRIBE_CONFIGS, resource.resource_type, name)
     match resource.resource_type:
-        case ResourceType.TOPIC:
+        case ConfigResourceKind.TOPIC:
             check_topic(node, name)
             return topic_entries(node.config, node.metadata.image.topic_config(name), wanted)
-        case ResourceType.BROKER:
+        case ConfigResourceKind.BROKER:
             if not name:
                 return default_broker_entries(node.config, node.config.parsed())
             check_broker(node, name)
             return broker_entries(node.config, node.config.parsed())
-        case ResourceType.BROKER_LOGGER:
+        case ConfigResourceKind.BROKER_LOGGER:
             if not name:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
             check_broker(node, name)
             return []
-        case ResourceType.CLIENT_METRICS:
+        case ConfigResourceKind.CLIENT_METRICS:
             if not name:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
             return client_metrics_entries(node.metadata.image.configs.get(Entity(CLIENT_METRICS, name), {}))
-        case ResourceType.GROUP:
+        case ConfigResourceKind.GROUP:
             if not name:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
             return group_entries(node.metadata.image.configs.get(Entity(GROUPS, name), {}))

@@ -26,9 +26,9 @@ from collections.abc import Callable, Iterable
 from ..base.errors import ErrorCode, KafkaError
 from ..base.network import total_size
 from ..log.segment import SegmentSlice
-from ..replication.delayed_fetch import FetchedPartition, FetchNews
+from ..replication.delayed_fetch import DelayedFetch, FetchedPartition
 from ..replication.fetch_session import FetchSession, PartitionKey, take_up
-from ..replication.fetching import FollowerId, Reads, refused_partition
+from ..replication.fetching import FetchReads, FollowerId, refused_partition
 from ..replication.read_replica import RACK_AWARE_SELECTOR, ConsumerRack
 from ..replication.settings import ReplicationSettings
 from ..security.acl import Operation
@@ -42,7 +42,7 @@ from ..wire.messages.fetch import (
     PartitionData,
 )
 from .call import Call
-from .leader_hints import Refused, name_leaders
+from .leader_hints import NotLeaderPartition, name_leaders
 from .request_cost import RequestCost
 from .rights import CLUSTER, TOPIC, may
 
@@ -71,7 +71,7 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse | None:
     session: FetchSession | None = None
     if request.session_epoch in (_FINAL_EPOCH, _INITIAL_EPOCH):
         sessions.close(request.session_id)
-        news = FetchNews(is_followers=follower is not None)
+        news = DelayedFetch(is_followers=follower is not None)
         partitions: dict[PartitionKey, FetchedPartition] = {}
         take_up(request, by_id, partitions, news)
     else:
@@ -111,10 +111,10 @@ async def _read(
     call: Call,
     request: FetchRequest,
     follower: FollowerId | None,
-    news: FetchNews,
+    news: DelayedFetch,
     partitions: dict[PartitionKey, FetchedPartition],
     session: FetchSession | None,
-) -> tuple[Reads, _EarlyAnswer | None]:
+) -> tuple[FetchReads, _EarlyAnswer | None]:
     """Read the partitions with news, twice if there is too little to answer at first; then it may be answered already."""
     broker = call.broker
     settings = broker.config.settings(ReplicationSettings)
@@ -130,7 +130,7 @@ async def _read(
     rights = None if authorizer is None else (authorizer.version, call.connection.principal, call.connection.host)
     news.begin((rights, news.read_committed, or_follower), partitions.values())
     by_id = call.version >= _FIRST_TOPIC_ID_VERSION
-    reads = Reads(
+    reads = FetchReads(
         broker.replicas,
         broker.metadata,
         news,
@@ -162,7 +162,7 @@ class _EarlyAnswer:
 
     __slots__ = ("_call", "_reads", "_session", "is_sent", "response")
 
-    def __init__(self, call: Call, reads: Reads, session: FetchSession) -> None:
+    def __init__(self, call: Call, reads: FetchReads, session: FetchSession) -> None:
         self._call, self._reads, self._session = call, reads, session
         self.response: FetchResponse | None = None
         self.is_sent = False
@@ -183,7 +183,7 @@ class _EarlyAnswer:
             raise
 
 
-def _is_any_found(reads: Reads, partitions: dict[PartitionKey, FetchedPartition]) -> bool:
+def _is_any_found(reads: FetchReads, partitions: dict[PartitionKey, FetchedPartition]) -> bool:
     """Whether a partition is here and may be read, so that there is something to wait for."""
     return len(partitions) > len(reads.results) or any(state.partition is not None for state in reads.results)
 
@@ -204,11 +204,11 @@ def _most_within_quota(cost: RequestCost, follower: FollowerId | None, most: int
     return most if within_quota is None else min(most, int(within_quota))
 
 
-def _is_held_up(call: Call, cost: RequestCost, reads: Reads, session: FetchSession | None) -> bool:
+def _is_held_up(call: Call, cost: RequestCost, reads: FetchReads, session: FetchSession | None) -> bool:
     return cost.is_fetch_held_up(lambda: _answer_size(reads, call.version, is_news_only=session is not None))
 
 
-def _answer_size(reads: Reads, version: int, *, is_news_only: bool) -> int:
+def _answer_size(reads: FetchReads, version: int, *, is_news_only: bool) -> int:
     """The size of the answer that would be given, without its header (FetchResponse ``sizeOf``)."""
     topics: dict[tuple[str, bytes], FetchableTopicResponse] = {}
     for state, result in reads.results.items():
@@ -219,7 +219,7 @@ def _answer_size(reads: Reads, version: int, *, is_news_only: bool) -> int:
     return _SIZE_OF_LENGTH + total_size(encode(FetchResponse(responses=list(topics.values())), version))
 
 
-def _held_up(reads: Reads, session: FetchSession | None) -> FetchResponse:
+def _held_up(reads: FetchReads, session: FetchSession | None) -> FetchResponse:
     """The empty answer of a fetch beyond a quota: a session stays as it was, and one that would be new is not made."""
     for state in reads.results:
         state.note_change(0)
@@ -227,7 +227,7 @@ def _held_up(reads: Reads, session: FetchSession | None) -> FetchResponse:
     return FetchResponse() if session is None else FetchResponse(session_id=session.session_id)
 
 
-def _is_all_refused(reads: Reads) -> bool:
+def _is_all_refused(reads: FetchReads) -> bool:
     """Whether every partition asked for is unknown, or one that the client may not read."""
     return all(result.error_code in _REFUSED for result in reads.results.values())
 
@@ -240,17 +240,19 @@ def _may_read(call: Call, follower: FollowerId | None) -> Callable[[str], bool]:
     return lambda topic: may(call, Operation.READ, TOPIC, topic)
 
 
-def _led_otherwise(response: FetchResponse) -> list[Refused]:
+def _led_otherwise(response: FetchResponse) -> list[NotLeaderPartition]:
     """The partitions that this broker does not lead, or leads under another epoch than the client knows."""
     return [
-        Refused(topic.topic, topic.topic_id, result.partition_index, result)
+        NotLeaderPartition(topic.topic, topic.topic_id, result.partition_index, result)
         for topic in response.responses
         for result in topic.partitions
         if result.error_code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
     ]
 
 
-def _response(reads: Reads, told: Iterable[FetchedPartition] | None, session: FetchSession | None) -> FetchResponse:
+def _response(
+    reads: FetchReads, told: Iterable[FetchedPartition] | None, session: FetchSession | None
+) -> FetchResponse:
     """The answer that tells of these partitions; None: of those with news. ``session`` is what it begins, or goes on with."""
     if told is None:
         told = [state for state, result in reads.results.items() if result.records or _is_news(state, result)]
@@ -276,7 +278,7 @@ def _response(reads: Reads, told: Iterable[FetchedPartition] | None, session: Fe
     return FetchResponse(session_id=session_id, responses=list(topics.values()))
 
 
-def _count(reads: Reads, state: FetchedPartition, records: object) -> None:
+def _count(reads: FetchReads, state: FetchedPartition, records: object) -> None:
     partition = state.partition
     assert partition is not None
     assert isinstance(records, SegmentSlice)

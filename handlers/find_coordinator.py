@@ -20,7 +20,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import NO_LEADER
 from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
-from ..replication.metadata_cache import Node
+from ..replication.metadata_cache import BrokerNode
 from ..security.acl import Operation, ResourceType
 from ..transaction_coordinator.coordinator import TransactionCoordinator
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
@@ -68,7 +68,7 @@ async def _find_one(call: Call, key_type: int, key: str) -> Coordinator:
     return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
 
 
-async def _find(call: Call, key_type: int, key: str) -> Node:
+async def _find(call: Call, key_type: int, key: str) -> BrokerNode:
     broker = call.broker
     coordinator: GroupCoordinator | TransactionCoordinator
     if key_type == GROUP:

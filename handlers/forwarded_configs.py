@@ -15,15 +15,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.configs.topic_configs import Change
+from ..controller.configs.topic_configs import ConfigOpType
 from ..wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from ..wire.schema import replace
-from .config_resources import ResourceType
+from .config_resources import ConfigResourceKind
 from .table import ErrorResponse
 
 Handle = Callable[[Any, Any], Awaitable[Any]]
 
-_LEFT_TO_THE_CONTROLLER = (ResourceType.TOPIC, ResourceType.CLIENT_METRICS, ResourceType.GROUP)
+_LEFT_TO_THE_CONTROLLER = (ConfigResourceKind.TOPIC, ConfigResourceKind.CLIENT_METRICS, ConfigResourceKind.GROUP)
 
 
 def checked_first(check: Handle, refuse: ErrorResponse, forward: Handle) -> Handle:
@@ -44,7 +44,7 @@ def checked_first(check: Handle, refuse: ErrorResponse, forward: Handle) -> Hand
         if own:
             response = await check(call, _part(request, own, validate_only=True))
             for number, answer in zip(own, response.responses, strict=True):
-                if answer.error_code == ErrorCode.NONE and answer.resource_type == ResourceType.BROKER:
+                if answer.error_code == ErrorCode.NONE and answer.resource_type == ConfigResourceKind.BROKER:
                     others.append(number)
                 else:
                     settled[number] = answer
@@ -100,10 +100,10 @@ def _fault(resource: Any, *, is_incremental: bool) -> str | None:
     nulls = [
         each.name
         for each in configs
-        if each.value is None and not (is_incremental and each.config_operation == Change.DELETE)
+        if each.value is None and not (is_incremental and each.config_operation == ConfigOpType.DELETE)
     ]
     if nulls:
         return f"Null value not supported for : {', '.join(nulls)}"
-    if resource.resource_type == ResourceType.BROKER_LOGGER and not is_incremental:
+    if resource.resource_type == ConfigResourceKind.BROKER_LOGGER and not is_incremental:
         return f"Unknown resource type {resource.resource_type}"
     return None

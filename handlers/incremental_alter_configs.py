@@ -18,7 +18,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.kafka_property_names import KAFKA_PROPERTY_NAMES
 from ..base.settings import Setting
 from ..controller.configs.broker_configs import declared_settings
-from ..controller.configs.topic_configs import Change, ConfigChange, apply_changes, not_of_type_list
+from ..controller.configs.topic_configs import ConfigChange, ConfigOpType, apply_changes, not_of_type_list
 from ..controller.configs.unused_configs import UNUSED
 from ..log.settings import LogSettings
 from ..wire.messages.incremental_alter_configs import (
@@ -29,7 +29,7 @@ from ..wire.messages.incremental_alter_configs import (
 )
 from .call import Call
 from .config_changes import alter_each, change_resource, resource_answer
-from .config_resources import ResourceType
+from .config_resources import ConfigResourceKind
 
 
 async def handle(call: Call, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
@@ -51,14 +51,14 @@ class _Rules(NamedTuple):
     """The settings of a resource by name, and the message about one that is not a list."""
 
     known: Mapping[str, Setting]
-    not_a_list: Callable[[str, Change], str]
+    not_a_list: Callable[[str, ConfigOpType], str]
 
 
 def _rules(call: Call, resource: AlterConfigsResource) -> _Rules:
-    if resource.resource_type == ResourceType.BROKER:
+    if resource.resource_type == ConfigResourceKind.BROKER:
         known = UNUSED | declared_settings(call.broker.config)
 
-        def not_a_list(name: str, change: Change) -> str:
+        def not_a_list(name: str, change: ConfigOpType) -> str:
             if name not in known and name not in KAFKA_PROPERTY_NAMES:
                 return f"Unknown config name: {name}"
             return f"Config value {change.name.lower()} is not allowed for config key: {name}"
@@ -67,9 +67,9 @@ def _rules(call: Call, resource: AlterConfigsResource) -> _Rules:
     return _Rules(LogSettings.topic_settings(), not_of_type_list)
 
 
-def _operation(code: int) -> Change:
+def _operation(code: int) -> ConfigOpType:
     try:
-        return Change(code)
+        return ConfigOpType(code)
     except ValueError:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operation type {code}") from None
 

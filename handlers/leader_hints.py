@@ -11,7 +11,7 @@ from .call import Call
 _Endpoint = TypeVar("_Endpoint")
 
 
-class Refused(NamedTuple):
+class NotLeaderPartition(NamedTuple):
     """A partition that this broker does not lead, and its ``answer``; the topic has a name or an id."""
 
     topic: str
@@ -21,7 +21,7 @@ class Refused(NamedTuple):
 
 
 def name_leaders(
-    call: Call, refused: Iterable[Refused], leader_of: Callable[..., Any], endpoint: Callable[..., _Endpoint]
+    call: Call, refused: Iterable[NotLeaderPartition], leader_of: Callable[..., Any], endpoint: Callable[..., _Endpoint]
 ) -> list[_Endpoint]:
     """Put leader and epoch into each answer, where they are known; returns the endpoints of the leaders that are alive.
 

@@ -20,15 +20,15 @@ from ..wire.messages.list_config_resources import (
     ListConfigResourcesResponse,
 )
 from .call import Call
-from .config_resources import ResourceType
+from .config_resources import ConfigResourceKind
 
-_LISTABLE = tuple(kind for kind in ResourceType if kind is not ResourceType.UNKNOWN)
+_LISTABLE = tuple(kind for kind in ConfigResourceKind if kind is not ConfigResourceKind.UNKNOWN)
 
-_KEPT: dict[int, EntityKind] = {ResourceType.CLIENT_METRICS: CLIENT_METRICS, ResourceType.GROUP: GROUPS}
+_KEPT: dict[int, EntityKind] = {ConfigResourceKind.CLIENT_METRICS: CLIENT_METRICS, ConfigResourceKind.GROUP: GROUPS}
 
 
 async def handle(call: Call, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
-    wanted = [ResourceType.CLIENT_METRICS] if call.version == 0 else request.resource_types or _LISTABLE
+    wanted = [ConfigResourceKind.CLIENT_METRICS] if call.version == 0 else request.resource_types or _LISTABLE
     for kind in wanted:
         if kind not in _LISTABLE:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"resources of type {kind} are not known")
@@ -40,9 +40,9 @@ async def handle(call: Call, request: ListConfigResourcesRequest) -> ListConfigR
 
 def _names(call: Call, kind: int) -> Iterator[str]:
     metadata = call.broker.metadata
-    if kind == ResourceType.TOPIC:
+    if kind == ConfigResourceKind.TOPIC:
         yield from metadata.topics
-    elif kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+    elif kind in (ConfigResourceKind.BROKER, ConfigResourceKind.BROKER_LOGGER):
         yield from map(str, metadata.broker_ids())
     elif kind in _KEPT:
         yield from sorted(str(entity.name) for entity in metadata.image.configs if entity.kind is _KEPT[kind])

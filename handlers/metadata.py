@@ -25,7 +25,7 @@ from ..controller.settings import ControllerSettings
 from ..metadata.image import TopicImage
 from ..metadata.rules.topic_names import INTERNAL_TOPICS, why_invalid
 from ..metadata.types import PartitionRegistration
-from ..replication.metadata_cache import MetadataCache, Node
+from ..replication.metadata_cache import BrokerNode, MetadataCache
 from ..security.acl import Operation
 from ..wire.messages.metadata import (
     MetadataRequest,
@@ -66,7 +66,7 @@ async def handle(call: Call, request: MetadataRequest) -> MetadataResponse:
     )
 
 
-def _nodes(call: Call) -> Iterable[Node]:
+def _nodes(call: Call) -> Iterable[BrokerNode]:
     """The live brokers. Where each broker was fenced, this one, which answers, is the only one.
 
     librdkafka forgets all that a response does not have, and then asks nobody any more.
@@ -176,7 +176,7 @@ def describe_topic(call: Call, topic: TopicImage) -> MetadataResponseTopic:
     return answer
 
 
-def leader_error(call: Call, leader: int, nodes: Mapping[int, Node], with_listener_errors: bool) -> ErrorCode:
+def leader_error(call: Call, leader: int, nodes: Mapping[int, BrokerNode], with_listener_errors: bool) -> ErrorCode:
     """Why a partition's leader cannot be named to this client; NONE when it can."""
     if leader in nodes:
         return ErrorCode.NONE
@@ -186,7 +186,7 @@ def leader_error(call: Call, leader: int, nodes: Mapping[int, Node], with_listen
 
 
 def _describe_partition(
-    call: Call, number: int, state: PartitionRegistration, nodes: Mapping[int, Node], with_listener_errors: bool
+    call: Call, number: int, state: PartitionRegistration, nodes: Mapping[int, BrokerNode], with_listener_errors: bool
 ) -> MetadataResponsePartition:
     error = leader_error(call, state.leader, nodes, with_listener_errors)
     replicas, isr = list(state.replicas), list(state.isr)

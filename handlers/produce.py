@@ -54,7 +54,7 @@ from ..wire.messages.produce import (
 from ..wire.records import RecordBatch
 from .activity import MOST_PARTITIONS
 from .call import Call, CloseConnection, PendingResponse
-from .leader_hints import Refused, name_leaders
+from .leader_hints import NotLeaderPartition, name_leaders
 from .replaced_leader import refuse_where_replaced
 from .rights import TOPIC, TRANSACTIONAL_ID, check, may, refusal
 from .transaction_partitions import Entry, as_seen_by_producers, enter
@@ -188,9 +188,9 @@ async def _say_who_leads(call: Call, response: ProduceResponse) -> None:
         response.node_endpoints = name_leaders(call, _not_led_here(response), LeaderIdAndEpoch, NodeEndpoint)
 
 
-def _not_led_here(response: ProduceResponse) -> list[Refused]:
+def _not_led_here(response: ProduceResponse) -> list[NotLeaderPartition]:
     return [
-        Refused(topic.name, topic.topic_id, answer.index, answer)
+        NotLeaderPartition(topic.name, topic.topic_id, answer.index, answer)
         for topic in response.responses
         for answer in topic.partition_responses
         if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

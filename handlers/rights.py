@@ -73,18 +73,18 @@ NOTHING: tuple[Right, ...] = ()
 """No right is needed."""
 
 
-class Guarded(Protocol):
+class AuthorizingNode(Protocol):
     """``authorizer``: None where every client may do everything."""
 
     @property
     def authorizer(self) -> Authorizer | None: ...
 
 
-class Asker(Protocol):
+class AuthorizableRequest(Protocol):
     """Of a ``NodeCall``, what its rights depend on: which node it is made to, by which client, and the request's key."""
 
     @property
-    def node(self) -> Guarded: ...
+    def node(self) -> AuthorizingNode: ...
     @property
     def connection(self) -> ConnectionContext: ...
     @property
@@ -103,7 +103,7 @@ def _title(key: int) -> str:
 
 
 def may(
-    call: Asker,
+    call: AuthorizableRequest,
     operation: Operation,
     resource_type: ResourceType,
     name: str = CLUSTER_NAME,
@@ -117,7 +117,7 @@ def may(
     return authorizer.allows(call.connection, operation, resource_type, name, log_if_denied, _title(call.key))
 
 
-def may_with_any(call: Asker, operation: Operation, resource_type: ResourceType) -> bool:
+def may_with_any(call: AuthorizableRequest, operation: Operation, resource_type: ResourceType) -> bool:
     """Whether there may be a resource of the type that the client may do this to (KIP-679)."""
     authorizer = call.node.authorizer
     if authorizer is None:
@@ -125,14 +125,16 @@ def may_with_any(call: Asker, operation: Operation, resource_type: ResourceType)
     return authorizer.allows_by_resource_type(call.connection, operation, resource_type, _title(call.key))
 
 
-def check(call: Asker, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> None:
+def check(
+    call: AuthorizableRequest, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME
+) -> None:
     """Raises KafkaError, the refusal, when the client may not do this."""
     if not may(call, operation, resource_type, name):
         raise refusal(resource_type)
 
 
 def allowed_names(
-    call: Asker,
+    call: AuthorizableRequest,
     operation: Operation,
     resource_type: ResourceType,
     names: Iterable[str],
@@ -146,7 +148,11 @@ def allowed_names(
 
 
 def split(
-    call: Asker, operation: Operation, resource_type: ResourceType, asked: Iterable[T], name_of: Callable[[T], str]
+    call: AuthorizableRequest,
+    operation: Operation,
+    resource_type: ResourceType,
+    asked: Iterable[T],
+    name_of: Callable[[T], str],
 ) -> tuple[list[T], list[T]]:
     """What is allowed of ``asked``, and what is not."""
     items = list(asked)
@@ -158,7 +164,7 @@ def split(
     ]
 
 
-def authorized_operations(call: Asker, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
+def authorized_operations(call: AuthorizableRequest, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
     """What the client may do to the resource, as a bit field whose bits are numbered as ``Operation`` is (KIP-430)."""
     authorizer = call.node.authorizer
     if authorizer is None:
@@ -166,6 +172,6 @@ def authorized_operations(call: Asker, resource_type: ResourceType, name: str = 
     return authorizer.authorized_operations(call.connection, resource_type, name)
 
 
-def cluster_operations(call: Asker) -> int:
+def cluster_operations(call: AuthorizableRequest) -> int:
     """The same of the cluster: nothing for a client that may not describe it."""
     return authorized_operations(call, CLUSTER) if may(call, Operation.DESCRIBE, CLUSTER) else 0

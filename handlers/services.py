@@ -9,18 +9,18 @@ from .node_services import NodeServices
 
 if TYPE_CHECKING:
     from ..base.repeated_lines import RepeatedLines
-    from ..controller.cluster import Cluster, ClusterCommands
+    from ..controller.cluster import ClusterAccess, ClusterCommands
     from ..controller.configs.broker_passwords import StoredPasswords
     from ..controller.zookeeper.replica_requests import ReplicaRequests
     from ..group_coordinator.coordinator import GroupCoordinator
     from ..log.log_manager import LogManager
-    from ..replication.end_markers import EndMarkers
+    from ..replication.end_markers import TransactionMarkerWriter
     from ..replication.fetch_session import FetchSessionCache
     from ..replication.fetchers import Fetchers
     from ..replication.log_dir_moves import LogDirMoves
     from ..replication.metadata_cache import MetadataCache
     from ..replication.replica_manager import ReplicaManager
-    from ..transaction_coordinator.add_partitions_to_txn import TransactionEntries
+    from ..transaction_coordinator.add_partitions_to_txn import AddPartitionsToTxnManager
     from ..transaction_coordinator.coordinator import TransactionCoordinator
 
 
@@ -40,14 +40,14 @@ class Services(NodeServices):
     log_dir_moves: LogDirMoves
     fetch_sessions: FetchSessionCache
     fetchers: Fetchers
-    cluster: Cluster
+    cluster: ClusterAccess
     own_commands: ClusterCommands | None
     controller_requests: ReplicaRequests | None
     passwords: StoredPasswords
     groups: GroupCoordinator
     transactions: TransactionCoordinator
-    transaction_entries: TransactionEntries
-    end_markers: EndMarkers
+    transaction_entries: AddPartitionsToTxnManager
+    end_markers: TransactionMarkerWriter
     absent_topics: RepeatedLines
 
     @property

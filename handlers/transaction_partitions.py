@@ -13,16 +13,16 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
-from ..log.producer_state import Verification
+from ..log.producer_state import VerificationStateEntry
 from ..replication.partition import Partition
-from ..transaction_coordinator.add_partitions_to_txn import Asked
+from ..transaction_coordinator.add_partitions_to_txn import ProducerPartitions
 from ..transaction_coordinator.settings import TransactionSettings
 from .call import Call
 from .fenced import as_known
 
 _END_OF_THE_LAST_SECONDS = 0.1
 
-Verifications = dict[TopicPartition, Verification]
+Verifications = dict[TopicPartition, VerificationStateEntry]
 
 
 class Entry(NamedTuple):
@@ -71,7 +71,7 @@ async def _ask(
 ) -> tuple[Verifications, set[TopicPartition]]:
     """Ask the coordinator; returns the verifications begun before, and the partitions not in the transaction. KafkaError."""
     coordinators = call.broker.transaction_entries
-    asked = Asked(transactional_id, producer, set(entries))
+    asked = ProducerPartitions(transactional_id, producer, set(entries))
     verifications = _begin(call, producer, entries)
     if not adds:
         if not call.broker.config.settings(TransactionSettings).transaction_partition_verification_enable:

@@ -21,7 +21,7 @@ from ..wire.compression import NONE
 from ..wire.records import LOG_APPEND_TIME, Record, RecordBatch, RecordsBuilder
 from .cleaned_transactions import CleanedTransactions
 from .offset_map import OffsetMap
-from .producer_snapshot import ProducerState
+from .producer_snapshot import ProducerStateEntry
 from .settings import LONG_MAX
 from .validation import MAX_DECOMPRESSED_BYTES
 
@@ -29,7 +29,7 @@ LastRecords = dict[int, tuple[int | None, int]]
 """Producer id -> (last offset of its newest committed data, -1 for none, None where that is not known; producer epoch)."""
 
 
-def last_records(producers: Iterable[ProducerState], high_watermark: int, log_end_offset: int) -> LastRecords:
+def last_records(producers: Iterable[ProducerStateEntry], high_watermark: int, log_end_offset: int) -> LastRecords:
     """What the producers' last batches are, once everything from the high watermark on may have been truncated."""
     found: LastRecords = {}
     for state in producers:

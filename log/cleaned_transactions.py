@@ -15,7 +15,7 @@ from ..wire.control_records import MAX_CONTROL_BYTES
 from ..wire.records import RecordBatch
 
 if TYPE_CHECKING:
-    from .transaction_index import AbortedTransaction
+    from .transaction_index import AbortedTxn
 
 _ABORT = b"\0\0"  # after the version, in the key of an end marker
 _COMMIT = b"\0\1"
@@ -24,18 +24,18 @@ _COMMIT = b"\0\1"
 class CleanedTransactions:
     """``on_kept`` is called with each aborted transaction whose marker stays, in the order of the markers."""
 
-    def __init__(self, on_kept: Callable[[AbortedTransaction], None] | None = None) -> None:
+    def __init__(self, on_kept: Callable[[AbortedTxn], None] | None = None) -> None:
         self._on_kept = on_kept
-        self._ahead: list[tuple[int, int, AbortedTransaction]] = []  # heap of (first offset, last offset, transaction)
-        self._aborted: dict[int, AbortedTransaction] = {}  # open ones, by producer id
+        self._ahead: list[tuple[int, int, AbortedTxn]] = []  # heap of (first offset, last offset, transaction)
+        self._aborted: dict[int, AbortedTxn] = {}  # open ones, by producer id
         self._aborted_with_batches: set[int] = set()
         self._committed: set[int] = set()  # producer ids with batches of a transaction that was not aborted
 
-    def redirect(self, on_kept: Callable[[AbortedTransaction], None]) -> None:
+    def redirect(self, on_kept: Callable[[AbortedTxn], None]) -> None:
         """Call another function from here on: the markers to come go to another segment."""
         self._on_kept = on_kept
 
-    def add(self, aborted: Iterable[AbortedTransaction]) -> None:
+    def add(self, aborted: Iterable[AbortedTxn]) -> None:
         """Make transactions known whose batches have not been shown yet."""
         for transaction in aborted:
             heapq.heappush(self._ahead, (transaction.first_offset, transaction.last_offset, transaction))

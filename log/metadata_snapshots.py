@@ -42,7 +42,7 @@ BATCH_BYTES = 1 << 20
 _NAME = re.compile(r"(\d{20})-(\d{10})" + re.escape(CHECKPOINT_SUFFIX))
 
 
-class SnapshotId(NamedTuple):
+class MetadataSnapshotId(NamedTuple):
     """The end offset of a snapshot, and the epoch of the record before it."""
 
     end_offset: int
@@ -53,14 +53,14 @@ class SnapshotId(NamedTuple):
         return f"{self.end_offset:020d}-{self.epoch:010d}{CHECKPOINT_SUFFIX}"
 
 
-BOOTSTRAP_ID = SnapshotId(0, 0)
+BOOTSTRAP_ID = MetadataSnapshotId(0, 0)
 """Of the voters that a node was formatted with; no other node is sent it."""
 
 
-def parse_snapshot_name(name: str) -> SnapshotId | None:
+def parse_snapshot_name(name: str) -> MetadataSnapshotId | None:
     """None for the name of anything else."""
     match = _NAME.fullmatch(name)
-    return None if match is None else SnapshotId(int(match[1]), int(match[2]))
+    return None if match is None else MetadataSnapshotId(int(match[1]), int(match[2]))
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class SnapshotHead:
     voters: VotersRecord | None = None
 
 
-def list_snapshots(disk: Disk, folder: str) -> list[SnapshotId]:
+def list_snapshots(disk: Disk, folder: str) -> list[MetadataSnapshotId]:
     """Those of a folder, in order. Raises OSError."""
     return sorted(found for name in disk.names(folder) if (found := parse_snapshot_name(name)) is not None)
 
@@ -120,7 +120,7 @@ class SnapshotFile:
     A worker may use it, one call at a time. Its maker ends it with ``freeze`` or ``drop``. All raise OSError.
     """
 
-    def __init__(self, disk: Disk, folder: str, snapshot: SnapshotId) -> None:
+    def __init__(self, disk: Disk, folder: str, snapshot: MetadataSnapshotId) -> None:
         """Begin it anew."""
         self.id = snapshot
         self.size = 0

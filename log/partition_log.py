@@ -33,14 +33,14 @@ from .leader_epochs import UNDEFINED_EPOCH
 from .log_directory import LogFolder
 from .log_segments import LogSegments
 from .log_state import LogState
-from .producer_snapshot import BatchMetadata, ProducerState
+from .producer_snapshot import BatchMetadata, ProducerStateEntry
 from .producer_state import ProducerStateManager
 from .retention import count_deletable
 from .segment import LogSegment, SegmentSlice
 from .segment_swap import decide_swap, finish_swap
 from .settings import LONG_MAX, LogSettings
 from .timestamps import NOT_FOUND, TimedOffset, find_max_timestamp, find_timestamp
-from .transaction_index import AbortedTransaction
+from .transaction_index import AbortedTxn
 from .validation import check_batch, prepare_now
 
 logger = logging.getLogger(__name__)
@@ -172,7 +172,7 @@ class PartitionLog:
         """The newest leader epoch that wrote to this log; -1 when none did."""
         return self.leader_epochs.latest_epoch
 
-    def active_producers(self) -> list[ProducerState]:
+    def active_producers(self) -> list[ProducerStateEntry]:
         return list(self.producer_state.producers.values())
 
     def update_settings(self, settings: LogSettings) -> None:
@@ -335,7 +335,7 @@ class PartitionLog:
                 self._note_aborted(segment, aborted)
         producer_state.map_end_offset = end_offset
 
-    def _note_aborted(self, segment: LogSegment, aborted: AbortedTransaction) -> None:
+    def _note_aborted(self, segment: LogSegment, aborted: AbortedTxn) -> None:
         """Write a transaction into the index of its marker's segment. Raises KafkaError(KAFKA_STORAGE_ERROR).
 
         Where only a descriptor is missing the entry is written later. The marker is in the log, so nothing has failed.

@@ -41,7 +41,7 @@ class BatchMetadata:
         self.timestamp = timestamp
 
 
-class ProducerState:
+class ProducerStateEntry:
     """One producer. -1 stands for an epoch, a coordinator epoch or a transaction start that is not there."""
 
     __slots__ = (
@@ -66,7 +66,7 @@ class ProducerState:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
 
-def encode_snapshot(states: Iterable[ProducerState]) -> bytes:
+def encode_snapshot(states: Iterable[ProducerStateEntry]) -> bytes:
     """The content of a snapshot file."""
     entries = bytearray()
     count = 0
@@ -87,7 +87,7 @@ def encode_snapshot(states: Iterable[ProducerState]) -> bytes:
     return _HEAD.pack(_VERSION, crc32c(body), count) + body[4:]
 
 
-def decode_snapshot(data: bytes) -> list[ProducerState]:
+def decode_snapshot(data: bytes) -> list[ProducerStateEntry]:
     """Read a snapshot file. Raises ValueError when it is damaged."""
     try:
         version, crc, count = _HEAD.unpack_from(data)
@@ -101,7 +101,7 @@ def decode_snapshot(data: bytes) -> list[ProducerState]:
         raise ValueError(f"its length is not that of {count} producers")
     states = []
     for entry in _ENTRY.iter_unpack(data[_HEAD.size :]):
-        state = ProducerState(entry[0])
+        state = ProducerStateEntry(entry[0])
         last_sequence, last_offset, offset_delta = entry[2:5]
         state.producer_epoch = entry[1]
         state.last_timestamp, state.coordinator_epoch, state.current_txn_first_offset = entry[5:]

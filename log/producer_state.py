@@ -29,8 +29,8 @@ from ..wire.control_records import MAX_CONTROL_BYTES
 from ..wire.records import NO_PRODUCER_EPOCH, RecordBatch
 from .disk import Disk, join
 from .files import SNAPSHOT_SUFFIX, file_name
-from .producer_snapshot import BatchMetadata, ProducerState, decode_snapshot, encode_snapshot
-from .transaction_index import AbortedTransaction
+from .producer_snapshot import BatchMetadata, ProducerStateEntry, decode_snapshot, encode_snapshot
+from .transaction_index import AbortedTxn
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ _STRICT_MARKER_EPOCHS_FROM = 2  # transaction.version whose markers carry a high
 _MAX_SEQUENCE = (1 << 31) - 1
 
 
-class Verification:
+class VerificationStateEntry:
     """The coordinator is being asked, or has said, that the partition is part of the producer's transaction."""
 
     __slots__ = ("created_ms", "is_confirmed", "lowest_sequence", "producer_epoch")
@@ -76,10 +76,10 @@ class ProducerStateManager:
     def __init__(self, disk: Disk, directory: str, start_offset: int, snapshots: Iterable[int] = ()) -> None:
         self.disk = disk
         self.directory = directory
-        self.producers: dict[int, ProducerState] = {}
+        self.producers: dict[int, ProducerStateEntry] = {}
         self.ongoing: dict[int, int] = {}
         self.unreplicated: list[tuple[int, int]] = []
-        self.verifications: dict[int, Verification] = {}
+        self.verifications: dict[int, VerificationStateEntry] = {}
         self.map_end_offset = start_offset
         self.last_snapshot_offset = start_offset
         self.snapshots = sorted(snapshots)
@@ -181,16 +181,18 @@ class ProducerStateManager:
         state = self.producers.get(producer_id)
         return state is not None and state.current_txn_first_offset >= 0 and state.producer_epoch == producer_epoch
 
-    def begin_verification(self, producer_id: int, producer_epoch: int, sequence: int, now_ms: int) -> Verification:
+    def begin_verification(
+        self, producer_id: int, producer_epoch: int, sequence: int, now_ms: int
+    ) -> VerificationStateEntry:
         """The transaction's coordinator is about to be asked whether this partition is part of it."""
         known = self.verifications.get(producer_id)
         if known is None or known.producer_epoch < producer_epoch:
-            known = self.verifications[producer_id] = Verification(producer_epoch, sequence, now_ms)
+            known = self.verifications[producer_id] = VerificationStateEntry(producer_epoch, sequence, now_ms)
         elif known.producer_epoch == producer_epoch:
             known.lowest_sequence = min(known.lowest_sequence, sequence)
         return known
 
-    def confirm(self, producer_id: int, verification: Verification) -> None:
+    def confirm(self, producer_id: int, verification: VerificationStateEntry) -> None:
         """The coordinator said yes. KafkaError INVALID_TXN_STATE when the transaction has ended meanwhile."""
         if self.verifications.get(producer_id) is not verification:
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, "the transaction ended before the batch was written")
@@ -207,11 +209,11 @@ class ProducerStateManager:
                 first = begin
         return first
 
-    def update(self, batch: RecordBatch) -> AbortedTransaction | None:
+    def update(self, batch: RecordBatch) -> AbortedTxn | None:
         """Take note of a batch that is in the log, with its offsets stamped; a transaction that it aborts."""
         state = self.producers.get(batch.producer_id)
         if state is None:
-            state = self.producers[batch.producer_id] = ProducerState(batch.producer_id)
+            state = self.producers[batch.producer_id] = ProducerStateEntry(batch.producer_id)
         if state.producer_epoch != batch.producer_epoch:
             state.producer_epoch = batch.producer_epoch
             state.batches.clear()
@@ -231,7 +233,7 @@ class ProducerStateManager:
             self.verifications.pop(batch.producer_id, None)
         return None
 
-    def _end_transaction(self, state: ProducerState, batch: RecordBatch) -> AbortedTransaction | None:
+    def _end_transaction(self, state: ProducerStateEntry, batch: RecordBatch) -> AbortedTxn | None:
         self.verifications.pop(state.producer_id, None)
         first, marker_offset = state.current_txn_first_offset, batch.base_offset
         marker = _read_marker(batch)
@@ -246,7 +248,7 @@ class ProducerStateManager:
         if is_commit:
             return None
         stable_end = next(iter(self.ongoing), marker_offset + 1)
-        return AbortedTransaction(state.producer_id, first, marker_offset, stable_end)
+        return AbortedTxn(state.producer_id, first, marker_offset, stable_end)
 
     def replay(self, batches: Iterable[RecordBatch], end_offset: int) -> None:
         """Bring the state from ``map_end_offset`` to ``end_offset`` by the batches between; what they raise, this does.

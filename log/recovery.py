@@ -22,7 +22,7 @@ from .offset_index import MAX_RELATIVE_OFFSET, CorruptIndexError, OffsetIndex
 from .producer_state import ProducerStateManager
 from .scan import scan_batches
 from .segment import LogSegment
-from .transaction_index import AbortedTransaction
+from .transaction_index import AbortedTxn
 
 logger = logging.getLogger(__name__)
 
@@ -144,7 +144,7 @@ def remove_segment(disk: Disk, segment: LogSegment, producers: ProducerStateMana
     producers.remove_snapshot(segment.base_offset)
 
 
-def _follow(producers: ProducerStateManager, batch: RecordBatch) -> AbortedTransaction | None:
+def _follow(producers: ProducerStateManager, batch: RecordBatch) -> AbortedTxn | None:
     aborted = None
     if batch.next_offset > producers.map_end_offset:
         if batch.producer_id >= 0:

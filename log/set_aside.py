@@ -51,7 +51,7 @@ class NothingToSetAsideError(Exception):
 
 
 @dataclass(frozen=True)
-class SetAside:
+class QuarantinedBatch:
     """``size`` bytes from ``position`` of the file ``segment`` on, with the offsets from ``first`` to ``last``, which went to the
     file ``kept`` or came back from it; the names are relative to the data folder. ``is_transactional``: by its header, which may
     be damaged, the batch was part of a transaction or ended one.
@@ -66,7 +66,7 @@ class SetAside:
     is_transactional: bool = False
 
 
-def set_aside(disk: Disk, data_folder: str, partition: str, offset: int) -> SetAside:
+def set_aside(disk: Disk, data_folder: str, partition: str, offset: int) -> QuarantinedBatch:
     """Take the damaged batch that holds ``offset`` out of a partition's log.
 
     Raises NothingToSetAsideError; BlockingIOError while a broker holds the folder; and OSError.
@@ -75,7 +75,7 @@ def set_aside(disk: Disk, data_folder: str, partition: str, offset: int) -> SetA
         return _Log(disk, data_folder, partition).set_aside(offset)
 
 
-def put_back(disk: Disk, data_folder: str, partition: str, offset: int) -> SetAside:
+def put_back(disk: Disk, data_folder: str, partition: str, offset: int) -> QuarantinedBatch:
     """Undo ``set_aside`` of the batch whose first offset is ``offset``. Raises as it does."""
     with _locked(disk, data_folder):
         return _Log(disk, data_folder, partition).put_back(offset)
@@ -107,7 +107,7 @@ class _Log:
         parsed = (parse_file_name(name) for name in disk.names(self._directory))
         self._base_offsets = sorted(found[0] for found in parsed if found is not None and found[1] == LOG_SUFFIX)
 
-    def set_aside(self, offset: int) -> SetAside:
+    def set_aside(self, offset: int) -> QuarantinedBatch:
         base_offset, next_base = self._segment_of(offset)
         file = self._disk.open(self._path(base_offset))
         try:
@@ -128,7 +128,7 @@ class _Log:
             raise NothingToSetAsideError(f"{self._partition}/{name} is there already; move it elsewhere first")
         self._disk.write_file(path, data)
 
-    def put_back(self, offset: int) -> SetAside:
+    def put_back(self, offset: int) -> QuarantinedBatch:
         base_offset, _ = self._segment_of(offset)
         kept = join(self._directory, file_name(offset, DAMAGED_SUFFIX))
         if not self._disk.exists(kept):
@@ -142,9 +142,9 @@ class _Log:
 
     def _done(
         self, base_offset: int, position: int, size: int, first: int, last: int, is_transactional: bool = False
-    ) -> SetAside:
+    ) -> QuarantinedBatch:
         segment, kept = file_name(base_offset, LOG_SUFFIX), file_name(first, DAMAGED_SUFFIX)
-        return SetAside(
+        return QuarantinedBatch(
             f"{self._partition}/{segment}", f"{self._partition}/{kept}", position, size, first, last, is_transactional
         )
 

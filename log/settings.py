@@ -12,7 +12,7 @@ import sys
 from collections.abc import Container
 from functools import cached_property
 
-from ..base.settings import Fallback, Kind, Settings, setting
+from ..base.settings import ConfigValueType, Fallback, Settings, setting
 
 LONG_MAX = (1 << 63) - 1
 _HOUR_MS = 3_600_000
@@ -96,7 +96,7 @@ class LogSettings(Settings):
         topic="delete.retention.ms",
         default=_DAY_MS,
         at_least=0,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         doc="How long a compacted log keeps tombstones.",
     )
     file_delete_delay_ms: int = setting(
@@ -104,7 +104,7 @@ class LogSettings(Settings):
         topic="file.delete.delay.ms",
         default=60_000,
         at_least=0,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         doc="Time between the renaming of a deleted file and its removal.",
     )
     flush_messages: int = setting(
@@ -112,7 +112,7 @@ class LogSettings(Settings):
         topic="flush.messages",
         default=LONG_MAX,
         at_least=1,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         doc="Records after which the log is forced to disk.",
     )
     flush_ms: int = setting(
@@ -120,7 +120,7 @@ class LogSettings(Settings):
         topic="flush.ms",
         default=LONG_MAX,
         at_least=0,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         fallbacks=(Fallback("log.flush.scheduler.interval.ms", 1, LONG_MAX),),
         doc="Time after which the log is forced to disk.",
     )
@@ -150,7 +150,7 @@ class LogSettings(Settings):
         topic="local.retention.bytes",
         default=-2,
         at_least=-2,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         doc="With tiered storage: size of the local part of the log; -2 is retention.bytes.",
     )
     local_retention_ms: int = setting(
@@ -158,7 +158,7 @@ class LogSettings(Settings):
         topic="local.retention.ms",
         default=-2,
         at_least=-2,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         doc="With tiered storage: age of the local part of the log; -2 is retention.ms.",
     )
     max_compaction_lag_ms: int = setting(
@@ -166,7 +166,7 @@ class LogSettings(Settings):
         topic="max.compaction.lag.ms",
         default=LONG_MAX,
         at_least=1,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         doc="Longest time a record stays out of compaction.",
     )
     max_message_bytes: int = setting(
@@ -188,7 +188,7 @@ class LogSettings(Settings):
         topic="message.timestamp.after.max.ms",
         default=_HOUR_MS,
         at_least=0,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         doc="How far a record's time may be ahead of the broker's clock.",
     )
     message_timestamp_before_max_ms: int = setting(
@@ -196,7 +196,7 @@ class LogSettings(Settings):
         topic="message.timestamp.before.max.ms",
         default=LONG_MAX,
         at_least=0,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         doc="How far a record's time may be behind the broker's clock.",
     )
     message_timestamp_type: str = setting(
@@ -219,7 +219,7 @@ class LogSettings(Settings):
         topic="min.compaction.lag.ms",
         default=0,
         at_least=0,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         doc="Shortest time a record stays out of compaction.",
     )
     min_insync_replicas: int = setting(
@@ -257,7 +257,7 @@ class LogSettings(Settings):
         "log.retention.bytes",
         topic="retention.bytes",
         default=-1,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         doc="Size of a partition above which its oldest segments are deleted.",
     )
     retention_ms: int = setting(
@@ -265,7 +265,7 @@ class LogSettings(Settings):
         topic="retention.ms",
         default=7 * _DAY_MS,
         at_least=-1,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         fallbacks=(Fallback("log.retention.minutes", 60_000), Fallback("log.retention.hours", _HOUR_MS, 168)),
         doc="Age at which a segment is deleted.",
     )
@@ -288,7 +288,7 @@ class LogSettings(Settings):
         topic="segment.jitter.ms",
         default=0,
         at_least=0,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         fallbacks=(Fallback("log.roll.jitter.hours", _HOUR_MS, 0),),
         doc="Largest random time by which a segment rolls early.",
     )
@@ -297,7 +297,7 @@ class LogSettings(Settings):
         topic="segment.ms",
         default=7 * _DAY_MS,
         at_least=1,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         fallbacks=(Fallback("log.roll.hours", _HOUR_MS, 168),),
         doc="Age at which a segment rolls.",
     )
@@ -339,7 +339,7 @@ class LogManagerSettings(Settings):
         "log.retention.check.interval.ms",
         default=300_000,
         at_least=1,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         doc="Time between two looks for segments to delete.",
     )
     flush_offset_checkpoint_interval_ms: int = setting(
@@ -358,7 +358,7 @@ class LogManagerSettings(Settings):
         "replica.high.watermark.checkpoint.interval.ms",
         default=5_000,
         at_least=1,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         doc="Time between two writings of the high watermarks.",
     )
     recovery_threads_per_data_dir: int = setting(
@@ -408,7 +408,7 @@ class LogCleanerSettings(Settings):
         "log.cleaner.dedupe.buffer.size",
         default=128 << 20,
         at_least=1 << 20,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         dynamic=True,
         doc="Memory for the keys of the logs being compacted, shared by the threads; 24 bytes a key.",
     )
@@ -431,7 +431,7 @@ class LogCleanerSettings(Settings):
         "log.cleaner.backoff.ms",
         default=15_000,
         at_least=0,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         dynamic=True,
         doc="Time between two looks for a log to compact.",
     )

@@ -34,7 +34,7 @@ ENTRY_SIZE = _ENTRY.size
 _VERSION = 0
 
 
-class AbortedTransaction(NamedTuple):
+class AbortedTxn(NamedTuple):
     """One entry."""
 
     producer_id: int
@@ -43,18 +43,18 @@ class AbortedTransaction(NamedTuple):
     last_stable_offset: int
 
 
-def encode_aborted(entry: AbortedTransaction) -> bytes:
+def encode_aborted(entry: AbortedTxn) -> bytes:
     return _ENTRY.pack(_VERSION, *entry)
 
 
-def decode_transaction_index(data: Bytes, base_offset: int) -> list[AbortedTransaction]:
+def decode_transaction_index(data: Bytes, base_offset: int) -> list[AbortedTxn]:
     """Read a file. Raises CorruptIndexError."""
     if len(data) % ENTRY_SIZE:
         raise CorruptIndexError(f"{len(data)} bytes are not a multiple of {ENTRY_SIZE}")
     entries = []
     last = base_offset - 1
     for version, *fields in _ENTRY.iter_unpack(data):
-        entry = AbortedTransaction(*fields)
+        entry = AbortedTxn(*fields)
         if version > _VERSION:
             raise CorruptIndexError(f"version {version} is unknown")
         if entry.last_offset <= last:
@@ -64,9 +64,7 @@ def decode_transaction_index(data: Bytes, base_offset: int) -> list[AbortedTrans
     return entries
 
 
-def collect_aborted(
-    entries: Iterable[AbortedTransaction], start: int, end: int, found: list[AbortedTransaction]
-) -> bool:
+def collect_aborted(entries: Iterable[AbortedTxn], start: int, end: int, found: list[AbortedTxn]) -> bool:
     """Add those that overlap the offsets [start, end) to ``found``; True when no later entry can."""
     for entry in entries:
         if entry.last_offset >= start and entry.first_offset < end:
@@ -83,18 +81,18 @@ class TransactionIndex:
 
     def __init__(self, file: SegmentFile) -> None:
         self._file = file
-        self._written: list[AbortedTransaction] | None = None
-        self._pending: list[AbortedTransaction] = []
+        self._written: list[AbortedTxn] | None = None
+        self._pending: list[AbortedTxn] = []
 
     @property
     def path(self) -> str:
         return self._file.path_of(TRANSACTION_INDEX_SUFFIX)
 
-    def entries(self) -> list[AbortedTransaction]:
+    def entries(self) -> list[AbortedTxn]:
         """The transactions whose abort marker is in the segment. Raises OSError."""
         return self._read() + self._pending if self._pending else self._read()
 
-    def _read(self) -> list[AbortedTransaction]:
+    def _read(self) -> list[AbortedTxn]:
         if self._written is None:
             try:
                 self._written = decode_transaction_index(self._file.disk.read_file(self.path), self._file.base_offset)
@@ -104,7 +102,7 @@ class TransactionIndex:
                 raise OSError(errno.EIO, str(error), self.path) from error
         return self._written
 
-    def append(self, entry: AbortedTransaction) -> None:
+    def append(self, entry: AbortedTxn) -> None:
         """Take up an entry and write it. Raises OSError; it is among ``entries`` anyway."""
         self._pending.append(entry)
         self.write()

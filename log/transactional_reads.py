@@ -5,10 +5,10 @@ from __future__ import annotations
 from .log_segments import LogSegments
 from .partition_log import PartitionLog
 from .segment import SegmentSlice
-from .transaction_index import AbortedTransaction, collect_aborted
+from .transaction_index import AbortedTxn, collect_aborted
 
 
-def aborted_transactions(partition_log: PartitionLog, offset: int, found: SegmentSlice) -> list[AbortedTransaction]:
+def aborted_transactions(partition_log: PartitionLog, offset: int, found: SegmentSlice) -> list[AbortedTxn]:
     """The aborted transactions that overlap ``found``, which was read from ``offset`` on. Raises KafkaError."""
     try:
         return aborted_between(partition_log.segments, offset, found.offset_bound())
@@ -16,12 +16,12 @@ def aborted_transactions(partition_log: PartitionLog, offset: int, found: Segmen
         raise partition_log.folder.fail(f"cannot read {partition_log.directory}", error) from error
 
 
-def aborted_between(segments: LogSegments, start: int, end: int) -> list[AbortedTransaction]:
+def aborted_between(segments: LogSegments, start: int, end: int) -> list[AbortedTxn]:
     """The aborted transactions that overlap the offsets [start, end). Raises OSError.
 
     The markers of those that are still open at the end are in later segments.
     """
-    aborted: list[AbortedTransaction] = []
+    aborted: list[AbortedTxn] = []
     for segment in segments[segments.place_of(start) :]:
         if collect_aborted(segment.aborted.entries(), start, end, aborted):
             break

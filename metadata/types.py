@@ -26,7 +26,7 @@ LAST_RESERVED_DIRECTORY = bytes(15) + b"\x64"
 """No log directory has an id up to this."""
 
 
-class BrokerEndpoint(NamedTuple):
+class AdvertisedListener(NamedTuple):
     """Where clients reach one listener of a broker."""
 
     listener: str
@@ -43,11 +43,11 @@ class BrokerRegistration:
     """
 
     broker_id: int
-    endpoints: tuple[BrokerEndpoint, ...]
+    endpoints: tuple[AdvertisedListener, ...]
     rack: str | None = None
     version: int = REGISTRATION_VERSION
 
-    def endpoint(self, listener: str) -> BrokerEndpoint | None:
+    def endpoint(self, listener: str) -> AdvertisedListener | None:
         """Where the listener of this name is reached, if the broker has one."""
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
 
@@ -85,7 +85,7 @@ class QuorumController:
 
     controller_id: int
     incarnation_id: bytes
-    endpoints: tuple[BrokerEndpoint, ...]
+    endpoints: tuple[AdvertisedListener, ...]
     features: Mapping[str, VersionRange]
     is_ready_to_migrate: bool = False
 

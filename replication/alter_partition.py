@@ -33,7 +33,7 @@ from ..wire.messages.alter_partition import (
 )
 from ..wire.schema import ZERO_UUID
 from .controller_channel import RequestChannel
-from .isr import Committed, PendingExpand, PendingIsr
+from .isr import CommittedPartitionState, PendingExpand, PendingIsr
 from .isr_report import IsrReport
 from .partition import Partition
 
@@ -106,7 +106,7 @@ class AlterPartitionManager:
         waiting, self._waiting = self._waiting, {}
         for name, partition in waiting.items():
             state = None if partition.leader is None else partition.leader.isr
-            if state is not None and not isinstance(state, Committed):
+            if state is not None and not isinstance(state, CommittedPartitionState):
                 changes[name] = _Sent(partition, state)
         return changes
 

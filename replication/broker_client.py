@@ -35,14 +35,14 @@ from ..wire.registry import response_class
 from ..wire.schema import Message
 
 
-class Secured(NamedTuple):
+class SecuredConnection(NamedTuple):
     """A connection that is ready for requests, and the trio time after which no new one is sent on it."""
 
     connection: Connection
     usable_until: float = math.inf
 
 
-Secure = Callable[[Connection, str], Awaitable[Secured]]
+Secure = Callable[[Connection, str], Awaitable[SecuredConnection]]
 """What a new connection to a host goes through before the first request: TLS, a SASL conversation.
 
 Returns what is read and written from then on, which owns the connection given. Raises OSError; the caller then closes.
@@ -212,11 +212,11 @@ class BrokerClient:
                 raise self._link.unavailable()
         return self._link
 
-    async def _connect(self) -> Secured:
+    async def _connect(self) -> SecuredConnection:
         """Raises OSError."""
         connection = await self._network.connect(*self._address)
         if self._secure is None:
-            return Secured(connection)
+            return SecuredConnection(connection)
         try:
             return await self._secure(connection, self._address[0])
         except BaseException:
@@ -239,7 +239,7 @@ class _Limit:
 
 
 @dataclasses.dataclass(eq=False, slots=True)
-class _Waiting:
+class _InFlightRequest:
     """A request whose answer has not been read. ``turn`` is set when its caller is to read, or when the connection has ended.
 
     ``is_given_up``: its caller has gone, so the next one reads past its answer.
@@ -260,13 +260,13 @@ class _Link:
     answer, once a session at the peer is about to end (KIP-368): the next connection begins a new one.
     """
 
-    def __init__(self, secured: Secured, peer: str, max_response: int) -> None:
+    def __init__(self, secured: SecuredConnection, peer: str, max_response: int) -> None:
         self.versions: dict[int, tuple[int, int]] | None = None
         """Lowest and highest version by API key, once the peer was asked."""
         self._connection, self._usable_until = secured
         self._peer = peer
         self._frames = _FrameReader(self._connection, max_response)
-        self._in_flight: deque[_Waiting] = deque()
+        self._in_flight: deque[_InFlightRequest] = deque()
         self._correlation_id = 0
         self._closed_because: str | None = None
 
@@ -286,12 +286,12 @@ class _Link:
     def _end_session(self) -> None:
         self.close("the session at the peer was about to end")
 
-    async def write(self, request: Message, version: int, client_id: str) -> _Waiting:
+    async def write(self, request: Message, version: int, client_id: str) -> _InFlightRequest:
         """Send a request; one caller at a time. Raises PeerUnavailableError, ValueError."""
         self._correlation_id = self._correlation_id % _HIGHEST_CORRELATION_ID + 1
         header = encode_request_header(request.api_key, version, self._correlation_id, client_id)
         body = encode(request, version)
-        waiting = _Waiting(self._correlation_id, ApiKey(request.api_key), version)
+        waiting = _InFlightRequest(self._correlation_id, ApiKey(request.api_key), version)
         self._in_flight.append(waiting)
         self._pass_turn()
         try:
@@ -304,7 +304,7 @@ class _Link:
             raise
         return waiting
 
-    async def receive(self, waiting: _Waiting) -> Any:
+    async def receive(self, waiting: _InFlightRequest) -> Any:
         """The answer to what ``write`` sent. Raises PeerUnavailableError, MalformedResponseError."""
         try:
             if not waiting.turn.is_set():

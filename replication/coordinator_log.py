@@ -17,7 +17,7 @@ Flush = Callable[[], Awaitable[None]]
 """Sends what the connection has answered so far; called before any wait."""
 
 
-class Moment(NamedTuple):
+class CoordinatorTime(NamedTuple):
     """Now: wall time for records and retention, and a clock that never goes back for timers. Milliseconds."""
 
     wall_ms: int

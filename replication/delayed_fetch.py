@@ -1,7 +1,7 @@
 """Change tracking for a fetch: the partitions that changed since they were read, and the wait for more bytes.
 
-A fetch session has one ``FetchNews`` for as long as it lives; a fetch without a session has one of its own. So a fetch costs what
-has changed, not what its session holds.
+A fetch session has one ``DelayedFetch`` for as long as it lives; a fetch without a session has one of its own. So a fetch
+costs what has changed, not what its session holds.
 
 Rules:
 
@@ -29,7 +29,7 @@ from .leader import FollowerProgress
 from .partition import Partition
 
 
-class FetchNews:
+class DelayedFetch:
     """The changed partitions of one session, or of one fetch.
 
     Attributes: ``fetched_at``, trio's time of a follower's last fetch; ``fetches``, how many there were; ``missing``, how many
@@ -140,7 +140,7 @@ class FetchedPartition:
         "topic_id",
     )
 
-    def __init__(self, topic: str, topic_id: bytes, asked: FetchPartition, news: FetchNews) -> None:
+    def __init__(self, topic: str, topic_id: bytes, asked: FetchPartition, news: DelayedFetch) -> None:
         self.topic = topic
         self.topic_id = topic_id
         self.number = asked.partition
@@ -186,7 +186,7 @@ class FetchedPartition:
     # --- as a FetchWatch ----------------------------------------------------------------------------------------------
 
     @property
-    def owner(self) -> FetchNews:
+    def owner(self) -> DelayedFetch:
         return self.news
 
     @property

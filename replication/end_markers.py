@@ -30,7 +30,7 @@ AppendMarker = Callable[[int, WritableTxnMarker], int]
 """(partition, marker) -> the offset after the marker. KafkaError when it is not written."""
 
 
-class EndMarkers:
+class TransactionMarkerWriter:
     """Writes markers here. ``owners`` are the topics whose coordinator writes its own."""
 
     def __init__(self, replicas: ReplicaManager, clock: Clock) -> None:

@@ -25,7 +25,7 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..wire.messages.fetch import FetchRequest, ForgottenTopic
-from .delayed_fetch import FetchedPartition, FetchNews
+from .delayed_fetch import DelayedFetch, FetchedPartition
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class FetchSession:
         session_id: int,
         uses_topic_ids: bool,
         partitions: dict[PartitionKey, FetchedPartition],
-        news: FetchNews,
+        news: DelayedFetch,
     ) -> None:
         self.session_id = session_id
         self.uses_topic_ids = uses_topic_ids
@@ -87,7 +87,7 @@ class FetchSession:
 
 
 def take_up(
-    request: FetchRequest, by_id: bool, partitions: dict[PartitionKey, FetchedPartition], news: FetchNews
+    request: FetchRequest, by_id: bool, partitions: dict[PartitionKey, FetchedPartition], news: DelayedFetch
 ) -> bool:
     """Add and change partitions as a request says; all that it lists are ``news``.
 
@@ -139,7 +139,7 @@ class FetchSessionCache:
             session.end()
 
     def create(
-        self, by_id: bool, partitions: dict[PartitionKey, FetchedPartition], news: FetchNews
+        self, by_id: bool, partitions: dict[PartitionKey, FetchedPartition], news: DelayedFetch
     ) -> FetchSession | None:
         """A new session, or None when there is no room. ``news`` are those of the fetch that begins it."""
         for fetched in partitions.values():

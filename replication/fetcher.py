@@ -31,7 +31,7 @@ from ..wire.messages.list_offsets import (
 from .broker_client import BrokerClient, MalformedResponseError, NoAnswerError
 from .fetch_rate import FetchRate
 from .follower import (
-    Outcome,
+    FollowerAction,
     Position,
     begin_following,
     position_of,
@@ -40,7 +40,7 @@ from .follower import (
     take_reset_error,
 )
 from .inter_broker_protocol import inter_broker_protocol
-from .leader_session import Key, LeaderSession
+from .leader_session import FetchSessionHandler, Key
 from .older_fetch import REPLICA_STATE_FROM, OlderFetch
 from .partition import Partition
 from .quotas import NO_LIMIT, Quota
@@ -76,7 +76,7 @@ class Fetcher:
         self._fetch_version = protocol.fetch
         self._list_offsets_version = protocol.list_offsets
         self._older = OlderFetch(protocol.fetch) if protocol.fetch < REPLICA_STATE_FROM else None
-        self._session = LeaderSession()
+        self._session = FetchSessionHandler()
         self._followed: dict[Key, Partition] = {}
         self._delayed: dict[Key, float] = {}  # until when, by trio's clock
         self._pauses: dict[Key, float] = {}  # the next one, of those whose leader was asked too early
@@ -246,7 +246,7 @@ class Fetcher:
                 await self._back_off(KafkaError(known_code(response.error_code), "the answer does not fit the request"))
             return
         taken = 0
-        later: list[tuple[Key, Partition, Outcome]] = []
+        later: list[tuple[Key, Partition, FollowerAction]] = []
         for topic in response.responses:
             for data in topic.partitions:
                 key = topic.topic_id, data.partition_index
@@ -254,19 +254,19 @@ class Fetcher:
                 if partition is None or key in self._delayed:
                     continue
                 outcome = self._take_one(key, partition, data)
-                if outcome in (Outcome.FLUSH, Outcome.RESET):
+                if outcome in (FollowerAction.FLUSH, FollowerAction.RESET):
                     later.append((key, partition, outcome))
                 taken += size_of(data.records or b"")
                 if taken >= _BYTES_PER_TURN:
                     taken = 0
                     await trio.lowlevel.checkpoint()
         for key, partition, outcome in later:
-            if outcome is Outcome.RESET:
+            if outcome is FollowerAction.RESET:
                 await self._reset(key, partition)
             else:
                 await self._flush(partition)
 
-    def _take_one(self, key: Key, partition: Partition, data: PartitionData) -> Outcome:
+    def _take_one(self, key: Key, partition: Partition, data: PartitionData) -> FollowerAction:
         outcome = take_answer(partition, self._session.asked[key], data)
         if not data.error_code:
             self._leader_watermarks[key] = data.high_watermark
@@ -275,18 +275,18 @@ class Fetcher:
         self._go_on(key, partition, outcome)
         return outcome
 
-    def _go_on(self, key: Key, partition: Partition, outcome: Outcome) -> None:
+    def _go_on(self, key: Key, partition: Partition, outcome: FollowerAction) -> None:
         if self._followed.get(key) is not partition:
             return  # its folder failed while the answer was taken
         self._changed[key] = None
-        if outcome is Outcome.STOP:
+        if outcome is FollowerAction.STOP:
             self._forget(key)
             self._failed.add(key)
-        elif outcome is Outcome.ASK_ANEW:
+        elif outcome is FollowerAction.ASK_ANEW:
             self._session.lose()
-        elif outcome is Outcome.BACK_OFF:
+        elif outcome is FollowerAction.BACK_OFF:
             self._delay(key, self._settings.replica_fetch_backoff_ms / 1000)
-        elif outcome is Outcome.TRY_AGAIN:
+        elif outcome is FollowerAction.TRY_AGAIN:
             pause = self._pauses.get(key, _SHORTEST_PAUSE)
             self._pauses[key] = 2 * pause
             self._delay(key, min(pause, self._settings.replica_fetch_backoff_ms / 1000))
@@ -305,7 +305,7 @@ class Fetcher:
     async def _reset(self, key: Key, partition: Partition) -> None:
         """Begin again where the leader's log allows it (Kafka's fetchOffsetAndTruncate)."""
         asked = position_of(partition)
-        outcome = Outcome.BACK_OFF
+        outcome = FollowerAction.BACK_OFF
         try:
             leader_end = await self._leader_offset(partition, _LATEST)
             leader_start = await self._leader_offset(partition, _EARLIEST) if leader_end >= asked.offset else -1

@@ -35,8 +35,8 @@ from ..log.partition_log import PartitionLog
 from ..log.segment import SegmentSlice
 from ..log.transactional_reads import aborted_transactions
 from ..wire.messages.fetch import AbortedTransaction, EpochEndOffset, PartitionData
-from .delayed_fetch import FetchedPartition, FetchNews
-from .isr import Committed
+from .delayed_fetch import DelayedFetch, FetchedPartition
+from .isr import CommittedPartitionState
 from .leader import FollowerProgress
 from .metadata_cache import MetadataCache
 from .partition import Partition
@@ -61,7 +61,7 @@ class FollowerId(NamedTuple):
     broker_epoch: int
 
 
-class Reads:
+class FetchReads:
     """The results of reading the partitions of one fetch; ``min_bytes`` is never more than ``max_bytes``.
 
     ``results`` are in the order of the reading. ``failure`` is the reason of the last error of a partition. ``may_read`` tells
@@ -96,7 +96,7 @@ class Reads:
         self,
         replicas: ReplicaManager,
         metadata: MetadataCache,
-        news: FetchNews,
+        news: DelayedFetch,
         by_id: bool,
         follower: FollowerId | None,
         min_bytes: int,
@@ -270,7 +270,7 @@ class Reads:
         if follower is not None:
             assert partition.leader is not None
             isr = partition.leader.isr
-            is_in_sync = isinstance(isr, Committed) and follower.broker_id in isr.isr
+            is_in_sync = isinstance(isr, CommittedPartitionState) and follower.broker_id in isr.isr
             if not is_in_sync or follower.log_end_offset != state.fetch_offset:
                 return
         state.rest(follower)

@@ -58,7 +58,7 @@ class Position(NamedTuple):
     log_start_offset: int
 
 
-class Outcome(enum.Enum):
+class FollowerAction(enum.Enum):
     """What comes next for a partition."""
 
     FETCH = enum.auto()
@@ -90,37 +90,37 @@ def begin_following(partition: Partition) -> None:
     partition.coherent_from = log.log_end_offset
 
 
-def take_answer(partition: Partition, asked: Position, data: PartitionData) -> Outcome:
+def take_answer(partition: Partition, asked: Position, data: PartitionData) -> FollowerAction:
     """Apply a leader's answer to the fetch at ``asked``; returns what comes next."""
     log = partition.log
     if asked.offset != log.log_end_offset or asked.leader_epoch != partition.leader_epoch:
-        return Outcome.ASK_ANEW
+        return FollowerAction.ASK_ANEW
     try:
         if data.error_code:
             return _take_error(log, asked, known_code(data.error_code))
         diverging = data.diverging_epoch
         if diverging is not None and diverging.epoch >= 0:
             _truncate(log, divergence(log, diverging))
-            return Outcome.ASK_ANEW
+            return FollowerAction.ASK_ANEW
         return _take_records(partition, asked, data)
     except KafkaError as error:
         return _take_failure(log, error)
 
 
-def _take_records(partition: Partition, asked: Position, data: PartitionData) -> Outcome:
+def _take_records(partition: Partition, asked: Position, data: PartitionData) -> FollowerAction:
     records = data.records or b""
     assert isinstance(records, bytes | bytearray | memoryview), "what was received is in memory"
     silent_since, partition.answered_at = partition.answered_at, trio.current_time()
     if partition.log.producer_state.ongoing and _may_lack_a_marker(partition, records, silent_since):
-        return Outcome.ASK_ANEW
+        return FollowerAction.ASK_ANEW
     appended = append_as_follower(partition.log, records, asked.leader_epoch, data.log_start_offset)
     partition.counters.bytes_in += appended.size
     if partition.broker_id in partition.adding:
         partition.counters.reassignment_bytes_in += appended.size
     follow_watermarks(partition, data.high_watermark, data.log_start_offset)
     if len(records) and not appended.size:
-        return Outcome.BACK_OFF  # all of it is of a leader that this broker has not heard of
-    return Outcome.FLUSH if appended.flush_due else Outcome.FETCH
+        return FollowerAction.BACK_OFF  # all of it is of a leader that this broker has not heard of
+    return FollowerAction.FLUSH if appended.flush_due else FollowerAction.FETCH
 
 
 def _may_lack_a_marker(partition: Partition, records: Bytes, silent_since: float) -> bool:
@@ -186,7 +186,7 @@ def divergence(log: PartitionLog, leader: EpochEndOffset) -> int:
     return min(epoch_end, leader.end_offset, end_offset)
 
 
-def reset_to_leader(partition: Partition, leader_start: int, leader_end: int) -> Outcome:
+def reset_to_leader(partition: Partition, leader_start: int, leader_end: int) -> FollowerAction:
     """The fetch offset is not in the leader's log, which begins and ends there: go to the nearest offset that is in it."""
     log = partition.log
     end_offset = log.log_end_offset
@@ -197,42 +197,44 @@ def reset_to_leader(partition: Partition, leader_start: int, leader_end: int) ->
             logger.warning("%s ends at %d, and its leader starts at %d", _name(log), end_offset, leader_start)
             log.truncate_fully_and_start_at(leader_start)
         else:
-            return Outcome.BACK_OFF  # the leader's log has changed meanwhile
+            return FollowerAction.BACK_OFF  # the leader's log has changed meanwhile
     except KafkaError as error:
         return _take_failure(log, error)
-    return Outcome.FETCH
+    return FollowerAction.FETCH
 
 
-def take_reset_error(partition: Partition, code: ErrorCode) -> Outcome:
+def take_reset_error(partition: Partition, code: ErrorCode) -> FollowerAction:
     """The leader refuses to say where its log begins and ends."""
     position = position_of(partition)
-    return Outcome.BACK_OFF if code is ErrorCode.OFFSET_OUT_OF_RANGE else _take_error(partition.log, position, code)
+    return (
+        FollowerAction.BACK_OFF if code is ErrorCode.OFFSET_OUT_OF_RANGE else _take_error(partition.log, position, code)
+    )
 
 
-def _take_error(log: PartitionLog, asked: Position, code: ErrorCode) -> Outcome:
+def _take_error(log: PartitionLog, asked: Position, code: ErrorCode) -> FollowerAction:
     if code is ErrorCode.OFFSET_OUT_OF_RANGE:
-        return Outcome.RESET
+        return FollowerAction.RESET
     if code is ErrorCode.FENCED_LEADER_EPOCH:
         logger.debug("%s: the leader has a later epoch than %d; waiting to be told", _name(log), asked.leader_epoch)
-        return Outcome.STOP
+        return FollowerAction.STOP
     is_usual = code in _REPEATED_WHILE_LEADERS_CHANGE
     level = logging.DEBUG if is_usual else logging.ERROR
     logger.log(level, "%s: the leader answers %s at offset %d", _name(log), code.name, asked.offset)
-    return Outcome.TRY_AGAIN if is_usual else Outcome.BACK_OFF
+    return FollowerAction.TRY_AGAIN if is_usual else FollowerAction.BACK_OFF
 
 
-def _take_failure(log: PartitionLog, error: KafkaError) -> Outcome:
+def _take_failure(log: PartitionLog, error: KafkaError) -> FollowerAction:
     """Bad records are fetched again, since they may be the leader's or the network's passing fault. Other failures are final.
 
     But not a storage error while the folder is online: then descriptors have run out for a moment (``LogFolder.fail``).
     """
     if error.code is ErrorCode.KAFKA_STORAGE_ERROR and not log.folder.is_offline:
-        return Outcome.BACK_OFF
+        return FollowerAction.BACK_OFF
     if error.code in _RETRIED:
         logger.error("%s: bad records at offset %d: %s", _name(log), log.log_end_offset, error.message)
-        return Outcome.BACK_OFF
+        return FollowerAction.BACK_OFF
     log.folder.log_failed(f"{_name(log)} is not replicated any more", error)
-    return Outcome.STOP
+    return FollowerAction.STOP
 
 
 def _truncate(log: PartitionLog, offset: int) -> None:

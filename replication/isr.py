@@ -17,7 +17,7 @@ from collections.abc import Collection
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Committed:
+class CommittedPartitionState:
     """No change is under way."""
 
     isr: tuple[int, ...]
@@ -79,4 +79,4 @@ class PendingRecovery:
 
 
 PendingIsr = PendingExpand | PendingShrink | PendingRecovery
-IsrState = Committed | PendingIsr
+IsrState = CommittedPartitionState | PendingIsr

@@ -26,7 +26,7 @@ from typing import Protocol
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import NO_BROKER_EPOCH
-from .isr import Committed, IsrState, PendingExpand, PendingIsr, PendingShrink
+from .isr import CommittedPartitionState, IsrState, PendingExpand, PendingIsr, PendingShrink
 
 UNKNOWN_OFFSET = -1
 LONG_AGO = -math.inf
@@ -148,7 +148,7 @@ class LeaderRole:
         self._is_alive = is_alive
         self._lag_seconds = lag_seconds
         self.followers: dict[int, FollowerProgress] = {}
-        self.isr: IsrState = Committed(())
+        self.isr: IsrState = CommittedPartitionState(())
         self.epoch_start_offset = 0
         """Where the log ended when this broker was elected."""
 
@@ -164,7 +164,7 @@ class LeaderRole:
             follower.forget_refusals()
             if follower.broker_id in dropped:
                 follower.refused(now)
-        self.isr = Committed(isr)
+        self.isr = CommittedPartitionState(isr)
 
     def begin_epoch(self, leader_end: int, now: float) -> None:
         """This broker was elected; called after ``assign``."""
@@ -235,7 +235,7 @@ class LeaderRole:
         """The change that takes a follower into the in-sync replicas, where it may join."""
         state = self.isr
         if (
-            isinstance(state, Committed)
+            isinstance(state, CommittedPartitionState)
             and follower.broker_id not in state.isr
             and follower.log_end_offset >= max(high_watermark, self.epoch_start_offset)
             and not follower.is_refused
@@ -247,14 +247,14 @@ class LeaderRole:
     def refused(self, change: PendingIsr, now: float) -> None:
         """The controller has not done what ``change`` asks for, and never will: the state before it holds."""
         if self.isr is change:
-            self.isr = Committed(change.isr)
+            self.isr = CommittedPartitionState(change.isr)
             if isinstance(change, PendingExpand) and change.joining in self.followers:
                 self.followers[change.joining].refused(now)
 
     def shrinkage(self, log_end: int, now: float) -> PendingShrink | None:
         """The change that drops the followers that are no longer caught up; a member without a replica is dropped too."""
         state = self.isr
-        if not isinstance(state, Committed):
+        if not isinstance(state, CommittedPartitionState):
             return None
         leaving = [
             replica

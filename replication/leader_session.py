@@ -20,7 +20,7 @@ _FULL = 0
 _MAX_EPOCH = (1 << 31) - 1
 
 
-class LeaderSession:
+class FetchSessionHandler:
     """``asked`` is what the leader was last asked of each partition; the next request has ``session_id`` and ``epoch``."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from ..wire.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from .broker_client import NoAnswerError
-from .end_markers import COMMIT_SECONDS, EndMarkers
+from .end_markers import COMMIT_SECONDS, TransactionMarkerWriter
 from .metadata_cache import MetadataCache
 from .peers import Peers
 
@@ -32,7 +32,7 @@ _REQUEST_SECONDS = COMMIT_SECONDS + 5  # which the leader needs to say that they
 
 
 @dataclasses.dataclass(eq=False, slots=True)
-class _Waiting:
+class _PendingMarkers:
     """Markers of one transaction that are to be sent, or are under way."""
 
     request: WriteTxnMarkersRequest
@@ -43,11 +43,11 @@ class _Waiting:
 class _Queue:
     """What waits for one broker. The task that has the turn sends everything that waits."""
 
-    waiting: list[_Waiting] = dataclasses.field(default_factory=list)
+    waiting: list[_PendingMarkers] = dataclasses.field(default_factory=list)
     turn: trio.StrictFIFOLock = dataclasses.field(default_factory=trio.StrictFIFOLock)
 
 
-class MarkerChannels:
+class TransactionMarkerChannelManager:
     """Finds leaders in the metadata cache.
 
     A partition that is not in the cache counts as deleted, and needs no marker, if its topic's deletion was seen; else only
@@ -59,7 +59,7 @@ class MarkerChannels:
         self,
         broker_id: int,
         metadata: MetadataCache,
-        markers: EndMarkers,
+        markers: TransactionMarkerWriter,
         peers: Peers,
         settling_seconds: float = SETTLING_SECONDS,
     ) -> None:
@@ -91,7 +91,7 @@ class MarkerChannels:
         if broker_id == self._broker_id:
             return await self._markers.write(request)
         queue = self._queues.setdefault(broker_id, _Queue())
-        waiting = _Waiting(request)
+        waiting = _PendingMarkers(request)
         queue.waiting.append(waiting)
         try:
             async with queue.turn:
@@ -102,7 +102,7 @@ class MarkerChannels:
         assert waiting.response is not None
         return waiting.response
 
-    async def _send(self, broker_id: int, waiting: list[_Waiting]) -> None:
+    async def _send(self, broker_id: int, waiting: list[_PendingMarkers]) -> None:
         """Send all markers that wait. After a failure the next caller sends them again, together with its own."""
         request = WriteTxnMarkersRequest(markers=[marker for each in waiting for marker in each.request.markers])
         try:
@@ -119,9 +119,9 @@ class MarkerChannels:
             each.response = WriteTxnMarkersResponse(markers=answered)
 
 
-def _distinct(waiting: list[_Waiting]) -> list[_Waiting]:
+def _distinct(waiting: list[_PendingMarkers]) -> list[_PendingMarkers]:
     """Those that can go in one request: the earliest for each producer, because the answer names markers by producer only."""
-    chosen: dict[int, _Waiting] = {}
+    chosen: dict[int, _PendingMarkers] = {}
     for each in waiting:
         for marker in each.request.markers:
             chosen.setdefault(marker.producer_id, each)

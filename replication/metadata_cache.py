@@ -27,7 +27,7 @@ _TOPICS_FOLLOW_SECONDS = 10.0
 """How long a broker with logs waits to be told of topics, after it was told of brokers."""
 
 
-class Node(NamedTuple):
+class BrokerNode(NamedTuple):
     """A live broker as clients of one listener reach it."""
 
     node_id: int
@@ -52,7 +52,7 @@ class MetadataCache:
         self.topics: Mapping[str, TopicImage] = self.image.topics.newest()
         """The newest, by name, in the order in which this broker was told of them. They change with each delta."""
         self._by_id: Mapping[bytes, TopicImage] = self.image.topics_by_id.newest()
-        self._nodes: dict[str, dict[int, Node]] = {}
+        self._nodes: dict[str, dict[int, BrokerNode]] = {}
         self._derived: dict[str, tuple[TopicImage, dict[Any, Any]]] = {}
         self._changed = trio.Event()
         self.publishers: list[Publish] = []
@@ -80,11 +80,11 @@ class MetadataCache:
         topic = self.topics.get(name)
         return None if topic is None else topic.partitions.get(number)
 
-    def nodes(self, listener: str) -> Mapping[int, Node]:
+    def nodes(self, listener: str) -> Mapping[int, BrokerNode]:
         """The live brokers that have this listener, by id."""
         return self._nodes.get(listener, {})
 
-    def registered_node(self, listener: str, broker_id: int) -> Node | None:
+    def registered_node(self, listener: str, broker_id: int) -> BrokerNode | None:
         """A broker of a quorum with this listener, alive or fenced; None where it is not registered."""
         registered = self.image.quorum_brokers.newest().get(broker_id)
         if registered is None:
@@ -171,10 +171,10 @@ class MetadataCache:
             self._doubted_until = trio.current_time() + _TOPICS_FOLLOW_SECONDS
 
 
-def _nodes_by_listener(brokers: Iterable[BrokerRegistration]) -> dict[str, dict[int, Node]]:
-    nodes: dict[str, dict[int, Node]] = {}
+def _nodes_by_listener(brokers: Iterable[BrokerRegistration]) -> dict[str, dict[int, BrokerNode]]:
+    nodes: dict[str, dict[int, BrokerNode]] = {}
     for broker in brokers:
         for endpoint in broker.endpoints:
-            node = Node(broker.broker_id, endpoint.host, endpoint.port, broker.rack)
+            node = BrokerNode(broker.broker_id, endpoint.host, endpoint.port, broker.rack)
             nodes.setdefault(endpoint.listener, {})[broker.broker_id] = node
     return nodes

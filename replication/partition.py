@@ -31,9 +31,9 @@ from ..wire.messages.write_txn_markers import WritableTxnMarker
 from ..wire.records import RecordBatch
 from .counters import ReplicationCounters
 from .fetch_watches import FetchWatches
-from .isr import Committed, PendingExpand, PendingIsr, PendingRecovery, PendingShrink
+from .isr import CommittedPartitionState, PendingExpand, PendingIsr, PendingRecovery, PendingShrink
 from .leader import FollowerProgress, LeaderRole
-from .visible_bytes import UNKNOWN_SIZE, Unannounced, visible_between
+from .visible_bytes import UNKNOWN_SIZE, PendingVisibility, visible_between
 from .waiters import OffsetWaiter, release, wait_in, wake_up_to
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class FollowerFetcher(Protocol):
 
 
 @dataclasses.dataclass(slots=True)
-class Surroundings:
+class PartitionDependencies:
     """What all partitions of a broker have in common. ``is_alive`` tells of a broker whether it is in the cluster."""
 
     broker_id: int
@@ -113,7 +113,7 @@ class Partition:
         "topic_id",
     )
 
-    def __init__(self, surroundings: Surroundings, topic: str, topic_id: bytes, log: PartitionLog) -> None:
+    def __init__(self, surroundings: PartitionDependencies, topic: str, topic_id: bytes, log: PartitionLog) -> None:
         self._surroundings = surroundings
         self.broker_id = surroundings.broker_id
         self.counters = surroundings.counters
@@ -141,7 +141,7 @@ class Partition:
         self.counted_fetches = 0
         self.failed_produce_requests = 0
         self.failed_fetch_requests = 0
-        self._unannounced = Unannounced()
+        self._unannounced = PendingVisibility()
         log.listener = self
 
     @property
@@ -473,7 +473,7 @@ class Partition:
         self.counters.isr_expands += isinstance(change, PendingExpand)
         self.counters.isr_shrinks += isinstance(change, PendingShrink)
         self.partition_epoch = partition_epoch
-        leader.isr = Committed(isr)
+        leader.isr = CommittedPartitionState(isr)
         self.fetches.tell_all()
         self._advance_high_watermark(0)
 

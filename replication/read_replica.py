@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .leader import FollowerProgress, LeaderRole
-from .metadata_cache import Node
+from .metadata_cache import BrokerNode
 
 LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -22,7 +22,7 @@ class ConsumerRack:
 
     __slots__ = ("_nodes", "_rack")
 
-    def __init__(self, rack: str, nodes: Mapping[int, Node]) -> None:
+    def __init__(self, rack: str, nodes: Mapping[int, BrokerNode]) -> None:
         self._rack = rack
         self._nodes = nodes
 

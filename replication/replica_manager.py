@@ -27,7 +27,7 @@ from ..metadata.types import PartitionRegistration
 from ..wire.schema import ZERO_UUID
 from .counters import TRAFFIC, ReplicationCounters
 from .metadata_cache import MetadataCache
-from .partition import NO_EPOCH, IsrChanges, Partition, Surroundings
+from .partition import NO_EPOCH, IsrChanges, Partition, PartitionDependencies
 from .quotas import ReplicationQuotas
 from .settings import QuotaSettings
 
@@ -81,7 +81,7 @@ class ReplicaManager:
         self._settings = settings
         self._topic_overrides = topic_overrides
         self._metadata = metadata
-        self._surroundings = Surroundings(
+        self._surroundings = PartitionDependencies(
             broker_id, metadata.may_be_in_sync, isr_changes, replica_lag_time_max_ms / 1000
         )
         self._partitions: dict[str, dict[int, Partition]] = {}

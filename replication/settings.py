@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..base.settings import Kind, Settings, setting
+from ..base.settings import ConfigValueType, Settings, setting
 from ..log.settings import LONG_MAX
 from .inter_broker_protocol import LATEST, check_name
 from .read_replica import LEADER_SELECTOR, RACK_AWARE_SELECTOR
@@ -41,7 +41,7 @@ class ReplicationSettings(Settings):
     replica_selector_class: str | None = setting(
         "replica.selector.class",
         default=None,
-        kind=Kind.CLASS,
+        kind=ConfigValueType.CLASS,
         check=_check_selector,
         doc="Which replica a consumer is told to read from (KIP-392): the leader, as without it, or with "
         f"`{RACK_AWARE_SELECTOR}` one in the rack that the consumer names, where there is one in sync.",
@@ -49,7 +49,7 @@ class ReplicationSettings(Settings):
     replica_lag_time_max_ms: int = setting(
         "replica.lag.time.max.ms",
         default=30000,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         doc="A follower that has not caught up with its leader for so long is out of sync. Checked twice in this time.",
     )
     num_replica_fetchers: int = setting(
@@ -98,7 +98,7 @@ class ReplicationSettings(Settings):
 
 
 def _rate(name: str, doc: str) -> Any:
-    return setting(name, default=LONG_MAX, kind=Kind.LONG, at_least=0, dynamic=True, doc=doc)
+    return setting(name, default=LONG_MAX, kind=ConfigValueType.LONG, at_least=0, dynamic=True, doc=doc)
 
 
 def _window_num(name: str, of: str) -> Any:

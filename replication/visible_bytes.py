@@ -14,7 +14,7 @@ UNKNOWN_SIZE = -1
 _MORE_THAN_A_FETCH_ASKS_FOR = 1 << 32
 
 
-class Unannounced:
+class PendingVisibility:
     """What was appended to a leader's log and is not visible to consumers yet.
 
     ``size`` are the bytes above the high watermark while they need not be looked up, else UNKNOWN_SIZE. ``stable_end`` is

@@ -20,7 +20,7 @@ _LONGEST_REMEMBERED = 256
 """Characters of a name whose decision is cached. No topic has more; other names may be as long as clients like."""
 
 
-class Context(Protocol):
+class AuthorizableRequestContext(Protocol):
     """The client that asks: its principal and its IP address."""
 
     @property
@@ -55,7 +55,7 @@ class Authorizer:
 
     def allows(
         self,
-        context: Context,
+        context: AuthorizableRequestContext,
         operation: Operation,
         resource_type: ResourceType,
         name: str = CLUSTER_NAME,
@@ -98,7 +98,7 @@ class Authorizer:
         return False
 
     def allows_by_resource_type(
-        self, context: Context, operation: Operation, resource_type: ResourceType, request: str = ""
+        self, context: AuthorizableRequestContext, operation: Operation, resource_type: ResourceType, request: str = ""
     ) -> bool:
         """Whether the client may do this to at least one possible resource of the type (KIP-679)."""
         principal = context.principal
@@ -114,7 +114,7 @@ class Authorizer:
             self._audit.denied((str(principal), context.host, operation, resource_type, "NONE", request))
         return allowed
 
-    def authorized_operations(self, context: Context, resource_type: ResourceType, name: str) -> int:
+    def authorized_operations(self, context: AuthorizableRequestContext, resource_type: ResourceType, name: str) -> int:
         """What the client may do to the resource, as a bit field (KIP-430)."""
         return sum(
             1 << operation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..base.settings import Kind, Settings, setting
+from ..base.settings import ConfigValueType, Settings, setting
 from .principal import parse_principal
 
 ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
@@ -28,7 +28,7 @@ class AuthorizerSettings(Settings):
     authorizer_class_name: str = setting(
         "authorizer.class.name",
         default="",
-        kind=Kind.CLASS,
+        kind=ConfigValueType.CLASS,
         choices=("", ACL_AUTHORIZER, STANDARD_AUTHORIZER),
         doc="Kafka's name of its authorizer; empty: everybody may do everything. Both names stand for the same authorizer, with "
         "the rules of AclAuthorizer.",

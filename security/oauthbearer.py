@@ -28,7 +28,7 @@ _CLIENT_FIRST = re.compile(f"n,(?:a=({_NAME}))?,\\x01((?:{_KEY_VALUE})*+)\\x01")
 _AUTH = re.compile(r"(\w++) ++([-_~+/.a-zA-Z0-9]++=*+)", re.ASCII)
 
 
-class ClientFirst(NamedTuple):
+class OAuthBearerClientInitialResponse(NamedTuple):
     """What a client sends first."""
 
     token: str
@@ -36,7 +36,7 @@ class ClientFirst(NamedTuple):
     extensions: Mapping[str, str]
 
 
-def parse_client_first(response: bytes) -> ClientFirst:
+def parse_client_first(response: bytes) -> OAuthBearerClientInitialResponse:
     """Raises AuthenticationError. (Kafka: OAuthBearerClientInitialResponse.)"""
     if len(response) > MAX_MESSAGE_BYTES:
         raise AuthenticationError(f"a first message of {len(response)} bytes, more than {MAX_MESSAGE_BYTES}")
@@ -47,7 +47,7 @@ def parse_client_first(response: bytes) -> ClientFirst:
     auth = _AUTH.fullmatch(pairs.pop("auth", ""))
     if auth is None or auth[1].lower() != "bearer":
         raise AuthenticationError("Invalid OAUTHBEARER client first message: it has no bearer token in 'auth'")
-    return ClientFirst(auth[2], match[1] or "", pairs)
+    return OAuthBearerClientInitialResponse(auth[2], match[1] or "", pairs)
 
 
 class OAuthBearerServer:

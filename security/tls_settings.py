@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..base.settings import Kind, Settings, setting
+from ..base.settings import ConfigValueType, Settings, setting
 
 PEM = "PEM"
 _STORE_TYPES = ("JKS", "PKCS12", PEM)
@@ -81,14 +81,14 @@ class TlsSettings(Settings):
     )
     principal_builder_class: str = setting(
         "principal.builder.class",
-        kind=Kind.CLASS,
+        kind=ConfigValueType.CLASS,
         default=_DEFAULT_BUILDER,
         check=_no_class,
         doc="Kafka's default only: a class of Java cannot be loaded.",
     )
     engine_factory_class: str | None = setting(
         "ssl.engine.factory.class",
-        kind=Kind.CLASS,
+        kind=ConfigValueType.CLASS,
         default=None,
         check=_no_class,
         doc="Cannot be given: a class of Java cannot be loaded.",
@@ -113,28 +113,28 @@ class TlsSettings(Settings):
     )
     keystore_password: str | None = setting(
         "ssl.keystore.password",
-        kind=Kind.PASSWORD,
+        kind=ConfigValueType.PASSWORD,
         default=None,
         dynamic=True,
         doc="Password of that file; with PEM it must not be given.",
     )
     key_password: str | None = setting(
         "ssl.key.password",
-        kind=Kind.PASSWORD,
+        kind=ConfigValueType.PASSWORD,
         default=None,
         dynamic=True,
         doc="Password of the private key; in JKS, if not given, that of the file; without effect in PKCS12.",
     )
     keystore_key: str | None = setting(
         "ssl.keystore.key",
-        kind=Kind.PASSWORD,
+        kind=ConfigValueType.PASSWORD,
         default=None,
         dynamic=True,
         doc="The private key itself, as PKCS #8 in PEM.",
     )
     keystore_certificate_chain: str | None = setting(
         "ssl.keystore.certificate.chain",
-        kind=Kind.PASSWORD,
+        kind=ConfigValueType.PASSWORD,
         default=None,
         dynamic=True,
         doc="The certificates that go with ssl.keystore.key, in PEM.",
@@ -150,14 +150,14 @@ class TlsSettings(Settings):
     )
     truststore_password: str | None = setting(
         "ssl.truststore.password",
-        kind=Kind.PASSWORD,
+        kind=ConfigValueType.PASSWORD,
         default=None,
         dynamic=True,
         doc="Password of that file. A JKS file can be read without it, but then its checksum is not checked.",
     )
     truststore_certificates: str | None = setting(
         "ssl.truststore.certificates",
-        kind=Kind.PASSWORD,
+        kind=ConfigValueType.PASSWORD,
         default=None,
         dynamic=True,
         doc="The trusted certificates themselves, in PEM.",

@@ -28,7 +28,7 @@ from . import sink_log
 from .compaction import Compacted, compact
 from .files import Files
 from .group_offsets import committing
-from .query import JobError, Watch, follow, spark_failures
+from .query import JobControl, JobError, follow, spark_failures
 from .reader import check_choice, check_offsets, check_pattern, every, reader_options
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Archive:
 def run(
     spark: SparkSession,
     archive: Archive,
-    watch: Watch | None = None,
+    watch: JobControl | None = None,
     report: Callable[[Compacted], None] = lambda compacted: None,
 ) -> int:
     """Archive the records in the topics now, or go on for ever if ``every_s`` is set. Returns the number of records written.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .archive import read_archive
 from .query import JobError, Partition
-from .topic_offsets import ISOLATION, Span, TopicOffsets, read_spans
+from .topic_offsets import ISOLATION, OffsetRange, TopicOffsets, read_spans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,7 +86,7 @@ def records(spark: SparkSession, audit: Audit) -> DataFrame:
     return read_spans(spark, audit.bootstrap_servers, spans(audit), audit.options)
 
 
-def spans(audit: Audit) -> dict[Partition, Span]:
+def spans(audit: Audit) -> dict[Partition, OffsetRange]:
     """The offsets that the topics have now."""
     with TopicOffsets.ask(audit.bootstrap_servers, audit.options.get(ISOLATION, "read_uncommitted")) as offsets:
         return offsets.spans(audit.topics)

@@ -18,7 +18,7 @@ from ..security.client_security import (
 from .failures import JobError
 
 
-class Brokers(str):
+class BootstrapServers(str):
     """The addresses of brokers, as a str, with Kafka's client properties for connecting.
 
     Only properties about security are kept. They are sent to tasks, too, and files that they name are read there.
@@ -26,19 +26,19 @@ class Brokers(str):
 
     properties: Mapping[str, str]
 
-    def __new__(cls, addresses: str, properties: Mapping[str, str] | None = None) -> Brokers:
+    def __new__(cls, addresses: str, properties: Mapping[str, str] | None = None) -> BootstrapServers:
         made = super().__new__(cls, addresses)
         made.properties = {name: value for name, value in (properties or {}).items() if is_about_security(name)}
         return made
 
 
-def read_brokers(addresses: str, config: Path | None) -> Brokers:
+def read_brokers(addresses: str, config: Path | None) -> BootstrapServers:
     """Addresses, each with its port, and a file of client properties. Raises JobError."""
     properties: dict[str, str] = {}
     try:
         if config is not None:
             properties = java_properties.read(config)
-        brokers = Brokers(with_ports(addresses), properties)
+        brokers = BootstrapServers(with_ports(addresses), properties)
         read_client_security(brokers.properties, read_file)
     except OSError as error:
         raise JobError(f"cannot read {config}: {error.strerror}") from None
@@ -48,7 +48,7 @@ def read_brokers(addresses: str, config: Path | None) -> Brokers:
 
 
 def _properties(servers: str) -> Mapping[str, str]:
-    return servers.properties if isinstance(servers, Brokers) else {}
+    return servers.properties if isinstance(servers, BootstrapServers) else {}
 
 
 def spark_options(servers: str) -> dict[str, str]:

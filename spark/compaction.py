@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from .files import Files
 from .query import JobError
-from .sink_log import Listed, SinkLog
+from .sink_log import SinkFileStatus, SinkLog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,14 +41,14 @@ class Compacted:
 
 
 @dataclass(frozen=True)
-class Place:
+class ArchiveLocation:
     """Where an archive is: ``host`` is scheme and authority, to which the paths in the lists are appended."""
 
     host: str
     path: str
 
     @classmethod
-    def of(cls, files: Files, output: str) -> Place:
+    def of(cls, files: Files, output: str) -> ArchiveLocation:
         """The place of an output, given as a path or URI."""
         match = re.match(r"([a-z0-9+.-]+:(?://[^/]*)?)(/.*)$", files.absolute(output), re.IGNORECASE)
         assert match is not None, output
@@ -71,7 +71,7 @@ def compact(
 ) -> None:
     """Make files of about ``target_bytes`` from those under half of it; no other job may write there. Raises JobError."""
     files = Files(spark)
-    place = Place.of(files, output)
+    place = ArchiveLocation.of(files, output)
     log = SinkLog(files, place.uri(place.path))
     delete_what_is_not_listed(files, log, place)
     for folder, small in sorted(_small_files(log, target_bytes, datetime.now(UTC)).items()):
@@ -82,7 +82,7 @@ def compact(
     files.delete(f"{place.uri(place.path)}/{STAGING}")
 
 
-def delete_what_is_not_listed(files: Files, log: SinkLog, place: Place) -> None:
+def delete_what_is_not_listed(files: Files, log: SinkLog, place: ArchiveLocation) -> None:
     """Delete files that a killed job has left. Raises JobError, and deletes nothing, if the lists belong to another archive."""
     root = place.uri(place.path)
     listed = {file.path for file in log.listed()}
@@ -98,7 +98,7 @@ def delete_what_is_not_listed(files: Files, log: SinkLog, place: Place) -> None:
                     files.delete(place.uri(file.path))
 
 
-def _small_files(log: SinkLog, target_bytes: int, now: datetime) -> dict[str, list[Listed]]:
+def _small_files(log: SinkLog, target_bytes: int, now: datetime) -> dict[str, list[SinkFileStatus]]:
     """The files to rewrite, by folder."""
     found = defaultdict(list)
     for file in log.listed():
@@ -119,7 +119,9 @@ def is_over(folder: str, now: datetime) -> bool:
     return begin + timedelta(hours=int(match[2]) + 1) <= now
 
 
-def _rewrite(spark: SparkSession, files: Files, log: SinkLog, place: Place, small: list[Listed], count: int) -> int:
+def _rewrite(
+    spark: SparkSession, files: Files, log: SinkLog, place: ArchiveLocation, small: list[SinkFileStatus], count: int
+) -> int:
     """Replace the small files of one folder by about ``count`` files. Returns their number."""
     staging = f"{place.uri(place.path)}/{STAGING}"
     folder = place.uri(small[0].path.rpartition("/")[0])

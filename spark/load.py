@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from .brokers import spark_options
 from .failures import explain_task
 from .files import Files
-from .producing import PLAIN_COLUMNS, RESULT, Destination, write
-from .query import JobError, Watch, follow, spark_failures
+from .producing import PLAIN_COLUMNS, RESULT, TopicDestination, write
+from .query import JobControl, JobError, follow, spark_failures
 from .topic_offsets import TopicOffsets
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Load:
             raise JobError(f"files are csv, json or parquet, not {self.file_format}")
 
 
-def run(spark: SparkSession, load: Load, watch: Watch | None = None) -> int:
+def run(spark: SparkSession, load: Load, watch: JobControl | None = None) -> int:
     """Load the files that have not been loaded yet. Returns the number of records. Raises JobError."""
     with TopicOffsets.ask(load.bootstrap_servers) as offsets:
         offsets.partitions([load.topic])
@@ -86,13 +86,13 @@ def _start(spark: SparkSession, load: Load, failures: list[JobError]) -> Streami
     rows = records(stream.load(source), load)
     writer = rows.writeStream.queryName("load").option("checkpointLocation", load.checkpoint).trigger(availableNow=True)
     if load.timestamp is not None:
-        destination = Destination(load.bootstrap_servers, load.topic)
+        destination = TopicDestination(load.bootstrap_servers, load.topic)
         return writer.foreachBatch(lambda batch, number: _write(batch, destination, failures)).start()
     sink = {**spark_options(load.bootstrap_servers), "topic": load.topic, **_WRITER_DEFAULTS}
     return writer.format("kafka").options(**sink).start()
 
 
-def _write(rows: DataFrame, destination: Destination, failures: list[JobError]) -> None:
+def _write(rows: DataFrame, destination: TopicDestination, failures: list[JobError]) -> None:
     """Write one micro-batch. Errors go to ``failures``, because Spark would wrap them in its own."""
     from pyspark.errors import PythonException
 

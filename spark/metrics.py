@@ -16,7 +16,7 @@ from ..base.wording import how_to_install
 from .failures import JobError
 
 if TYPE_CHECKING:
-    from .query import Progress
+    from .query import QueryProgress
 
 _QUERY = ("query",)
 _PARTITION = ("query", "topic", "partition")
@@ -52,7 +52,7 @@ class QueryMetrics:
             "lag_records", "Records of the partition that the newest micro-batch left unread.", _PARTITION
         )
 
-    def note(self, name: str, progress: Progress) -> None:
+    def note(self, name: str, progress: QueryProgress) -> None:
         """Note a finished micro-batch of the query ``name``."""
         self._records.labels(name).inc(progress.records)
         self._batches.labels(name).inc()

@@ -33,7 +33,7 @@ _RETRY_S = 0.1
 
 
 @dataclass(frozen=True)
-class Destination:
+class TopicDestination:
     """The topic to write to; for a replay also the first part of its groups' names, and records per second of each partition."""
 
     bootstrap_servers: str
@@ -42,7 +42,7 @@ class Destination:
     rate: float | None = None
 
 
-class Sender:
+class TopicProducer:
     """A producer to one topic."""
 
     def __init__(self, bootstrap_servers: str, topic: str, **settings: Any) -> None:
@@ -120,7 +120,7 @@ class Transactions:
         import confluent_kafka
 
         self._place = place
-        self._sender = Sender(bootstrap_servers, topic, **{"transactional.id": transactional_id})
+        self._sender = TopicProducer(bootstrap_servers, topic, **{"transactional.id": transactional_id})
         self._sender.producer.init_transactions(TIMEOUT_S)
         self._group = confluent_kafka.Consumer(
             {
@@ -153,7 +153,7 @@ class Transactions:
                 time.sleep(_RETRY_S)
 
     def send(self, batch: pyarrow.RecordBatch) -> list[int]:
-        """Begin a transaction with rows of ``PLAIN_COLUMNS``; as ``Sender.send``."""
+        """Begin a transaction with rows of ``PLAIN_COLUMNS``; as ``TopicProducer.send``."""
         self._sender.producer.begin_transaction()
         return self._sender.send(batch)
 
@@ -171,18 +171,18 @@ class Transactions:
         self._group.close()
 
 
-def write(batches: Iterator[pyarrow.RecordBatch], destination: Destination) -> Iterator[pyarrow.RecordBatch]:
+def write(batches: Iterator[pyarrow.RecordBatch], destination: TopicDestination) -> Iterator[pyarrow.RecordBatch]:
     """For ``mapInArrow``: write every row. A repeated task writes its records again."""
     import pyarrow
 
-    sender, written = Sender(destination.bootstrap_servers, destination.topic), 0
+    sender, written = TopicProducer(destination.bootstrap_servers, destination.topic), 0
     for batch in batches:
         sender.send(batch)
         written += batch.num_rows
     yield pyarrow.RecordBatch.from_pydict({"written": [written]})
 
 
-def write_once(batches: Iterator[pyarrow.RecordBatch], destination: Destination) -> Iterator[pyarrow.RecordBatch]:
+def write_once(batches: Iterator[pyarrow.RecordBatch], destination: TopicDestination) -> Iterator[pyarrow.RecordBatch]:
     """For ``mapInArrow``: write rows of whole source partitions, by offset, that have not been written before."""
     import pyarrow
 
@@ -215,7 +215,7 @@ def _by_partition(batch: pyarrow.RecordBatch) -> Iterator[tuple[Partition, pyarr
 class _SourcePartition:
     """One source partition, written by one task."""
 
-    def __init__(self, destination: Destination, topic: str, partition: int) -> None:
+    def __init__(self, destination: TopicDestination, topic: str, partition: int) -> None:
         self._rate = destination.rate
         name = f"{destination.group_id}-{topic}-{partition}"
         self._transactions = Transactions(

@@ -19,7 +19,7 @@ from .stopping import finish_batch
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["JobError", "Partition", "Progress", "Watch", "explain", "follow", "spark_failures"]
+__all__ = ["JobControl", "JobError", "Partition", "QueryProgress", "explain", "follow", "spark_failures"]
 
 POLL_S = 1.0
 
@@ -28,7 +28,7 @@ Partition = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Progress:
+class QueryProgress:
     """A finished micro-batch. The bytes are those of all state stores together.
 
     ``watermark`` is Spark's text of it (UTC), None until there is one. ``read`` is the offset at which the batch ended in each
@@ -55,7 +55,7 @@ class Progress:
         return sum(max(end - self.read[where], 0) for where, end in self.ends.items() if where in self.read)
 
     @classmethod
-    def of(cls, event: Mapping[str, Any]) -> Progress:
+    def of(cls, event: Mapping[str, Any]) -> QueryProgress:
         """From Spark's progress event, parsed from JSON."""
         states = event.get("stateOperators", [])
         watermark = event.get("eventTime", {}).get("watermark", "")
@@ -72,13 +72,13 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Watch:
+class JobControl:
     """How a job is followed: ``report`` is called with the query's name for each finished micro-batch that read something.
 
     After ``stop`` is set, each query ends with its current micro-batch.
     """
 
-    report: Callable[[str, Progress], None] = lambda name, progress: None
+    report: Callable[[str, QueryProgress], None] = lambda name, progress: None
     stop: threading.Event = field(default_factory=threading.Event)
 
 
@@ -91,20 +91,20 @@ class ReadOffsets(Protocol):
 
 
 def follow(
-    queries: Mapping[str, StreamingQuery], watch: Watch | None = None, group: ReadOffsets | None = None
+    queries: Mapping[str, StreamingQuery], watch: JobControl | None = None, group: ReadOffsets | None = None
 ) -> dict[str, int]:
     """Wait until all queries have ended or one has failed. Returns how many records each has read.
 
     Their positions are committed to ``group``. Raises the error of the query that failed.
     """
-    watch = watch or Watch()
+    watch = watch or JobControl()
     last = dict.fromkeys(queries, ("", -1))
     totals = dict.fromkeys(queries, 0)
 
     def take_progress(name: str) -> None:
         for event in _events_after(queries[name], last[name]):
             last[name] = _position(event)
-            progress = Progress.of(event)
+            progress = QueryProgress.of(event)
             if group is not None:
                 group.note(name, progress.read)
             if progress.records > 0:

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 from ..base.wording import counted
 from .archive import read_archive
 from .failures import explain_task
-from .producing import COLUMNS, RESULT, Destination, write_once
+from .producing import COLUMNS, RESULT, TopicDestination, write_once
 from .query import JobError, Partition, spark_failures
-from .topic_offsets import ISOLATION, Span, TopicOffsets, read_spans
+from .topic_offsets import ISOLATION, OffsetRange, TopicOffsets, read_spans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,7 +82,7 @@ def run(spark: SparkSession, replay: Replay) -> int:
                 f"{replay.to_topic} has {counted(targets, 'partition')}, which is too few to keep the partitions of the records"
             )
         share = None if replay.rate is None else replay.rate / len(sources)
-        destination = Destination(replay.bootstrap_servers, replay.to_topic, replay.group_id, share)
+        destination = TopicDestination(replay.bootstrap_servers, replay.to_topic, replay.group_id, share)
         chosen = _chosen(rows, replay)
         try:
             written = chosen.mapInArrow(lambda batches: write_once(batches, destination), RESULT).collect()
@@ -105,11 +105,11 @@ def _from_topics(spark: SparkSession, replay: Replay) -> tuple[DataFrame, list[P
     return read_spans(spark, replay.bootstrap_servers, spans, replay.options), list(spans)
 
 
-def _limited(span: Span, where: Partition, replay: Replay) -> Span:
+def _limited(span: OffsetRange, where: Partition, replay: Replay) -> OffsetRange:
     topic, partition = where[0], str(where[1])
     start = replay.starting_offsets.get(topic, {}).get(partition, span.start)
     end = replay.ending_offsets.get(topic, {}).get(partition, span.end)
-    return Span(max(start, span.start), min(end, span.end))
+    return OffsetRange(max(start, span.start), min(end, span.end))
 
 
 def _from_archive(spark: SparkSession, replay: Replay) -> tuple[DataFrame, list[Partition]]:

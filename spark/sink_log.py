@@ -27,7 +27,7 @@ _VERSION = "v1"
 
 
 @dataclass(frozen=True)
-class Listed:
+class SinkFileStatus:
     """A file that counts. ``is_replaceable``: it is in the newest ``.compact``, so it can be replaced by another."""
 
     path: str
@@ -56,13 +56,13 @@ class SinkLog:
         """Whether a streaming query has written here."""
         return self._files.exists(self._folder)
 
-    def listed(self) -> list[Listed]:
+    def listed(self) -> list[SinkFileStatus]:
         """Every file that counts."""
         compact, after = self._lists()
         found = [_listed(line, is_replaceable=True) for line in (self._lines(compact) if compact else [])]
         return found + [_listed(line, is_replaceable=False) for name in after for line in self._lines(name)]
 
-    def replace(self, files: Files, old: Iterable[Listed], new: Iterable[File]) -> None:
+    def replace(self, files: Files, old: Iterable[SinkFileStatus], new: Iterable[File]) -> None:
         """Make the new files count instead of the old ones, all of which must be replaceable; atomic."""
         compact, _ = self._lists()
         assert compact is not None, "nothing is replaceable"
@@ -86,9 +86,9 @@ class SinkLog:
         return lines
 
 
-def _listed(line: str, *, is_replaceable: bool) -> Listed:
+def _listed(line: str, *, is_replaceable: bool) -> SinkFileStatus:
     entry = json.loads(line)
-    return Listed(unquote(urlsplit(entry["path"]).path), entry["size"], is_replaceable)
+    return SinkFileStatus(unquote(urlsplit(entry["path"]).path), entry["size"], is_replaceable)
 
 
 def _entry(file: File) -> dict[str, Any]:

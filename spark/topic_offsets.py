@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ISOLATION = "kafka.isolation.level"
 
 
-class Span(NamedTuple):
+class OffsetRange(NamedTuple):
     """The offsets from ``start`` to before ``end``."""
 
     start: int
@@ -65,28 +65,28 @@ class TopicOffsets:
             found += [(topic, number) for number in sorted(numbers)]
         return found
 
-    def spans(self, topics: Iterable[str]) -> dict[Partition, Span]:
+    def spans(self, topics: Iterable[str]) -> dict[Partition, OffsetRange]:
         """The offsets that each partition has now."""
         from kafka import TopicPartition
 
         places = [TopicPartition(*partition) for partition in self.partitions(topics)]
         starts, ends = self._consumer.beginning_offsets(places), self._consumer.end_offsets(places)
-        return {(place.topic, place.partition): Span(starts[place], ends[place]) for place in places}
+        return {(place.topic, place.partition): OffsetRange(starts[place], ends[place]) for place in places}
 
-    def since(self, spans: Mapping[Partition, Span], timestamp_ms: int) -> dict[Partition, Span]:
+    def since(self, spans: Mapping[Partition, OffsetRange], timestamp_ms: int) -> dict[Partition, OffsetRange]:
         """The spans, each from the first record with this timestamp or a later one."""
         from kafka import TopicPartition
 
         found = self._consumer.offsets_for_times({TopicPartition(*where): timestamp_ms for where in spans})
         later = {(place.topic, place.partition): at.offset for place, at in found.items() if at is not None}
         return {
-            where: Span(min(max(span.start, later.get(where, span.end)), span.end), span.end)
+            where: OffsetRange(min(max(span.start, later.get(where, span.end)), span.end), span.end)
             for where, span in spans.items()
         }
 
 
 def read_spans(
-    spark: SparkSession, bootstrap_servers: str, spans: Mapping[Partition, Span], options: Mapping[str, str]
+    spark: SparkSession, bootstrap_servers: str, spans: Mapping[Partition, OffsetRange], options: Mapping[str, str]
 ) -> DataFrame:
     """The records at these offsets, as Spark's ``kafka`` source gives them, headers included."""
     chosen = {

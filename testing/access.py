@@ -12,7 +12,7 @@ from pathlib import Path
 from .certificates import Authority
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-"""The mechanisms that clients may use; ``Access.client_properties`` names the last one."""
+"""The mechanisms that clients may use; ``BrokerSecurity.client_properties`` names the last one."""
 _MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -23,7 +23,7 @@ _HOSTS = ("localhost", "127.0.0.1", "::1")
 __tracebackhide__ = True  # a failure points at the caller's line
 
 
-class Access:
+class BrokerSecurity:
     """``users`` are names with passwords; if there are any, clients log in by PLAIN or SCRAM. ``tls``: connections are encrypted.
 
     ``ca_file`` is the certificate that clients have to trust, in PEM; None without TLS. Files exist until ``close``. Raises

@@ -25,8 +25,8 @@ from ..broker.server import StartError
 from ..handlers.services import Services
 from ..replication.partition import Partition
 from . import administration
-from .access import Access
-from .broker_run import Life, Place
+from .access import BrokerSecurity
+from .broker_run import BrokerEnvironment, BrokerRun
 from .clock import AdjustableClock, BrokerClock
 from .cluster_network import ClusterNetwork
 from .controller_commands import ControllerCommands, wait_applied
@@ -74,11 +74,11 @@ class Broker:
         tls: bool = False,
     ) -> None:
         refuse_unknown(properties or {})
-        self._access = Access(users, tls)
+        self._access = BrokerSecurity(users, tls)
         self._arguments = (data_dir, listen, properties)
         self._served = served_by(version)
         self._properties: dict[str, str] = {}
-        self._life: Life | None = None
+        self._life: BrokerRun | None = None
         self._failure: Exception | None = None
         self._network = ClusterNetwork({})
         self._time = AdjustableClock()
@@ -228,9 +228,9 @@ class Broker:
     async def _begin(self) -> None:
         if self._life is not None:
             raise StartError("the broker is running")
-        place = Place(broker_id=0, network=self._network, clock=self._time, sharers=1)
+        place = BrokerEnvironment(broker_id=0, network=self._network, clock=self._time, sharers=1)
         config = load_config(self._properties)
-        life = Life(config, place, self._interception, on_end=self._ended, served=self._served)
+        life = BrokerRun(config, place, self._interception, on_end=self._ended, served=self._served)
         self._life = life
         await life.begin(self._nursery)
         self.__dict__.update(dataclasses.asdict(describe(life.server)))
@@ -239,7 +239,7 @@ class Broker:
             life.server.controller.node.controller.known_alive = lambda: [self.broker_id]
         await self._carried_out(lambda controller: controller.add_users(self._access.users))
 
-    def _ended(self, life: Life) -> None:
+    def _ended(self, life: BrokerRun) -> None:
         self._life = None
         if life.services is not None and life.failure is not None:
             self._failure = self._failure or life.failure

@@ -27,7 +27,7 @@ START_SECONDS = 60.0
 """How long a start may take: a broker that cannot reach the cluster's controller would try for ever."""
 
 
-class Place(NamedTuple):
+class BrokerEnvironment(NamedTuple):
     """What a broker is given by its process: its id in ``network``, the clock, and how many brokers share the descriptors.
 
     ``is_kept``: whether its folder outlives the process. One that does not is on a disk that is never waited for.
@@ -40,7 +40,7 @@ class Place(NamedTuple):
     is_kept: bool = True
 
 
-class Life:
+class BrokerRun:
     """One run of a broker. ``decided`` is set once it serves (and has ``services``) or has failed to start; ``over`` at its end.
 
     ``on_end`` is called last; ``failure`` is set then if the broker has ended by itself.
@@ -49,10 +49,10 @@ class Life:
     def __init__(
         self,
         config: Config,
-        place: Place,
+        place: BrokerEnvironment,
         interception: Interception,
         *,
-        on_end: Callable[[Life], None],
+        on_end: Callable[[BrokerRun], None],
         served: ServedApis = SERVED,
     ) -> None:
         workers = TrioWorkers() if place.is_kept else InlineWorkers()

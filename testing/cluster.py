@@ -19,7 +19,7 @@ from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..handlers.services import Services
 from . import administration
 from .clock import AdjustableClock, BrokerClock
-from .cluster_member import Member, Surroundings
+from .cluster_member import ClusterEnvironment, RestartableBroker
 from .faults import Faults
 from .loop_thread import LoopThread
 from .records import KafkaRecord, wait_for_records
@@ -70,7 +70,9 @@ def refuse_unusable(properties: Mapping[str, str]) -> None:
 class ClusterBroker:
     """One broker of a cluster: its address, folder, faults and recorded requests, which it keeps when it is started again."""
 
-    def __init__(self, member: Member, call: Callable[[Callable[[], Awaitable[None]]], None], start: Start) -> None:
+    def __init__(
+        self, member: RestartableBroker, call: Callable[[Callable[[], Awaitable[None]]], None], start: Start
+    ) -> None:
         self.broker_id: int = member.broker_id
         self.bootstrap_servers: str = member.address
         self.data_dir: Path = member.data_dir
@@ -134,7 +136,9 @@ class Cluster:
         self._own_properties = broker_properties or {}
         time = AdjustableClock()
         self._loop = LoopThread("cluster", time)
-        self._around = Surroundings(time, brokers, {**QUICK, **replicas_by_default(brokers), **(properties or {})})
+        self._around = ClusterEnvironment(
+            time, brokers, {**QUICK, **replicas_by_default(brokers), **(properties or {})}
+        )
         self._running = RunningCluster(self._around)
         self.clock = BrokerClock(time, self._loop.call, self._do_upkeep)
 

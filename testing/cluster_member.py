@@ -1,4 +1,4 @@
-"""One broker of a cluster in this process, which can be started, stopped and killed several times: each start is a ``Life``.
+"""One broker of a cluster in this process, which can be started, stopped and killed several times: each start is a ``BrokerRun``.
 
 Everything here is called in the cluster's loop.
 """
@@ -15,14 +15,14 @@ from ..base.seams import Clock
 from ..broker.config_file import load_config
 from ..broker.server import StartError
 from ..handlers.services import Services
-from .broker_run import Life, Place
+from .broker_run import BrokerEnvironment, BrokerRun
 from .cluster_controller import QUORUM_PROPERTIES, ClusterController
 from .cluster_network import ClusterNetwork
 from .held_port import HeldPort
 from .interception import Interception
 
 
-class Surroundings:
+class ClusterEnvironment:
     """What the members of a cluster share. ``properties`` are those of all; ``is_kept``: whether folders outlive the process."""
 
     def __init__(self, clock: Clock, count: int, properties: Mapping[str, str], *, is_kept: bool = False) -> None:
@@ -34,7 +34,7 @@ class Surroundings:
         self.controller = ClusterController(properties, clock, self.network, is_kept=is_kept)
 
 
-class Member:
+class RestartableBroker:
     """A broker whose data folder, port and faults stay when it is started again; ``properties`` are Kafka's.
 
     ``close`` closes ``port``. ``on_failure`` is called with the error when the broker ends by itself.
@@ -45,7 +45,7 @@ class Member:
         broker_id: int,
         data_dir: Path,
         properties: Mapping[str, str],
-        around: Surroundings,
+        around: ClusterEnvironment,
         in_loop: Callable[[Callable[[], Any]], None],
         port: HeldPort,
     ) -> None:
@@ -67,7 +67,7 @@ class Member:
             "broker.id": str(broker_id),
             "listeners": f"PLAINTEXT://{self.address}",
         }
-        self._life: Life | None = None
+        self._life: BrokerRun | None = None
         around.network.broker_at[self._port.number] = broker_id
 
     @property
@@ -92,16 +92,16 @@ class Member:
             raise StartError(f"broker {self.broker_id} is running")
         config, around = load_config(self._properties), self._around
         around.controller.format_node(config)
-        life = Life(
+        life = BrokerRun(
             config,
-            Place(self.broker_id, around.network, around.clock, around.count, around.is_kept),
+            BrokerEnvironment(self.broker_id, around.network, around.clock, around.count, around.is_kept),
             self.interception,
             on_end=self._ended,
         )
         self._life = life
         await life.begin(nursery)
 
-    def _ended(self, life: Life) -> None:
+    def _ended(self, life: BrokerRun) -> None:
         self._life = None
         if life.services is not None and life.failure is not None:
             self.failure = self.failure or life.failure

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import trio
 
 from ..base.memory_network import MemoryNetwork
-from ..base.network import WOULD_BLOCK, Connection, Listener, Network, Part, release
+from ..base.network import WOULD_BLOCK, Connection, Network, NetworkListener, Part, release
 
 CONTROLLER_ID = 0
 """The node id of a cluster's controller; those of the brokers begin at 1."""
@@ -86,10 +86,10 @@ class BrokerNetwork:
         self.cluster = cluster
         self.broker = broker
         self._sockets = sockets
-        self._open: set[Listener | HeldConnection] = set()
+        self._open: set[NetworkListener | HeldConnection] = set()
         self._is_closed = False
 
-    async def listen(self, host: str, port: int, backlog: int) -> Listener:
+    async def listen(self, host: str, port: int, backlog: int) -> NetworkListener:
         listener = _Listener(await self._sockets.listen(host, port, backlog), self)
         self._open.add(listener)
         return listener
@@ -111,7 +111,7 @@ class BrokerNetwork:
         self._open.add(held)
         return held
 
-    def closed(self, each: Listener | HeldConnection) -> None:
+    def closed(self, each: NetworkListener | HeldConnection) -> None:
         """Forget what its user has closed."""
         self._open.discard(each)
         self.cluster.tell()
@@ -175,9 +175,9 @@ class HeldConnection:
 
 
 class _Listener:
-    """A ``Listener`` whose connections may be on hold; the kernel accepts for a broker that is paused, too."""
+    """A ``NetworkListener`` whose connections may be on hold; the kernel accepts for a broker that is paused, too."""
 
-    def __init__(self, listener: Listener, network: BrokerNetwork) -> None:
+    def __init__(self, listener: NetworkListener, network: BrokerNetwork) -> None:
         self.host = listener.host
         self.port = listener.port
         self._listener = listener

@@ -1,4 +1,4 @@
-"""What a test has the controller do, without a client: topics made and deleted, leaders moved, users added.
+"""Commands of a test to the controller, without a client: create and delete topics, move leaders, add users.
 
 Everything here is called in the loop of the node whose controller it is.
 """

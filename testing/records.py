@@ -9,7 +9,7 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.wording import counted
-from ..log.transaction_index import AbortedTransaction
+from ..log.transaction_index import AbortedTxn
 from ..log.transactional_reads import aborted_between
 from ..replication.partition import Partition
 from ..wire.records import RecordBatch, iter_batches
@@ -133,7 +133,7 @@ def _read(partition: Partition) -> Iterator[KafkaRecord]:
             offset = batch.next_offset
 
 
-def _is_aborted(batch: RecordBatch, aborted: list[AbortedTransaction]) -> bool:
+def _is_aborted(batch: RecordBatch, aborted: list[AbortedTxn]) -> bool:
     return any(
         entry.producer_id == batch.producer_id and entry.first_offset <= batch.base_offset <= entry.last_offset
         for entry in aborted

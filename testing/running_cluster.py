@@ -18,7 +18,7 @@ from ..metadata.delta import ClusterDelta
 from ..metadata.types import PartitionRegistration
 from ..replication.partition import Partition
 from .cluster_controller import ClusterController
-from .cluster_member import Member, Surroundings
+from .cluster_member import ClusterEnvironment, RestartableBroker
 from .held_port import HeldPort
 from .records import unknown_topic
 
@@ -29,11 +29,11 @@ _FIRST_LOOK_SECONDS = 0.0005
 class RunningCluster:
     """The running brokers and their controller, for as long as ``serve`` runs."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ClusterEnvironment) -> None:
         self._around = around
         self.controller: ClusterController = around.controller
         self._nursery: trio.Nursery | None = None
-        self.members: dict[int, Member] = {}
+        self.members: dict[int, RestartableBroker] = {}
 
     def add_member(
         self,
@@ -41,10 +41,10 @@ class RunningCluster:
         properties: Mapping[str, str],
         in_loop: Callable[[Callable[[], Any]], None],
         port: int = 0,
-    ) -> Member:
+    ) -> RestartableBroker:
         """Add a broker with the next id, before ``serve``; its port is reserved from now on. Raises OSError where it is taken."""
         broker_id = len(self.members) + 1
-        member = Member(broker_id, data_dir, properties, self._around, in_loop, HeldPort(port))
+        member = RestartableBroker(broker_id, data_dir, properties, self._around, in_loop, HeldPort(port))
         self.members[broker_id] = member
         return member
 
@@ -78,7 +78,7 @@ class RunningCluster:
         except Exception as error:
             return error
 
-        async def start(member: Member) -> None:
+        async def start(member: RestartableBroker) -> None:
             try:
                 await self.start(member.broker_id)
             except Exception as error:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.metadata.delta import ClusterDelta, TopicDelta
-from ottla.metadata.types import BrokerEndpoint, BrokerRegistration, PartitionRegistration
+from ottla.metadata.types import AdvertisedListener, BrokerRegistration, PartitionRegistration
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.replication.replica_manager import ReplicaManager
 
@@ -28,7 +28,7 @@ def alive(*broker_ids: int) -> list[BrokerRegistration]:
 
 def reached_at(host: str, broker_id: int) -> BrokerRegistration:
     """A broker that is alive, with one listener."""
-    return BrokerRegistration(broker_id, (BrokerEndpoint("PLAINTEXT", host, 9092),))
+    return BrokerRegistration(broker_id, (AdvertisedListener("PLAINTEXT", host, 9092),))
 
 
 def led(topic: str, topic_id: bytes, leaders: Mapping[int, int]) -> TopicDelta:

@@ -34,7 +34,7 @@ _LOOK_AGAIN_SECONDS = 0.02
 """add.partitions.to.txn.retry.backoff.ms of Kafka 4."""
 
 
-class Asked(NamedTuple):
+class ProducerPartitions(NamedTuple):
     """A producer, and the partitions it is about to write to."""
 
     transactional_id: str
@@ -42,7 +42,7 @@ class Asked(NamedTuple):
     partitions: Collection[TopicPartition]
 
 
-class TransactionEntries:
+class AddPartitionsToTxnManager:
     """The coordinators of all transactional ids. Every method raises KafkaError."""
 
     def __init__(self, broker_id: int, metadata: MetadataCache, peers: Peers, local: TransactionCoordinator) -> None:
@@ -51,7 +51,7 @@ class TransactionEntries:
         self._peers = peers
         self._local = local
 
-    async def verify(self, asked: Asked, flush: Flush) -> set[TopicPartition]:
+    async def verify(self, asked: ProducerPartitions, flush: Flush) -> set[TopicPartition]:
         """Those of the partitions that are part of the producer's open transaction."""
         coordinator = self._coordinator(asked.transactional_id)
         if coordinator == self._broker_id:
@@ -67,7 +67,7 @@ class TransactionEntries:
                 raise KafkaError(code)
         return {name for name, code in codes.items() if code is ErrorCode.NONE}
 
-    async def add(self, asked: Asked, flush: Flush) -> None:
+    async def add(self, asked: ProducerPartitions, flush: Flush) -> None:
         """Make the partitions part of the producer's transaction, which is of transactions V2 and begins with the first."""
         coordinator = self._coordinator(asked.transactional_id)
         if coordinator == self._broker_id:
@@ -98,7 +98,7 @@ class TransactionEntries:
         return state.leader
 
     async def _ask(
-        self, coordinator: int, asked: Asked, flush: Flush, *, verify_only: bool
+        self, coordinator: int, asked: ProducerPartitions, flush: Flush, *, verify_only: bool
     ) -> dict[TopicPartition, ErrorCode]:
         await flush()
         topics: dict[str, AddPartitionsToTxnTopic] = {}

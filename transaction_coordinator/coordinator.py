@@ -26,7 +26,7 @@ from .describe import STATES, Filter, describe
 from .ending import RETRY_SECONDS, FencedError, MarkerChannels, OutdatedError, outdo, write_markers
 from .settings import TOPIC, TransactionSettings
 from .shard import TransactionShard
-from .transaction import PREPARED, TRANSACTIONS_V2, Transaction, TransactionState
+from .transaction import PREPARED, TRANSACTIONS_V2, Transaction, TransactionStatus
 
 logger = logging.getLogger(__name__)
 
@@ -189,7 +189,7 @@ class TransactionCoordinator:
         now_ms = self._clock.now_ms()
         if known is None:
             renewed = transitions.create(transactional_id, new_id, timeout_ms, now_ms)
-        elif known.state is TransactionState.ONGOING:
+        elif known.state is TransactionStatus.ONGOING:
             async with self._certain(shard, transactional_id, flush):
                 transitions.check_expected(known, expected)
             await self._write(shard, transitions.fence(known, TRANSACTIONS_V2, now_ms), flush)

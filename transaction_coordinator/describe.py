@@ -11,12 +11,12 @@ from ..wire.messages.describe_transactions import TransactionState as DescribedT
 from ..wire.messages.list_transactions import ListTransactionsRequest
 from ..wire.messages.list_transactions import TransactionState as ListedTransaction
 from .id_pattern import IdPattern
-from .transaction import Transaction, TransactionState
+from .transaction import Transaction, TransactionStatus
 
 _TURN_SECONDS = 0.002
 _CHARACTERS_PER_LOOK = 64
 
-STATES = {state.wire_name: state for state in TransactionState}
+STATES = {state.wire_name: state for state in TransactionStatus}
 
 
 def describe(transaction: Transaction) -> DescribedTransaction:

@@ -27,7 +27,7 @@ from ..wire.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from .transaction import MAX_EPOCH, Transaction, TransactionState
+from .transaction import MAX_EPOCH, Transaction, TransactionStatus
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ async def outdo(
         later = dataclasses.replace(
             transaction,
             producer_epoch=epoch,
-            state=TransactionState.PREPARE_ABORT,
+            state=TransactionStatus.PREPARE_ABORT,
             partitions=frozenset(partitions),
             client_version=0,  # version 2 asks for an epoch above that of the batches, and there may be no greater one
         )

@@ -125,7 +125,7 @@ class _Sequence:
 
 
 @dataclass(frozen=True, slots=True)
-class _Choice:
+class _Alternation:
     parts: list[_Node]
     size: int
 
@@ -140,7 +140,7 @@ class _Repeat:
     size: int
 
 
-_Node = _Character | _Sequence | _Choice | _Repeat
+_Node = _Character | _Sequence | _Alternation | _Repeat
 
 
 class _Parser:
@@ -173,7 +173,7 @@ class _Parser:
         while self._peek() == "|":
             self._at += 1
             parts.append(self._sequence(depth))
-        return parts[0] if len(parts) == 1 else _Choice(parts, sum(part.size for part in parts))
+        return parts[0] if len(parts) == 1 else _Alternation(parts, sum(part.size for part in parts))
 
     def _sequence(self, depth: int) -> _Node:
         parts: list[_Node] = []
@@ -340,7 +340,7 @@ class _Automaton:
             self.ranges.append(node.ranges)
             self.follow.append(0)
             return _Part(False, position, position)
-        if isinstance(node, _Choice):
+        if isinstance(node, _Alternation):
             parts = [self.add(part) for part in node.parts]
             first, last = 0, 0
             for each in parts:

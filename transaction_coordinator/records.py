@@ -14,7 +14,7 @@ from ..replication.coordinator_loading import SkippedRecords, readable_records
 from ..wire.coordinator_records import decode_transaction_key, decode_transaction_value, encode_coordinator_record
 from ..wire.messages.transaction_state import PartitionsSchema, TransactionLogKey, TransactionLogValue
 from ..wire.records import Record, RecordBatch, RecordsBuilder
-from .transaction import Transaction, TransactionState
+from .transaction import Transaction, TransactionStatus
 
 VALUE_VERSION = 1
 
@@ -46,7 +46,7 @@ def _value(transaction: Transaction) -> TransactionLogValue:
         producer_epoch=transaction.producer_epoch,
         transaction_timeout_ms=transaction.timeout_ms,
         transaction_status=transaction.state.value,
-        transaction_partitions=None if transaction.state is TransactionState.EMPTY else partitions,
+        transaction_partitions=None if transaction.state is TransactionStatus.EMPTY else partitions,
         transaction_last_update_timestamp_ms=transaction.updated_ms,
         transaction_start_timestamp_ms=transaction.start_ms,
         client_transaction_version=transaction.client_version,
@@ -86,7 +86,7 @@ def _transaction(transactional_id: str, value: TransactionLogValue) -> Transacti
         value.producer_id,
         value.producer_epoch,
         value.transaction_timeout_ms,
-        TransactionState(value.transaction_status),
+        TransactionStatus(value.transaction_status),
         value.transaction_last_update_timestamp_ms,
         frozenset(partitions),
         value.transaction_start_timestamp_ms,

@@ -6,7 +6,7 @@ As with ``__consumer_offsets``, a broker with a store of its own reads ``transac
 
 from __future__ import annotations
 
-from ..base.settings import Kind, Settings, setting
+from ..base.settings import ConfigValueType, Settings, setting
 
 TOPIC = "__transaction_state"
 
@@ -53,7 +53,7 @@ class TransactionSettings(Settings):
     transaction_state_log_replication_factor: int = setting(
         "transaction.state.log.replication.factor",
         default=3,
-        kind=Kind.SHORT,
+        kind=ConfigValueType.SHORT,
         at_least=1,
         doc="Replicas of __transaction_state, which is not made until there are as many brokers; 1 where there can be only one.",
     )

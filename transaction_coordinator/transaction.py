@@ -37,7 +37,7 @@ NO_EPOCH = -1
 MAX_EPOCH = (1 << 15) - 1
 
 
-class TransactionState(enum.Enum):
+class TransactionStatus(enum.Enum):
     """The value is the number in the records."""
 
     EMPTY = 0
@@ -55,10 +55,10 @@ class TransactionState(enum.Enum):
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
-PREPARED = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
-_COMPLETE = (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
-_ENDED_AS = {True: TransactionState.COMPLETE_COMMIT, False: TransactionState.COMPLETE_ABORT}
-_PREPARED_AS = {True: TransactionState.PREPARE_COMMIT, False: TransactionState.PREPARE_ABORT}
+PREPARED = (TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT)
+_COMPLETE = (TransactionStatus.COMPLETE_COMMIT, TransactionStatus.COMPLETE_ABORT)
+_ENDED_AS = {True: TransactionStatus.COMPLETE_COMMIT, False: TransactionStatus.COMPLETE_ABORT}
+_PREPARED_AS = {True: TransactionStatus.PREPARE_COMMIT, False: TransactionStatus.PREPARE_ABORT}
 
 
 @dataclasses.dataclass(slots=True, frozen=True)
@@ -73,7 +73,7 @@ class Transaction:
     producer_id: int
     producer_epoch: int
     timeout_ms: int
-    state: TransactionState
+    state: TransactionStatus
     updated_ms: int
     partitions: frozenset[TopicPartition] = frozenset()
     start_ms: int = -1
@@ -90,7 +90,7 @@ class Transaction:
     @property
     def commits(self) -> bool:
         """Of a prepared transaction: whether it commits."""
-        return self.state is TransactionState.PREPARE_COMMIT
+        return self.state is TransactionStatus.PREPARE_COMMIT
 
 
 def is_epoch_exhausted(epoch: int) -> bool:
@@ -112,7 +112,7 @@ def _fenced(transaction: Transaction, epoch: int) -> KafkaError:
 
 def create(transactional_id: str, producer_id: int, timeout_ms: int, now_ms: int) -> Transaction:
     """A transactional id that was not known."""
-    return Transaction(transactional_id, producer_id, 0, timeout_ms, TransactionState.EMPTY, now_ms)
+    return Transaction(transactional_id, producer_id, 0, timeout_ms, TransactionStatus.EMPTY, now_ms)
 
 
 def initialize(
@@ -128,7 +128,7 @@ def initialize(
     epoch = known.producer_epoch
     renewed = dataclasses.replace(
         known,
-        state=TransactionState.EMPTY,
+        state=TransactionStatus.EMPTY,
         partitions=frozenset(),
         start_ms=-1,
         timeout_ms=timeout_ms,
@@ -159,10 +159,10 @@ def check_expected(known: Transaction, expected: tuple[int, int] | None) -> None
 
 def fence(known: Transaction, server_version: int, now_ms: int) -> Transaction:
     """Abort the open transaction with a new epoch, so that the producer that began it cannot go on."""
-    assert known.state is TransactionState.ONGOING
+    assert known.state is TransactionStatus.ONGOING
     return dataclasses.replace(
         known,
-        state=TransactionState.PREPARE_ABORT,
+        state=TransactionStatus.PREPARE_ABORT,
         producer_epoch=known.producer_epoch + 1,
         last_producer_epoch=known.producer_epoch if server_version >= TRANSACTIONS_V2 else NO_EPOCH,
         updated_ms=now_ms,
@@ -199,13 +199,13 @@ def add_partitions(
 ) -> Transaction | None:
     """Partitions join the transaction, which begins with the first; None when they are all part of it already."""
     added = frozenset(partitions)
-    if known.state is TransactionState.ONGOING:
+    if known.state is TransactionStatus.ONGOING:
         if added <= known.partitions:
             return None
         return dataclasses.replace(known, partitions=known.partitions | added, updated_ms=now_ms)
     return dataclasses.replace(
         known,
-        state=TransactionState.ONGOING,
+        state=TransactionStatus.ONGOING,
         partitions=added,
         start_ms=now_ms,
         updated_ms=now_ms,
@@ -239,7 +239,7 @@ def end(
     is_retry = is_v2 and known.state in _COMPLETE and (is_overflow or known.producer_epoch == producer[1] + 1)
     if not is_retry and known.producer_epoch != producer[1]:
         raise _fenced(known, producer[1])
-    if known.state is TransactionState.ONGOING:
+    if known.state is TransactionStatus.ONGOING:
         return _prepare(known, commit, client_version, new_id, now_ms)
     if known.state in PREPARED:
         raise _concurrent(known)
@@ -303,10 +303,10 @@ def outdo(prepared: Transaction, epoch: int) -> Transaction:
 
 
 def is_timed_out(known: Transaction, now_ms: int) -> bool:
-    return known.state is TransactionState.ONGOING and known.start_ms + known.timeout_ms < now_ms
+    return known.state is TransactionStatus.ONGOING and known.start_ms + known.timeout_ms < now_ms
 
 
 def is_expired(known: Transaction, now_ms: int, expiration_ms: int) -> bool:
     """Whether the id has not been used for so long that it is forgotten."""
-    idle = known.state is TransactionState.EMPTY or known.state in _COMPLETE
+    idle = known.state is TransactionStatus.EMPTY or known.state in _COMPLETE
     return idle and known.updated_ms <= now_ms - expiration_ms

@@ -62,7 +62,7 @@ class Cached(Generic[T]):
             reading.set()
 
 
-class Kept(Cached[T]):
+class BackgroundCache(Cached[T]):
     """What many pages need. Where it is of more than ``_FEW`` things by ``size``, who asks waits for 0.1 s at most.
 
     While ``run`` runs it is read there, when it is asked for, and every 10 s, or 100 times what it took, when it is not. Who

@@ -6,7 +6,7 @@ import dataclasses
 import enum
 from collections.abc import Iterable
 
-from ..log.transaction_index import AbortedTransaction
+from ..log.transaction_index import AbortedTxn
 from ..wire.records import Record, RecordBatch
 
 KEPT_BYTES = 2048
@@ -14,7 +14,7 @@ _MOST_HEADERS = 50
 _MAX_SEQUENCE = (1 << 31) - 1
 
 
-class Fate(enum.Enum):
+class TransactionOutcome(enum.Enum):
     """What became of a record's transaction; the value is for people. ``PLAIN`` is in none."""
 
     PLAIN = ""
@@ -41,7 +41,7 @@ class FoundRecord:
     value: bytes | None
     value_size: int
     headers: tuple[tuple[str, bytes | None], ...]
-    fate: Fate
+    fate: TransactionOutcome
     codec: int
     batch_offset: int
     producer_id: int
@@ -51,29 +51,33 @@ class FoundRecord:
 
     @property
     def is_marker(self) -> bool:
-        return self.fate in (Fate.COMMIT_MARKER, Fate.ABORT_MARKER, Fate.CONTROL)
+        return self.fate in (
+            TransactionOutcome.COMMIT_MARKER,
+            TransactionOutcome.ABORT_MARKER,
+            TransactionOutcome.CONTROL,
+        )
 
 
-def fate_of(batch: RecordBatch, aborted: Iterable[AbortedTransaction], last_stable_offset: int) -> Fate:
+def fate_of(batch: RecordBatch, aborted: Iterable[AbortedTxn], last_stable_offset: int) -> TransactionOutcome:
     """Of a batch's records; of a control batch's each has its own."""
     if batch.is_control:
-        return Fate.CONTROL
+        return TransactionOutcome.CONTROL
     if not batch.is_transactional:
-        return Fate.PLAIN
+        return TransactionOutcome.PLAIN
     if any(
         entry.producer_id == batch.producer_id and entry.first_offset <= batch.base_offset <= entry.last_offset
         for entry in aborted
     ):
-        return Fate.ABORTED
-    return Fate.OPEN if batch.base_offset >= last_stable_offset else Fate.COMMITTED
+        return TransactionOutcome.ABORTED
+    return TransactionOutcome.OPEN if batch.base_offset >= last_stable_offset else TransactionOutcome.COMMITTED
 
 
 def found_record(
-    number: int, batch: RecordBatch, record: Record, fate: Fate, keep: int | None = KEPT_BYTES
+    number: int, batch: RecordBatch, record: Record, fate: TransactionOutcome, keep: int | None = KEPT_BYTES
 ) -> FoundRecord:
     """``number`` is the partition's, ``keep`` how many bytes of key, value and headers are kept; None: all of everything."""
     key, value = record.key, record.value
-    if fate is Fate.CONTROL:
+    if fate is TransactionOutcome.CONTROL:
         fate = _marker(key)
     return FoundRecord(
         number,
@@ -97,7 +101,9 @@ def found_record(
     )
 
 
-def _marker(key: bytes | None) -> Fate:
+def _marker(key: bytes | None) -> TransactionOutcome:
     """A control record's key: version int16, type int16."""
     kind = None if key is None else key[2:4]
-    return {b"\0\0": Fate.ABORT_MARKER, b"\0\1": Fate.COMMIT_MARKER}.get(kind or b"", Fate.CONTROL)
+    return {b"\0\0": TransactionOutcome.ABORT_MARKER, b"\0\1": TransactionOutcome.COMMIT_MARKER}.get(
+        kind or b"", TransactionOutcome.CONTROL
+    )

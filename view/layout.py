@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import trio
 
-from ..balance.answers import Known, OnDisk, on_disk
+from ..balance.answers import BrokerLogDirs, ReportedPartition, on_disk
 from ..balance.model import Key
 from ..base.errors import KafkaError
 from ..base.partitions import NO_LEADER
@@ -38,12 +38,12 @@ _REASSIGNMENT_MS = 5000
 _MIN_ISR = "min.insync.replicas"
 
 
-class Layout(NamedTuple):
+class ReplicaLayout(NamedTuple):
     """``racks`` are those of the live brokers, ``disks`` of those that have told of them."""
 
     racks: Mapping[int, str | None]
-    partitions: Mapping[Key, Known]
-    disks: Mapping[int, OnDisk]
+    partitions: Mapping[Key, ReportedPartition]
+    disks: Mapping[int, BrokerLogDirs]
 
 
 def asked_by(peers: Peers) -> Ask:
@@ -78,13 +78,15 @@ async def moves_under_way(ask: Ask, controller_id: int) -> tuple[MoveRow, ...] |
     )
 
 
-async def layout_of(ask: Ask, racks: Mapping[int, str | None], partitions: Mapping[Key, Known]) -> Layout:
+async def layout_of(
+    ask: Ask, racks: Mapping[int, str | None], partitions: Mapping[Key, ReportedPartition]
+) -> ReplicaLayout:
     """With the disks of all brokers that answer, each asked about its own replicas."""
     here: dict[int, list[Key]] = {broker_id: [] for broker_id in racks}
     for key, known in partitions.items():
         for broker_id in {*known.present, *known.replicas} & here.keys():
             here[broker_id].append(key)
-    disks: dict[int, OnDisk] = {}
+    disks: dict[int, BrokerLogDirs] = {}
 
     async def look(broker_id: int) -> None:
         try:
@@ -95,12 +97,12 @@ async def layout_of(ask: Ask, racks: Mapping[int, str | None], partitions: Mappi
     async with trio.open_nursery() as nursery:
         for broker_id in racks:
             nursery.start_soon(look, broker_id)
-    return Layout(racks, partitions, disks)
+    return ReplicaLayout(racks, partitions, disks)
 
 
-async def _disk(ask: Ask, broker_id: int, keys: Sequence[Key]) -> OnDisk:
+async def _disk(ask: Ask, broker_id: int, keys: Sequence[Key]) -> BrokerLogDirs:
     """Raises OSError, KafkaError."""
-    found = OnDisk((), {})
+    found = BrokerLogDirs((), {})
     replicas: dict[Key, tuple[str, int]] = {}
     for part in _parts(keys):
         topics: dict[str, DescribableLogDirTopic] = {}
@@ -117,16 +119,16 @@ def _parts(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
         yield keys[start : start + _AT_ONCE]
 
 
-async def broker_layout(services: Services, ask: Ask, pace: Pace) -> Layout:
+async def broker_layout(services: Services, ask: Ask, pace: Pace) -> ReplicaLayout:
     """As this broker knows the cluster."""
     moves = await known_moves(services, ask) or ()
     targets = {(move.topic, move.number): target_of(move) for move in moves}
     min_isr = await _min_isr(services, pace)
-    partitions: dict[Key, Known] = {}
+    partitions: dict[Key, ReportedPartition] = {}
     for topic in list(services.metadata.topics.values()):
         for number, state in topic.partitions.items():
             present = tuple(state.replicas)
-            partitions[topic.name, number] = Known(
+            partitions[topic.name, number] = ReportedPartition(
                 targets.get((topic.name, number), present),
                 present,
                 None if state.leader == NO_LEADER else state.leader,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from ..log.transaction_index import AbortedTransaction
+from ..log.transaction_index import AbortedTxn
 from ..log.validation import MAX_DECOMPRESSED_BYTES
 from ..wire.records import RecordBatch
 
@@ -14,7 +14,7 @@ class Batches(NamedTuple):
     """Whole batches in the order of their offsets, and the aborted transactions that reach into them."""
 
     batches: Sequence[RecordBatch]
-    aborted: Sequence[AbortedTransaction]
+    aborted: Sequence[AbortedTxn]
 
 
 class RecordLog(Protocol):

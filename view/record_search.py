@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 
 from ..base.errors import KafkaError
 from ..base.seams import Workers
-from ..log.transaction_index import AbortedTransaction
+from ..log.transaction_index import AbortedTxn
 from ..wire.compression import NONE
 from ..wire.records import Record, RecordBatch
 from .found_records import KEPT_BYTES, FoundRecord, fate_of, found_record
@@ -238,7 +238,7 @@ class Search:
         batch: RecordBatch,
         start: int,
         end: int,
-        aborted: Iterable[AbortedTransaction],
+        aborted: Iterable[AbortedTxn],
         found: list[FoundRecord],
     ) -> None:
         fate = fate_of(batch, aborted, each.log.last_stable)

@@ -20,7 +20,7 @@ MOST_PRODUCERS = 100
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Rates:
+class TrafficRates:
     """Of records in and out, averaged over a few seconds; bytes are None where only the brokers know them."""
 
     messages_in: float = 0.0
@@ -28,7 +28,7 @@ class Rates:
     bytes_out: float | None = 0.0
 
 
-NO_RATES = Rates()
+NO_RATES = TrafficRates()
 
 
 @dataclasses.dataclass(slots=True)
@@ -52,7 +52,7 @@ class TopicRow:
     led: int
     size: int | None
     records: int | None
-    rates: Rates
+    rates: TrafficRates
     newest_ms: int | None
     cleanup_policy: str | None
     retention_ms: int | None
@@ -296,7 +296,7 @@ class ClusterRow:
     under_replicated: int
     offline: int
     groups: int
-    rates: Rates
+    rates: TrafficRates
     warnings: tuple[str, ...]
     looked_at: tuple[str, ...]
 

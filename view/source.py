@@ -1,4 +1,4 @@
-"""``Source``: the interface of the data behind the pages.
+"""``ViewSource``: the interface of the data behind the pages.
 
 Each source answers from what it has at hand, or within a few seconds.
 
@@ -17,7 +17,7 @@ from typing import Protocol
 from ..base.seams import Workers
 from .admin_rows import AclRow, ClusterDetail, QuotaRow, TransactionRow, UserRow
 from .history import History
-from .layout import Layout
+from .layout import ReplicaLayout
 from .own.broker_view import BrokerView, NotFoundError
 from .pace import Pace
 from .quorum_rows import QuorumDetail
@@ -49,12 +49,12 @@ class Administration(Protocol):
 
     async def cluster(self) -> ClusterDetail: ...
 
-    async def layout(self, most: int) -> Layout | None:
+    async def layout(self, most: int) -> ReplicaLayout | None:
         """Where all replicas are, read anew for each who asks; None where there are more partitions than that."""
         ...
 
 
-class Source(Protocol):
+class ViewSource(Protocol):
     """What pages ask for. ``bootstrap_servers`` is for the commands that they show."""
 
     @property
@@ -115,7 +115,7 @@ class Source(Protocol):
     async def log(self, topic: str, number: int) -> RecordLog: ...
 
 
-def seen_inside(source: Source) -> BrokerView:
+def seen_inside(source: ViewSource) -> BrokerView:
     """The broker's own view. Raises NotFoundError, with a sentence for people, where the source is none."""
     if source.inside is None:
         raise NotFoundError(ONLY_INSIDE)

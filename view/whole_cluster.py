@@ -1,9 +1,9 @@
-"""``WholeCluster``: the ``Source`` of a broker's own console, with every group of its cluster and the lag of each.
+"""``WholeCluster``: the ``ViewSource`` of a broker's own console, with every group of its cluster and the lag of each.
 
 What the broker knows itself is read from its ``BrokerView``. The other brokers are asked for the groups that they coordinate and
 for the ends of the partitions that they lead, as far as a group has committed there: every 10 seconds while pages look
 (``Refreshed``), and for the page of one group when it is asked for. A broker alone asks nothing. It asks by its own rights; what
-a visitor may see of it is looked at above (``SeenSource``).
+a visitor may see of it is looked at above (``PermittedSource``).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from .quorum_rows import QuorumDetail
 from .record_log import RecordLog
 from .remote import group_requests, rows, topic_requests
 from .remote.cluster_view import remembered
-from .remote.group_requests import Committed, Described, GroupSeen, Listed
+from .remote.group_requests import DescribeGroupResult, GroupListing, GroupSeen, OffsetWithMetadata
 from .remote.lag_times import lag_times
 from .remote.peers_client import PeersClient
 from .remote.refreshed import Refreshed
-from .remote.rows import Ends
+from .remote.rows import PartitionOffsets
 from .remote.topic_requests import EARLIEST, LATEST
 from .remote.unresponsive_brokers import SilentBrokers
 from .rows import (
@@ -58,25 +58,25 @@ _QUORUM_EVERY = 2.0
 _UNTIL_STARTED = 0.25
 
 
-class Others(NamedTuple):
+class PeerReports(NamedTuple):
     """What other brokers have told: the groups that they coordinate, and where partitions that they lead end."""
 
     groups: Mapping[str, GroupSeen] = {}
-    ends: Mapping[TopicPartition, Ends] = {}
+    ends: Mapping[TopicPartition, PartitionOffsets] = {}
 
 
-class AllEnds(Mapping[TopicPartition, Ends]):
+class AllEnds(Mapping[TopicPartition, PartitionOffsets]):
     """Of the partitions led here as they are now, of others as they were told."""
 
-    def __init__(self, services: Services, told: Mapping[TopicPartition, Ends]) -> None:
+    def __init__(self, services: Services, told: Mapping[TopicPartition, PartitionOffsets]) -> None:
         self._services = services
         self._told = told
 
-    def __getitem__(self, key: TopicPartition) -> Ends:
+    def __getitem__(self, key: TopicPartition) -> PartitionOffsets:
         partition = _led_here(self._services, key)
         if partition is None:
             return self._told[key]
-        return Ends(partition.log.log_start_offset, partition.log.high_watermark, None)
+        return PartitionOffsets(partition.log.log_start_offset, partition.log.high_watermark, None)
 
     def __iter__(self) -> Iterator[TopicPartition]:
         return iter(self._told)
@@ -92,7 +92,7 @@ class WholeCluster:
         self._view = view
         self._client = PeersClient(broker)
         self._silent = SilentBrokers()
-        self._others: Refreshed[Others] = Refreshed(self._see_others, _EVERY, Others())
+        self._others: Refreshed[PeerReports] = Refreshed(self._see_others, _EVERY, PeerReports())
         self._quorum: Refreshed[QuorumDetail | None] = Refreshed(self._see_quorum, _QUORUM_EVERY, None)
         self._group_rows = Cached(self._make_group_rows)
         self._details: OrderedDict[str, Cached[GroupDetail]] = OrderedDict()
@@ -161,7 +161,7 @@ class WholeCluster:
         self._group_rows.forget()
         self._details.clear()
 
-    async def _see_others(self) -> Others | None:
+    async def _see_others(self) -> PeerReports | None:
         services = self._view.services
         if services is None:
             return None
@@ -181,9 +181,9 @@ class WholeCluster:
     async def quorum(self) -> QuorumDetail | None:
         return await self._quorum.get() if self.has_quorum else None
 
-    async def _ask_others(self, services: Services) -> Others:
+    async def _ask_others(self, services: Services) -> PeerReports:
         if not self._client.nodes:
-            return Others()
+            return PeerReports()
         groups = await group_requests.groups(self._client, self._silent.note)
         pace = self.pace()
         wanted = {key for seen in groups.values() for key in seen.committed}
@@ -192,14 +192,17 @@ class WholeCluster:
                 wanted.add(TopicPartition(topic, number))
                 if pace.is_due():
                     await pace.rest()
-        return Others(groups, await self._ends(services, wanted))
+        return PeerReports(groups, await self._ends(services, wanted))
 
-    async def _ends(self, services: Services, keys: Iterable[TopicPartition]) -> dict[TopicPartition, Ends]:
+    async def _ends(self, services: Services, keys: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionOffsets]:
         """Those of partitions that others lead, as far as these answer."""
         leaders = _other_leaders(services, keys)
         starts = await topic_requests.offsets(self._client, leaders, EARLIEST, self._silent.note)
         ends = await topic_requests.offsets(self._client, leaders, LATEST, self._silent.note)
-        return {key: Ends(starts[key].offset if key in starts else None, end.offset, None) for key, end in ends.items()}
+        return {
+            key: PartitionOffsets(starts[key].offset if key in starts else None, end.offset, None)
+            for key, end in ends.items()
+        }
 
     # --- lists --------------------------------------------------------------------------------------------------------
 
@@ -340,10 +343,10 @@ def _seen(found: GroupAndOffsets, broker_id: int, topic: str | None) -> GroupSee
     live, generation = group.live, group.live.generation
     state, kind = live.state.value, live.protocol_type or ""
     return GroupSeen(
-        Listed(group.group_id, broker_id, kind, state, ""),
-        Described(state, generation.protocol_name or "", generation.generation_id, tuple(live.members)),
+        GroupListing(group.group_id, broker_id, kind, state, ""),
+        DescribeGroupResult(state, generation.protocol_name or "", generation.generation_id, tuple(live.members)),
         {
-            TopicPartition(name, number): Committed(committed.value.offset, committed.value.metadata)
+            TopicPartition(name, number): OffsetWithMetadata(committed.value.offset, committed.value.metadata)
             for name, number, committed in commits(offsets)
             if topic is None or name == topic
         },

@@ -16,7 +16,7 @@ from typing import Any
 
 from . import primitives
 from .schema import Array, FieldSpec, Message, Primitive, Struct, WireType
-from .source import SMALL_ARRAY, Source, array_methods, is_struct, least_size
+from .source import SMALL_ARRAY, SourceBuilder, array_methods, is_struct, least_size
 
 _NAMESPACE: dict[str, Any] = {
     "new": object.__new__,
@@ -47,7 +47,7 @@ def compile_decoder(message_class: type[Message], version: int, *, counts: bool 
 
 class _DecoderCompiler:
     def __init__(self, version: int, flexible: bool, is_view: bool, counts: bool) -> None:
-        self.source = Source(_NAMESPACE)
+        self.source = SourceBuilder(_NAMESPACE)
         self._emit = self.source.emit
         self._version = version
         self._flexible = flexible

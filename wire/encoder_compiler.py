@@ -11,7 +11,7 @@ from typing import Any
 
 from . import primitives
 from .schema import Array, FieldSpec, Message, Primitive, Struct, WireType
-from .source import SMALL_ARRAY, Source, array_methods, is_struct
+from .source import SMALL_ARRAY, SourceBuilder, array_methods, is_struct
 
 _NAMESPACE: dict[str, Any] = {
     "uvarint": primitives.write_uvarint,
@@ -35,7 +35,7 @@ def compile_encoder(message_class: type[Message], version: int) -> Any:
 
 class _EncoderCompiler:
     def __init__(self, version: int, flexible: bool) -> None:
-        self.source = Source(_NAMESPACE)
+        self.source = SourceBuilder(_NAMESPACE)
         self._emit = self.source.emit
         self._version = version
         self._flexible = flexible

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .schema import Array, Message, Struct, WireType
-from .source import Source, is_struct
+from .source import SourceBuilder, is_struct
 
 _FIELD = "error_code"
 
@@ -28,7 +28,7 @@ def error_finder(message_class: type[Message]) -> FindErrors:
 
 
 def _compile(message_class: type[Message]) -> FindErrors:
-    source = Source({})
+    source = SourceBuilder({})
     source.emit("found = []")
     _look_into(source, message_class, "message")
     source.emit("return found")
@@ -36,7 +36,7 @@ def _compile(message_class: type[Message]) -> FindErrors:
     return find
 
 
-def _look_into(source: Source, struct: type[Struct], name: str) -> None:
+def _look_into(source: SourceBuilder, struct: type[Struct], name: str) -> None:
     for spec in struct.fields:
         if spec.name == _FIELD:
             source.emit(f"if {name}.{_FIELD}: found.append({name}.{_FIELD})")

@@ -17,7 +17,7 @@ def array_methods(code: str, method: str) -> tuple[Any, ...]:
     return tuple(getattr(struct.Struct(f">{count}{code}"), method) for count in range(SMALL_ARRAY))
 
 
-class Source:
+class SourceBuilder:
     """Collects a function body; ``constant`` gives an object a name that the text can use."""
 
     def __init__(self, namespace: dict[str, Any]) -> None:

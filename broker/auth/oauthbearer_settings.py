@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...base.settings import Kind, Settings, setting
+from ...base.settings import ConfigValueType, Settings, setting
 
 
 class OauthbearerSettings(Settings):
@@ -16,21 +16,21 @@ class OauthbearerSettings(Settings):
     )
     jwks_endpoint_refresh_ms: int = setting(
         "sasl.oauthbearer.jwks.endpoint.refresh.ms",
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         default=3600 * 1000,
         at_least=1,
         doc="How often the key set is read again; also when a token names an unknown key.",
     )
     jwks_endpoint_retry_backoff_ms: int = setting(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         default=100,
         at_least=1,
         doc="How long after a failure the key set is read again; twice as long each time.",
     )
     jwks_endpoint_retry_backoff_max_ms: int = setting(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         default=10_000,
         at_least=1,
         doc="For how long it is tried again after a failure; then the keys that were read before stay in use.",
@@ -43,14 +43,14 @@ class OauthbearerSettings(Settings):
     )
     server_callback_handler_class: str | None = setting(
         "sasl.server.callback.handler.class",
-        kind=Kind.CLASS,
+        kind=ConfigValueType.CLASS,
         default=None,
         doc="With OAUTHBEARER the name of Kafka's class for signed tokens, or of the one for unsigned tokens, whichever fits "
         "the other settings; no other class can be named.",
     )
     login_callback_handler_class: str | None = setting(
         "sasl.login.callback.handler.class",
-        kind=Kind.CLASS,
+        kind=ConfigValueType.CLASS,
         default=None,
         doc="The same for this broker's own token: Kafka's class for sasl.oauthbearer.token.endpoint.url, or the one for "
         "unsigned tokens.",

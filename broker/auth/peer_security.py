@@ -10,7 +10,7 @@ import trio
 from ...base.network import Connection
 from ...base.seams import Workers
 from ...base.settings import SettingError
-from ...replication.broker_client import Secure, Secured
+from ...replication.broker_client import Secure, SecuredConnection
 from ..listener_config import ListenerConfig
 
 _PART_OF_A_SESSION = 0.9
@@ -41,7 +41,7 @@ def peer_security(
     if shake_hands is None or converse is None:
         return shake_hands or converse
 
-    async def secure(connection: Connection, host: str) -> Secured:
+    async def secure(connection: Connection, host: str) -> SecuredConnection:
         tls = (await shake_hands(connection, host)).connection
         try:
             return await converse(tls, host)
@@ -57,8 +57,8 @@ def _tls(config: ListenerConfig, workers: Workers) -> Secure:
 
     peers = TlsPeers(config, workers)
 
-    async def secure(connection: Connection, host: str) -> Secured:
-        return Secured(await peers.secure(connection, host))
+    async def secure(connection: Connection, host: str) -> SecuredConnection:
+        return SecuredConnection(await peers.secure(connection, host))
 
     return secure
 
@@ -79,13 +79,15 @@ def _sasl(config: ListenerConfig, workers: Workers, mechanism_setting: str) -> S
         why = "it must be among those of sasl.enabled.mechanisms"
         raise SettingError(mechanism_setting, name, why)
 
-    async def secure(connection: Connection, host: str) -> Secured:
+    async def secure(connection: Connection, host: str) -> SecuredConnection:
         began = trio.current_time()
         try:
             client = await mechanisms[name].client(workers)
         except AuthenticationError as error:
             raise OSError(str(error)) from None
         lifetime_ms = await authenticate(connection, name, client)
-        return Secured(connection, began + lifetime_ms / 1000 * _PART_OF_A_SESSION if lifetime_ms else math.inf)
+        return SecuredConnection(
+            connection, began + lifetime_ms / 1000 * _PART_OF_A_SESSION if lifetime_ms else math.inf
+        )
 
     return secure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...base.settings import Kind, Settings, setting
+from ...base.settings import ConfigValueType, Settings, setting
 
 DEFAULT_MECHANISM = "GSSAPI"
 
@@ -29,7 +29,7 @@ class SaslSettings(Settings):
     )
     jaas_config: str | None = setting(
         "sasl.jaas.config",
-        kind=Kind.PASSWORD,
+        kind=ConfigValueType.PASSWORD,
         default=None,
         doc="Login module and options of one mechanism, read with the prefix listener.name.NAME.MECHANISM. only: username and "
         "password are this broker's own at other brokers, each user_NAME=PASSWORD is a user of PLAIN. There is no JAAS file.",
@@ -42,7 +42,7 @@ class SaslSettings(Settings):
     )
     connections_max_reauth_ms: int = setting(
         "connections.max.reauth.ms",
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         default=0,
         doc="After how long a client has to authenticate again (KIP-368), or is disconnected; 0 for never.",
     )

@@ -14,7 +14,7 @@ from ...controller.quorum.metadata_version import ELR, FEATURE, release_of
 from ...controller.quorum.settings import BROKER_ROLE, CONTROLLER_ROLE, QuorumSettings
 from ...controller.zookeeper.leaving.leaving_cluster import LeavingCluster
 from ...controller.zookeeper.leaving.old_state import KEPT_PREFIX
-from ...controller.zookeeper.leaving.tree_image import Moved
+from ...controller.zookeeper.leaving.tree_image import ConvertedImage
 from ...controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
 from ...log.checkpoints import META_PROPERTIES, MetaProperties
 from ...log.log_directories import metadata_folder_of
@@ -106,7 +106,7 @@ class MigrationPlan:
     cluster: LeavingCluster
     is_first: bool
     wanted: Formatting
-    moved: Moved
+    moved: ConvertedImage
     found: Sequence[FoundLog]
     metas: Mapping[str, MetaProperties | None]
 

@@ -43,7 +43,7 @@ from ...controller.zookeeper.leaving.old_state import (
     set_state_aside,
 )
 from ...controller.zookeeper.leaving.tree_image import (
-    Moved,
+    ConvertedImage,
     MoveRules,
     UnmovableStateError,
     cluster_id_of,
@@ -279,7 +279,7 @@ class TakeOver:
         found: Sequence[FoundLog],
         ids: Mapping[str, bytes],
         randomness: random.Random,
-    ) -> Moved:
+    ) -> ConvertedImage:
         places = {
             each.partition: ids[each.directory] for each in found if each.name == partition_folder_name(*each.partition)
         }

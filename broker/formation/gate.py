@@ -1,4 +1,4 @@
-"""Responds to requests of a formation on the controllers' listener, beside Kafka's requests.
+"""Serves the requests of a formation on the controllers' listener, beside Kafka's requests.
 
 Such a request is the first of its connection behind the authentication. Any other request there is one of Kafka's, and opens the
 gate: the requests that follow go to dispatch as on other listeners.

@@ -24,7 +24,7 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from ...base.network import Connection, Listener, Network
+from ...base.network import Connection, Network, NetworkListener
 from ...base.seams import Clock
 from ...base.wording import explained
 from .connection import HttpConnection
@@ -48,7 +48,7 @@ class HttpServer:
         self._network = network
         self._clock = clock
         self._limits = limits or HttpLimits()
-        self._listener: Listener | None = None
+        self._listener: NetworkListener | None = None
         self._open = 0
         self.host = ""
         self.port = 0

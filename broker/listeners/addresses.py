@@ -17,7 +17,7 @@ _ANY = ("", "0.0.0.0", "::")
 
 
 @dataclasses.dataclass(frozen=True)
-class Endpoint:
+class ListenerAddress:
     """One named address. ``port`` 0 in a listener means any free one."""
 
     name: str
@@ -29,9 +29,9 @@ class Endpoint:
         return f"{self.name}://{join_host_port(self.host, self.port)}"
 
 
-def parse_endpoints(setting_name: str, text: str, protocols: dict[str, str]) -> list[Endpoint]:
+def parse_endpoints(setting_name: str, text: str, protocols: dict[str, str]) -> list[ListenerAddress]:
     """The endpoints of a ``listeners`` or ``advertised.listeners`` value. Raises SettingError."""
-    endpoints: list[Endpoint] = []
+    endpoints: list[ListenerAddress] = []
     for item in filter(None, (part.strip() for part in text.split(","))):
         match = _ADDRESS.fullmatch(item)
         if match is None or not 0 <= int(match["port"]) <= 65535:
@@ -41,7 +41,7 @@ def parse_endpoints(setting_name: str, text: str, protocols: dict[str, str]) -> 
             raise SettingError(setting_name, text, f"listener.security.protocol.map does not name {name}")
         if name in {endpoint.name for endpoint in endpoints}:
             raise SettingError(setting_name, text, f"the name {name} is given twice")
-        endpoints.append(Endpoint(name, match["host"].strip("[]"), int(match["port"]), protocols[name]))
+        endpoints.append(ListenerAddress(name, match["host"].strip("[]"), int(match["port"]), protocols[name]))
     if not endpoints:
         raise SettingError(setting_name, text, "no address in it")
     if setting_name == "listeners":
@@ -49,7 +49,7 @@ def parse_endpoints(setting_name: str, text: str, protocols: dict[str, str]) -> 
     return endpoints
 
 
-def _check_ports(text: str, endpoints: Sequence[Endpoint]) -> None:
+def _check_ports(text: str, endpoints: Sequence[ListenerAddress]) -> None:
     """Two listeners may share a port where one has an IPv4 address and the other an IPv6 one (KIP-797). Raises SettingError."""
     by_port: dict[int, list[str]] = {}
     for endpoint in endpoints:
@@ -95,11 +95,11 @@ def listener_protocols(settings: BrokerSettings) -> dict[str, str]:
     return protocols
 
 
-def configured_listeners(settings: BrokerSettings) -> tuple[list[Endpoint], list[Endpoint]]:
+def configured_listeners(settings: BrokerSettings) -> tuple[list[ListenerAddress], list[ListenerAddress]]:
     """What ``listeners`` has, and what ``advertised.listeners`` has (maybe nothing). Raises SettingError."""
     protocols = listener_protocols(settings)
     listeners = parse_endpoints("listeners", settings.listeners, protocols)
-    advertised: list[Endpoint] = []
+    advertised: list[ListenerAddress] = []
     if settings.advertised_listeners:
         advertised = parse_endpoints("advertised.listeners", settings.advertised_listeners, protocols)
         names = {endpoint.name for endpoint in listeners}
@@ -113,7 +113,7 @@ def configured_listeners(settings: BrokerSettings) -> tuple[list[Endpoint], list
     return listeners, advertised
 
 
-def inter_broker_listener(settings: BrokerSettings, advertised: Sequence[Endpoint]) -> str:
+def inter_broker_listener(settings: BrokerSettings, advertised: Sequence[ListenerAddress]) -> str:
     """The name of the listener that brokers use among themselves, the same on every broker. Raises SettingError.
 
     Where none is named it is the one called as security.inter.broker.protocol says, else the first for that protocol.
@@ -128,7 +128,9 @@ def inter_broker_listener(settings: BrokerSettings, advertised: Sequence[Endpoin
     return name.upper()
 
 
-def advertised_endpoints(bound: Sequence[Endpoint], named: Sequence[Endpoint], local_host: str) -> list[Endpoint]:
+def advertised_endpoints(
+    bound: Sequence[ListenerAddress], named: Sequence[ListenerAddress], local_host: str
+) -> list[ListenerAddress]:
     """The addresses that clients are told (Metadata); ``local_host`` replaces a wildcard address.
 
     Where some are named, only those are told, as in Kafka. An advertised port 0 means the port that was bound.

@@ -15,7 +15,7 @@ from ...base.settings import SettingError
 from ..auth.peer_security import PeerListener, peer_security
 from ..listener_config import ListenerConfig
 from ..settings import BrokerSettings
-from .addresses import Endpoint, advertised_endpoints
+from .addresses import ListenerAddress, advertised_endpoints
 from .listener_plan import ListenerPlan, plan_listeners
 from .listener_security import ListenerSecurity, ServedListener, listener_security
 
@@ -35,7 +35,7 @@ class CannotListenError(Exception):
 
 
 async def bind_listener(
-    config: Config, network: Network, endpoint: Endpoint, security: ListenerSecurity, *, is_inter_broker: bool
+    config: Config, network: Network, endpoint: ListenerAddress, security: ListenerSecurity, *, is_inter_broker: bool
 ) -> ServedListener:
     """Bind one listener. Raises CannotListenError."""
     backlog = config.settings(BrokerSettings).socket_listen_backlog_size
@@ -60,7 +60,7 @@ class BoundListeners:
         self._of_controller: Collection[str] = ()
         self._is_closed = False
         self.served: list[ServedListener] = []
-        self.advertised: list[Endpoint] = []
+        self.advertised: list[ListenerAddress] = []
         self.inter_broker = PeerListener("")
         self.control_plane = PeerListener("")
 
@@ -151,7 +151,7 @@ class BoundListeners:
         named = [endpoint for endpoint in plan.named if endpoint.name in self.names()]
         self.advertised = advertised_endpoints(bound, named, "127.0.0.1")
 
-    async def _bind(self, endpoint: Endpoint, security: ListenerSecurity) -> ServedListener:
+    async def _bind(self, endpoint: ListenerAddress, security: ListenerSecurity) -> ServedListener:
         is_inter_broker = endpoint.name == self.inter_broker.name
         return await bind_listener(self._config, self._network, endpoint, security, is_inter_broker=is_inter_broker)
 

@@ -38,7 +38,7 @@ _S = TypeVar("_S", bound=Struct)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Entries:
+class EntryArrays:
     """Where the independent entries of an API are: names of arrays, from the message down, in the request and in its response."""
 
     asked: Sequence[str]
@@ -53,25 +53,25 @@ class Entries:
         _join(response, more, self.answered)
 
 
-_OF_TOPICS = Entries(("topics", "partitions"), ("topics", "partitions"))
-_INDEPENDENT: Mapping[ApiKey, Callable[[int], Entries]] = {
-    ApiKey.METADATA: lambda version: Entries(("topics",), ("topics",)),
+_OF_TOPICS = EntryArrays(("topics", "partitions"), ("topics", "partitions"))
+_INDEPENDENT: Mapping[ApiKey, Callable[[int], EntryArrays]] = {
+    ApiKey.METADATA: lambda version: EntryArrays(("topics",), ("topics",)),
     ApiKey.LIST_OFFSETS: lambda version: _OF_TOPICS,
     ApiKey.OFFSET_COMMIT: lambda version: _OF_TOPICS,
     ApiKey.OFFSET_FETCH: lambda version: (
-        Entries(("groups", "topics", "partition_indexes"), ("groups", "topics", "partitions"))
+        EntryArrays(("groups", "topics", "partition_indexes"), ("groups", "topics", "partitions"))
         if version >= 8
-        else Entries(("topics", "partition_indexes"), ("topics", "partitions"))
+        else EntryArrays(("topics", "partition_indexes"), ("topics", "partitions"))
     ),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: lambda version: _OF_TOPICS,
     ApiKey.OFFSET_DELETE: lambda version: _OF_TOPICS,
     ApiKey.DELETE_RECORDS: lambda version: _OF_TOPICS,
-    ApiKey.DESCRIBE_PRODUCERS: lambda version: Entries(("topics", "partition_indexes"), ("topics", "partitions")),
-    ApiKey.DESCRIBE_CONFIGS: lambda version: Entries(("resources",), ("results",)),
-    ApiKey.DESCRIBE_GROUPS: lambda version: Entries(("groups",), ("groups",)),
-    ApiKey.DELETE_GROUPS: lambda version: Entries(("groups_names",), ("results",)),
-    ApiKey.DESCRIBE_TRANSACTIONS: lambda version: Entries(("transactional_ids",), ("transaction_states",)),
-    ApiKey.FIND_COORDINATOR: lambda version: Entries(("coordinator_keys",), ("coordinators",)),
+    ApiKey.DESCRIBE_PRODUCERS: lambda version: EntryArrays(("topics", "partition_indexes"), ("topics", "partitions")),
+    ApiKey.DESCRIBE_CONFIGS: lambda version: EntryArrays(("resources",), ("results",)),
+    ApiKey.DESCRIBE_GROUPS: lambda version: EntryArrays(("groups",), ("groups",)),
+    ApiKey.DELETE_GROUPS: lambda version: EntryArrays(("groups_names",), ("results",)),
+    ApiKey.DESCRIBE_TRANSACTIONS: lambda version: EntryArrays(("transactional_ids",), ("transaction_states",)),
+    ApiKey.FIND_COORDINATOR: lambda version: EntryArrays(("coordinator_keys",), ("coordinators",)),
 }
 
 

@@ -21,7 +21,7 @@ from ...base.listener_names import listener_of, without_prefix
 from ...base.settings import SettingError
 from ..settings import BrokerSettings
 from .acceptor import Acceptor
-from .addresses import Endpoint, configured_listeners
+from .addresses import ListenerAddress, configured_listeners
 from .bound_listeners import BoundListeners
 from .connection_limits import ConnectionLimits
 from .listener_security import ServedListener
@@ -68,7 +68,7 @@ def check_listener_change(before: Config, after: Config) -> None:
         raise SettingError(differing[0], new_fixed.get(differing[0], ""), why)
 
 
-def _by_name(config: Config) -> dict[str, Endpoint]:
+def _by_name(config: Config) -> dict[str, ListenerAddress]:
     endpoints, _ = configured_listeners(config.settings(BrokerSettings))
     return {endpoint.name: endpoint for endpoint in endpoints}
 
@@ -124,7 +124,7 @@ class ListenerChanges:
         self,
         acceptor: Acceptor,
         limits: ConnectionLimits,
-        register: Callable[[Sequence[Endpoint]], Awaitable[None]],
+        register: Callable[[Sequence[ListenerAddress]], Awaitable[None]],
         nursery: trio.Nursery,
     ) -> None:
         """Apply each change; ``register`` registers the advertised addresses, and connections are tasks of ``nursery``."""

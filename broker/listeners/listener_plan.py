@@ -12,7 +12,7 @@ from collections.abc import Collection
 from ...base.config import Config
 from ...base.settings import SettingError
 from ..settings import BrokerSettings
-from .addresses import Endpoint, configured_listeners, inter_broker_listener
+from .addresses import ListenerAddress, configured_listeners, inter_broker_listener
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class ListenerPlan:
     connects to; the same one if control.plane.listener.name is not set.
     """
 
-    endpoints: list[Endpoint]
-    named: list[Endpoint]
+    endpoints: list[ListenerAddress]
+    named: list[ListenerAddress]
     inter_broker: str
     control_plane: str
 

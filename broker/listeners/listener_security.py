@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Awaitable, Callable
 
 from ...base.config import Config
-from ...base.network import Connection, Listener
+from ...base.network import Connection, NetworkListener
 from ...base.seams import Workers
 from ...handlers.connection_context import ConnectionContext
 from ...handlers.node_services import NodeServices
 from ..listener_config import ListenerConfig
-from .addresses import Endpoint
+from .addresses import ListenerAddress
 from .gate import Gate
 from .monitor import Monitor
 
@@ -47,8 +47,8 @@ class ListenerSecurity:
 class ServedListener:
     """A listener that is bound. ``endpoint`` is where; its port is never 0."""
 
-    endpoint: Endpoint
-    listener: Listener
+    endpoint: ListenerAddress
+    listener: NetworkListener
     security: ListenerSecurity
     is_inter_broker: bool
 

@@ -9,7 +9,7 @@ from ...base.addresses import join_host_port
 from ...base.config import Config
 from ..listener_config import ListenerConfig
 from ..settings import BrokerSettings
-from .addresses import Endpoint, configured_listeners
+from .addresses import ListenerAddress, configured_listeners
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ def is_on_loopback(host: str) -> bool:
         return False  # a host name, or an empty text, which stands for every address
 
 
-def _asks(endpoint: Endpoint, config: Config) -> bool:
+def _asks(endpoint: ListenerAddress, config: Config) -> bool:
     if endpoint.security_protocol.startswith("SASL_"):
         return True
     listener = ListenerConfig(config, endpoint.name, endpoint.security_protocol)

@@ -18,7 +18,7 @@ from ...controller.quorum.figures import QuorumFigures
 from ...group_coordinator.live_group import GroupState
 from ...handlers.services import Services
 from ..assembly import Assembly
-from ..broker_state import BrokerState
+from ..broker_state import BrokerLifecycleState
 from ..consumer_lag import lags as lags_of
 from ..listeners.monitor import Monitor
 from .client_quotas import client_quota_metrics
@@ -61,7 +61,7 @@ class ObservedBroker(Protocol):
     def assembly(self) -> Assembly | None: ...
 
     @property
-    def state(self) -> BrokerState: ...
+    def state(self) -> BrokerLifecycleState: ...
 
 
 class BrokerCollector:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from ...base.distribution import Distribution
-from .families.family import Family, Kind
+from .families.family import Family, MetricType
 
 Labels = tuple[str, ...]
 Samples = Iterable[tuple[Labels, float]]
@@ -24,7 +24,7 @@ def single(family: Family, value: float) -> Metric:
 def simple(family: Family, samples: Samples) -> Metric:
     """A counter or gauge."""
     metric: CounterMetricFamily | GaugeMetricFamily
-    if family.kind is Kind.COUNTER:
+    if family.kind is MetricType.COUNTER:
         metric = CounterMetricFamily(family.name, family.meaning, labels=family.labels)
     else:
         metric = GaugeMetricFamily(family.name, family.meaning, labels=family.labels)

@@ -10,17 +10,17 @@ from contextlib import closing
 
 from ...balance.folders import folders_for_new
 from ...balance.goals import CHOICE, Goal
-from ...balance.model import Cluster
+from ...balance.model import ClusterModel
 from ...balance.plan import loads
 from ...balance.proposal import Proposal, propose
 from ...base.wording import counted
-from ..tools.client import Admin, Connection
+from ..tools.client import Admin, ClusterConnection
 from ..tools.output import is_terminal, print_json
 from ..tools.replicas.moves import named
 from ..tools.running import INTERRUPTED, ToolError, UsageError
 from .execution import carry_out, elect, move_folders, take_up
 from .facts import look
-from .rates import Window
+from .rates import MeasurementWindow
 from .shown import as_object, show, show_brokers
 from .stopping import Stop
 
@@ -29,7 +29,7 @@ _NETWORK = (Goal.NETWORK_IN, Goal.NETWORK_OUT)
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class BalanceOptions:
     """``goals`` by their names, None for all; ``throttle`` in bytes per second, None for none.
 
     ``at_once``: partitions that a broker sends or gets at a time.
@@ -41,7 +41,7 @@ class Options:
     disk_limit: float
     throttle: int | None
     at_once: int
-    window: Window
+    window: MeasurementWindow
 
 
 def goals_of(text: str | None) -> Sequence[Goal]:
@@ -54,7 +54,7 @@ def goals_of(text: str | None) -> Sequence[Goal]:
     return [Goal(name) for name in names]
 
 
-def balance(connection: Connection, options: Options, *, is_dry: bool, as_json: bool) -> int | None:
+def balance(connection: ClusterConnection, options: BalanceOptions, *, is_dry: bool, as_json: bool) -> int | None:
     """The whole command; an exit code. Raises ToolError where something stays undone."""
     goals = goals_of(options.goals)
     with closing(connection.admin()) as admin:
@@ -69,7 +69,7 @@ def balance(connection: Connection, options: Options, *, is_dry: bool, as_json: 
         return _execute(admin, options, proposal, as_json=as_json)
 
 
-def _proposed(admin: Admin, options: Options, chosen: Sequence[Goal]) -> Proposal:
+def _proposed(admin: Admin, options: BalanceOptions, chosen: Sequence[Goal]) -> Proposal:
     """What is to be done, by what the cluster is like now. Raises ToolError."""
     cluster = look(admin, options.leaving, options.disk_limit, options.window)
     goals = [goal for goal in chosen if options.window.seconds > 0 or goal not in _NETWORK]
@@ -77,7 +77,7 @@ def _proposed(admin: Admin, options: Options, chosen: Sequence[Goal]) -> Proposa
     return propose(cluster, goals, options.tolerance, options.at_once, lambda: time.monotonic() < until)
 
 
-def _execute(admin: Admin, options: Options, proposal: Proposal, *, as_json: bool) -> int | None:
+def _execute(admin: Admin, options: BalanceOptions, proposal: Proposal, *, as_json: bool) -> int | None:
     steps = proposal.steps.steps
     folders = folders_for_new(proposal.cluster, [move for step in steps for move in step])
     with Stop() as stop:
@@ -85,7 +85,7 @@ def _execute(admin: Admin, options: Options, proposal: Proposal, *, as_json: boo
         within = move_folders(admin, proposal.folder_moves, stop)
         if not stop:
             elect(admin, proposal.plan.elections)
-    now = look(admin, options.leaving, options.disk_limit, Window(0))
+    now = look(admin, options.leaving, options.disk_limit, MeasurementWindow(0))
     after = _with_rates(now, proposal.cluster)
     reached = loads(after, [p.replicas for p in after.partitions], [p.leader for p in after.partitions])
     if as_json:
@@ -110,7 +110,7 @@ def _execute(admin: Admin, options: Options, proposal: Proposal, *, as_json: boo
     return None
 
 
-def _with_rates(now: Cluster, measured: Cluster) -> Cluster:
+def _with_rates(now: ClusterModel, measured: ClusterModel) -> ClusterModel:
     """What was measured before holds for afterwards, too."""
     rates = {p.key: (p.written, p.read) for p in measured.partitions}
     return dataclasses.replace(

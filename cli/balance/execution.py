@@ -21,14 +21,14 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from ...balance.folders import FolderMove
 from ...balance.model import Key, Replicas
-from ...balance.plan import Move
+from ...balance.plan import PlannedMove
 from ...base.wording import counted
 from ..tools.client import Admin
-from ..tools.cluster_view import Partition, find_topics, topic_settings
+from ..tools.cluster_view import TopicPartitionInfo, find_topics, topic_settings
 from ..tools.output import size_text
 from ..tools.replicas.carry_out import remove_throttle
 from ..tools.replicas.move_progress import wait
-from ..tools.replicas.moves import Layout, named, submit, under_way
+from ..tools.replicas.moves import ClusterLayout, named, submit, under_way
 from ..tools.replicas.replication_throttle import RATES, REPLICAS, throttle, unthrottle
 from ..tools.running import ToolError, refusal
 from .stopping import Stop
@@ -41,7 +41,7 @@ _CANCEL_S = 30.0
 
 
 @dataclasses.dataclass
-class Run:
+class BalanceResult:
     """What became of a plan: partitions done, and those left out with the reason. ``is_stopped``: on request, before the end."""
 
     done: list[Key] = dataclasses.field(default_factory=list)
@@ -51,7 +51,7 @@ class Run:
 
 def take_up(admin: Admin, bytes_per_second: int | None) -> None:
     """Wait for what an earlier run has begun, and remove the throttle that it left. Raises ToolError, KeyboardInterrupt."""
-    layout = Layout(admin)
+    layout = ClusterLayout(admin)
     if layout.moves:
         _say(f"waits for {counted(len(layout.moves), 'partition')} on the way already: {named(sorted(layout.moves))}")
         if bytes_per_second is not None:
@@ -63,22 +63,22 @@ def take_up(admin: Admin, bytes_per_second: int | None) -> None:
 
 def carry_out(
     admin: Admin,
-    steps: Sequence[Sequence[Move]],
+    steps: Sequence[Sequence[PlannedMove]],
     folders: Mapping[tuple[str, int, int], str],
     bytes_per_second: int | None,
     stop: Stop,
-) -> Run:
+) -> BalanceResult:
     """Do the steps in their order, until the last or a stop. ``folders`` are those that new replicas are to be in.
 
     Raises ToolError; KeyboardInterrupt when the step under way was cancelled. The throttle is removed in any case, unless the
     controller can't be asked any more.
     """
-    run = Run()
+    run = BalanceResult()
     for number, step in enumerate(steps, 1):
         if stop:
             run.is_stopped = True
             break
-        layout = Layout(admin)
+        layout = ClusterLayout(admin)
         targets = {}
         for move in step:
             why = _why_not(layout, move)
@@ -96,7 +96,7 @@ def carry_out(
     return run
 
 
-def _why_not(layout: Layout, move: Move) -> str | None:
+def _why_not(layout: ClusterLayout, move: PlannedMove) -> str | None:
     partition = layout.partitions.get(move.key)
     if partition is None:
         return "it was deleted"
@@ -114,7 +114,7 @@ def _why_not(layout: Layout, move: Move) -> str | None:
     return None
 
 
-def _do(admin: Admin, layout: Layout, targets: Mapping[Key, Replicas], bytes_per_second: int | None) -> None:
+def _do(admin: Admin, layout: ClusterLayout, targets: Mapping[Key, Replicas], bytes_per_second: int | None) -> None:
     """One step, from its throttle to the end of it."""
     moves = {key: layout.move_to(key, target) for key, target in targets.items()}
     is_throttled = bytes_per_second is not None and any(move.adding for move in moves.values())
@@ -135,7 +135,7 @@ def _do(admin: Admin, layout: Layout, targets: Mapping[Key, Replicas], bytes_per
 
 
 def _choose_folders(
-    admin: Admin, layout: Layout, targets: Mapping[Key, Replicas], folders: Mapping[tuple[str, int, int], str]
+    admin: Admin, layout: ClusterLayout, targets: Mapping[Key, Replicas], folders: Mapping[tuple[str, int, int], str]
 ) -> None:
     """A broker that has no such replica yet says so, and remembers the folder."""
     wanted = {
@@ -203,7 +203,7 @@ def elect(admin: Admin, keys: Iterable[Key]) -> None:
         time.sleep(_PAUSE_S)
 
 
-def _partitions(admin: Admin, keys: Iterable[Key]) -> dict[Key, Partition]:
+def _partitions(admin: Admin, keys: Iterable[Key]) -> dict[Key, TopicPartitionInfo]:
     wanted = set(keys)
     topics = find_topics(admin, None)
     return {(t.name, p.number): p for t in topics for p in t.partitions if (t.name, p.number) in wanted}

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ...balance.answers import Known, OnDisk, cluster_of, size_of
-from ...balance.model import Cluster, Folder
+from ...balance.answers import BrokerLogDirs, ReportedPartition, cluster_of, size_of
+from ...balance.model import ClusterModel, LogDirectoryModel
 from ..tools.client import Admin
 from ..tools.cluster_view import find_topics, topic_settings
-from ..tools.replicas.moves import Layout
+from ..tools.replicas.moves import ClusterLayout
 from ..tools.running import ToolError
-from .rates import Rates, Window
+from .rates import MeasurementWindow, PartitionRates
 
 
-def look(admin: Admin, leaving: Collection[int], disk_limit: float, window: Window) -> Cluster:
+def look(admin: Admin, leaving: Collection[int], disk_limit: float, window: MeasurementWindow) -> ClusterModel:
     """The cluster as it is, measured for as long as the window says. Raises ToolError, KafkaError."""
-    layout = Layout(admin)
+    layout = ClusterLayout(admin)
     _check_known(layout, leaving)
     disks = {broker: _on_disk(admin, broker) for broker in sorted(layout.racks)}
     settings = topic_settings(admin, find_topics(admin, None))
@@ -25,8 +25,8 @@ def look(admin: Admin, leaving: Collection[int], disk_limit: float, window: Wind
     partitions = {}
     for key, partition in layout.partitions.items():
         min_isr = settings[key[0]].min_isr if key[0] in settings else None
-        rate = rates.get(key, Rates(0, 0))
-        partitions[key] = Known(
+        rate = rates.get(key, PartitionRates(0, 0))
+        partitions[key] = ReportedPartition(
             layout.targets[key],
             tuple(partition.replicas),
             partition.leader,
@@ -38,13 +38,13 @@ def look(admin: Admin, leaving: Collection[int], disk_limit: float, window: Wind
     return cluster_of(layout.racks, partitions, disks, leaving, disk_limit)
 
 
-def _check_known(layout: Layout, leaving: Collection[int]) -> None:
+def _check_known(layout: ClusterLayout, leaving: Collection[int]) -> None:
     known = {*layout.racks, *(replica for replicas in layout.targets.values() for replica in replicas)}
     if strange := sorted(set(leaving) - known):
         raise ToolError(f"there is no broker {', '.join(map(str, strange))}, only {', '.join(map(str, sorted(known)))}")
 
 
-def _on_disk(admin: Admin, broker_id: int) -> OnDisk:
+def _on_disk(admin: Admin, broker_id: int) -> BrokerLogDirs:
     healthy = [folder for folder in admin.folders(broker_id) if not folder["error_code"]]
     replicas = {
         (topic["name"], partition["partition_index"]): (folder["log_dir"], partition["partition_size"])
@@ -54,9 +54,10 @@ def _on_disk(admin: Admin, broker_id: int) -> OnDisk:
         if not partition["is_future_key"]
     }
     folders = (
-        Folder(folder["log_dir"], _known(folder, "total_bytes"), _known(folder, "usable_bytes")) for folder in healthy
+        LogDirectoryModel(folder["log_dir"], _known(folder, "total_bytes"), _known(folder, "usable_bytes"))
+        for folder in healthy
     )
-    return OnDisk(tuple(sorted(folders, key=lambda folder: folder.path)), replicas)
+    return BrokerLogDirs(tuple(sorted(folders, key=lambda folder: folder.path)), replicas)
 
 
 def _known(folder: Mapping[str, Any], field: str) -> int | None:

@@ -27,14 +27,14 @@ _WRITTEN = "kafka_server_brokertopicmetrics_bytesin_total"
 _READ = "kafka_server_brokertopicmetrics_bytesout_total"
 
 
-class Rates(NamedTuple):
+class PartitionRates(NamedTuple):
     """Bytes per second of producers and consumers."""
 
     written: int
     read: int
 
 
-class _Sample(NamedTuple):
+class _OffsetSample(NamedTuple):
     """Of one moment: end offsets, committed offsets summed over groups, and bytes of topics by metric."""
 
     ends: Mapping[Key, int]
@@ -42,14 +42,14 @@ class _Sample(NamedTuple):
     metrics: Mapping[str, Mapping[str, float]]
 
 
-class Window(NamedTuple):
+class MeasurementWindow(NamedTuple):
     """How long to measure, 0 for not at all, and the addresses of metrics."""
 
     seconds: float
     metrics: tuple[str, ...] = ()
     sleep: Callable[[float], None] = time.sleep
 
-    def measure(self, admin: Admin, sizes: Mapping[Key, int]) -> dict[Key, Rates]:
+    def measure(self, admin: Admin, sizes: Mapping[Key, int]) -> dict[Key, PartitionRates]:
         """Rates by partition; none for those that brokers don't tell. Raises ToolError."""
         if self.seconds <= 0 or not sizes:
             return {}
@@ -65,10 +65,10 @@ class Window(NamedTuple):
         read = _grown(first.read, second.read, each, passed)
         for rates, name in ((written, _WRITTEN), (read, _READ)):
             _spread(rates, _topic_rates(first.metrics.get(name, {}), second.metrics.get(name, {}), passed))
-        return {key: Rates(round(written.get(key, 0)), round(read.get(key, 0))) for key in sizes}
+        return {key: PartitionRates(round(written.get(key, 0)), round(read.get(key, 0))) for key in sizes}
 
-    def _sample(self, admin: Admin, keys: Mapping[Key, int]) -> _Sample:
-        return _Sample(_offsets(admin, keys, OffsetSpec.LATEST), _committed(admin), _scraped(self.metrics))
+    def _sample(self, admin: Admin, keys: Mapping[Key, int]) -> _OffsetSample:
+        return _OffsetSample(_offsets(admin, keys, OffsetSpec.LATEST), _committed(admin), _scraped(self.metrics))
 
 
 def _offsets(admin: Admin, keys: Mapping[Key, int], spec: int) -> dict[Key, int]:

@@ -7,28 +7,28 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...balance.model import Cluster
-from ...balance.plan import Load
+from ...balance.model import ClusterModel
+from ...balance.plan import BrokerStats
 from ...balance.proposal import Proposal
 from ...base.wording import counted, plural
-from ..tools.output import Column, is_terminal, print_rows, size_text
+from ..tools.output import OutputColumn, is_terminal, print_rows, size_text
 
 BROKER_COLUMNS = (
-    Column("broker", is_number=True),
-    Column("rack"),
-    Column("replicas"),
-    Column("leaders"),
-    Column("size"),
-    Column("in_per_s"),
-    Column("out_per_s"),
+    OutputColumn("broker", is_number=True),
+    OutputColumn("rack"),
+    OutputColumn("replicas"),
+    OutputColumn("leaders"),
+    OutputColumn("size"),
+    OutputColumn("in_per_s"),
+    OutputColumn("out_per_s"),
 )
 MOVE_COLUMNS = (
-    Column("topic"),
-    Column("partition", is_number=True),
-    Column("before"),
-    Column("replicas"),
-    Column("bytes", is_size=True),
-    Column("why"),
+    OutputColumn("topic"),
+    OutputColumn("partition", is_number=True),
+    OutputColumn("before"),
+    OutputColumn("replicas"),
+    OutputColumn("bytes", is_size=True),
+    OutputColumn("why"),
 )
 _MOST_SHOWN = 50
 
@@ -129,7 +129,7 @@ def _summary(proposal: Proposal) -> str:
     return f"{', '.join(parts)}, in {counted(len(proposal.steps.steps), 'step')}."
 
 
-def show_brokers(cluster: Cluster, before: Mapping[int, Load], after: Mapping[int, Load]) -> None:
+def show_brokers(cluster: ClusterModel, before: Mapping[int, BrokerStats], after: Mapping[int, BrokerStats]) -> None:
     """A row for each broker."""
     racks = {broker.broker_id: broker.rack for broker in cluster.brokers}
     rows = [

@@ -76,7 +76,7 @@ def add(
     from ..tools import client
     from ..tools.access import acls
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     resources = acls.Resources(
         topic or (),
         group or (),
@@ -91,7 +91,9 @@ def add(
         acls.add,
         connection,
         resources,
-        acls.Who(principal or (), host or (), operation or (), deny=deny, producer=producer, consumer=consumer),
+        acls.AclEntryOptions(
+            principal or (), host or (), operation or (), deny=deny, producer=producer, consumer=consumer
+        ),
     )
 
 
@@ -128,7 +130,7 @@ def list_acls(
     from ..tools import client
     from ..tools.access import acls
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     resources = acls.Resources(
         topic or (),
         group or (),
@@ -138,7 +140,7 @@ def list_acls(
         user_principal or (),
         prefixed,
     )
-    who = acls.Who(principal or (), host or (), operation or ())
+    who = acls.AclEntryOptions(principal or (), host or (), operation or ())
     run(debug, acls.list_acls, connection, resources, who, affecting=affecting, as_json=as_json)
 
 
@@ -170,7 +172,7 @@ def remove(
     from ..tools import client
     from ..tools.access import acls
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     resources = acls.Resources(
         topic or (),
         group or (),
@@ -180,4 +182,10 @@ def remove(
         user_principal or (),
         prefixed,
     )
-    run(debug, acls.remove, connection, resources, acls.Who(principal or (), host or (), operation or (), deny=deny))
+    run(
+        debug,
+        acls.remove,
+        connection,
+        resources,
+        acls.AclEntryOptions(principal or (), host or (), operation or (), deny=deny),
+    )

@@ -50,7 +50,7 @@ def describe(
     """
     from ..tools import client, cluster
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(debug, cluster.describe, connection, as_json=as_json)
 
 
@@ -76,7 +76,7 @@ def health(
     from ..tools import client
     from ..tools import health as tool
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(debug, tool.health, connection, as_json=as_json)
 
 
@@ -118,7 +118,7 @@ def elect_leaders(
     from ..tools import client
     from ..tools.replicas import elections
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(debug, elections.elect, connection, topic, all_topics=all_topics, unclean=unclean, as_json=as_json)
 
 
@@ -142,7 +142,7 @@ def wait(
     """
     from ..tools import client, cluster
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(debug, cluster.wait, connection, timeout_ms=timeout_ms)
 
 
@@ -189,7 +189,7 @@ def reassign(
     from ..tools import client
     from ..tools.replicas import carry_out, reassign
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     if generate:
         run(debug, reassign.generate, connection, topic, brokers)
     if cancel:
@@ -224,7 +224,7 @@ def add_replicas(
     from ..tools import client
     from ..tools.replicas import carry_out, reassign
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     limits = carry_out.Limits(throttle, timeout_ms)
     run(debug, reassign.add_replicas, connection, topic, limits, replication_factor=replication_factor, as_json=as_json)
 
@@ -274,7 +274,7 @@ def drain(
     from ..tools import client
     from ..tools.replicas import carry_out, drain, replica_drain
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     if replicas:
         limits = carry_out.Limits(throttle, timeout_ms)
         run(debug, replica_drain.drain_replicas, connection, broker, limits, force=force, as_json=as_json)
@@ -340,15 +340,15 @@ def balance(
     from ..balance import command, rates
     from ..tools import client
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    options = command.Options(
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
+    options = command.BalanceOptions(
         goals,
         drain or (),
         tolerance / 100,
         disk_limit / 100,
         throttle,
         at_once,
-        rates.Window(window, tuple(metrics or ())),
+        rates.MeasurementWindow(window, tuple(metrics or ())),
     )
     run(debug, command.balance, connection, options, is_dry=dry_run, as_json=as_json)
 

@@ -67,7 +67,7 @@ def compat(
     if starts_one:
         bootstrap_server = None
         command_config = None if is_from("ENVIRONMENT", "command_config") else command_config
-    options = compat.Options(
+    options = compat.CompatOptions(
         bootstrap_server=bootstrap_server,
         command_config=command_config,
         broker=broker,

@@ -52,7 +52,7 @@ def _admin(context: typer.Context) -> Admin:
     from ..tools import client
 
     config, properties = _option(context, "command_config"), context.params.get("command_property")
-    connection = client.Connection.of(
+    connection = client.ClusterConnection.of(
         _option(context, "bootstrap_server"), Path(config) if config else None, properties
     )
     return connection.admin(limit_s=_LIMIT_S)

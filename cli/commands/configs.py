@@ -46,8 +46,8 @@ def describe(
     """
     from ..tools import client, configs
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    entity = configs.Entity(topic, broker, broker_defaults)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
+    entity = configs.ConfigEntityOptions(topic, broker, broker_defaults)
     run(debug, configs.describe, connection, entity, show_all=show_all, as_json=as_json)
 
 
@@ -71,8 +71,8 @@ def set_configs(
     """
     from ..tools import client, configs
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    run(debug, configs.set_configs, connection, configs.Entity(topic, broker, broker_defaults), settings)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
+    run(debug, configs.set_configs, connection, configs.ConfigEntityOptions(topic, broker, broker_defaults), settings)
 
 
 @app.command("unset")
@@ -94,5 +94,5 @@ def unset_configs(
     """
     from ..tools import client, configs
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    run(debug, configs.unset_configs, connection, configs.Entity(topic, broker, broker_defaults), names)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
+    run(debug, configs.unset_configs, connection, configs.ConfigEntityOptions(topic, broker, broker_defaults), names)

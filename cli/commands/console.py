@@ -47,9 +47,9 @@ def console(
       ottla console -b kafka1:9092,kafka2:9092 --listen 127.0.0.1:8081
       ottla console -b kafka1:9093 --command-config client.properties
     """
-    from ..tools.client import Connection
+    from ..tools.client import ClusterConnection
     from ..tools.console import serve
 
-    connection = Connection.of(bootstrap_server, command_config, command_property)
+    connection = ClusterConnection.of(bootstrap_server, command_config, command_property)
     schemas = avro_schema or ()
     run(debug, serve, connection, listen, writes=allow_writes, schemas=schemas, schema_registry=schema_registry)

@@ -114,8 +114,8 @@ def consume(
     from ..tools import client
     from ..tools.records import consume
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    plan = consume.Plan(
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
+    plan = consume.ConsumeOptions(
         topics=(*(topics or ()), *(topic or ())) or no_topic("TOPIC…"),
         partitions=numbers("--partitions", partitions),
         group=group,

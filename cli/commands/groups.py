@@ -73,7 +73,7 @@ def list_groups(
     from ..tools import client
     from ..tools import groups as tool
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(debug, tool.list_groups, connection, as_json=as_json)
 
 
@@ -100,7 +100,7 @@ def describe(
     from ..tools import client
     from ..tools import groups as tool
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(debug, tool.describe, connection, groups, members=members, as_json=as_json)
 
 
@@ -144,7 +144,7 @@ def reset_offsets(
     """
     from ..tools import client, group_reset
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     target = group_reset.Target(
         to_earliest=to_earliest,
         to_latest=to_latest,
@@ -184,5 +184,5 @@ def delete(
     from ..tools import client
     from ..tools import groups as tool
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(debug, tool.delete, connection, groups)

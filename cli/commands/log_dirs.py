@@ -48,7 +48,7 @@ def log_dirs(
     from ..tools import client
     from ..tools.replicas import log_dirs
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(
         debug,
         log_dirs.show,

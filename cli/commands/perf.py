@@ -61,7 +61,7 @@ def produce(
     from ..tools import client
     from ..tools.records import perf
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(
         debug,
         perf.produce,
@@ -105,5 +105,5 @@ def consume(
     from ..tools import client
     from ..tools.records import perf
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(debug, perf.consume, connection, topic, num_records=num_records, timeout_ms=timeout_ms, as_json=as_json)

@@ -100,8 +100,8 @@ def produce(
     from ..tools import client
     from ..tools.records import produce
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    plan = produce.Plan(
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
+    plan = produce.ProduceOptions(
         topic=named_topic or topic or no_topic("TOPIC"),
         files=tuple(files or ()) if named_topic is None or topic is None else (Path(topic), *(files or ())),
         key=key,

@@ -40,7 +40,7 @@ def quorum(
     from ..tools import client
     from ..tools.quorum import quorum as tool
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(debug, tool.quorum, connection, controller, as_json=as_json)
 
 
@@ -71,7 +71,7 @@ def add_voter(
     from ..tools import client
     from ..tools.quorum import voters
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(debug, voters.add_voter, connection, controller, node, endpoint=endpoint, timeout_ms=timeout_ms)
 
 
@@ -99,7 +99,7 @@ def remove_voter(
     from ..tools import client
     from ..tools.quorum import voters
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(debug, voters.remove_voter, connection, controller, node, force=force, timeout_ms=timeout_ms)
 
 
@@ -122,7 +122,7 @@ def unregister(
     from ..tools import client
     from ..tools.quorum import unregister as tool
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(debug, tool.unregister, connection, broker)
 
 
@@ -168,8 +168,8 @@ def upgrade(
     from ..tools import client
     from ..tools.quorum import upgrade as tool
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    wish = tool.Wish(tuple(feature or ()), release_version, downgrade)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
+    wish = tool.UpgradeOptions(tuple(feature or ()), release_version, downgrade)
     run(debug, tool.upgrade, connection, controller, wish, is_dry=dry_run, as_json=as_json)
 
 

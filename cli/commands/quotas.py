@@ -52,8 +52,8 @@ def describe(
     from ..tools import client
     from ..tools.access import quotas
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    entity = quotas.Entity(user, user_default, client_id, client_id_default, ip, ip_default)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
+    entity = quotas.QuotaEntityOptions(user, user_default, client_id, client_id_default, ip, ip_default)
     run(debug, quotas.describe, connection, entity, as_json=as_json)
 
 
@@ -88,8 +88,8 @@ def set_quotas(
     from ..tools import client
     from ..tools.access import quotas
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    entity = quotas.Entity(user, user_default, client_id, client_id_default, ip, ip_default)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
+    entity = quotas.QuotaEntityOptions(user, user_default, client_id, client_id_default, ip, ip_default)
     run(debug, quotas.set_quotas, connection, entity, settings)
 
 
@@ -116,6 +116,6 @@ def unset_quotas(
     from ..tools import client
     from ..tools.access import quotas
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    entity = quotas.Entity(user, user_default, client_id, client_id_default, ip, ip_default)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
+    entity = quotas.QuotaEntityOptions(user, user_default, client_id, client_id_default, ip, ip_default)
     run(debug, quotas.unset_quotas, connection, entity, names)

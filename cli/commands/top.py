@@ -38,8 +38,8 @@ def top(
       ottla top --command-config admin.properties
       ottla top --json | jq -r '.groups[] | [.group_id, .lag] | @tsv'
     """
-    from ..tools.client import Connection
+    from ..tools.client import ClusterConnection
     from ..tools.top import show
 
-    connection = Connection.of(DEFAULT_SERVER, command_config, command_property)
+    connection = ClusterConnection.of(DEFAULT_SERVER, command_config, command_property)
     run(debug, show, connection, console, interval, once=once, as_json=as_json)

@@ -56,7 +56,7 @@ def list_topics(
     from ..tools import client
     from ..tools import topics as tool
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(debug, tool.list_topics, connection, exclude_internal=exclude_internal, as_json=as_json)
 
 
@@ -92,7 +92,7 @@ def create(
     from ..tools import client
     from ..tools import topics as tool
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(
         debug,
         tool.create,
@@ -157,7 +157,7 @@ def describe(
     """
     from ..tools import client, topic_description
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     filters = topic_description.Filters(under_replicated, offline, under_min_isr, at_min_isr)
     run(debug, topic_description.describe, connection, topics, filters, as_json=as_json)
 
@@ -189,7 +189,7 @@ def alter(
     from ..tools import client
     from ..tools import topics as tool
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(
         debug,
         tool.alter,
@@ -236,8 +236,8 @@ def trim(
     from ..tools import client
     from ..tools.records import trim as tool
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    cut = tool.Cut(tuple(topics or ()), numbers("--partitions", partitions), offset, from_file)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
+    cut = tool.TrimOptions(tuple(topics or ()), numbers("--partitions", partitions), offset, from_file)
     run(debug, tool.trim, connection, cut, execute=execute, as_json=as_json)
 
 
@@ -260,5 +260,5 @@ def delete(
     from ..tools import client
     from ..tools import topics as tool
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(debug, tool.delete, connection, topics, if_exists=if_exists)

@@ -50,7 +50,7 @@ def list_transactions(
     """
     from ..tools import client, transactions
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(debug, transactions.list_transactions, connection, states=state, producer_ids=producer_id, as_json=as_json)
 
 
@@ -71,7 +71,7 @@ def describe(
     """
     from ..tools import client, transactions
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(debug, transactions.describe, connection, transactional_ids, as_json=as_json)
 
 
@@ -93,7 +93,7 @@ def producers(
     """
     from ..tools import client, transactions
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(debug, transactions.list_producers, connection, topics or (), broker=broker, as_json=as_json)
 
 
@@ -122,7 +122,7 @@ def find_hanging(
     """
     from ..tools import client, transactions
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     run(
         debug,
         transactions.find_hanging,
@@ -160,6 +160,6 @@ def abort(
     """
     from ..tools import client, transactions
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     producer = transactions.Producer(start_offset, producer_id, producer_epoch, coordinator_epoch)
     run(debug, transactions.abort, connection, topic, partition, producer)

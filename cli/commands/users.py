@@ -68,8 +68,8 @@ def add(
     from ..tools import client
     from ..tools.access import users
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    place = users.Place(connection, data_dir, config)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
+    place = users.UserStoreOptions(connection, data_dir, config)
     run(debug, users.add, place, user, mechanism, password_file=password_file, iterations=iterations)
 
 
@@ -93,8 +93,8 @@ def list_users(
     from ..tools import client
     from ..tools.access import users
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    run(debug, users.list_users, users.Place(connection, data_dir, config), as_json=as_json)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
+    run(debug, users.list_users, users.UserStoreOptions(connection, data_dir, config), as_json=as_json)
 
 
 @app.command()
@@ -118,5 +118,5 @@ def remove(
     from ..tools import client
     from ..tools.access import users
 
-    connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    run(debug, users.remove, users.Place(connection, data_dir, config), user, mechanism)
+    connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
+    run(debug, users.remove, users.UserStoreOptions(connection, data_dir, config), user, mechanism)

@@ -58,7 +58,7 @@ UNANSWERED = (NoBrokerError, kafka.errors.KafkaTimeoutError, *_UNREACHED)
 """What may pass by itself, as brokers start."""
 
 
-class Described(dict[str, Any]):
+class DescribedConfigs(dict[str, Any]):
     """What ``Admin.describe_configs`` gives: kafka-python's entries by type and name of a resource, none where describing it was
     refused; ``refused`` are these refusals, each with the error's code and the broker's words or None."""
 
@@ -106,9 +106,9 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
         return brokers
 
     @classmethod
-    def _describe_configs_process_responses(cls, responses: Any, config_filter: Any = "modified") -> Described:
+    def _describe_configs_process_responses(cls, responses: Any, config_filter: Any = "modified") -> DescribedConfigs:
         """As the client has it, which says nothing of refusals."""
-        described = Described(super()._describe_configs_process_responses(responses, config_filter))
+        described = DescribedConfigs(super()._describe_configs_process_responses(responses, config_filter))
         results = [result for response in responses for result in response.results]
         described.refused = [(each.error_code, each.error_message) for each in results if each.error_code]
         return described
@@ -202,7 +202,7 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
 
 
 @dataclasses.dataclass(frozen=True)
-class Connection:
+class ClusterConnection:
     """Where the cluster is, and how to talk to it."""
 
     bootstrap_server: str
@@ -210,7 +210,7 @@ class Connection:
     properties: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, bootstrap_server: str, config_file: Path | None, properties: Sequence[str] | None) -> Connection:
+    def of(cls, bootstrap_server: str, config_file: Path | None, properties: Sequence[str] | None) -> ClusterConnection:
         """From the options of a subcommand."""
         return cls(bootstrap_server, config_file, tuple(properties or ()))
 

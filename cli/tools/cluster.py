@@ -9,9 +9,9 @@ from contextlib import closing
 from typing import Any
 
 from ...base.wording import counted, plural
-from .client import UNANSWERED, Connection
-from .cluster_view import Partition, find_topics, topic_settings
-from .output import Column, as_object, print_json, print_rows, text
+from .client import UNANSWERED, ClusterConnection
+from .cluster_view import TopicPartitionInfo, find_topics, topic_settings
+from .output import OutputColumn, as_object, print_json, print_rows, text
 from .running import ToolError, explain
 
 log = logging.getLogger(__name__)
@@ -21,18 +21,18 @@ _LEAST_S, _MOST_S = 5.0, 10.0
 """How long a broker has to answer: as long as is left, within these bounds."""
 
 COLUMNS = (
-    Column("broker", is_number=True),
-    Column("host"),
-    Column("port", is_number=True),
-    Column("rack"),
-    Column("controller"),
-    Column("leaders", is_number=True),
-    Column("replicas", is_number=True),
-    Column("out_of_sync", is_number=True),
+    OutputColumn("broker", is_number=True),
+    OutputColumn("host"),
+    OutputColumn("port", is_number=True),
+    OutputColumn("rack"),
+    OutputColumn("controller"),
+    OutputColumn("leaders", is_number=True),
+    OutputColumn("replicas", is_number=True),
+    OutputColumn("out_of_sync", is_number=True),
 )
 
 
-def describe(connection: Connection, *, as_json: bool) -> None:
+def describe(connection: ClusterConnection, *, as_json: bool) -> None:
     """Facts about the cluster, then a row for each broker, also for one that is down and has replicas."""
     with closing(connection.admin()) as admin:
         cluster = admin.describe_cluster()
@@ -61,7 +61,7 @@ def describe(connection: Connection, *, as_json: bool) -> None:
     print_rows(COLUMNS, rows)
 
 
-def wait(connection: Connection, *, timeout_ms: int) -> None:
+def wait(connection: ClusterConnection, *, timeout_ms: int) -> None:
     """Wait until a broker answers, and all replicas are in sync. Raises ToolError, KafkaError when that is not so in time."""
     until = time.monotonic() + timeout_ms / 1000
     while True:
@@ -74,7 +74,7 @@ def wait(connection: Connection, *, timeout_ms: int) -> None:
             time.sleep(_PAUSE_S)
 
 
-def _wait_in_sync(connection: Connection, until: float) -> None:
+def _wait_in_sync(connection: ClusterConnection, until: float) -> None:
     limit_s = min(max(until - time.monotonic(), _LEAST_S), _MOST_S)
     with closing(connection.admin(limit_s)) as admin:
         while True:
@@ -94,7 +94,7 @@ def _wait_in_sync(connection: Connection, until: float) -> None:
 
 
 def _row(
-    broker_id: int, broker: Mapping[str, Any] | None, controller: int, partitions: Collection[Partition]
+    broker_id: int, broker: Mapping[str, Any] | None, controller: int, partitions: Collection[TopicPartitionInfo]
 ) -> tuple[Any, ...]:
     """``broker`` is None where it is down."""
     return (

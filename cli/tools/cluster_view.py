@@ -37,7 +37,7 @@ class Health(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Partition:
+class TopicPartitionInfo:
     """One partition as Metadata tells it; ``leader`` is None while there is none.
 
     ``offline`` are the replicas whose broker is down, or has them in a data folder that failed; brokers before Kafka 1.0
@@ -80,20 +80,20 @@ class Partition:
 
 
 @dataclasses.dataclass(frozen=True)
-class Topic:
+class DescribedTopic:
     """One topic as Metadata tells it."""
 
     name: str
     topic_id: str
     is_internal: bool
-    partitions: tuple[Partition, ...]
+    partitions: tuple[TopicPartitionInfo, ...]
 
     @property
     def under_replicated(self) -> int:
         return sum(partition.is_under_replicated for partition in self.partitions)
 
 
-def find_topics(admin: Admin, names: Sequence[str] | None) -> list[Topic]:
+def find_topics(admin: Admin, names: Sequence[str] | None) -> list[DescribedTopic]:
     """Topics by name; None: all. Raises ToolError when one does not exist."""
     found = admin.describe_topics(None if names is None else list(dict.fromkeys(names)))
     for topic in found:
@@ -116,9 +116,9 @@ def no_partition(topic: str, number: int, count: int) -> ToolError:
     return ToolError(f"{topic} has no partition {number}, only 0 to {count - 1} (UNKNOWN_TOPIC_OR_PARTITION)")
 
 
-def _topic(topic: dict[str, Any]) -> Topic:
+def _topic(topic: dict[str, Any]) -> DescribedTopic:
     partitions = (
-        Partition(
+        TopicPartitionInfo(
             p["partition_index"],
             p["leader_id"] if p["leader_id"] >= 0 else None,
             tuple(p["replica_nodes"]),
@@ -127,7 +127,7 @@ def _topic(topic: dict[str, Any]) -> Topic:
         )
         for p in topic["partitions"]
     )
-    return Topic(
+    return DescribedTopic(
         topic["name"],
         _id_text(topic.get("topic_id")),
         bool(topic["is_internal"]),
@@ -141,9 +141,9 @@ def _id_text(topic_id: object) -> str:
     return base64.urlsafe_b64encode(number.bytes).decode().rstrip("=") if number.int else ""
 
 
-def chosen_partitions(admin: Admin, texts: Sequence[str]) -> list[tuple[Topic, Partition]]:
+def chosen_partitions(admin: Admin, texts: Sequence[str]) -> list[tuple[DescribedTopic, TopicPartitionInfo]]:
     """The partitions that ``NAME`` and ``NAME:0,1`` stand for, each once. Raises ToolError."""
-    chosen: dict[Key, tuple[Topic, Partition]] = {}
+    chosen: dict[Key, tuple[DescribedTopic, TopicPartitionInfo]] = {}
     for text in texts:
         name, colon, numbers = text.partition(":")
         if colon and not all(number.strip().isdigit() for number in numbers.split(",")):
@@ -166,7 +166,7 @@ class TopicSettings:
     min_isr: int | None
 
 
-def topic_settings(admin: Admin, topics: Iterable[Topic]) -> dict[str, TopicSettings]:
+def topic_settings(admin: Admin, topics: Iterable[DescribedTopic]) -> dict[str, TopicSettings]:
     """Settings by topic."""
     resources = [ConfigResource(ConfigResourceType.TOPIC, topic.name) for topic in topics]
     if not resources:
@@ -202,7 +202,7 @@ class OnLeader(NamedTuple):
     size: int | None
 
 
-def on_leaders(admin: Admin, topics: Sequence[Topic]) -> dict[Key, OnLeader]:
+def on_leaders(admin: Admin, topics: Sequence[DescribedTopic]) -> dict[Key, OnLeader]:
     """What the leaders have of their partitions; nothing of those whose leader does not answer."""
     by_leader: dict[int, list[TopicPartition]] = {}
     for topic in topics:

@@ -29,7 +29,7 @@ LINES_OF_PROGRESS = 20
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class CompatOptions:
     """What the command line asked for."""
 
     bootstrap_server: str | None = None
@@ -69,7 +69,7 @@ class Options:
             check_properties(self.command_config)
 
 
-def compat(options: Options) -> int:
+def compat(options: CompatOptions) -> int:
     """Run the suite and print what came out; 1 when something failed. Raises ToolError."""
     options.check()
     from ...compat_tests.run import CannotRun, Interrupted, Unreadable, Wanted, run
@@ -89,7 +89,7 @@ def compat(options: Options) -> int:
     return 1 if report.of("fail") else 0
 
 
-def _write(report: Report, options: Options) -> None:
+def _write(report: Report, options: CompatOptions) -> None:
     if options.html_file is not None:
         from ...compat_tests.html_page import html_page
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 
 from ...base.wording import meant
-from .client import Admin, Described
+from .client import Admin, DescribedConfigs
 from .running import ToolError, refusal
 
 _ERROR = re.compile(r"\[Error (-?\d+)\] \w+:? ?(.*)", re.DOTALL)
@@ -44,7 +44,7 @@ def apply_changes(admin: Admin, resources: Sequence[ConfigResource]) -> None:
         raise ToolError("; ".join(refused))
 
 
-def check_described(described: Described, whose: str) -> None:
+def check_described(described: DescribedConfigs, whose: str) -> None:
     """Raises ToolError where a broker has refused to describe the settings."""
     for code, words in described.refused:
         raise ToolError(f"{whose}: {refusal(code, words)}")

@@ -8,17 +8,17 @@ from contextlib import closing
 
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from .client import Admin, Connection, pairs
+from .client import Admin, ClusterConnection, pairs
 from .cluster_view import find_topics
 from .config_changes import change_configs, check_described
-from .output import Column, print_rows
+from .output import OutputColumn, print_rows
 from .running import ToolError, UsageError
 
-COLUMNS = (Column("name"), Column("value"), Column("source"), Column("read_only"))
+COLUMNS = (OutputColumn("name"), OutputColumn("value"), OutputColumn("source"), OutputColumn("read_only"))
 
 
 @dataclasses.dataclass(frozen=True)
-class Entity:
+class ConfigEntityOptions:
     """Whose settings: just one of these."""
 
     topic: str | None
@@ -51,7 +51,7 @@ class Entity:
         return ConfigResource(ConfigResourceType.BROKER, "" if self.broker_defaults else str(self.broker))
 
 
-def describe(connection: Connection, entity: Entity, *, show_all: bool, as_json: bool) -> None:
+def describe(connection: ClusterConnection, entity: ConfigEntityOptions, *, show_all: bool, as_json: bool) -> None:
     """A row for each setting that was set, or for all of them."""
     entity.check()
     with closing(connection.admin()) as admin:
@@ -68,7 +68,7 @@ def describe(connection: Connection, entity: Entity, *, show_all: bool, as_json:
     print_rows(COLUMNS, rows, as_json=as_json)
 
 
-def set_configs(connection: Connection, entity: Entity, settings: Sequence[str]) -> None:
+def set_configs(connection: ClusterConnection, entity: ConfigEntityOptions, settings: Sequence[str]) -> None:
     """Set settings. Raises ToolError with the broker's refusal."""
     entity.check()
     wanted = pairs("ottla configs set", settings)
@@ -77,7 +77,7 @@ def set_configs(connection: Connection, entity: Entity, settings: Sequence[str])
     print(f"Set {', '.join(wanted)} of {entity}.")
 
 
-def unset_configs(connection: Connection, entity: Entity, names: Sequence[str]) -> None:
+def unset_configs(connection: ClusterConnection, entity: ConfigEntityOptions, names: Sequence[str]) -> None:
     """Unset settings. Raises ToolError with the broker's refusal."""
     entity.check()
     with closing(connection.admin()) as admin:

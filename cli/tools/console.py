@@ -14,7 +14,7 @@ from ...base.seams import SystemClock, TrioWorkers
 from ...base.settings import SettingError
 from ...base.tcp import TcpNetwork
 from ...base.wording import how_to_install
-from .client import Connection, servers
+from .client import ClusterConnection, servers
 from .running import ToolError, UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def serve(
-    connection: Connection,
+    connection: ClusterConnection,
     listen: str,
     *,
     writes: bool,

@@ -20,21 +20,21 @@ import kafka.errors
 from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from .client import Admin, Connection
+from .client import Admin, ClusterConnection
 from .cluster_view import chosen_partitions, find_topics
 from .groups import find_group
-from .output import Column, print_rows, tell_of_execute
-from .records.offset_forms import END, START, Kind, Place, resolve
+from .output import OutputColumn, print_rows, tell_of_execute
+from .records.offset_forms import END, START, OffsetExpression, OffsetOrigin, resolve
 from .records.partition_offsets import AdminOffsets
 from .records.times import parse_duration_ms, parse_time_ms
 from .running import ToolError, UsageError, refusal
 
 COLUMNS = (
-    Column("group"),
-    Column("topic"),
-    Column("partition", is_number=True),
-    Column("current_offset", is_number=True),
-    Column("new_offset", is_number=True),
+    OutputColumn("group"),
+    OutputColumn("topic"),
+    OutputColumn("partition", is_number=True),
+    OutputColumn("current_offset", is_number=True),
+    OutputColumn("new_offset", is_number=True),
 )
 Offsets = Mapping[TopicPartition, int]
 _INACTIVE = ("Empty", "Dead", "Unknown")
@@ -59,18 +59,18 @@ class Target:
         """How many are given."""
         return sum(value is not None and value is not False for value in vars(self).values())
 
-    def place(self) -> Place | None:
+    def place(self) -> OffsetExpression | None:
         """The place that is the same for all groups; None where it depends on what is committed. Raises UsageError."""
         if self.to_earliest:
             return START
         if self.to_latest:
             return END
         if self.to_datetime is not None:
-            return Place(Kind.TIME, parse_time_ms(self.to_datetime))
+            return OffsetExpression(OffsetOrigin.TIME, parse_time_ms(self.to_datetime))
         if self.by_duration is not None:
-            return Place(Kind.TIME, round(time.time() * 1000) - parse_duration_ms(self.by_duration))
+            return OffsetExpression(OffsetOrigin.TIME, round(time.time() * 1000) - parse_duration_ms(self.by_duration))
         if self.to_offset is not None:
-            return Place(Kind.OFFSET, self.to_offset)
+            return OffsetExpression(OffsetOrigin.OFFSET, self.to_offset)
         return None
 
 
@@ -102,7 +102,7 @@ class Scope:
 
 
 @dataclasses.dataclass(frozen=True)
-class Move:
+class OffsetReset:
     """A partition's offset of one group: what is committed, None for nothing, and what is to be."""
 
     group: str
@@ -111,11 +111,11 @@ class Move:
     new: int
 
 
-def reset_offsets(connection: Connection, scope: Scope, target: Target, *, as_json: bool) -> None:
+def reset_offsets(connection: ClusterConnection, scope: Scope, target: Target, *, as_json: bool) -> None:
     """Show the new offsets, and commit them if told to. Raises ToolError, after the others, for groups in use."""
     scope.check(target)
     place = target.place()
-    moves: list[Move] = []
+    moves: list[OffsetReset] = []
     refused = []
     with closing(connection.admin()) as admin:
         groups = sorted({found["group_id"] for found in admin.list_groups()}) if scope.all_groups else scope.groups
@@ -140,7 +140,7 @@ class GroupInUse(ToolError):
     """A group has members, whose positions a reset would not move."""
 
 
-def _moves(admin: Admin, group: str, scope: Scope, target: Target, place: Place | None) -> list[Move]:
+def _moves(admin: Admin, group: str, scope: Scope, target: Target, place: OffsetExpression | None) -> list[OffsetReset]:
     current = _current(admin, group)
     wanted, goals = _wanted(admin, group, scope, target, current)
     if not wanted:
@@ -153,7 +153,7 @@ def _moves(admin: Admin, group: str, scope: Scope, target: Target, place: Place 
         new = resolve(place, wanted, offsets)
     else:
         new = _within(goals if target.from_file is not None else _by_current(wanted, current, target), wanted, offsets)
-    return [Move(group, where, current.get(where), new[where]) for where in sorted(new)]
+    return [OffsetReset(group, where, current.get(where), new[where]) for where in sorted(new)]
 
 
 def _wanted(
@@ -208,7 +208,7 @@ def read_offsets(path: Path, group: str, *, is_only: bool) -> dict[TopicPartitio
     return offsets
 
 
-def _export(moves: Iterable[Move], *, with_groups: bool) -> None:
+def _export(moves: Iterable[OffsetReset], *, with_groups: bool) -> None:
     """CSV as kafka-consumer-groups has it, which ``--from-file`` reads: with the group where there are several."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -227,7 +227,7 @@ def _current(admin: Admin, group: str) -> Offsets:
     return found.offsets
 
 
-def _commit(admin: Admin, moves: Sequence[Move]) -> None:
+def _commit(admin: Admin, moves: Sequence[OffsetReset]) -> None:
     by_group: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
     for move in moves:
         by_group.setdefault(move.group, {})[move.where] = OffsetAndMetadata(move.new, "", -1)

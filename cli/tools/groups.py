@@ -13,33 +13,33 @@ import kafka.errors
 from kafka import TopicPartition
 from kafka.admin import OffsetSpec
 
-from .client import Admin, Connection
-from .output import Column, as_object, is_terminal, print_json, print_rows
+from .client import Admin, ClusterConnection
+from .output import OutputColumn, as_object, is_terminal, print_json, print_rows
 from .running import ToolError, refusal
 
-LIST_COLUMNS = (Column("group"), Column("protocol"), Column("state"))
+LIST_COLUMNS = (OutputColumn("group"), OutputColumn("protocol"), OutputColumn("state"))
 OFFSET_COLUMNS = (
-    Column("group"),
-    Column("topic"),
-    Column("partition", is_number=True),
-    Column("current_offset", is_number=True),
-    Column("end_offset", is_number=True),
-    Column("lag", is_number=True),
-    Column("member_id"),
-    Column("host"),
-    Column("client_id"),
+    OutputColumn("group"),
+    OutputColumn("topic"),
+    OutputColumn("partition", is_number=True),
+    OutputColumn("current_offset", is_number=True),
+    OutputColumn("end_offset", is_number=True),
+    OutputColumn("lag", is_number=True),
+    OutputColumn("member_id"),
+    OutputColumn("host"),
+    OutputColumn("client_id"),
 )
 MEMBER_COLUMNS = (
-    Column("group"),
-    Column("member_id"),
-    Column("host"),
-    Column("client_id"),
-    Column("partitions", is_number=True),
-    Column("assignment"),
+    OutputColumn("group"),
+    OutputColumn("member_id"),
+    OutputColumn("host"),
+    OutputColumn("client_id"),
+    OutputColumn("partitions", is_number=True),
+    OutputColumn("assignment"),
 )
 
 
-class Member(NamedTuple):
+class MemberDescription(NamedTuple):
     """One member of a group and the partitions it was given."""
 
     member_id: str
@@ -48,16 +48,16 @@ class Member(NamedTuple):
     assignment: tuple[TopicPartition, ...]
 
 
-class Group(NamedTuple):
+class ConsumerGroupDescription(NamedTuple):
     """One group; ``offsets`` are the committed ones."""
 
     name: str
     state: str
-    members: tuple[Member, ...]
+    members: tuple[MemberDescription, ...]
     offsets: dict[TopicPartition, int]
 
 
-def list_groups(connection: Connection, *, as_json: bool) -> None:
+def list_groups(connection: ClusterConnection, *, as_json: bool) -> None:
     """A row for each group."""
     with closing(connection.admin()) as admin:
         groups = admin.list_groups()
@@ -65,7 +65,7 @@ def list_groups(connection: Connection, *, as_json: bool) -> None:
     print_rows(LIST_COLUMNS, sorted(rows), as_json=as_json)
 
 
-def describe(connection: Connection, names: Sequence[str], *, members: bool, as_json: bool) -> None:
+def describe(connection: ClusterConnection, names: Sequence[str], *, members: bool, as_json: bool) -> None:
     """Rows for the partitions, or the members, of each group. Raises ToolError for a group that is not there."""
     with closing(connection.admin()) as admin:
         groups = [find_group(admin, name) for name in dict.fromkeys(names)]
@@ -85,7 +85,7 @@ def describe(connection: Connection, names: Sequence[str], *, members: bool, as_
             _print_of_group(OFFSET_COLUMNS, offset_rows)
 
 
-def _print_of_group(columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> None:
+def _print_of_group(columns: Sequence[OutputColumn], rows: Sequence[tuple[Any, ...]]) -> None:
     """Rows that begin with the group's name, which a line above the table has said already."""
     if is_terminal():
         print_rows(columns[1:], [row[1:] for row in rows])
@@ -93,7 +93,7 @@ def _print_of_group(columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) 
         print_rows(columns, rows)
 
 
-def delete(connection: Connection, names: Sequence[str]) -> None:
+def delete(connection: ClusterConnection, names: Sequence[str]) -> None:
     """Delete each group. Raises ToolError with the refusals."""
     refused = []
     with closing(connection.admin()) as admin:
@@ -113,7 +113,7 @@ def _delete_refusal(result: str) -> str:
     return result if kind is None else refusal(kind.errno, None)
 
 
-def find_group(admin: Admin, name: str, *, may_be_absent: bool = False) -> Group:
+def find_group(admin: Admin, name: str, *, may_be_absent: bool = False) -> ConsumerGroupDescription:
     """A group with its members and offsets. Raises ToolError when it is not there; or else that is one that is Dead."""
     described = admin.describe_groups([name])[name]
     offsets = committed_offsets(admin, name)
@@ -123,12 +123,12 @@ def find_group(admin: Admin, name: str, *, may_be_absent: bool = False) -> Group
         listed = {group["group_id"]: group.get("group_state") for group in admin.list_groups()}
         if name not in listed and not offsets:
             if may_be_absent:
-                return Group(name, "Dead", (), {})
+                return ConsumerGroupDescription(name, "Dead", (), {})
             raise ToolError(
                 f"there is no group {name}; 'ottla groups list' shows those that are there (GROUP_ID_NOT_FOUND)"
             )
         state = listed.get(name) or "Unknown"
-    return Group(name, state, tuple(map(_member, described["members"])), offsets)
+    return ConsumerGroupDescription(name, state, tuple(map(_member, described["members"])), offsets)
 
 
 def committed_offsets(admin: Admin, name: str) -> dict[TopicPartition, int]:
@@ -155,10 +155,10 @@ def end_offsets(admin: Admin, asked: set[TopicPartition]) -> dict[TopicPartition
     }
 
 
-def _member(member: dict[str, Any]) -> Member:
+def _member(member: dict[str, Any]) -> MemberDescription:
     assignment = member["member_assignment"]
     owned = assignment.get("assigned_partitions", ()) if isinstance(assignment, dict) else ()
-    return Member(
+    return MemberDescription(
         member["member_id"],
         member["client_host"],
         member["client_id"],
@@ -166,11 +166,11 @@ def _member(member: dict[str, Any]) -> Member:
     )
 
 
-def _partitions(group: Group) -> list[TopicPartition]:
+def _partitions(group: ConsumerGroupDescription) -> list[TopicPartition]:
     return sorted({*group.offsets, *(where for member in group.members for where in member.assignment)})
 
 
-def _offset_rows(group: Group, ends: dict[TopicPartition, int]) -> list[tuple[Any, ...]]:
+def _offset_rows(group: ConsumerGroupDescription, ends: dict[TopicPartition, int]) -> list[tuple[Any, ...]]:
     owners = {where: member for member in group.members for where in member.assignment}
     rows = []
     for where in _partitions(group):
@@ -181,7 +181,7 @@ def _offset_rows(group: Group, ends: dict[TopicPartition, int]) -> list[tuple[An
     return rows
 
 
-def _member_rows(group: Group) -> list[tuple[Any, ...]]:
+def _member_rows(group: ConsumerGroupDescription) -> list[tuple[Any, ...]]:
     return [
         (
             group.name,
@@ -195,7 +195,7 @@ def _member_rows(group: Group) -> list[tuple[Any, ...]]:
     ]
 
 
-def _object(group: Group, ends: dict[TopicPartition, int]) -> dict[str, Any]:
+def _object(group: ConsumerGroupDescription, ends: dict[TopicPartition, int]) -> dict[str, Any]:
     partitions = _offset_rows(group, ends)
     return {
         "group": group.name,

@@ -13,8 +13,8 @@ from typing import Any
 import kafka.errors
 
 from ...base.wording import plural
-from .client import Admin, Connection
-from .cluster_view import Partition, Topic, TopicSettings, find_topics, topic_settings
+from .client import Admin, ClusterConnection
+from .cluster_view import DescribedTopic, TopicPartitionInfo, TopicSettings, find_topics, topic_settings
 from .output import print_json, text
 from .running import ToolError
 
@@ -23,7 +23,7 @@ _BROKER_MS = 5_000
 HEALTHY, UNHEALTHY = 0, 1
 
 
-def health(connection: Connection, *, as_json: bool) -> int:
+def health(connection: ClusterConnection, *, as_json: bool) -> int:
     """Print what is wrong; the exit status: 0 nothing is, 1 something is.
 
     Raises ToolError when no broker answers, and at the end where this user may not see everything.
@@ -60,7 +60,7 @@ def health(connection: Connection, *, as_json: bool) -> int:
     return HEALTHY if is_healthy else UNHEALTHY
 
 
-def _unseen_topics(admin: Admin, live: Collection[int], topics: Sequence[Topic]) -> list[str]:
+def _unseen_topics(admin: Admin, live: Collection[int], topics: Sequence[DescribedTopic]) -> list[str]:
     """What this user may not see of topics; of a broker that does not answer nothing is known."""
     on_disk: set[str] = set()
     for broker_id in sorted(live):
@@ -91,7 +91,9 @@ def _topics(names: Sequence[str]) -> str:
     )
 
 
-def _where(topics: Sequence[Topic], is_wanted: Callable[[Topic, Partition], bool]) -> list[str]:
+def _where(
+    topics: Sequence[DescribedTopic], is_wanted: Callable[[DescribedTopic, TopicPartitionInfo], bool]
+) -> list[str]:
     return [f"{t.name}-{p.number}" for t in topics for p in t.partitions if is_wanted(t, p)]
 
 

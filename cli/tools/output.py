@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-class Column(NamedTuple):
+class OutputColumn(NamedTuple):
     """``name`` is the key in JSON, and in capitals the head on a terminal."""
 
     name: str
@@ -34,7 +34,7 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def print_rows(columns: Sequence[Column], rows: Sequence[Row], *, as_json: bool = False) -> None:
+def print_rows(columns: Sequence[OutputColumn], rows: Sequence[Row], *, as_json: bool = False) -> None:
     """All rows, in one of the three forms. A value that is not known is None, and shown as a dash."""
     if as_json:
         print_json([as_object(columns, row) for row in rows])
@@ -51,7 +51,7 @@ def tell_of_execute() -> None:
     print("Nothing is changed: --execute does it.", file=sys.stderr)
 
 
-def as_object(columns: Sequence[Column], row: Row) -> dict[str, Any]:
+def as_object(columns: Sequence[OutputColumn], row: Row) -> dict[str, Any]:
     """A row as JSON has it."""
     return {column.name: value for column, value in zip(columns, row, strict=True)}
 
@@ -81,7 +81,7 @@ def size_text(size: int | None) -> str:
     return f"{value:.1f} {unit}"
 
 
-def _print_table(columns: Sequence[Column], rows: Sequence[Row]) -> None:
+def _print_table(columns: Sequence[OutputColumn], rows: Sequence[Row]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...base.addresses import split_host_port
-from .client import Connection
+from .client import ClusterConnection
 from .console_client import ConsoleClient
 from .keys import Pressed, pressed_keys
 from .output import console, is_terminal, print_json, size_text
@@ -26,7 +26,7 @@ _KEPT_ERRORS = 5
 _LONGEST = 60
 
 
-class Field(NamedTuple):
+class TopColumn(NamedTuple):
     """A column: its head, the value's name, and how it is written."""
 
     head: str
@@ -34,7 +34,7 @@ class Field(NamedTuple):
     show: Callable[[Any], str]
 
 
-def show(connection: Connection, address: str, interval: float, *, once: bool, as_json: bool) -> None:
+def show(connection: ClusterConnection, address: str, interval: float, *, once: bool, as_json: bool) -> None:
     """Print what the broker is doing, or draw it until interrupted; ``connection`` has the log-in. Raises ToolError."""
     try:
         host, port = split_host_port(address, 8080)
@@ -96,13 +96,13 @@ def _drawn(seen: dict[str, Any]) -> RenderableType:
         Text(),
         _table(
             seen["topics"],
-            Field("TOPIC", "name", plain),
-            Field("IN", "rates", lambda value: _rate(value["bytes_in"])),
-            Field("RECORDS/S", "rates", lambda value: f"{value['messages_in']:,.1f}"),
-            Field("OUT", "rates", lambda value: _rate(value["bytes_out"])),
-            Field("SIZE", "size", lambda value: size_text(int(value))),
-            Field("RECORDS", "records", _number),
-            Field("LARGEST LAG", "max_lag", _number),
+            TopColumn("TOPIC", "name", plain),
+            TopColumn("IN", "rates", lambda value: _rate(value["bytes_in"])),
+            TopColumn("RECORDS/S", "rates", lambda value: f"{value['messages_in']:,.1f}"),
+            TopColumn("OUT", "rates", lambda value: _rate(value["bytes_out"])),
+            TopColumn("SIZE", "size", lambda value: size_text(int(value))),
+            TopColumn("RECORDS", "records", _number),
+            TopColumn("LARGEST LAG", "max_lag", _number),
         ),
     ]
     if seen["groups"]:
@@ -110,11 +110,11 @@ def _drawn(seen: dict[str, Any]) -> RenderableType:
             Text(),
             _table(
                 seen["groups"],
-                Field("GROUP", "group_id", plain),
-                Field("STATE", "state", plain),
-                Field("MEMBERS", "members", _number),
-                Field("LAG", "lag", _number),
-                Field("LARGEST", "max_lag", _number),
+                TopColumn("GROUP", "group_id", plain),
+                TopColumn("STATE", "state", plain),
+                TopColumn("MEMBERS", "members", _number),
+                TopColumn("LAG", "lag", _number),
+                TopColumn("LARGEST", "max_lag", _number),
             ),
         ]
     if seen["errors"]:
@@ -122,16 +122,16 @@ def _drawn(seen: dict[str, Any]) -> RenderableType:
             Text(),
             _table(
                 seen["errors"][:_KEPT_ERRORS],
-                Field("ERROR", "error", plain),
-                Field("API", "api", plain),
-                Field("CLIENT", "client_id", plain),
-                Field("COUNT", "count", _number),
+                TopColumn("ERROR", "error", plain),
+                TopColumn("API", "api", plain),
+                TopColumn("CLIENT", "client_id", plain),
+                TopColumn("COUNT", "count", _number),
             ),
         ]
     return Group(*lines)
 
 
-def _table(rows: Sequence[dict[str, Any]], *fields: Field) -> RenderableType:
+def _table(rows: Sequence[dict[str, Any]], *fields: TopColumn) -> RenderableType:
     """Where it is too wide for the terminal, names are cut, and numbers are not."""
     from rich.table import Table
     from rich.text import Text

@@ -10,29 +10,29 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-from .client import Connection
+from .client import ClusterConnection
 from .cluster_view import (
+    DescribedTopic,
     Key,
     OnLeader,
-    Partition,
-    Topic,
+    TopicPartitionInfo,
     TopicSettings,
     find_topics,
     on_leaders,
     topic_settings,
 )
-from .output import Column, as_object, is_terminal, print_json, print_rows, text
+from .output import OutputColumn, as_object, is_terminal, print_json, print_rows, text
 
 COLUMNS = (
-    Column("partition", is_number=True),
-    Column("leader", is_number=True),
-    Column("replicas"),
-    Column("isr"),
-    Column("offline"),
-    Column("start_offset", is_number=True),
-    Column("end_offset", is_number=True),
-    Column("size", is_size=True),
-    Column("health"),
+    OutputColumn("partition", is_number=True),
+    OutputColumn("leader", is_number=True),
+    OutputColumn("replicas"),
+    OutputColumn("isr"),
+    OutputColumn("offline"),
+    OutputColumn("start_offset", is_number=True),
+    OutputColumn("end_offset", is_number=True),
+    OutputColumn("size", is_size=True),
+    OutputColumn("health"),
 )
 _OFFLINE = 4
 """The column that a table has no room for: health tells most of it."""
@@ -52,7 +52,7 @@ class Filters:
     def __bool__(self) -> bool:
         return self.under_replicated or self.offline or self.under_min_isr or self.at_min_isr
 
-    def lets_through(self, partition: Partition, min_isr: int | None) -> bool:
+    def lets_through(self, partition: TopicPartitionInfo, min_isr: int | None) -> bool:
         """Whether to show it. ``min_isr`` is the topic's."""
         if not self:
             return True
@@ -64,7 +64,7 @@ class Filters:
         )
 
 
-def describe(connection: Connection, names: Sequence[str] | None, filters: Filters, *, as_json: bool) -> None:
+def describe(connection: ClusterConnection, names: Sequence[str] | None, filters: Filters, *, as_json: bool) -> None:
     """Print topics. The filters leave out partitions, and topics of which no partition is left."""
     with closing(connection.admin()) as admin:
         topics = find_topics(admin, names)
@@ -83,7 +83,9 @@ def describe(connection: Connection, names: Sequence[str] | None, filters: Filte
         _print_topic(topic, settings[topic.name].overrides, rows)
 
 
-def _row(topic: Topic, partition: Partition, min_isr: int | None, told: Mapping[Key, OnLeader]) -> tuple[Any, ...]:
+def _row(
+    topic: DescribedTopic, partition: TopicPartitionInfo, min_isr: int | None, told: Mapping[Key, OnLeader]
+) -> tuple[Any, ...]:
     start, end, size = told.get((topic.name, partition.number), (None, None, None))
     return (
         partition.number,
@@ -98,7 +100,7 @@ def _row(topic: Topic, partition: Partition, min_isr: int | None, told: Mapping[
     )
 
 
-def _object(topic: Topic, settings: TopicSettings, rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+def _object(topic: DescribedTopic, settings: TopicSettings, rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
     return {
         "topic": topic.name,
         "topic_id": topic.topic_id,
@@ -109,7 +111,7 @@ def _object(topic: Topic, settings: TopicSettings, rows: Sequence[tuple[Any, ...
     }
 
 
-def _print_topic(topic: Topic, configs: Mapping[str, str], rows: Sequence[tuple[Any, ...]]) -> None:
+def _print_topic(topic: DescribedTopic, configs: Mapping[str, str], rows: Sequence[tuple[Any, ...]]) -> None:
     replicas = max((len(partition.replicas) for partition in topic.partitions), default=0)
     head = {
         "Topic": topic.name,

@@ -10,23 +10,23 @@ import kafka.errors
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from ...base.wording import counted
-from .client import Connection, pairs
+from .client import ClusterConnection, pairs
 from .cluster_view import find_topics, on_leaders
 from .config_changes import change_configs
-from .output import Column, print_rows
+from .output import OutputColumn, print_rows
 from .running import ToolError, UsageError, refusal
 
 COLUMNS = (
-    Column("topic"),
-    Column("partitions", is_number=True),
-    Column("replicas", is_number=True),
-    Column("under_replicated", is_number=True),
-    Column("records", is_number=True),
-    Column("size", is_size=True),
+    OutputColumn("topic"),
+    OutputColumn("partitions", is_number=True),
+    OutputColumn("replicas", is_number=True),
+    OutputColumn("under_replicated", is_number=True),
+    OutputColumn("records", is_number=True),
+    OutputColumn("size", is_size=True),
 )
 
 
-def list_topics(connection: Connection, *, exclude_internal: bool, as_json: bool) -> None:
+def list_topics(connection: ClusterConnection, *, exclude_internal: bool, as_json: bool) -> None:
     """A row for each topic. ``records`` is how far the end offsets are from the start offsets, where leaders tell them."""
     with closing(connection.admin()) as admin:
         topics = [topic for topic in find_topics(admin, None) if not (exclude_internal and topic.is_internal)]
@@ -49,7 +49,7 @@ def list_topics(connection: Connection, *, exclude_internal: bool, as_json: bool
 
 
 def create(
-    connection: Connection,
+    connection: ClusterConnection,
     names: Sequence[str],
     *,
     partitions: int | None,
@@ -71,7 +71,7 @@ def create(
 
 
 def alter(
-    connection: Connection,
+    connection: ClusterConnection,
     names: Sequence[str],
     *,
     partitions: int | None,
@@ -94,7 +94,7 @@ def alter(
     return code
 
 
-def delete(connection: Connection, names: Sequence[str], *, if_exists: bool) -> int:
+def delete(connection: ClusterConnection, names: Sequence[str], *, if_exists: bool) -> int:
     """Delete each topic; the exit code."""
     with closing(connection.admin()) as admin:
         answer = admin.delete_topics(list(names), raise_errors=False)

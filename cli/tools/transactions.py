@@ -12,52 +12,52 @@ import kafka.errors
 from kafka import TopicPartition
 from kafka.admin import AbortTransactionSpec
 
-from .client import Admin, Connection
+from .client import Admin, ClusterConnection
 from .cluster_view import chosen_partitions, find_topics
-from .output import Column, print_rows
+from .output import OutputColumn, print_rows
 from .running import ToolError, UsageError
 
 LIST_COLUMNS = (
-    Column("transactional_id"),
-    Column("coordinator", is_number=True),
-    Column("producer_id", is_number=True),
-    Column("state"),
+    OutputColumn("transactional_id"),
+    OutputColumn("coordinator", is_number=True),
+    OutputColumn("producer_id", is_number=True),
+    OutputColumn("state"),
 )
 DESCRIBE_COLUMNS = (
-    Column("coordinator", is_number=True),
-    Column("transactional_id"),
-    Column("producer_id", is_number=True),
-    Column("producer_epoch", is_number=True),
-    Column("state"),
-    Column("timeout_ms", is_number=True),
-    Column("start_time_ms", is_number=True),
-    Column("duration_ms", is_number=True),
-    Column("partitions"),
+    OutputColumn("coordinator", is_number=True),
+    OutputColumn("transactional_id"),
+    OutputColumn("producer_id", is_number=True),
+    OutputColumn("producer_epoch", is_number=True),
+    OutputColumn("state"),
+    OutputColumn("timeout_ms", is_number=True),
+    OutputColumn("start_time_ms", is_number=True),
+    OutputColumn("duration_ms", is_number=True),
+    OutputColumn("partitions"),
 )
 PRODUCER_COLUMNS = (
-    Column("topic"),
-    Column("partition", is_number=True),
-    Column("producer_id", is_number=True),
-    Column("producer_epoch", is_number=True),
-    Column("coordinator_epoch", is_number=True),
-    Column("last_sequence", is_number=True),
-    Column("last_timestamp", is_number=True),
-    Column("start_offset", is_number=True),
+    OutputColumn("topic"),
+    OutputColumn("partition", is_number=True),
+    OutputColumn("producer_id", is_number=True),
+    OutputColumn("producer_epoch", is_number=True),
+    OutputColumn("coordinator_epoch", is_number=True),
+    OutputColumn("last_sequence", is_number=True),
+    OutputColumn("last_timestamp", is_number=True),
+    OutputColumn("start_offset", is_number=True),
 )
 HANGING_COLUMNS = (
-    Column("topic"),
-    Column("partition", is_number=True),
-    Column("producer_id", is_number=True),
-    Column("producer_epoch", is_number=True),
-    Column("coordinator_epoch", is_number=True),
-    Column("start_offset", is_number=True),
-    Column("last_timestamp", is_number=True),
-    Column("duration_min", is_number=True),
+    OutputColumn("topic"),
+    OutputColumn("partition", is_number=True),
+    OutputColumn("producer_id", is_number=True),
+    OutputColumn("producer_epoch", is_number=True),
+    OutputColumn("coordinator_epoch", is_number=True),
+    OutputColumn("start_offset", is_number=True),
+    OutputColumn("last_timestamp", is_number=True),
+    OutputColumn("duration_min", is_number=True),
 )
 
 
 def list_transactions(
-    connection: Connection, *, states: Sequence[str] | None, producer_ids: Sequence[int] | None, as_json: bool
+    connection: ClusterConnection, *, states: Sequence[str] | None, producer_ids: Sequence[int] | None, as_json: bool
 ) -> None:
     """A row for each transactional id that a coordinator knows. Raises KafkaError."""
     with closing(connection.admin()) as admin:
@@ -70,7 +70,7 @@ def list_transactions(
     print_rows(LIST_COLUMNS, sorted(rows), as_json=as_json)
 
 
-def describe(connection: Connection, ids: Sequence[str], *, as_json: bool) -> None:
+def describe(connection: ClusterConnection, ids: Sequence[str], *, as_json: bool) -> None:
     """A row for each transactional id. Raises ToolError for one that no coordinator knows."""
     rows = []
     with closing(connection.admin()) as admin:
@@ -133,7 +133,7 @@ class KnownProducer(NamedTuple):
         )
 
 
-def list_producers(connection: Connection, topics: Sequence[str], *, broker: int | None, as_json: bool) -> None:
+def list_producers(connection: ClusterConnection, topics: Sequence[str], *, broker: int | None, as_json: bool) -> None:
     """A row for each idempotent or transactional producer that partitions remember: their leaders, or this broker's replicas.
 
     Raises KafkaError, ToolError.
@@ -166,7 +166,7 @@ def _producers(admin: Admin, topics: Sequence[str], broker: int | None) -> list[
 
 
 def find_hanging(
-    connection: Connection, topics: Sequence[str], *, broker: int | None, max_timeout_min: int, as_json: bool
+    connection: ClusterConnection, topics: Sequence[str], *, broker: int | None, max_timeout_min: int, as_json: bool
 ) -> None:
     """A row for each transaction that its coordinator will not end any more.
 
@@ -218,7 +218,7 @@ class Producer:
             )
 
 
-def abort(connection: Connection, topic: str, partition: int, producer: Producer) -> None:
+def abort(connection: ClusterConnection, topic: str, partition: int, producer: Producer) -> None:
     """Write an abort marker to a partition (WriteTxnMarkers). Raises KafkaError, ToolError."""
     producer.check()
     where = TopicPartition(topic, partition)

@@ -14,7 +14,7 @@ from ottla.compat_tests.session import ClientSession
 from ottla.compat_tests.spark.kafka_format import PATIENCE_S, KafkaFormat, fill, positions, span, value_of
 from ottla.compat_tests.spark.killing import kill_all
 from ottla.spark.archive import Archive, run
-from ottla.spark.query import JobError, Progress, Watch
+from ottla.spark.query import JobControl, JobError, QueryProgress
 
 pytestmark = [pytest.mark.client("spark"), pytest.mark.capability("archive job")]
 MakeTopic = Callable[..., str]
@@ -36,8 +36,8 @@ def test_columns_folders_and_batches(
     producer.flush()
     fill(stock, payments, 100)
     job = Archive(kafka.bootstrap, str(tmp_path / "lake"), topics=(orders, payments), max_offsets_per_trigger=60)
-    progress: list[Progress] = []
-    assert run(kafka.spark, job, Watch(lambda name, batch: progress.append(batch))) == 102
+    progress: list[QueryProgress] = []
+    assert run(kafka.spark, job, JobControl(lambda name, batch: progress.append(batch))) == 102
     assert sum(batch.records for batch in progress) == 102
     assert [batch.batch for batch in progress] == [0, 1]
     frame = kafka.spark.read.parquet(job.output)

@@ -21,7 +21,7 @@ from ottla.spark.audit import Audit, Compared, compare, records
 from ottla.spark.files import File, Files
 from ottla.spark.numbers import BLOCK, Numbers, PartitionNumbers, ProducerNumbers, count_numbers
 from ottla.spark.query import JobError
-from ottla.spark.sink_log import Listed, SinkLog
+from ottla.spark.sink_log import SinkFileStatus, SinkLog
 
 pytestmark = [pytest.mark.client("spark"), pytest.mark.capability("audit job")]
 MakeTopic = Callable[..., str]
@@ -125,7 +125,7 @@ def test_a_topic_and_its_archive(
     )
 
 
-def listed_of(log: SinkLog, topic: str) -> list[Listed]:
+def listed_of(log: SinkLog, topic: str) -> list[SinkFileStatus]:
     """The archive's files of a topic."""
     return [file for file in log.listed() if f"topic={topic}/" in file.path]
 

@@ -20,7 +20,7 @@ from ottla.compat_tests.spark.kafka_format import PATIENCE_S, KafkaFormat, fill,
 from ottla.compat_tests.spark.killing import kill_all
 from ottla.spark.pipeline.declaration import read
 from ottla.spark.pipeline.run import run
-from ottla.spark.query import Progress, Watch
+from ottla.spark.query import JobControl, QueryProgress
 from ottla.testing.held_port import HeldPort
 
 pytestmark = [pytest.mark.client("spark"), pytest.mark.capability("pipelines")]
@@ -69,13 +69,13 @@ def test_a_stopped_pipeline_writes_no_record_twice(
     done = 0
     for _ in range(3):
         stop = threading.Event()
-        batches: list[Progress] = []
+        batches: list[QueryProgress] = []
 
-        def report(name: str, batch: Progress, stop: threading.Event = stop, batches: Any = batches) -> None:
+        def report(name: str, batch: QueryProgress, stop: threading.Event = stop, batches: Any = batches) -> None:
             batches.append(batch)
             stop.set()
 
-        totals = run(kafka.spark, pipeline, Watch(report, stop))
+        totals = run(kafka.spark, pipeline, JobControl(report, stop))
         assert totals == {"copy": 20 * len(batches)} != {"copy": 0}
         done += totals["copy"]
         assert numbers(stock, copy, done) == sorted(value_of(0, number) for number in range(done))

@@ -12,7 +12,7 @@ from ottla.base.errors import ErrorCode
 from ottla.compat_tests.clients import model
 from ottla.compat_tests.session import ClientSession, eventually
 from ottla.compat_tests.spark.kafka_format import KafkaFormat, fill
-from ottla.spark.lag.job import GroupLag, Lag, Watch, run
+from ottla.spark.lag.job import GroupLag, Lag, LagTracker, run
 
 pytestmark = [pytest.mark.client("spark"), pytest.mark.capability("lag job")]
 HOUR_MS = 3_600_000
@@ -48,7 +48,7 @@ class Groups:
     """The job's looks at the groups of one test."""
 
     def __init__(self, kafka: KafkaFormat, name: str, window: int = 10) -> None:
-        self._watch = Watch(kafka.spark, Lag(kafka.bootstrap, groups=f"{name}.*", window=window))
+        self._watch = LagTracker(kafka.spark, Lag(kafka.bootstrap, groups=f"{name}.*", window=window))
 
     def look(self, at_ms: int | None = None) -> dict[str, GroupLag]:
         """All of them, at this time or now."""

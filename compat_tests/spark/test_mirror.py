@@ -22,7 +22,7 @@ from ottla.compat_tests.spark.killing import kill_all
 from ottla.compat_tests.wire_client import Operator
 from ottla.spark.mirror.groups import Carried
 from ottla.spark.mirror.job import Mirror, Mirrored, run
-from ottla.spark.query import JobError, Watch
+from ottla.spark.query import JobControl, JobError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -186,7 +186,7 @@ def test_new_topics_partitions_and_commits_while_it_runs(
         every_s=0.2,
     )
     failures: list[BaseException] = []
-    watch = Watch()
+    watch = JobControl()
 
     def work() -> None:
         try:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 
 from ...base.errors import ErrorCode, KafkaError
-from ...base.settings import Kind, Setting, SettingError
+from ...base.settings import ConfigValueType, Setting, SettingError
 
 _METRICS, _INTERVAL, _MATCH = "metrics", "interval.ms", "match"
 _SHORTEST_MS, _LONGEST_MS = 100, 3_600_000
@@ -24,9 +24,9 @@ _MATCHED = (
 CLIENT_METRICS_SETTINGS = {
     name: Setting(name, None, default, kind, None, None, None, None, (), doc)
     for name, kind, default, doc in (
-        (_INTERVAL, Kind.INT, 300_000, "How often clients push their metrics."),
-        (_MATCH, Kind.LIST, (), "Which clients are meant, by what they say of themselves."),
-        (_METRICS, Kind.LIST, (), "How the names of the metrics begin; * for all."),
+        (_INTERVAL, ConfigValueType.INT, 300_000, "How often clients push their metrics."),
+        (_MATCH, ConfigValueType.LIST, (), "Which clients are meant, by what they say of themselves."),
+        (_METRICS, ConfigValueType.LIST, (), "How the names of the metrics begin; * for all."),
     )
 }
 """All configs of a subscription, by name."""

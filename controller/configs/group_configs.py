@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...base.errors import ErrorCode, KafkaError
-from ...base.settings import Kind, Setting, SettingError
+from ...base.settings import ConfigValueType, Setting, SettingError
 
 
 class _Bounds(NamedTuple):
@@ -22,7 +22,7 @@ class _Bounds(NamedTuple):
 
 def _setting(
     name: str,
-    kind: Kind,
+    kind: ConfigValueType,
     default: object,
     doc: str,
     at_least: int | None = None,
@@ -37,57 +37,57 @@ _APART = "How long after one assignment the next is made, at least."
 GROUP_SETTINGS = {
     each.name: each
     for each in (
-        _setting("consumer.session.timeout.ms", Kind.INT, 45_000, _KEPT, 1),
-        _setting("consumer.heartbeat.interval.ms", Kind.INT, 5_000, _BEATS, 1),
-        _setting("consumer.assignment.interval.ms", Kind.INT, 1_000, _APART, 0),
-        _setting("share.session.timeout.ms", Kind.INT, 45_000, _KEPT, 1),
-        _setting("share.heartbeat.interval.ms", Kind.INT, 5_000, _BEATS, 1),
+        _setting("consumer.session.timeout.ms", ConfigValueType.INT, 45_000, _KEPT, 1),
+        _setting("consumer.heartbeat.interval.ms", ConfigValueType.INT, 5_000, _BEATS, 1),
+        _setting("consumer.assignment.interval.ms", ConfigValueType.INT, 1_000, _APART, 0),
+        _setting("share.session.timeout.ms", ConfigValueType.INT, 45_000, _KEPT, 1),
+        _setting("share.heartbeat.interval.ms", ConfigValueType.INT, 5_000, _BEATS, 1),
         _setting(
             "share.record.lock.duration.ms",
-            Kind.INT,
+            ConfigValueType.INT,
             30_000,
             "How long a record is a member's before it is given to another.",
             1_000,
         ),
-        _setting("share.delivery.count.limit", Kind.INT, 5, "How often a record is delivered at most.", 2),
+        _setting("share.delivery.count.limit", ConfigValueType.INT, 5, "How often a record is delivered at most.", 2),
         _setting(
             "share.partition.max.record.locks",
-            Kind.INT,
+            ConfigValueType.INT,
             2_000,
             "How many records of a partition are members' at a time.",
             100,
         ),
         _setting(
             "share.auto.offset.reset",
-            Kind.STRING,
+            ConfigValueType.STRING,
             "latest",
             "Where a group without an offset begins: earliest, latest, or by_duration: and a duration.",
         ),
         _setting(
             "share.isolation.level",
-            Kind.STRING,
+            ConfigValueType.STRING,
             "read_uncommitted",
             "Whether records of open and aborted transactions are delivered.",
             choices=("read_committed", "read_uncommitted"),
         ),
         _setting(
             "share.renew.acknowledge.enable",
-            Kind.BOOLEAN,
+            ConfigValueType.BOOLEAN,
             default=True,
             doc="Whether a member may keep a record for longer.",
         ),
-        _setting("share.assignment.interval.ms", Kind.INT, 1_000, _APART, 0),
-        _setting("streams.session.timeout.ms", Kind.INT, 45_000, _KEPT, 1),
-        _setting("streams.heartbeat.interval.ms", Kind.INT, 5_000, _BEATS, 1),
-        _setting("streams.num.standby.replicas", Kind.INT, 0, "How many standby replicas each task has.", 0),
+        _setting("share.assignment.interval.ms", ConfigValueType.INT, 1_000, _APART, 0),
+        _setting("streams.session.timeout.ms", ConfigValueType.INT, 45_000, _KEPT, 1),
+        _setting("streams.heartbeat.interval.ms", ConfigValueType.INT, 5_000, _BEATS, 1),
+        _setting("streams.num.standby.replicas", ConfigValueType.INT, 0, "How many standby replicas each task has.", 0),
         _setting(
             "streams.initial.rebalance.delay.ms",
-            Kind.INT,
+            ConfigValueType.INT,
             3_000,
             "How long a new group waits for members before its first rebalance.",
             0,
         ),
-        _setting("streams.assignment.interval.ms", Kind.INT, 1_000, _APART, 0),
+        _setting("streams.assignment.interval.ms", ConfigValueType.INT, 1_000, _APART, 0),
     )
     if each.name is not None
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...base.settings import Kind, Settings, setting
+from ...base.settings import ConfigValueType, Settings, setting
 
 _CIPHERS = ("AES/CBC/PKCS5Padding", "AES/GCM/NoPadding")
 _KEY_FACTORIES = tuple(f"PBKDF2WithHmacSHA{bits}" for bits in (512, 384, 256, 224, 1))
@@ -13,13 +13,13 @@ class PasswordEncoderSettings(Settings):
 
     secret: str | None = setting(
         "password.encoder.secret",
-        kind=Kind.PASSWORD,
+        kind=ConfigValueType.PASSWORD,
         default=None,
         doc="What they are encrypted with; without it none can be set while the broker runs. Each broker may have its own.",
     )
     old_secret: str | None = setting(
         "password.encoder.old.secret",
-        kind=Kind.PASSWORD,
+        kind=ConfigValueType.PASSWORD,
         default=None,
         doc="The secret before this one: passwords that are encrypted with it are encrypted again at the start.",
     )

@@ -12,11 +12,11 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ...base.errors import ErrorCode, KafkaError
-from ...base.settings import Kind, Setting, SettingError
+from ...base.settings import ConfigValueType, Setting, SettingError
 from ...log.settings import LogSettings
 
 
-class Change(IntEnum):
+class ConfigOpType(IntEnum):
     """What an incremental change does to one setting."""
 
     SET = 0
@@ -29,7 +29,7 @@ class ConfigChange(NamedTuple):
     """One incremental change."""
 
     name: str
-    change: Change
+    change: ConfigOpType
     value: str | None
 
 
@@ -59,7 +59,7 @@ def check_overrides(settings: LogSettings, overrides: Mapping[str, str | None]) 
     return checked
 
 
-def not_of_type_list(name: str, change: Change) -> str:
+def not_of_type_list(name: str, change: ConfigOpType) -> str:
     """The message about an APPEND or SUBTRACT to a setting that is no list."""
     return f"Can't {change.name} to key {name} because its type is not LIST."
 
@@ -68,7 +68,7 @@ def apply_changes(
     known: Mapping[str, Setting],
     overrides: Mapping[str, str],
     changes: Iterable[ConfigChange],
-    not_a_list: Callable[[str, Change], str] = not_of_type_list,
+    not_a_list: Callable[[str, ConfigOpType], str] = not_of_type_list,
 ) -> dict[str, str | None]:
     """``overrides`` after ``changes``, each of another setting; not checked yet.
 
@@ -78,26 +78,26 @@ def apply_changes(
     """
     result: dict[str, str | None] = dict(overrides)
     for name, change, value in changes:
-        if change is Change.DELETE:
+        if change is ConfigOpType.DELETE:
             result.pop(name, None)
             continue
         if value is None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for: {name}")
-        if change is Change.SET:
+        if change is ConfigOpType.SET:
             result[name] = value
             continue
         declared = known.get(name)
-        if declared is None or declared.kind is not Kind.LIST:
+        if declared is None or declared.kind is not ConfigValueType.LIST:
             raise KafkaError(ErrorCode.INVALID_CONFIG, not_a_list(name, change))
         current = result[name] if name in overrides else declared.render(declared.default)
         result[name] = ",".join(_change_list(current or "", change, value))
     return result
 
 
-def _change_list(current: str, change: Change, value: str) -> list[str]:
+def _change_list(current: str, change: ConfigOpType, value: str) -> list[str]:
     items = [item.strip() for item in current.split(",") if item.strip()]
     named = [item.strip() for item in value.split(",")]
-    if change is Change.APPEND:
+    if change is ConfigOpType.APPEND:
         items.extend(item for item in named if item not in items)
     else:
         items = [item for item in items if item not in named]

@@ -1,4 +1,4 @@
-"""``QuorumCluster``: the ``Cluster`` interface in KRaft mode, as a broker uses it.
+"""``QuorumCluster``: the ``ClusterAccess`` interface in KRaft mode, as a broker uses it.
 
 What clients want changed is forwarded to the active controller, with their principals; what comes of it arrives as records of the
 metadata log. The broker's own requests (registration, heartbeats, in-sync replicas, producer ids, its coordinators' topics) go to
@@ -36,7 +36,7 @@ from ..raft.driver import RaftDriver
 from .channel import QuorumChannel
 from .envelope import enveloped, opened
 from .leadership import confirmed_leader_epoch
-from .lifecycle import BrokerLifecycle, Standing
+from .lifecycle import BrokerLifecycle, RegistrationPhase
 from .loader import MetadataLoader
 from .metadata_version import finalized_level, has_directories
 from .supported_features import hindrances
@@ -107,16 +107,16 @@ class QuorumCluster:
         lifecycle.registration = registration
         self._nursery.start_soon(lifecycle.run)
         with trio.move_on_after(self._registration_seconds) as waiting:
-            await lifecycle.wait_refused_or(Standing.CAUGHT_UP)
+            await lifecycle.wait_refused_or(RegistrationPhase.CAUGHT_UP)
             if lifecycle.refusal is ErrorCode.UNSUPPORTED_VERSION:
                 self._explain_refusal()
-            await lifecycle.wait_until(Standing.CAUGHT_UP)
+            await lifecycle.wait_until(RegistrationPhase.CAUGHT_UP)
         if waiting.cancelled_caught:
             why = f" ({lifecycle.refusal.name})" if lifecycle.refusal else ""
             raise LogStartError(f"the quorum's controller has not registered this broker{why}", may_pass=True)
         self._publish_all()
         lifecycle.ready()
-        await lifecycle.wait_until(Standing.UNFENCED)
+        await lifecycle.wait_until(RegistrationPhase.UNFENCED)
 
     def _explain_refusal(self) -> None:
         features = self._metadata.image.features

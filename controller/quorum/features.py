@@ -21,7 +21,7 @@ class FeatureError(ValueError):
     """Levels that no cluster can have. ``str()`` is one line for people."""
 
 
-class Feature(NamedTuple):
+class FeatureDefinition(NamedTuple):
     """``starts`` has for each level, from 0 on, the level of ``metadata.version`` whose clusters begin with it.
 
     ``needs``: the level of ``metadata.version`` that every level above 0 depends on.
@@ -48,12 +48,12 @@ class Feature(NamedTuple):
 
 
 FEATURES = (
-    Feature(KRAFT_VERSION, (7, 21)),
-    Feature(TRANSACTION_VERSION, (7, 24, 24)),
-    Feature(GROUP_VERSION, (7, 22)),
-    Feature(ELR, (7, 26), needs=23),
-    Feature(SHARE_VERSION, (7, 28)),
-    Feature(STREAMS_VERSION, (7, 29)),
+    FeatureDefinition(KRAFT_VERSION, (7, 21)),
+    FeatureDefinition(TRANSACTION_VERSION, (7, 24, 24)),
+    FeatureDefinition(GROUP_VERSION, (7, 22)),
+    FeatureDefinition(ELR, (7, 26), needs=23),
+    FeatureDefinition(SHARE_VERSION, (7, 28)),
+    FeatureDefinition(STREAMS_VERSION, (7, 29)),
 )
 
 

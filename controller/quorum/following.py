@@ -1,4 +1,4 @@
-"""The committed part of the metadata log for what lives on a Raft node: the controller of a quorum, a broker, or both.
+"""Delivery of the committed metadata log from a Raft node to its listeners: a controller, a broker, or both.
 
 A ``MetadataFollower`` takes the node's news in their order, and tells its listener of leaders, snapshots and committed batches.
 Several can follow one node, each at its own pace: the log stays readable behind it, and what was deleted comes as the snapshot

@@ -42,7 +42,7 @@ _REQUEST_SECONDS = 4.5
 """How long a request is repeated before it is made anew: half a session at the default."""
 
 
-class Standing(enum.Enum):
+class RegistrationPhase(enum.Enum):
     """How far the broker is, in the controller's eyes."""
 
     STARTING = enum.auto()
@@ -91,7 +91,7 @@ class BrokerLifecycle:
         self._previous_epoch = previous_epoch
         self._metadata_version = metadata_version
         self.broker_epoch = NO_EPOCH
-        self.standing = Standing.STARTING
+        self.standing = RegistrationPhase.STARTING
         self.refusal = ErrorCode.NONE
         """Why the controller does not register this broker."""
         self.registration: BrokerRegistration | None = None
@@ -113,12 +113,12 @@ class BrokerLifecycle:
     def leave(self) -> None:
         """Ask the controller to move what this broker leads, and then for permission to stop."""
         self._is_leaving = True
-        self.standing = Standing.LEAVING
+        self.standing = RegistrationPhase.LEAVING
         self.wake()
 
     def loaded(self) -> None:
         """More of the metadata log is applied; with the own registration in it the broker has caught up, and says so at once."""
-        if self.standing is Standing.STARTING and self._applied_offset() >= self.broker_epoch != NO_EPOCH:
+        if self.standing is RegistrationPhase.STARTING and self._applied_offset() >= self.broker_epoch != NO_EPOCH:
             self.wake()
 
     def amend(self, registration: BrokerRegistration) -> None:
@@ -131,12 +131,12 @@ class BrokerLifecycle:
         """Send the next heartbeat now."""
         self._woken.set()
 
-    async def wait_until(self, standing: Standing) -> None:
+    async def wait_until(self, standing: RegistrationPhase) -> None:
         """Return once the broker is so far, or further."""
         while self.standing.value < standing.value:
             await self._changed.wait()
 
-    def _set_standing(self, standing: Standing) -> None:
+    def _set_standing(self, standing: RegistrationPhase) -> None:
         self.standing = standing
         self._note()
 
@@ -144,7 +144,7 @@ class BrokerLifecycle:
         self._changed.set()
         self._changed = trio.Event()
 
-    async def wait_refused_or(self, standing: Standing) -> None:
+    async def wait_refused_or(self, standing: RegistrationPhase) -> None:
         """As ``wait_until``; returns as well where the controller refuses the registration."""
         while self.standing.value < standing.value and not self.refusal:
             await self._changed.wait()
@@ -152,7 +152,7 @@ class BrokerLifecycle:
     async def wait_gone(self) -> bool:
         """Return once the controller lets the broker go: True; False where it has not responded for a whole session."""
         asked_at, session = trio.current_time(), self._settings.session_timeout_ms / 1000
-        while self.standing is not Standing.GONE:
+        while self.standing is not RegistrationPhase.GONE:
             given_up_at = max(asked_at, self._heard_at) + session
             if given_up_at <= trio.current_time():
                 return False
@@ -168,7 +168,7 @@ class BrokerLifecycle:
         while self.broker_epoch == NO_EPOCH:
             if not await self._register():
                 await trio.sleep(interval)
-        while self.standing is not Standing.GONE:
+        while self.standing is not RegistrationPhase.GONE:
             self._woken = trio.Event()
             if self._is_amending:
                 self._is_amending = False
@@ -220,7 +220,9 @@ class BrokerLifecycle:
     async def _beat(self) -> float | None:
         """Send a heartbeat; how long to wait for the next, None for the interval."""
         directories = self._directories()
-        tells_cordoned = self.standing is not Standing.STARTING and has_cordoned_directories(self._metadata_version())
+        tells_cordoned = self.standing is not RegistrationPhase.STARTING and has_cordoned_directories(
+            self._metadata_version()
+        )
         request = BrokerHeartbeatRequest(
             broker_id=self.registration.broker_id if self.registration is not None else -1,
             broker_epoch=self.broker_epoch,
@@ -242,15 +244,15 @@ class BrokerLifecycle:
         return self._take(response)
 
     def _take(self, response: BrokerHeartbeatResponse) -> float | None:
-        if self.standing is Standing.STARTING:
+        if self.standing is RegistrationPhase.STARTING:
             if response.is_caught_up:
-                self._set_standing(Standing.CAUGHT_UP)
+                self._set_standing(RegistrationPhase.CAUGHT_UP)
             return _CATCH_UP_SECONDS
-        if self.standing is Standing.CAUGHT_UP and not response.is_fenced:
+        if self.standing is RegistrationPhase.CAUGHT_UP and not response.is_fenced:
             logger.info("The controller has unfenced this broker")
-            self._set_standing(Standing.UNFENCED)
-        elif self.standing is Standing.LEAVING:
+            self._set_standing(RegistrationPhase.UNFENCED)
+        elif self.standing is RegistrationPhase.LEAVING:
             if response.should_shut_down:
-                self._set_standing(Standing.GONE)
+                self._set_standing(RegistrationPhase.GONE)
             return _SHUTDOWN_SECONDS
         return None

@@ -13,7 +13,7 @@ from typing import Any
 from ...metadata.image import ClusterImage
 from ...metadata.types import (
     PROTOCOL_NAMES,
-    BrokerEndpoint,
+    AdvertisedListener,
     BrokerRegistration,
     QuorumBroker,
     QuorumController,
@@ -116,13 +116,13 @@ class NodeReplay:
         )
 
 
-def _endpoints(endpoints: Iterable[Any]) -> tuple[BrokerEndpoint, ...]:
+def _endpoints(endpoints: Iterable[Any]) -> tuple[AdvertisedListener, ...]:
     found = []
     for each in endpoints:
         protocol = PROTOCOL_NAMES.get(each.security_protocol)
         if protocol is None:
             raise ReplayError(f"there is no security protocol with the number {each.security_protocol}")
-        found.append(BrokerEndpoint(each.name, each.host, each.port, protocol))
+        found.append(AdvertisedListener(each.name, each.host, each.port, protocol))
     return tuple(found)
 
 

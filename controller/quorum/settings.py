@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...base.settings import Kind, Settings, setting
+from ...base.settings import ConfigValueType, Settings, setting
 
 BROKER_ROLE = "broker"
 CONTROLLER_ROLE = "controller"
@@ -49,7 +49,7 @@ class QuorumSettings(Settings):
         "unclean.leader.election.interval.ms",
         default=300_000,
         at_least=1,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         doc="How often the active controller looks for partitions without a leader that may get one that was not in sync.",
     )
     initial_registration_timeout_ms: int = setting(

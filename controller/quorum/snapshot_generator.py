@@ -20,7 +20,7 @@ import trio
 from ...base.errors import KafkaError
 from ...base.seams import Clock, Workers
 from ...base.wording import explained
-from ...log.metadata_snapshots import SnapshotFile, SnapshotId, encode_snapshot
+from ...log.metadata_snapshots import MetadataSnapshotId, SnapshotFile, encode_snapshot
 from ...metadata.image import ClusterImage
 from ..raft.metadata_log import MetadataLog
 from ..raft.settings import MetadataLogSettings
@@ -42,7 +42,7 @@ class SnapshotGenerator:
         settings: MetadataLogSettings,
         clock: Clock,
         workers: Workers,
-        on_written: Callable[[SnapshotId, int], None],
+        on_written: Callable[[MetadataSnapshotId, int], None],
     ) -> None:
         self._log = log
         self._on_written = on_written
@@ -93,7 +93,7 @@ class SnapshotGenerator:
         """Raises KafkaError, OSError, UnwritableImageError."""
         position = image.position
         assert position is not None, "an image that was published has a position"
-        snapshot = SnapshotId(position.offset + 1, position.epoch)
+        snapshot = MetadataSnapshotId(position.offset + 1, position.epoch)
         file = self._log.create_snapshot(snapshot)
         if file is None:
             logger.info("No snapshot %s is written: there is one, or the log begins after it", snapshot.file_name)

@@ -14,7 +14,7 @@ from ...metadata.image import ClusterImage, TopicImage
 from ...metadata.types import (
     MIGRATING_DIRECTORY,
     SECURITY_PROTOCOLS,
-    BrokerEndpoint,
+    AdvertisedListener,
     PartitionRegistration,
     QuorumBroker,
     QuorumController,
@@ -105,7 +105,7 @@ def _controller(controller: QuorumController) -> broker_records.RegisterControll
     )
 
 
-def _endpoint(struct: Any, endpoint: BrokerEndpoint) -> Any:
+def _endpoint(struct: Any, endpoint: AdvertisedListener) -> Any:
     protocol = SECURITY_PROTOCOLS[endpoint.security_protocol]
     return struct(name=endpoint.listener, host=endpoint.host, port=endpoint.port, security_protocol=protocol)
 

@@ -1,4 +1,4 @@
-"""Own requests of a Raft node: one in flight to each peer, none to a peer that has just failed (Kafka's ``RequestManager``)."""
+"""A Raft node's own requests: one in flight per peer, and a pause after a failure (Kafka's ``RequestManager``)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OwnRequest(NamedTuple):
     """The log end offset at that time."""
 
 
-class Connections:
+class RaftRequestManager:
     """See the module. ``bootstrap`` are the servers that are asked while no leader is known."""
 
     def __init__(self, bootstrap: list[RaftPeer], times: RaftTimes, randomness: random.Random) -> None:

@@ -1,4 +1,4 @@
-"""DescribeQuorum: what the leader tells of the quorum's replicas (KIP-595, KIP-836)."""
+"""DescribeQuorum: the leader's view of the quorum's replicas (KIP-595, KIP-836)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...wire.messages.describe_quorum import (
     ResponseTopicData,
 )
 from ...wire.schema import ZERO_UUID
-from .leader import Leading, ReplicaProgress
+from .leader import RaftLeader, ReplicaProgress
 from .metadata_log import TOPIC
 from .quorum_state import QuorumState
 
@@ -45,7 +45,7 @@ def describe_quorum(
             for topic in request.topics
         ]
         return DescribeQuorumResponse(topics=topics)
-    if not isinstance(state, Leading):
+    if not isinstance(state, RaftLeader):
         refused = ResponsePartitionData(partition_index=0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return DescribeQuorumResponse(topics=[ResponseTopicData(topic_name=TOPIC, partitions=[refused])])
     state.forget_observers(now_ms)

@@ -1,4 +1,4 @@
-"""The driver of a Raft node: it gives the node its events, and performs its effects in their order.
+"""The driver of a Raft node, which passes events to it and performs its effects in order.
 
 An effect that waits for a disk (``Persist``, ``FinishSnapshot``) holds up those behind it, while further events are taken. A
 flush runs beside them. Requests to other nodes are sent by tasks of their own, one connection to each address. The first error
@@ -21,7 +21,7 @@ import trio
 from ...base.errors import ErrorCode, KafkaError
 from ...base.seams import Clock, Workers
 from ...log.checkpoints import CorruptFileError
-from ...log.metadata_snapshots import SnapshotId
+from ...log.metadata_snapshots import MetadataSnapshotId
 from ...replication.broker_client import BrokerClient, NoAnswerError
 from ...wire.messages.fetch import FetchRequest, FetchResponse
 from ...wire.messages.fetch_snapshot import FetchSnapshotRequest
@@ -191,12 +191,12 @@ class RaftDriver:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, f"This controller does not lead in epoch {epoch}.")
         return wanted - 1
 
-    def note_snapshot(self, snapshot: SnapshotId, size: int) -> None:
+    def note_snapshot(self, snapshot: MetadataSnapshotId, size: int) -> None:
         """A snapshot of what is committed has its name; ``size`` in bytes."""
         self.measures.note_snapshot(size, trio.current_time())
         self.step(events.SnapshotWritten(snapshot, size))
 
-    def clean(self, snapshot: SnapshotId) -> bool:
+    def clean(self, snapshot: MetadataSnapshotId) -> bool:
         """Let the log begin at the end of a snapshot, and delete older ones; False where it cannot."""
         before = self.node.quorum.log.start_offset
         self.step(events.CleanRequested(snapshot))

@@ -1,4 +1,4 @@
-"""Effects of a Raft node: all that it asks of the world, the output of ``RaftNode.step``.
+"""Effects of a Raft node: everything it requests of its environment, the output of ``RaftNode.step``.
 
 Who performs them keeps these rules:
 
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ...base.errors import ErrorCode
 from ...log.disk import Bytes
-from ...log.metadata_snapshots import SnapshotId
+from ...log.metadata_snapshots import MetadataSnapshotId
 from ...wire.schema import Message
 from .election_file import ElectionState
 from .voters import ControllerAddress
@@ -75,7 +75,7 @@ class Flush(NamedTuple):
 class DeleteBefore(NamedTuple):
     """Let the log begin at the end of this snapshot: delete older snapshots, and segments that end below."""
 
-    snapshot: SnapshotId
+    snapshot: MetadataSnapshotId
 
 
 # --- a snapshot that is fetched ---------------------------------------------------------------------------------------
@@ -84,13 +84,13 @@ class DeleteBefore(NamedTuple):
 class BeginSnapshot(NamedTuple):
     """Begin a file for a snapshot that is fetched, under its temporary name."""
 
-    snapshot: SnapshotId
+    snapshot: MetadataSnapshotId
 
 
 class AppendToSnapshot(NamedTuple):
     """Append a piece to the file, which has ``position`` bytes."""
 
-    snapshot: SnapshotId
+    snapshot: MetadataSnapshotId
     position: int
     data: Bytes
 
@@ -98,13 +98,13 @@ class AppendToSnapshot(NamedTuple):
 class FinishSnapshot(NamedTuple):
     """Bring the file to stable storage under its name; then the log is emptied and begins at its end, and older snapshots go."""
 
-    snapshot: SnapshotId
+    snapshot: MetadataSnapshotId
 
 
 class DropSnapshot(NamedTuple):
     """Remove the unfinished file."""
 
-    snapshot: SnapshotId
+    snapshot: MetadataSnapshotId
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ class LogRead(NamedTuple):
 class SnapshotRead(NamedTuple):
     """A piece of a snapshot that a FetchSnapshotResponse gets as its ``unaligned_records``; at most ``max_bytes``."""
 
-    snapshot: SnapshotId
+    snapshot: MetadataSnapshotId
     position: int
     max_bytes: int
 

@@ -1,4 +1,4 @@
-"""States of a Raft node without a leader's role: what each knows of the epoch, and to whom it grants a vote (KIP-595, KIP-996).
+"""The states of a Raft node that does not lead: knowledge of the epoch, and the votes it grants (KIP-595, KIP-996).
 
 ===========  ==========================================  =============================  ================================
 state        pre-vote is granted                         vote is granted                is durable

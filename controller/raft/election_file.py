@@ -1,4 +1,6 @@
-"""``quorum-state`` in the folder of the metadata log: what a node must not forget of elections, in Apache Kafka's format.
+"""``quorum-state``: the election state that a node keeps on disk, in Apache Kafka's format.
+
+The file is in the directory of the metadata log.
 
 One line of JSON. Version 1, of clusters with ``kraft.version`` 1: ``{"leaderId":2,"leaderEpoch":1,"votedId":2,
 "votedDirectoryId":"…","data_version":1}``. Version 0 has the ids of the voters and no directory: ``{"clusterId":"","leaderId":-1,

@@ -1,4 +1,4 @@
-"""Events of a Raft node: all that can happen to it, the input of ``RaftNode.step``.
+"""Events of a Raft node: everything that can happen to it, the input of ``RaftNode.step``.
 
 A node learns of the world only by these. Times are not in them: the caller gives the time of a step on its monotonic clock.
 Requests and responses are the messages of the wire. ``request_id`` is the caller's for requests that arrive, and the node's
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ...base.errors import ErrorCode
 from ...log.disk import Bytes
-from ...log.metadata_snapshots import SnapshotId
+from ...log.metadata_snapshots import MetadataSnapshotId
 from ...wire.schema import Message
 
 
@@ -77,14 +77,14 @@ class AppendRequested(NamedTuple):
 class SnapshotWritten(NamedTuple):
     """A snapshot of what this node has applied is on stable storage under its name; ``size`` in bytes."""
 
-    snapshot: SnapshotId
+    snapshot: MetadataSnapshotId
     size: int
 
 
 class CleanRequested(NamedTuple):
     """The log may begin at the end of this snapshot, and older snapshots may go."""
 
-    snapshot: SnapshotId
+    snapshot: MetadataSnapshotId
 
 
 class KRaftVersionRequested(NamedTuple):

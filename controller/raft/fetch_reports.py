@@ -1,4 +1,4 @@
-"""Log lines of a node that gets no metadata from others of the quorum: one for each and reason, until a fetch succeeds."""
+"""Log lines about failed metadata fetches from the quorum: one per node and reason, until a fetch succeeds."""
 
 from __future__ import annotations
 

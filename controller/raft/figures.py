@@ -1,4 +1,4 @@
-"""What metrics tell of a Raft node, by the meanings of Kafka's KafkaRaftMetrics and SnapshotEmitterMetrics."""
+"""The values of a Raft node's metrics, as defined by Kafka's KafkaRaftMetrics and SnapshotEmitterMetrics."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import trio
 from .driver import RaftDriver
 from .election import Prospective, RaftCandidate, Resigned, Unattached
 from .election_file import NOBODY
-from .follower import Following
-from .leader import Leading
+from .follower import RaftFollower
+from .leader import RaftLeader
 from .measures import RaftMeasures
 from .quorum_state import QuorumState
 
@@ -71,8 +71,8 @@ def raft_figures(driver: RaftDriver) -> RaftFigures:
         log.size,
         log.segment_count,
         len(quorum.voters.voters),
-        len(state.observers) if isinstance(state, Leading) else None,
-        quorum.has_uncommitted_voters if isinstance(state, Leading) else None,
+        len(state.observers) if isinstance(state, RaftLeader) else None,
+        quorum.has_uncommitted_voters if isinstance(state, RaftLeader) else None,
         quorum.ignores_static_voters,
         quorum.kraft_version,
         measures,
@@ -85,13 +85,13 @@ def state_name(quorum: QuorumState) -> RaftStateName:
     """See ``RaftStateName``."""
     state = quorum.state
     match state:
-        case Leading():
+        case RaftLeader():
             return RaftStateName.LEADER
         case Prospective():
             return RaftStateName.PROSPECTIVE if state.voted is None else RaftStateName.PROSPECTIVE_VOTED
         case RaftCandidate():
             return RaftStateName.CANDIDATE
-        case Following():
+        case RaftFollower():
             return RaftStateName.FOLLOWER if quorum.is_voter else RaftStateName.OBSERVER
         case Unattached() if state.voted is not None:
             return RaftStateName.UNATTACHED_VOTED
@@ -101,7 +101,7 @@ def state_name(quorum: QuorumState) -> RaftStateName:
 
 def _voted_id(quorum: QuorumState) -> int:
     state = quorum.state
-    if isinstance(state, Leading | RaftCandidate):
+    if isinstance(state, RaftLeader | RaftCandidate):
         return quorum.key.node_id
     if isinstance(state, Resigned) or state.voted is None:
         return NOBODY

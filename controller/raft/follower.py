@@ -1,4 +1,4 @@
-"""A follower of a quorum's leader: its timers, the snapshot that it fetches, and which batches of a response it may append."""
+"""The follower state of a Raft node: its timers, the snapshot it fetches, and the fetched batches it may append."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ...base.errors import ErrorCode, KafkaError, ProtocolError
 from ...log.checkpoints import CorruptFileError
 from ...log.disk import Bytes
-from ...log.metadata_snapshots import SnapshotHead, SnapshotId, parse_snapshot_head
+from ...log.metadata_snapshots import MetadataSnapshotId, SnapshotHead, parse_snapshot_head
 from ...wire.records import RecordBatch, iter_complete_batches
 from .voter_set import Endpoints, ReplicaKey
 
@@ -18,7 +18,7 @@ from .voter_set import Endpoints, ReplicaKey
 class SnapshotDownload:
     """A snapshot that is fetched; ``size`` is what there is of it."""
 
-    snapshot: SnapshotId
+    snapshot: MetadataSnapshotId
     size: int = 0
     _beginning: bytearray = dataclasses.field(default_factory=bytearray)
     _head: SnapshotHead | None = None
@@ -37,7 +37,7 @@ class SnapshotDownload:
 
 
 @dataclasses.dataclass(eq=False)
-class Following:
+class RaftFollower:
     """The node follows ``leader_id``. Without a successful fetch until ``deadline_ms`` a voter asks for votes."""
 
     epoch: int

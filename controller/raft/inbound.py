@@ -1,4 +1,4 @@
-"""Requests that arrive at a Raft node, and their responses (Kafka's ``KafkaRaftClient.handle…Request``).
+"""Requests received by a Raft node, and their responses (Kafka's ``KafkaRaftClient.handle…Request``).
 
 The checks of each come in this order: the cluster, the partition, what the request says, its epoch, then a change of state, then
 the voter for whom it is meant. Only a leader of the same epoch answers what is for the leader.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...base.errors import ErrorCode, KafkaError
-from ...log.metadata_snapshots import BOOTSTRAP_ID, SnapshotId
+from ...log.metadata_snapshots import BOOTSTRAP_ID, MetadataSnapshotId
 from ...wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from ...wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from ...wire.messages.describe_quorum import DescribeQuorumRequest
@@ -26,8 +26,8 @@ from .effects import LogRead, Respond, SnapshotRead
 from .election import Prospective, Unattached, successor_backoff_ms
 from .election_file import NOBODY
 from .events import RequestReceived
-from .follower import Following
-from .leader import Leading, PendingFetch
+from .follower import RaftFollower
+from .leader import PendingFetch, RaftLeader
 from .log_outline import Divergence
 from .metadata_log import TOPIC, TOPIC_ID
 from .quorum_state import QuorumState
@@ -77,7 +77,7 @@ def _leader_error(quorum: QuorumState, epoch: int) -> ErrorCode:
         return ErrorCode.FENCED_LEADER_EPOCH
     if epoch > quorum.epoch:
         return ErrorCode.UNKNOWN_LEADER_EPOCH
-    if not isinstance(quorum.state, Leading):
+    if not isinstance(quorum.state, RaftLeader):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     return ErrorCode.NONE if quorum.shutdown_deadline_ms is None else ErrorCode.BROKER_NOT_AVAILABLE
 
@@ -173,7 +173,7 @@ def _end_quorum_epoch(
         endpoints = _leader_endpoints(quorum, request, named.leader_id)
         maybe_transition(quorum, named.leader_id, named.leader_epoch, endpoints, now_ms)
         state = quorum.state
-        if isinstance(state, Following) and state.leader_id == named.leader_id:
+        if isinstance(state, RaftFollower) and state.leader_id == named.leader_id:
             successors = [
                 ReplicaKey(each.candidate_id, each.candidate_directory_id) for each in named.preferred_candidates
             ] or [ReplicaKey(node_id) for node_id in named.preferred_successors]
@@ -215,7 +215,7 @@ def _take_fetch(quorum: QuorumState, event: RequestReceived, request: FetchReque
     replica_id = request.replica_id if request.replica_state is None else request.replica_state.replica_id
     error = error or _own_id_error(quorum, replica_id)
     state = quorum.state
-    if error or not isinstance(state, Leading):
+    if error or not isinstance(state, RaftLeader):
         quorum.emit(Respond(event.request_id, _fetch_error(quorum, error, event.listener)))
         return
     # Counted before the response, which has the high watermark that this fetch may move. A log that diverges does not count.
@@ -231,7 +231,7 @@ def _take_fetch(quorum: QuorumState, event: RequestReceived, request: FetchReque
         state.waiting.append(waiting)
 
 
-def _note_fetch(quorum: QuorumState, leading: Leading, key: ReplicaKey, offset: int, now_ms: float) -> None:
+def _note_fetch(quorum: QuorumState, leading: RaftLeader, key: ReplicaKey, offset: int, now_ms: float) -> None:
     """A replica has all below ``offset``, a voter on stable storage."""
     if key.node_id < 0:
         return
@@ -241,7 +241,7 @@ def _note_fetch(quorum: QuorumState, leading: Leading, key: ReplicaKey, offset: 
         quorum.advance_leader(leading)
 
 
-def _fetch_respond(quorum: QuorumState, leading: Leading, fetch: PendingFetch) -> Respond:
+def _fetch_respond(quorum: QuorumState, leading: RaftLeader, fetch: PendingFetch) -> Respond:
     assert isinstance(fetch.request, FetchRequest)
     asked: FetchPartition = fetch.request.topics[0].partitions[0]
     found = quorum.log.check_fetch(asked.fetch_offset, asked.last_fetched_epoch)
@@ -251,7 +251,7 @@ def _fetch_respond(quorum: QuorumState, leading: Leading, fetch: PendingFetch) -
         log_start_offset=quorum.log.start_offset,
         high_watermark=-1 if leading.high_watermark is None else leading.high_watermark,
         diverging=found if isinstance(found, Divergence) else None,
-        snapshot=found if isinstance(found, SnapshotId) else None,
+        snapshot=found if isinstance(found, MetadataSnapshotId) else None,
     )
     if found is not None or asked.fetch_offset >= quorum.log.end_offset:
         return Respond(fetch.request_id, response)
@@ -265,27 +265,27 @@ def _fetch_error(quorum: QuorumState, error: ErrorCode, listener: str) -> FetchR
     return messages.fetch_response(leader, error, log_start_offset=quorum.log.start_offset, high_watermark=-1)
 
 
-def complete_appended(quorum: QuorumState, leading: Leading) -> None:
+def complete_appended(quorum: QuorumState, leading: RaftLeader) -> None:
     """Respond to the fetches that wait at an offset which there is now."""
     _complete(quorum, leading, [each for each in leading.waiting if each.offset < quorum.log.end_offset])
 
 
-def complete_all(quorum: QuorumState, leading: Leading) -> None:
+def complete_all(quorum: QuorumState, leading: RaftLeader) -> None:
     """Respond to all fetches that wait: the high watermark has moved."""
     _complete(quorum, leading, list(leading.waiting))
 
 
-def complete_expired(quorum: QuorumState, leading: Leading, now_ms: float) -> None:
+def complete_expired(quorum: QuorumState, leading: RaftLeader, now_ms: float) -> None:
     _complete(quorum, leading, [each for each in leading.waiting if each.deadline_ms <= now_ms])
 
 
-def _complete(quorum: QuorumState, leading: Leading, fetches: list[PendingFetch]) -> None:
+def _complete(quorum: QuorumState, leading: RaftLeader, fetches: list[PendingFetch]) -> None:
     for fetch in fetches:
         leading.waiting.remove(fetch)
         quorum.emit(_fetch_respond(quorum, leading, fetch))
 
 
-def refuse_all(quorum: QuorumState, left: Leading) -> None:
+def refuse_all(quorum: QuorumState, left: RaftLeader) -> None:
     """The leader leads no more."""
     for fetch in left.waiting:
         response = _fetch_error(quorum, ErrorCode.NOT_LEADER_OR_FOLLOWER, fetch.listener)
@@ -305,7 +305,7 @@ def _take_fetch_snapshot(
         quorum.emit(Respond(event.request_id, messages.unknown_snapshot_response(names)))
         return
     asked = request.topics[0].partitions[0]
-    snapshot = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
+    snapshot = MetadataSnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
     leader, state = quorum.known_leader(event.listener), quorum.state
     size = quorum.log.snapshots.get(snapshot, -1)
     error = _leader_error(quorum, asked.current_leader_epoch)
@@ -314,7 +314,7 @@ def _take_fetch_snapshot(
     elif not error and not 0 <= asked.position < size:
         error = ErrorCode.POSITION_OUT_OF_RANGE
     error = error or _own_id_error(quorum, request.replica_id)
-    if error or not isinstance(state, Leading):
+    if error or not isinstance(state, RaftLeader):
         quorum.emit(Respond(event.request_id, messages.fetch_snapshot_response(leader, error)))
         return
     state.note_following(ReplicaKey(request.replica_id, asked.replica_directory_id), now_ms)
@@ -332,7 +332,7 @@ def _change_voters(quorum: QuorumState, event: RequestReceived, request: Any, no
         if request.cluster_id is not None and request.cluster_id != quorum.identity.cluster_id:
             raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, f"The cluster id is not {request.cluster_id!r}")
         error = _leader_error(quorum, getattr(request, "current_leader_epoch", quorum.epoch))
-        if error or not isinstance(state, Leading):
+        if error or not isinstance(state, RaftLeader):
             raise KafkaError(error, None)
         if isinstance(request, AddRaftVoterRequest):
             return voter_changes.add_voter(quorum, state, event.request_id, request, now_ms)

@@ -1,4 +1,4 @@
-"""The leader of a quorum: what it knows of each replica, the high watermark, and whether a majority still follows (KIP-595).
+"""The leader state of a Raft node: replica progress, high watermark, and the check for a majority (KIP-595).
 
 The high watermark is the offset that a majority of the newest voter set has on stable storage, once that is behind the first
 record of the leader's own epoch. Records of earlier epochs are committed by that record only: a majority that has them can be
@@ -76,7 +76,7 @@ class PendingRemove:
     deadline_ms: float
 
 
-class Leading:
+class RaftLeader:
     """The state of a leader; see the module. ``high_watermark`` is None until a record of its epoch is committed."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The outline of a metadata log: all that a Raft node knows of it without reading it.
+"""The outline of a metadata log: the offsets, epochs, snapshots and voters known without reading the log.
 
 Offsets: ``start_offset`` <= ``flushed_offset`` <= ``end_offset``. Leader epochs never decrease along the log. A log that begins
 above 0 has a snapshot that reaches to its start. What the log says of the quorum is kept for each offset from the oldest
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ...log.leader_epochs import LeaderEpochCache
-from ...log.metadata_snapshots import BOOTSTRAP_ID, SnapshotId
+from ...log.metadata_snapshots import BOOTSTRAP_ID, MetadataSnapshotId
 from ...wire.messages.control_records import KRaftVersionRecord, VotersRecord
 from ...wire.schema import Message
 from .voter_set import VoterSet
@@ -44,7 +44,7 @@ class LogOutline:
         end_offset: int = 0,
         flushed_offset: int = 0,
         epochs: list[tuple[int, int]] | None = None,
-        snapshots: dict[SnapshotId, int] | None = None,
+        snapshots: dict[MetadataSnapshotId, int] | None = None,
         quorum: list[QuorumEntry] | None = None,
     ) -> None:
         self.start_offset = start_offset
@@ -61,13 +61,13 @@ class LogOutline:
     # --- what there is ------------------------------------------------------------------------------------------------
 
     @property
-    def newest_snapshot(self) -> SnapshotId | None:
+    def newest_snapshot(self) -> MetadataSnapshotId | None:
         """The newest one, that of formatting apart."""
         newest = next(reversed(self.snapshots), BOOTSTRAP_ID)
         return None if newest == BOOTSTRAP_ID else newest
 
     @property
-    def oldest_snapshot(self) -> SnapshotId | None:
+    def oldest_snapshot(self) -> MetadataSnapshotId | None:
         return next((each for each in self.snapshots if each != BOOTSTRAP_ID), None)
 
     @property
@@ -108,7 +108,7 @@ class LogOutline:
             return Divergence(oldest.epoch, oldest.end_offset)
         return Divergence(found, end)
 
-    def check_fetch(self, offset: int, epoch: int) -> Divergence | SnapshotId | None:
+    def check_fetch(self, offset: int, epoch: int) -> Divergence | MetadataSnapshotId | None:
         """Compare the end of a follower's log; None where it is the beginning of this one.
 
         Otherwise the follower has to cut its log, or to fetch a snapshot (``KafkaRaftLog.validateOffsetAndEpoch``).
@@ -164,7 +164,7 @@ class LogOutline:
         while self.history and self.history[-1].offset >= offset:
             self.history.pop()
 
-    def start_after(self, snapshot: SnapshotId, size: int, kraft_version: int, voters: VoterSet | None) -> None:
+    def start_after(self, snapshot: MetadataSnapshotId, size: int, kraft_version: int, voters: VoterSet | None) -> None:
         """The log is empty and begins at the end of a snapshot that was fetched."""
         self.start_offset = self.end_offset = self.flushed_offset = self.committed_offset = snapshot.end_offset
         if self._flushing_to is not None:
@@ -173,10 +173,10 @@ class LogOutline:
         self.snapshots = {snapshot: size}
         self.history = [QuorumEntry(snapshot.end_offset - 1, kraft_version, voters)]
 
-    def add_snapshot(self, snapshot: SnapshotId, size: int) -> None:
+    def add_snapshot(self, snapshot: MetadataSnapshotId, size: int) -> None:
         self.snapshots = dict(sorted({**self.snapshots, snapshot: size}.items()))
 
-    def delete_before(self, snapshot: SnapshotId) -> bool:
+    def delete_before(self, snapshot: MetadataSnapshotId) -> bool:
         """Let the log begin at the end of a snapshot that there is; False where it cannot, or does so already."""
         if snapshot not in self.snapshots or not self.start_offset < snapshot.end_offset <= self.committed_offset:
             return False

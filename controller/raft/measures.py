@@ -1,4 +1,4 @@
-"""What the driver of a Raft node measures: times of elections and commits, records that come, and the snapshots that were made.
+"""Measurements of a Raft node's driver: election and commit times, record counts, and the newest snapshot.
 
 Meanings are those of Kafka's KafkaRaftMetrics: a commit's time is counted from the append to the high watermark, divided by the
 records of its batch, and that of an election from the last round in which this node asked for votes until it leads or follows.
@@ -10,8 +10,8 @@ from collections import deque
 
 from ...base.recent_values import RecentValues
 from .election import Prospective, RaftCandidate
-from .follower import Following
-from .leader import Leading
+from .follower import RaftFollower
+from .leader import RaftLeader
 from .quorum_state import RaftState
 
 
@@ -38,7 +38,7 @@ class RaftMeasures:
         self._uncommitted.clear()
         if isinstance(state, Prospective | RaftCandidate):
             self._election_since = now
-        elif isinstance(state, Leading | Following) and self._election_since is not None:
+        elif isinstance(state, RaftLeader | RaftFollower) and self._election_since is not None:
             self.election_times.note((now - self._election_since) * 1000, now)
             self._election_since = None
 

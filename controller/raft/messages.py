@@ -1,4 +1,4 @@
-"""Requests and responses of the quorum's one partition: the wire's messages around what a Raft node says."""
+"""Builders of the requests and responses that Raft nodes exchange about the metadata partition."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...base.errors import ErrorCode
-from ...log.metadata_snapshots import SnapshotId
+from ...log.metadata_snapshots import MetadataSnapshotId
 from ...wire.messages import (
     add_raft_voter,
     begin_quorum_epoch,
@@ -22,7 +22,7 @@ from .metadata_log import TOPIC, TOPIC_ID
 from .voter_set import Endpoints, QuorumVoter, ReplicaKey
 from .voters import ControllerAddress
 
-_NO_SNAPSHOT = SnapshotId(-1, -1)
+_NO_SNAPSHOT = MetadataSnapshotId(-1, -1)
 
 
 class KnownLeader(NamedTuple):
@@ -85,7 +85,7 @@ def fetch_response(
     log_start_offset: int,
     high_watermark: int,
     diverging: tuple[int, int] | None = None,
-    snapshot: SnapshotId | None = None,
+    snapshot: MetadataSnapshotId | None = None,
 ) -> fetch.FetchResponse:
     """``diverging`` is (epoch, end offset)."""
     partition = fetch.PartitionData(
@@ -111,7 +111,7 @@ def fetch_response(
 def fetch_snapshot_response(
     leader: KnownLeader,
     error: ErrorCode,
-    snapshot: SnapshotId = _NO_SNAPSHOT,
+    snapshot: MetadataSnapshotId = _NO_SNAPSHOT,
     *,
     size: int = 0,
     position: int = 0,
@@ -252,7 +252,7 @@ def fetch_request(
 
 
 def fetch_snapshot_request(
-    cluster_id: str, replica: ReplicaKey, epoch: int, snapshot: SnapshotId, position: int, max_bytes: int
+    cluster_id: str, replica: ReplicaKey, epoch: int, snapshot: MetadataSnapshotId, position: int, max_bytes: int
 ) -> fetch_snapshot.FetchSnapshotRequest:
     partition = fetch_snapshot.PartitionSnapshot(
         partition=0,

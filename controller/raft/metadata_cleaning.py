@@ -1,4 +1,4 @@
-"""The task that deletes old snapshots of the metadata log, and the log before the oldest one that stays.
+"""The task that deletes old snapshots of the metadata log, and the log before the oldest one left.
 
 Rules (Kafka's KafkaRaftLog.maybeClean), once a minute: while the log and its snapshots are larger than
 ``metadata.max.retention.bytes``, and while the oldest snapshot is older than ``metadata.max.retention.ms``, that snapshot is
@@ -17,7 +17,7 @@ import trio
 from ...base.errors import KafkaError
 from ...base.seams import Clock, Workers
 from ...base.wording import explained
-from ...log.metadata_snapshots import SnapshotId
+from ...log.metadata_snapshots import MetadataSnapshotId
 from .metadata_log import MetadataLog, SnapshotFacts
 from .settings import MetadataLogSettings
 
@@ -39,7 +39,7 @@ class MetadataLogCleaner:
         settings: MetadataLogSettings,
         clock: Clock,
         workers: Workers,
-        delete_before: Callable[[SnapshotId], bool],
+        delete_before: Callable[[MetadataSnapshotId], bool],
     ) -> None:
         self._log = log
         self._delete_before = delete_before
@@ -68,7 +68,7 @@ class MetadataLogCleaner:
                 facts[snapshot] = found
         total = sum(each.size for each in facts.values())
 
-        def is_too_much(snapshot: SnapshotId) -> bool:
+        def is_too_much(snapshot: MetadataSnapshotId) -> bool:
             nonlocal total
             if log.size + total <= settings.retention_bytes:
                 return False
@@ -83,7 +83,10 @@ class MetadataLogCleaner:
         await log.remove_forgotten()
 
     def _delete_while(
-        self, is_to_go: Callable[[SnapshotId], bool], facts: Mapping[SnapshotId, SnapshotFacts], why: str
+        self,
+        is_to_go: Callable[[MetadataSnapshotId], bool],
+        facts: Mapping[MetadataSnapshotId, SnapshotFacts],
+        why: str,
     ) -> None:
         """Delete one snapshot after the other, while there is one behind it."""
         for snapshot, following in itertools.pairwise(list(self._log.snapshots)):

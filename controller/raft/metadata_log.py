@@ -24,9 +24,9 @@ from ...log.log_loader import LogLoader
 from ...log.log_state import LogState
 from ...log.metadata_snapshots import (
     BOOTSTRAP_ID,
+    MetadataSnapshotId,
     SnapshotFile,
     SnapshotHead,
-    SnapshotId,
     SnapshotReader,
     list_snapshots,
     read_snapshot_head,
@@ -85,7 +85,7 @@ class MetadataLog:
             }
         )
         self.directory = join(folder.path, METADATA_LOG_FOLDER)
-        self.snapshots: list[SnapshotId] = []
+        self.snapshots: list[MetadataSnapshotId] = []
         self.election: ElectionState | None = None
         """What ``quorum-state`` says."""
         self._forgotten: list[str] = []
@@ -124,10 +124,10 @@ class MetadataLog:
         if self.start_offset == self.end_offset:
             # Of a log that was emptied, and whose epochs were not written again before the power failed: the snapshot's counts.
             self._log.leader_epochs.clear()
-        self._forget_before(SnapshotId(self.start_offset, 0))
+        self._forget_before(MetadataSnapshotId(self.start_offset, 0))
         self._log.high_watermark = max(self.start_offset, 0 if newest is None else newest.end_offset)
 
-    def _ends_before(self, snapshot: SnapshotId) -> bool:
+    def _ends_before(self, snapshot: MetadataSnapshotId) -> bool:
         """Whether a snapshot that was fetched, or the power, has left the log without what the snapshot stands for."""
         if self.start_offset == self.end_offset == snapshot.end_offset:
             return False
@@ -210,7 +210,7 @@ class MetadataLog:
         return 0 if newest is None else newest.epoch
 
     @property
-    def newest_snapshot(self) -> SnapshotId | None:
+    def newest_snapshot(self) -> MetadataSnapshotId | None:
         """The newest one, that of formatting apart."""
         return self.snapshots[-1] if self.snapshots and self.snapshots[-1] != BOOTSTRAP_ID else None
 
@@ -306,12 +306,12 @@ class MetadataLog:
             offset = batch.next_offset
             yield batch
 
-    def read_snapshot(self, snapshot: SnapshotId) -> SnapshotReader:
+    def read_snapshot(self, snapshot: MetadataSnapshotId) -> SnapshotReader:
         """Raises CorruptFileError, OSError."""
         path = join(self.directory, snapshot.file_name)
         return SnapshotReader(self._folder.disk.read_file(path), path)
 
-    def snapshot_facts(self, snapshot: SnapshotId) -> SnapshotFacts | None:
+    def snapshot_facts(self, snapshot: MetadataSnapshotId) -> SnapshotFacts | None:
         """In a worker: None for one that is damaged or not there. Raises OSError."""
         disk, path = self._folder.disk, join(self.directory, snapshot.file_name)
         try:
@@ -322,11 +322,11 @@ class MetadataLog:
 
     # --- snapshots ----------------------------------------------------------------------------------------------------
 
-    def begin_snapshot(self, snapshot: SnapshotId) -> SnapshotFile:
+    def begin_snapshot(self, snapshot: MetadataSnapshotId) -> SnapshotFile:
         """A file for a snapshot that is fetched: of offsets that this log does not have. Raises OSError."""
         return SnapshotFile(self._folder.disk, self.directory, snapshot)
 
-    def create_snapshot(self, snapshot: SnapshotId) -> SnapshotFile | None:
+    def create_snapshot(self, snapshot: MetadataSnapshotId) -> SnapshotFile | None:
         """A file for a snapshot of what this node has loaded; None where there is one, or the log begins later.
 
         Raises OSError, and KafkaError for one that no log could go on after (Kafka's ``createNewSnapshot``, KAFKA-17713).
@@ -342,7 +342,7 @@ class MetadataLog:
             raise self._misplaced(snapshot, "it ends within a batch")
         return SnapshotFile(self._folder.disk, self.directory, snapshot)
 
-    def _misplaced(self, snapshot: SnapshotId, why: str) -> KafkaError:
+    def _misplaced(self, snapshot: MetadataSnapshotId, why: str) -> KafkaError:
         what = f"the snapshot {snapshot.file_name} does not fit to {self.directory}: {why}"
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, what)
 
@@ -352,11 +352,11 @@ class MetadataLog:
         _, kraft_version, voters = next(known, QuorumEntry(-1))
         return SnapshotHead(position.timestamp, kraft_version, None if voters is None else voters.to_record())
 
-    def add_snapshot(self, snapshot: SnapshotId) -> None:
+    def add_snapshot(self, snapshot: MetadataSnapshotId) -> None:
         """Count a snapshot of what this node has loaded, which has its name."""
         self.snapshots = sorted({*self.snapshots, snapshot})
 
-    def start_after(self, snapshot: SnapshotId, head: SnapshotHead) -> None:
+    def start_after(self, snapshot: MetadataSnapshotId, head: SnapshotHead) -> None:
         """Begin the log anew after a snapshot that was fetched and has its name. Raises OSError, KafkaError."""
         self._log.truncate_fully_and_start_at(snapshot.end_offset)
         self.add_snapshot(snapshot)
@@ -364,7 +364,7 @@ class MetadataLog:
         self._note_head(snapshot.end_offset, head)
         self._forget_before(snapshot)
 
-    def delete_before(self, snapshot: SnapshotId, now_ms: int) -> bool:
+    def delete_before(self, snapshot: MetadataSnapshotId, now_ms: int) -> bool:
         """Let the log start at the end of a snapshot that there is, and delete older ones and segments that are below.
 
         False where there was nothing to delete. Raises OSError, KafkaError.
@@ -375,7 +375,7 @@ class MetadataLog:
         segments = self._log.delete_old_segments(now_ms)
         return self._forget_before(snapshot) or segments > 0
 
-    def _forget_before(self, snapshot: SnapshotId) -> bool:
+    def _forget_before(self, snapshot: MetadataSnapshotId) -> bool:
         """Set older snapshots aside for ``remove_forgotten``; whether there were any. Raises OSError."""
         older = [each for each in self.snapshots if each < snapshot]
         for each in older:
@@ -385,7 +385,7 @@ class MetadataLog:
             self.snapshots.remove(each)
         return bool(older)
 
-    def read_snapshot_piece(self, snapshot: SnapshotId, position: int, max_bytes: int) -> bytes:
+    def read_snapshot_piece(self, snapshot: MetadataSnapshotId, position: int, max_bytes: int) -> bytes:
         """In a worker. Raises OSError."""
         file = self._folder.disk.open(join(self.directory, snapshot.file_name))
         try:

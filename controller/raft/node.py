@@ -38,7 +38,7 @@ from .events import (
     ShutdownRequested,
     SnapshotWritten,
 )
-from .leader import Leading
+from .leader import RaftLeader
 from .log_outline import LogOutline
 from .quorum_state import QuorumState, RaftIdentity
 from .settings import RaftTimes
@@ -91,11 +91,11 @@ class RaftNode:
             if quorum.log.delete_before(event.snapshot):
                 quorum.emit(DeleteBefore(event.snapshot))
         elif isinstance(event, KRaftVersionRequested):
-            if isinstance(quorum.state, Leading) and quorum.state.epoch == event.epoch:
+            if isinstance(quorum.state, RaftLeader) and quorum.state.epoch == event.epoch:
                 with contextlib.suppress(KafkaError):
                     voter_changes.upgrade(quorum, quorum.state, event.level)
         elif isinstance(event, ResignRequested):
-            if isinstance(quorum.state, Leading) and quorum.state.epoch == event.epoch:
+            if isinstance(quorum.state, RaftLeader) and quorum.state.epoch == event.epoch:
                 quorum.state.is_resign_requested = True
         elif isinstance(event, ShutdownRequested):
             quorum.shutdown_deadline_ms = now_ms + event.timeout_ms
@@ -111,8 +111,8 @@ class RaftNode:
     def _notify_leader(self) -> None:
         """Name the leader, if it is another one: this node itself only when a record of its epoch is committed."""
         state = self.quorum.state
-        leads = isinstance(state, Leading) and state.high_watermark is not None
-        is_own = isinstance(state, Leading | Resigned)
+        leads = isinstance(state, RaftLeader) and state.high_watermark is not None
+        is_own = isinstance(state, RaftLeader | Resigned)
         news = (state.epoch, NOBODY if is_own and not leads else state.leader_id)
         if news != self._notified:
             self._notified = news
@@ -138,13 +138,13 @@ class RaftNode:
 class _PendingRequests:
     """The ``PendingRequests`` of a node: changes of the voters that are under way first, then fetches that wait."""
 
-    def complete_appended(self, quorum: QuorumState, leading: Leading) -> None:
+    def complete_appended(self, quorum: QuorumState, leading: RaftLeader) -> None:
         inbound.complete_appended(quorum, leading)
 
-    def complete_committed(self, quorum: QuorumState, leading: Leading) -> None:
+    def complete_committed(self, quorum: QuorumState, leading: RaftLeader) -> None:
         voter_changes.complete_committed(quorum, leading)
         inbound.complete_all(quorum, leading)
 
-    def refuse_all(self, quorum: QuorumState, left: Leading) -> None:
+    def refuse_all(self, quorum: QuorumState, left: RaftLeader) -> None:
         voter_changes.refuse_all(quorum, left)
         inbound.refuse_all(quorum, left)

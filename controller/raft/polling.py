@@ -1,4 +1,4 @@
-"""The end of each step of a Raft node: timers that have expired, and requests that are due (``KafkaRaftClient.poll…``)."""
+"""The end of a Raft node's step: expired timers, and requests that are due (``KafkaRaftClient.poll…``)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from . import inbound, messages, voter_changes
 from .effects import RaftPeer, ShutdownFinished
 from .election import Prospective, RaftCandidate, Resigned, Unattached
 from .election_file import NOBODY
-from .follower import Following
-from .leader import Leading
+from .follower import RaftFollower
+from .leader import RaftLeader
 from .quorum_state import QuorumState
 from .voter_set import address_of
 
@@ -19,9 +19,9 @@ def poll(quorum: QuorumState, now_ms: float) -> float:
     """Bring the node up to date; returns when it is to be done next. One state may lead to another at once."""
     while not _has_shut_down(quorum, now_ms):
         state = quorum.state
-        if isinstance(state, Following):
+        if isinstance(state, RaftFollower):
             deadline = _poll_follower(quorum, state, now_ms)
-        elif isinstance(state, Leading):
+        elif isinstance(state, RaftLeader):
             deadline = _poll_leader(quorum, state, now_ms)
         elif isinstance(state, RaftCandidate | Prospective):
             deadline = _poll_nominee(quorum, state, now_ms)
@@ -49,7 +49,7 @@ def _has_shut_down(quorum: QuorumState, now_ms: float) -> bool:
     return quorum.is_stopped
 
 
-def _poll_leader(quorum: QuorumState, leading: Leading, now_ms: float) -> float:
+def _poll_leader(quorum: QuorumState, leading: RaftLeader, now_ms: float) -> float:
     is_deserted = leading.check_quorum_deadline_ms <= now_ms
     if quorum.shutdown_deadline_ms is not None or leading.is_resign_requested or is_deserted:
         quorum.become_resigned(now_ms)
@@ -126,7 +126,7 @@ def _poll_unattached(quorum: QuorumState, state: Unattached, now_ms: float) -> f
     return min(_fetch_from_any(quorum, now_ms), state.deadline_ms if quorum.may_stand else math.inf)
 
 
-def _poll_follower(quorum: QuorumState, state: Following, now_ms: float) -> float:
+def _poll_follower(quorum: QuorumState, state: RaftFollower, now_ms: float) -> float:
     if not quorum.identity.may_vote:
         return _fetch_from_best(quorum, state, now_ms)
     is_voter, may_stand = quorum.is_voter, quorum.may_stand
@@ -141,7 +141,7 @@ def _poll_follower(quorum: QuorumState, state: Following, now_ms: float) -> floa
     return min(deadline, _fetch_from_best(quorum, state, now_ms))
 
 
-def _introduce(quorum: QuorumState, state: Following, is_voter: bool, now_ms: float) -> bool:
+def _introduce(quorum: QuorumState, state: RaftFollower, is_voter: bool, now_ms: float) -> bool:
     """Tell the leader what it does not know of this node; False where that could not be sent yet."""
     if quorum.connections.busy_for_ms(now_ms):
         return False
@@ -159,13 +159,13 @@ def _introduce(quorum: QuorumState, state: Following, is_voter: bool, now_ms: fl
     return True
 
 
-def _leader_of(quorum: QuorumState, state: Following) -> RaftPeer:
+def _leader_of(quorum: QuorumState, state: RaftFollower) -> RaftPeer:
     address = address_of(state.endpoints, quorum.listener)
     assert address is not None, "only a leader that can be reached is followed"
     return RaftPeer(state.leader_id, address)
 
 
-def _fetch_from_best(quorum: QuorumState, state: Following, now_ms: float) -> float:
+def _fetch_from_best(quorum: QuorumState, state: RaftFollower, now_ms: float) -> float:
     """Fetch from the leader; from any server while that does not answer. Returns when to look again."""
     leader = _leader_of(quorum, state)
     connections = quorum.connections

@@ -23,7 +23,7 @@ from typing import NamedTuple, Protocol
 
 from ...wire.messages.control_records import KRaftVersionRecord, LeaderChangeMessage, LeaderChangeVoter
 from ...wire.schema import ZERO_UUID, Message
-from .connections import Connections
+from .connections import RaftRequestManager
 from .effects import (
     Append,
     AppendControl,
@@ -39,15 +39,15 @@ from .effects import (
 from .election import EpochElection, Prospective, RaftCandidate, Resigned, Unattached
 from .election_file import NOBODY, ElectionState
 from .events import PreparedBatch
-from .follower import Following
-from .leader import Leading
+from .follower import RaftFollower
+from .leader import RaftLeader
 from .log_outline import LogOutline
 from .messages import KnownLeader
 from .settings import RaftTimes
 from .voter_set import Endpoints, QuorumVoter, ReplicaKey, VoterSet, address_of
 from .voters import KRAFT_VERSIONS, ControllerAddress
 
-RaftState = Unattached | Prospective | RaftCandidate | Resigned | Following | Leading
+RaftState = Unattached | Prospective | RaftCandidate | Resigned | RaftFollower | RaftLeader
 
 _TURN, _TURNS, _JITTER = 0.1, 0.2, 0.025
 """What of the fetch timeout a follower waits longer than the one before it, so that an election fits in between; the last one
@@ -72,13 +72,13 @@ class RaftIdentity(NamedTuple):
 class PendingRequests(Protocol):
     """Requests that wait at a leader, and get their responses when its log or its state changes."""
 
-    def complete_appended(self, quorum: QuorumState, leading: Leading) -> None:
+    def complete_appended(self, quorum: QuorumState, leading: RaftLeader) -> None:
         """The leader has appended to its log."""
 
-    def complete_committed(self, quorum: QuorumState, leading: Leading) -> None:
+    def complete_committed(self, quorum: QuorumState, leading: RaftLeader) -> None:
         """The leader's high watermark has moved."""
 
-    def refuse_all(self, quorum: QuorumState, left: Leading) -> None:
+    def refuse_all(self, quorum: QuorumState, left: RaftLeader) -> None:
         """The leader leads no more. ``quorum`` is in its next state."""
 
 
@@ -114,7 +114,7 @@ class QuorumState:
             if (address := address_of(voter.endpoints, identity.listener)) is not None
         ]
         peers = [RaftPeer(-2 - place, address) for place, address in enumerate(addresses)]
-        self.connections = Connections(peers, times, randomness)
+        self.connections = RaftRequestManager(peers, times, randomness)
         self.state: RaftState = Unattached(0, NOBODY, None, math.inf)
         self._persisted: tuple[ElectionState, int] | None = None
         """The election and the level of ``kraft.version`` in ``quorum-state``."""
@@ -223,11 +223,11 @@ class QuorumState:
     @property
     def leader_endpoints(self) -> Endpoints:
         state = self.state
-        if isinstance(state, Following):
+        if isinstance(state, RaftFollower):
             return state.endpoints
         if isinstance(state, Prospective):
             return state.leader_endpoints
-        return self.identity.endpoints if isinstance(state, Leading | Resigned) else ()
+        return self.identity.endpoints if isinstance(state, RaftLeader | Resigned) else ()
 
     @property
     def leader_address(self) -> ControllerAddress | None:
@@ -286,7 +286,7 @@ class QuorumState:
 
     def become_prospective(self, now_ms: float) -> None:
         state = self.state
-        assert self.may_stand and not isinstance(state, Leading | Prospective), f"{state} asks for pre-votes"
+        assert self.may_stand and not isinstance(state, RaftLeader | Prospective), f"{state} asks for pre-votes"
         # A pre-vote raises no epoch, so the vote that was given in this one must not be forgotten.
         if isinstance(state, RaftCandidate):
             voted: ReplicaKey | None = self.key
@@ -309,7 +309,7 @@ class QuorumState:
         state = self.state
         is_own_id = leader_id == self.key.node_id and self.identity.may_vote
         assert not is_own_id, f"node {leader_id} is told to follow itself in epoch {epoch}"
-        assert epoch >= state.epoch and not (epoch == state.epoch and isinstance(state, Leading)), (
+        assert epoch >= state.epoch and not (epoch == state.epoch and isinstance(state, RaftLeader)), (
             f"a second leader, {leader_id}, in epoch {epoch}"
         )
         voted: ReplicaKey | None = None
@@ -319,12 +319,12 @@ class QuorumState:
 
     def _following(
         self, epoch: int, leader_id: int, endpoints: Endpoints, voted: ReplicaKey | None, now_ms: float
-    ) -> Following:
+    ) -> RaftFollower:
         update_deadline = now_ms + self.times.fetch_timeout_ms
-        return Following(epoch, leader_id, endpoints, voted, self.fetch_deadline(leader_id, now_ms), update_deadline)
+        return RaftFollower(epoch, leader_id, endpoints, voted, self.fetch_deadline(leader_id, now_ms), update_deadline)
 
     def become_resigned(self, now_ms: float) -> None:
-        assert isinstance(self.state, Leading), f"{self.state} resigns"
+        assert isinstance(self.state, RaftLeader), f"{self.state} resigns"
         self._enter(self._resigned(self.epoch, self.state.successors(), now_ms))
 
     def _resigned(self, epoch: int, successors: list[ReplicaKey], now_ms: float) -> Resigned:
@@ -335,7 +335,7 @@ class QuorumState:
         state = self.state
         assert isinstance(state, RaftCandidate) and state.votes.is_won, f"{state} was not elected"
         voters = self.voters
-        leading = Leading(self.key, state.epoch, self.log.end_offset, voters, self.times, now_ms)
+        leading = RaftLeader(self.key, state.epoch, self.log.end_offset, voters, self.times, now_ms)
         self._enter(leading)
         change = LeaderChangeMessage(
             leader_id=self.key.node_id,
@@ -359,9 +359,9 @@ class QuorumState:
         # Before anything is sent: a node that forgot its epoch or its vote in a crash could vote twice.
         if not isinstance(state, Prospective | Resigned):
             self.persist()
-        if isinstance(left, Leading):
+        if isinstance(left, RaftLeader):
             self._pending.refuse_all(self, left)
-        elif isinstance(left, Following) and left.download is not None:
+        elif isinstance(left, RaftFollower) and left.download is not None:
             self.emit(DropSnapshot(left.download.snapshot))
 
     def persist(self) -> None:
@@ -370,7 +370,7 @@ class QuorumState:
         voted: ReplicaKey | None = None
         if isinstance(state, RaftCandidate):
             voted = self.key
-        elif isinstance(state, Unattached | Prospective | Following):
+        elif isinstance(state, Unattached | Prospective | RaftFollower):
             voted = state.voted
         voted_id, directory_id = voted or (NOBODY, ZERO_UUID)
         version = min(self.kraft_version, 1)
@@ -386,7 +386,7 @@ class QuorumState:
     def append(self, epoch: int, batches: Sequence[PreparedBatch]) -> None:
         """Append as the leader of ``epoch``; refused where this node is not."""
         state = self.state
-        if not isinstance(state, Leading) or state.epoch != epoch:
+        if not isinstance(state, RaftLeader) or state.epoch != epoch:
             self.emit(AppendRefused(epoch))
             return
         for batch in batches:
@@ -401,14 +401,14 @@ class QuorumState:
     def append_control(self, messages: Sequence[Message]) -> int:
         """Append a control batch as the leader; returns the offset of its last record."""
         state = self.state
-        assert isinstance(state, Leading), f"{state} appends"
+        assert isinstance(state, RaftLeader), f"{state} appends"
         offset = self.log.append(state.epoch, len(messages))
         self.emit(AppendControl(offset, state.epoch, tuple((message, 0) for message in messages)))
         self.log.note_control(offset, messages)
         self._appended(state)
         return offset + len(messages) - 1
 
-    def _appended(self, leading: Leading) -> None:
+    def _appended(self, leading: RaftLeader) -> None:
         self._count_own_log(leading)
         # Followers get the records before the leader flushes them: their disks work at the same time as its own.
         self._pending.complete_appended(self, leading)
@@ -422,7 +422,7 @@ class QuorumState:
     def end_flush(self) -> None:
         """The flush in flight has ended."""
         self.log.end_flush()
-        if isinstance(self.state, Leading):
+        if isinstance(self.state, RaftLeader):
             self._count_own_log(self.state)
         self.flush()
 
@@ -431,7 +431,7 @@ class QuorumState:
         """A broker's log counts for no majority (KAFKA-13884)."""
         return self.identity.may_vote
 
-    def _count_own_log(self, leading: Leading) -> None:
+    def _count_own_log(self, leading: RaftLeader) -> None:
         """Count the leader's own log as far as it is flushed, and by the newest voter set."""
         leading.follow_voters(self.voters)
         leading.note_own_end(self.counted_offset)
@@ -442,7 +442,7 @@ class QuorumState:
         """How far the own log counts for a majority."""
         return self.log.flushed_offset
 
-    def advance_leader(self, leading: Leading) -> None:
+    def advance_leader(self, leading: RaftLeader) -> None:
         """Commit what a majority of the voters has."""
         if leading.advance_high_watermark():
             assert leading.high_watermark is not None

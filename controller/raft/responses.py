@@ -9,7 +9,7 @@ from typing import Any
 
 from ...base.errors import ErrorCode, KafkaError, known_code
 from ...log.checkpoints import CorruptFileError
-from ...log.metadata_snapshots import SnapshotId
+from ...log.metadata_snapshots import MetadataSnapshotId
 from ...wire.control_records import decode_quorum_record
 from ...wire.messages.add_raft_voter import AddRaftVoterResponse
 from ...wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -26,8 +26,8 @@ from .connections import OwnRequest
 from .effects import AppendFetched, AppendToSnapshot, BeginSnapshot, DropSnapshot, FinishSnapshot, PeerRefused, Truncate
 from .election import Prospective, RaftCandidate, Resigned, Unattached
 from .election_file import NOBODY
-from .follower import Following, SnapshotDownload, appendable
-from .leader import Leading
+from .follower import RaftFollower, SnapshotDownload, appendable
+from .leader import RaftLeader
 from .log_outline import Divergence
 from .polling import end_prospective
 from .quorum_state import QuorumState
@@ -60,7 +60,7 @@ def take_failure(
     if error is ErrorCode.UNSUPPORTED_VERSION and isinstance(own.request, VoteRequest):
         if isinstance(quorum.state, Prospective):  # a voter that knows no pre-vote (KIP-996)
             quorum.become_candidate(now_ms)
-    elif isinstance(own.request, ApiVersionsRequest) and isinstance(quorum.state, Leading):
+    elif isinstance(own.request, ApiVersionsRequest) and isinstance(quorum.state, RaftLeader):
         failed = ApiVersionsResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE)
         voter_changes.take_api_versions(quorum, quorum.state, own.peer, failed, now_ms)
     if error is ErrorCode.UNSUPPORTED_VERSION and not quorum.identity.may_vote:
@@ -76,7 +76,7 @@ def _note_gone(quorum: QuorumState, own: OwnRequest, now_ms: float) -> None:
     try waits for the whole fetch timeout, as the leader has not been heard of since.
     """
     state = quorum.state
-    if isinstance(state, Following) and own.peer.address == quorum.leader_address and state.has_fetched:
+    if isinstance(state, RaftFollower) and own.peer.address == quorum.leader_address and state.has_fetched:
         state.has_fetched = False
         state.deadline_ms = min(state.deadline_ms, quorum.desertion_deadline(state.leader_id, now_ms))
 
@@ -128,7 +128,7 @@ def _take_no_partition(quorum: QuorumState, own: OwnRequest, response: Any, now_
     """Whether a response that is not of the quorum's partition has helped; None for one that is."""
     state = quorum.state
     if isinstance(response, ApiVersionsResponse):
-        if isinstance(state, Leading):
+        if isinstance(state, RaftLeader):
             voter_changes.take_api_versions(quorum, state, own.peer, response, now_ms)
         return not response.error_code
     if isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse):
@@ -204,7 +204,7 @@ def _take_fetch(
     _check_refusal(quorum, error)
     if not error:
         quorum.note_leader_high_watermark(partition.high_watermark)
-    if not isinstance(state, Following):
+    if not isinstance(state, RaftFollower):
         return (
             not error and quorum.identity.may_vote
         )  # a broker that cannot reach the leader has no election to wait for
@@ -216,7 +216,7 @@ def _take_fetch(
     elif snapshot is not None and (snapshot.epoch >= 0 or snapshot.end_offset >= 0):
         if snapshot.epoch < 0 or snapshot.end_offset < 0:
             return False
-        wanted = SnapshotId(snapshot.end_offset, snapshot.epoch)
+        wanted = MetadataSnapshotId(snapshot.end_offset, snapshot.epoch)
         if wanted not in quorum.log.snapshots:
             state.download = SnapshotDownload(wanted)
             quorum.emit(BeginSnapshot(wanted))
@@ -228,7 +228,7 @@ def _take_fetch(
     return True
 
 
-def _followed(quorum: QuorumState, state: Following, now_ms: float) -> None:
+def _followed(quorum: QuorumState, state: RaftFollower, now_ms: float) -> None:
     state.has_fetched = True
     state.deadline_ms = quorum.fetch_deadline(state.leader_id, now_ms)
 
@@ -272,7 +272,7 @@ def _append(quorum: QuorumState, records: Any) -> None:
 
 def _take_snapshot(quorum: QuorumState, error: ErrorCode, partition: ResponsePartitionSnapshot, now_ms: float) -> bool:
     state = quorum.state
-    if not isinstance(state, Following) or state.download is None:
+    if not isinstance(state, RaftFollower) or state.download is None:
         return True
     download, snapshot = state.download, partition.snapshot_id
     if error is ErrorCode.SNAPSHOT_NOT_FOUND or snapshot.end_offset < 0 or snapshot.epoch < 0:
@@ -303,13 +303,13 @@ def _take_snapshot(quorum: QuorumState, error: ErrorCode, partition: ResponsePar
     return True
 
 
-def _drop(quorum: QuorumState, state: Following) -> None:
+def _drop(quorum: QuorumState, state: RaftFollower) -> None:
     assert state.download is not None
     quorum.emit(DropSnapshot(state.download.snapshot))
     state.download = None
 
 
-def _finish(quorum: QuorumState, state: Following, download: SnapshotDownload) -> None:
+def _finish(quorum: QuorumState, state: RaftFollower, download: SnapshotDownload) -> None:
     """The snapshot takes the place of the log. Raises PeerRefusalError."""
     head, snapshot = download.head(), download.snapshot
     is_ahead = snapshot.end_offset >= quorum.log.committed_offset
@@ -331,7 +331,7 @@ def _take_own_change(
     helped = (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_NOT_FOUND)
     if known_code(response.error_code) not in helped:
         return False
-    if isinstance(quorum.state, Following):
+    if isinstance(quorum.state, RaftFollower):
         quorum.state.update_deadline_ms = now_ms + quorum.times.fetch_timeout_ms
     return True
 
@@ -346,7 +346,7 @@ def _take_updated(quorum: QuorumState, response: UpdateRaftVoterResponse, now_ms
     if handled is not None:
         return handled
     state = quorum.state
-    if error in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION) and isinstance(state, Following):
+    if error in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION) and isinstance(state, RaftFollower):
         state.has_updated_leader = True
         _followed(quorum, state, now_ms)
         return True

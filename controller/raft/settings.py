@@ -1,10 +1,10 @@
-"""Settings of a node of the quorum: Raft's times; when the metadata log is summed up in a snapshot, how much of it is kept."""
+"""Settings of a quorum node: Raft's timeouts, and the snapshots and retention of the metadata log."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...base.settings import Kind, Settings, setting
+from ...base.settings import ConfigValueType, Settings, setting
 
 _WEEK_MS = 7 * 24 * 3_600_000
 
@@ -16,14 +16,14 @@ class MetadataLogSettings(Settings):
         "metadata.log.max.record.bytes.between.snapshots",
         default=20 << 20,
         at_least=1,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         doc="Bytes of the metadata log after which a snapshot is written.",
     )
     snapshot_interval_ms: int = setting(
         "metadata.log.max.snapshot.interval.ms",
         default=3_600_000,
         at_least=0,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         doc="Time after which a snapshot is written if the metadata log has grown; 0 is never.",
     )
     segment_bytes: int = setting(
@@ -36,20 +36,20 @@ class MetadataLogSettings(Settings):
         "metadata.log.segment.ms",
         default=_WEEK_MS,
         at_least=1,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         doc="Age at which a segment of the metadata log rolls.",
     )
     retention_bytes: int = setting(
         "metadata.max.retention.bytes",
         default=100 << 20,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         doc="Size of the metadata log with its snapshots above which the oldest snapshot is deleted, and the log that the next "
         "one stands for. The newest snapshot and what follows it stay; below 0 is no limit.",
     )
     retention_ms: int = setting(
         "metadata.max.retention.ms",
         default=_WEEK_MS,
-        kind=Kind.LONG,
+        kind=ConfigValueType.LONG,
         doc="Age of the oldest snapshot's last record above which the same happens; below 0 is no limit.",
     )
 

@@ -1,4 +1,4 @@
-"""The effects of a Raft node on its disk, performed on its ``MetadataLog``: plain functions, some of which hold up the caller.
+"""The storage effects of a Raft node, performed on its ``MetadataLog`` by plain functions, some of which block.
 
 ``perform`` carries out one effect in full. A caller that must not be held up has a worker do the parts that wait for a disk:
 ``persist``, ``freeze_snapshot``. ``Flush`` is not performed here: the caller flushes the log itself, and tells the node when that
@@ -11,7 +11,7 @@ import logging
 from typing import Any
 
 from ...log.disk import Bytes
-from ...log.metadata_snapshots import SnapshotFile, SnapshotHead, SnapshotId
+from ...log.metadata_snapshots import MetadataSnapshotId, SnapshotFile, SnapshotHead
 from . import effects
 from .metadata_log import MetadataLog
 
@@ -80,7 +80,7 @@ class RaftStorage:
             piece = self.log.read_snapshot_piece(read.snapshot, read.position, read.max_bytes)
             response.topics[0].partitions[0].unaligned_records = piece
 
-    def _append_to_snapshot(self, snapshot: SnapshotId, position: int, data: Bytes) -> None:
+    def _append_to_snapshot(self, snapshot: MetadataSnapshotId, position: int, data: Bytes) -> None:
         download = self._download
         assert download is not None and (download.id, download.size) == (snapshot, position), "another piece is due"
         download.append(data)
@@ -88,7 +88,7 @@ class RaftStorage:
     def persist(self, effect: effects.Persist) -> None:
         self.log.write_election(effect.election, effect.kraft_version)
 
-    def freeze_snapshot(self, snapshot: SnapshotId) -> SnapshotHead:
+    def freeze_snapshot(self, snapshot: MetadataSnapshotId) -> SnapshotHead:
         """Bring the snapshot that was fetched to stable storage, if it is whole."""
         download = self._download
         assert download is not None and download.id == snapshot, "another snapshot is fetched"
@@ -96,7 +96,7 @@ class RaftStorage:
         logger.info("Fetched the metadata snapshot %s, %d bytes", snapshot.file_name, download.size)
         return reader.head
 
-    def start_after(self, snapshot: SnapshotId, head: SnapshotHead) -> None:
+    def start_after(self, snapshot: MetadataSnapshotId, head: SnapshotHead) -> None:
         """Let the log begin after a snapshot that is frozen. What is older is set aside."""
         self._download = None
         self.log.start_after(snapshot, head)

@@ -1,10 +1,10 @@
-"""What another node says of the epoch and its leader, and what this one makes of it (``KafkaRaftClient.maybeTransition``)."""
+"""A Raft node's transition to the epoch and leader in another node's message (``KafkaRaftClient.maybeTransition``)."""
 
 from __future__ import annotations
 
 from ...base.errors import ErrorCode, KafkaError
 from .election_file import NOBODY
-from .leader import Leading
+from .leader import RaftLeader
 from .quorum_state import QuorumState
 from .voter_set import Endpoints
 
@@ -33,7 +33,7 @@ def maybe_transition(quorum: QuorumState, leader_id: int, epoch: int, endpoints:
         # The leader had this node's id and another directory: this one has come with an empty disk (KIP-853). Kafka's would stop.
         leader_id = NOBODY
     elif is_own_id:
-        assert epoch != quorum.epoch or isinstance(quorum.state, Leading), (
+        assert epoch != quorum.epoch or isinstance(quorum.state, RaftLeader), (
             f"{quorum.state} is told that it leads {epoch}"
         )
         assert epoch <= quorum.epoch, f"node {leader_id} is told that it leads epoch {epoch}"

@@ -1,4 +1,4 @@
-"""Changes of the voter set, as the leader carries them out: a voter is added, removed, or has other addresses (KIP-853).
+"""Changes of the voter set by the leader: additions, removals and new addresses of voters (KIP-853).
 
 One change at a time, which keeps a majority of the old set and one of the new from being apart: none begins before the leader has
 committed a record of its epoch, and the last change. The new set counts from the moment at which it is appended. Kafka's
@@ -16,7 +16,7 @@ from ...wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaf
 from ...wire.messages.update_raft_voter import UpdateRaftVoterRequest
 from ...wire.schema import ZERO_UUID, uuid_to_text
 from .effects import RaftPeer, Respond
-from .leader import Leading, PendingAdd, PendingRemove
+from .leader import PendingAdd, PendingRemove, RaftLeader
 from .quorum_state import QuorumState
 from .voter_set import ListenerEndpoint, QuorumVoter, ReplicaKey, VoterSet, address_of
 
@@ -25,7 +25,7 @@ _WHO_ASKS = ApiVersionsRequest(client_software_name="ottla", client_software_ver
 """A node refuses a request for its versions that does not say who asks (KIP-511)."""
 
 
-def committed_voters(quorum: QuorumState, leading: Leading, now_ms: float, change: str = "updating") -> VoterSet:
+def committed_voters(quorum: QuorumState, leading: RaftLeader, now_ms: float, change: str = "updating") -> VoterSet:
     """The voters that a change starts from. Raises KafkaError where none may begin; ``change`` is its name in the message."""
     expire(quorum, leading, now_ms)
     if leading.adding is not None or leading.removing is not None:
@@ -41,7 +41,7 @@ def committed_voters(quorum: QuorumState, leading: Leading, now_ms: float, chang
     return entry.voters
 
 
-def is_committed(quorum: QuorumState, leading: Leading) -> bool:
+def is_committed(quorum: QuorumState, leading: RaftLeader) -> bool:
     """Whether the newest voter set is."""
     return leading.high_watermark is not None and quorum.log.quorum.offset < leading.high_watermark
 
@@ -63,7 +63,7 @@ def _not_yet(why: str) -> KafkaError:
 
 
 def add_voter(
-    quorum: QuorumState, leading: Leading, request_id: int, request: AddRaftVoterRequest, now_ms: float
+    quorum: QuorumState, leading: RaftLeader, request_id: int, request: AddRaftVoterRequest, now_ms: float
 ) -> AddRaftVoterResponse | None:
     """None where the response comes later. Raises KafkaError."""
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
@@ -85,7 +85,7 @@ def add_voter(
 
 
 def take_api_versions(
-    quorum: QuorumState, leading: Leading, peer: RaftPeer, response: ApiVersionsResponse, now_ms: float
+    quorum: QuorumState, leading: RaftLeader, peer: RaftPeer, response: ApiVersionsResponse, now_ms: float
 ) -> None:
     """The new voter has told its versions, or failed to."""
     adding = leading.adding
@@ -101,7 +101,7 @@ def take_api_versions(
 
 
 def _append_added(
-    quorum: QuorumState, leading: Leading, adding: PendingAdd, response: ApiVersionsResponse, now_ms: float
+    quorum: QuorumState, leading: RaftLeader, adding: PendingAdd, response: ApiVersionsResponse, now_ms: float
 ) -> None:
     if response.error_code:
         raise _not_yet(f"the new voter answers {known_code(response.error_code).name}")
@@ -128,7 +128,7 @@ def _append_added(
 
 
 def remove_voter(
-    quorum: QuorumState, leading: Leading, request_id: int, request: RemoveRaftVoterRequest, now_ms: float
+    quorum: QuorumState, leading: RaftLeader, request_id: int, request: RemoveRaftVoterRequest, now_ms: float
 ) -> None:
     """The response comes with the commit. Raises KafkaError."""
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
@@ -143,7 +143,7 @@ def remove_voter(
     leading.removing = PendingRemove(request_id, offset, now_ms + quorum.times.request_timeout_ms)
 
 
-def update_voter(quorum: QuorumState, leading: Leading, request: UpdateRaftVoterRequest, now_ms: float) -> None:
+def update_voter(quorum: QuorumState, leading: RaftLeader, request: UpdateRaftVoterRequest, now_ms: float) -> None:
     """Raises KafkaError. With ``kraft.version`` 0 the leader keeps it in memory."""
     versions = request.kraft_version_feature
     voter = QuorumVoter(
@@ -174,7 +174,7 @@ def update_voter(quorum: QuorumState, leading: Leading, request: UpdateRaftVoter
     leading.note_following(voter.key, now_ms)
 
 
-def _volatile_voters(leading: Leading) -> VoterSet:
+def _volatile_voters(leading: RaftLeader) -> VoterSet:
     """Those that the leader has in memory while the voters are static. Raises KafkaError."""
     if leading.high_watermark is None:
         raise _not_yet("the leader has not committed a record of its epoch")
@@ -184,7 +184,7 @@ def _volatile_voters(leading: Leading) -> VoterSet:
 # --- kraft.version ----------------------------------------------------------------------------------------------------
 
 
-def check_upgrade(quorum: QuorumState, leading: Leading, level: int) -> bool:
+def check_upgrade(quorum: QuorumState, leading: RaftLeader, level: int) -> bool:
     """Whether ``kraft.version`` is to be raised; False where it has this level.
 
     Raises KafkaError(INVALID_UPDATE_VERSION): there is no way back, and every voter must have told that it supports the level
@@ -206,7 +206,7 @@ def check_upgrade(quorum: QuorumState, leading: Leading, level: int) -> bool:
     return True
 
 
-def upgrade(quorum: QuorumState, leading: Leading, level: int) -> None:
+def upgrade(quorum: QuorumState, leading: RaftLeader, level: int) -> None:
     """Raise ``kraft.version``, and write down the voters with what they have told. Raises KafkaError."""
     if check_upgrade(quorum, leading, level):
         quorum.append_control([KRaftVersionRecord(k_raft_version=level), leading.volatile_voters.to_record()])
@@ -215,7 +215,7 @@ def upgrade(quorum: QuorumState, leading: Leading, level: int) -> None:
 # --- ends -------------------------------------------------------------------------------------------------------------
 
 
-def complete_committed(quorum: QuorumState, leading: Leading) -> None:
+def complete_committed(quorum: QuorumState, leading: RaftLeader) -> None:
     """Respond to the changes that are committed. A leader that is no voter any more resigns then."""
     high_watermark = leading.high_watermark
     assert high_watermark is not None, "it has just moved"
@@ -231,7 +231,7 @@ def complete_committed(quorum: QuorumState, leading: Leading) -> None:
         leading.is_resign_requested = True
 
 
-def expire(quorum: QuorumState, leading: Leading, now_ms: float) -> None:
+def expire(quorum: QuorumState, leading: RaftLeader, now_ms: float) -> None:
     """Give up on changes that take too long; what is in the log may be committed all the same."""
     if leading.adding is not None and leading.adding.deadline_ms <= now_ms:
         _fail_add(quorum, leading, ErrorCode.REQUEST_TIMED_OUT)
@@ -239,13 +239,13 @@ def expire(quorum: QuorumState, leading: Leading, now_ms: float) -> None:
         _fail_remove(quorum, leading, ErrorCode.REQUEST_TIMED_OUT)
 
 
-def refuse_all(quorum: QuorumState, leading: Leading) -> None:
+def refuse_all(quorum: QuorumState, leading: RaftLeader) -> None:
     """The leader leads no more."""
     _fail_add(quorum, leading, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     _fail_remove(quorum, leading, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
-def _fail_add(quorum: QuorumState, leading: Leading, error: ErrorCode) -> None:
+def _fail_add(quorum: QuorumState, leading: RaftLeader, error: ErrorCode) -> None:
     adding, leading.adding = leading.adding, None
     if adding is not None:
         _respond_to_add(quorum, adding, error)
@@ -256,7 +256,7 @@ def _respond_to_add(quorum: QuorumState, adding: PendingAdd, error: ErrorCode) -
         quorum.emit(Respond(adding.request_id, AddRaftVoterResponse(error_code=error)))
 
 
-def _fail_remove(quorum: QuorumState, leading: Leading, error: ErrorCode) -> None:
+def _fail_remove(quorum: QuorumState, leading: RaftLeader, error: ErrorCode) -> None:
     removing, leading.removing = leading.removing, None
     if removing is not None:
         quorum.emit(Respond(removing.request_id, RemoveRaftVoterResponse(error_code=error)))

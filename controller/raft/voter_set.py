@@ -1,4 +1,4 @@
-"""The voters of a quorum as a value: who they are, where they are reached, and how one set becomes the next (KIP-853)."""
+"""The voter set of a quorum as a value: its voters, their endpoints, and its permitted changes (KIP-853)."""
 
 from __future__ import annotations
 

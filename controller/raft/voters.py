@@ -1,4 +1,4 @@
-"""The voters of a quorum: what a command line or a property says of them, and their record in the log (KIP-853)."""
+"""Parsing of quorum voters in command lines and properties, and their record in the log (KIP-853)."""
 
 from __future__ import annotations
 

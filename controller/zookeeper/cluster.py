@@ -1,4 +1,4 @@
-"""``ZooKeeperCluster``: the ``Cluster`` interface in ZooKeeper mode, with the broker's membership and its controller.
+"""``ZooKeeperCluster``: the ``ClusterAccess`` interface in ZooKeeper mode, with the broker's membership and its controller.
 
 Everything has one session at the store, and follows what others change there. When watches may have been lost, everything is
 read again (``membership``).
@@ -63,7 +63,7 @@ _RESIGN_SECONDS = 2.0
 
 
 class ZooKeeperCluster:
-    """A ``Cluster``; ``start`` it once, then ``run`` it in a task of its own."""
+    """A ``ClusterAccess``; ``start`` it once, then ``run`` it in a task of its own."""
 
     def __init__(
         self,

@@ -22,11 +22,11 @@ from .store.cluster_store import (
     BadVersionError,
     ClusterStore,
     Create,
-    Node,
     NodeExistsError,
     NoNodeError,
     Set,
     StoreFailedError,
+    ZnodeWithStat,
 )
 
 
@@ -74,7 +74,7 @@ class FeatureStore:
             )
         self._metadata.publish(ClusterDelta(features=FinalizedFeatures(node.stat.version)))
 
-    async def _read(self) -> Node | None:
+    async def _read(self) -> ZnodeWithStat | None:
         """The node, watched in either case; None where there is none."""
         while True:
             (node,) = await self._store.get_many([znodes.FEATURE], self._watches.watch)

@@ -17,7 +17,7 @@ from ...base.errors import ErrorCode, KafkaError
 from ...base.partitions import NO_BROKER_EPOCH
 from ...metadata.delta import ClusterDelta, TopicDelta
 from ...metadata.rules.election import EPOCH_DURING_DELETE, LEADER_DURING_DELETE
-from ...metadata.types import PROTOCOL_NAMES, BrokerEndpoint, BrokerRegistration, PartitionRegistration
+from ...metadata.types import PROTOCOL_NAMES, AdvertisedListener, BrokerRegistration, PartitionRegistration
 from ...replication.metadata_cache import MetadataCache
 from ...replication.replica_manager import ReplicaManager
 from ...wire.messages.leader_and_isr import (
@@ -230,7 +230,7 @@ def _broker(told: UpdateMetadataBroker) -> BrokerRegistration:
     endpoints = []
     for each in addresses:
         protocol = security_protocol(each.security_protocol)
-        endpoints.append(BrokerEndpoint(each.listener or protocol, each.host, each.port, protocol))
+        endpoints.append(AdvertisedListener(each.listener or protocol, each.host, each.port, protocol))
     return BrokerRegistration(told.id, tuple(endpoints), told.rack)
 
 

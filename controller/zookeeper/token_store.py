@@ -34,12 +34,12 @@ from .store.cluster_store import (
     ConnectionLossError,
     Create,
     Delete,
-    Node,
     NoNodeError,
     Operation,
     Set,
     StoreError,
     StoreFailedError,
+    ZnodeWithStat,
     ensure_paths,
 )
 
@@ -137,7 +137,7 @@ class TokenStore:
         self._publish({token_id: token})
         return token
 
-    async def _try_change(self, token_id: str, node: Node, token: DelegationToken | None) -> bool:
+    async def _try_change(self, token_id: str, node: ZnodeWithStat, token: DelegationToken | None) -> bool:
         """Overwrite or remove the node, if it is as it was read; False if not. Raises StoreError."""
         path, version = _path(token_id), node.stat.version
         data = None if token is None else delegation.encode_token(token)
@@ -151,7 +151,7 @@ class TokenStore:
             return (None if now is None else now.data) == data
         return True
 
-    async def _stored(self, token_id: str) -> Node | None:
+    async def _stored(self, token_id: str) -> ZnodeWithStat | None:
         (node,) = await self._store.get_many([_path(token_id)])
         return node
 

@@ -29,7 +29,7 @@ from ...wire.messages.incremental_alter_configs import IncrementalAlterConfigsRe
 from ...wire.older_versions import drop_later_fields
 from ...wire.schema import Message
 from ..call import CloseConnection
-from ..config_resources import ResourceType, check_right
+from ..config_resources import ConfigResourceKind, check_right
 from ..mutations import charge
 from ..rights import CLUSTER, TOPIC, check, may
 from .call import ControllerCall
@@ -129,7 +129,7 @@ def _allow(kind: int, name: str) -> None:
 
 def _check_kind(kind: int, name: str) -> None:
     """AlterConfigs is not for loggers. Raises KafkaError."""
-    if kind == ResourceType.BROKER_LOGGER:
+    if kind == ConfigResourceKind.BROKER_LOGGER:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Unexpected resource type BROKER_LOGGER.")
 
 
@@ -137,7 +137,7 @@ def _check_config_right(call: ControllerCall, request: Message, kind: int, name:
     """Loggers are for who may act as a node of the cluster; the others as ``check_right`` says. Raises KafkaError."""
     if isinstance(request, AlterConfigsRequest):
         _check_kind(kind, name)
-    if kind == ResourceType.BROKER_LOGGER:
+    if kind == ConfigResourceKind.BROKER_LOGGER:
         check(call, _O.CLUSTER_ACTION, CLUSTER)
     else:
         check_right(call, _O.ALTER_CONFIGS, kind, name)

@@ -29,7 +29,7 @@ from ..files import (
     parse_file_name,
 )
 from ..leader_epochs import LeaderEpochCache
-from ..producer_snapshot import ProducerState, decode_snapshot
+from ..producer_snapshot import ProducerStateEntry, decode_snapshot
 from ..segment_swap import plan_swaps
 from .findings import Findings, reason
 from .producers import ProducerCheck
@@ -141,7 +141,7 @@ class PartitionCheck:
         )
         self._findings.add("", "there is no segment in it", begins if start else removes)
 
-    def _read_snapshots(self, offsets: list[int], base_offsets: list[int]) -> dict[int, list[ProducerState]]:
+    def _read_snapshots(self, offsets: list[int], base_offsets: list[int]) -> dict[int, list[ProducerStateEntry]]:
         """The readable ones by offset. Every clean stop leaves one that the start after the next removes unread."""
         found = {}
         for offset in offsets:

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from ...wire.records import RecordBatch
 from ..disk import Disk
 from ..files import SNAPSHOT_SUFFIX, file_name
-from ..producer_snapshot import ProducerState
+from ..producer_snapshot import ProducerStateEntry
 from ..producer_state import ProducerStateManager
-from ..transaction_index import AbortedTransaction
+from ..transaction_index import AbortedTxn
 from .findings import Findings
 
 
@@ -27,7 +27,7 @@ class ProducerCheck:
         disk: Disk,
         directory: str,
         first_offset: int,
-        snapshots: Mapping[int, list[ProducerState]],
+        snapshots: Mapping[int, list[ProducerStateEntry]],
         cleaned_offset: int | None,
         findings: Findings,
     ) -> None:
@@ -39,7 +39,7 @@ class ProducerCheck:
         compared_from = max(first_offset, -1 if cleaned_offset is None else cleaned_offset)
         offsets = sorted(snapshots)
         self._waiting = offsets[bisect_right(offsets, compared_from) :]
-        self._aborted: list[AbortedTransaction] = []
+        self._aborted: list[AbortedTxn] = []
         for state in snapshots.get(first_offset, ()):
             self._state.producers[state.producer_id] = state
             if state.current_txn_first_offset >= 0:
@@ -69,7 +69,7 @@ class ProducerCheck:
                 )
                 return
 
-    def _difference(self, found: ProducerState, seen: ProducerState) -> str | None:
+    def _difference(self, found: ProducerStateEntry, seen: ProducerStateEntry) -> str | None:
         if found.producer_epoch != seen.producer_epoch:
             return f"has epoch {found.producer_epoch} in it, and {seen.producer_epoch} in the log"
         if found.batches and seen.batches and found.last_sequence != seen.last_sequence:
@@ -79,12 +79,12 @@ class ProducerCheck:
             return f"{_transaction(first)} in it, and {_transaction(seen_first)} in the log"
         return None
 
-    def take_aborted(self) -> list[AbortedTransaction]:
+    def take_aborted(self) -> list[AbortedTxn]:
         """The transactions that were seen to be aborted since the last call."""
         aborted, self._aborted = self._aborted, []
         return aborted
 
-    def compare_aborted(self, indexed: list[AbortedTransaction], aborted: list[AbortedTransaction]) -> str | None:
+    def compare_aborted(self, indexed: list[AbortedTxn], aborted: list[AbortedTxn]) -> str | None:
         """Compare a segment's index with the transactions aborted in it; returns what is wrong with the index, or None."""
         said, seen = {self._identity(entry) for entry in indexed}, {self._identity(entry) for entry in aborted}
         missing = [entry.last_offset for entry in aborted if self._identity(entry) not in said]
@@ -95,7 +95,7 @@ class ProducerCheck:
             return f"its transaction that ends at offset {strays[0]} is not aborted there"
         return None
 
-    def _identity(self, entry: AbortedTransaction) -> tuple[int, ...]:
+    def _identity(self, entry: AbortedTxn) -> tuple[int, ...]:
         """What makes two entries the same; the first batches of a compacted log's transactions may be gone."""
         return entry[:3] if self._cleaned_offset is None else (entry.last_offset,)
 

@@ -13,7 +13,7 @@ from ..offset_index import CorruptIndexError, OffsetIndex
 from ..recovery import check_order, find_clean_end
 from ..scan import scan_batches
 from ..time_index import TimeIndex
-from ..transaction_index import AbortedTransaction, decode_transaction_index
+from ..transaction_index import AbortedTxn, decode_transaction_index
 
 OnBatch = Callable[[RecordBatch], None]
 
@@ -41,7 +41,7 @@ class SegmentCheck:
     problems: dict[str, tuple[str, bool]] = field(default_factory=dict)
     lags_in_time: bool = False
     lacks_times: bool = False
-    aborted: list[AbortedTransaction] = field(default_factory=list)
+    aborted: list[AbortedTxn] = field(default_factory=list)
     epochs: list[tuple[int, int, int]] = field(default_factory=list)
 
     @property

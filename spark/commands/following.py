@@ -20,7 +20,7 @@ import typer
 
 from ...base.wording import plural
 from ..metrics import served
-from ..query import Progress, Watch
+from ..query import JobControl, QueryProgress
 from .session import SessionOptions, session
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _SHOW_CURSOR = b"\x1b[?25h"
 
 
 class _Shown(Protocol):
-    def batch(self, name: str, progress: Progress) -> None: ...
+    def batch(self, name: str, progress: QueryProgress) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Output:
     is_plain: bool = False
 
     @contextmanager
-    def running(self, name: str, options: SessionOptions) -> Iterator[tuple[SparkSession, Watch]]:
-        """A context with Spark, and the ``Watch`` for a job on it. Raises SparkSetupError and JobError."""
+    def running(self, name: str, options: SessionOptions) -> Iterator[tuple[SparkSession, JobControl]]:
+        """A context with Spark, and the ``JobControl`` for a job on it. Raises SparkSetupError and JobError."""
         stop = threading.Event()
         with ExitStack() as stack:
             stack.enter_context(first_signal_sets(stop))
@@ -60,14 +60,14 @@ class Output:
             spark = stack.enter_context(session(name, options))
             shown = self._shown(stack, stop)
 
-            def report(query: str, progress: Progress) -> None:
+            def report(query: str, progress: QueryProgress) -> None:
                 if metrics is not None:
                     metrics.note(query, progress)
                 shown.batch(query, progress)
 
-            yield spark, Watch(report, stop)
+            yield spark, JobControl(report, stop)
 
-    def end(self, watch: Watch, totals: Mapping[str, int], *lines: str) -> None:
+    def end(self, watch: JobControl, totals: Mapping[str, int], *lines: str) -> None:
         """Print how the job ended: how many records each query has read, or ``lines`` if it is not JSON."""
         stopped = watch.stop.is_set()
         if stopped:
@@ -82,23 +82,23 @@ class Output:
         if self.as_json:
             return _JsonLines()
         if self.is_plain or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
-            return _Lines(self.is_one_query)
+            return _BatchLines(self.is_one_query)
         from .live_table import LiveTable
 
         return stack.enter_context(LiveTable(self.title, stop))
 
 
-class _Lines:
+class _BatchLines:
     def __init__(self, is_one_query: bool) -> None:
         self._is_one_query = is_one_query
 
-    def batch(self, name: str, progress: Progress) -> None:
+    def batch(self, name: str, progress: QueryProgress) -> None:
         batch = f"batch {progress.batch}: {progress.records:,} {plural(progress.records, 'record')}"
         typer.echo(batch if self._is_one_query else f"{name}, {batch}")
 
 
 class _JsonLines:
-    def batch(self, name: str, progress: Progress) -> None:
+    def batch(self, name: str, progress: QueryProgress) -> None:
         read: dict[str, dict[str, int]] = {}
         for (topic, partition), offset in progress.read.items():
             read.setdefault(topic, {})[str(partition)] = offset

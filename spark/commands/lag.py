@@ -12,7 +12,7 @@ import typer
 from ..brokers import read_brokers
 from ..kafka_admin import check_reachable
 from ..lag.job import GroupLag, Lag, run
-from ..lag.rules import Status
+from ..lag.rules import LagStatus
 from ..session import check_setup
 from .following import first_signal_sets
 from .session import (
@@ -110,7 +110,7 @@ def _show_table(_: int, groups: list[GroupLag]) -> None:
                 f"{each.lag}",
             )
             for each in group.partitions
-            if each.status is not Status.OK
+            if each.status is not LagStatus.OK
         ]
     widths = [max(len(line[column]) for line in lines) for column in range(5)]
     for line in lines:

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
 
-from ..query import Progress
+from ..query import QueryProgress
 
 _COLUMNS = ("query", "batch", "records", "records/s", "lag", "watermark", "state rows", "state MiB", "batch s")
 _MIB = 1 << 20
@@ -24,7 +24,7 @@ class LiveTable:
         self._stop = stop
         self._spinner = Spinner("dots")
         self._totals: dict[str, int] = {}
-        self._newest: dict[str, Progress] = {}
+        self._newest: dict[str, QueryProgress] = {}
         self._live = Live(console=console, get_renderable=self._drawn, refresh_per_second=4)
 
     def __enter__(self) -> LiveTable:
@@ -36,7 +36,7 @@ class LiveTable:
     ) -> None:
         self._live.stop()
 
-    def batch(self, name: str, progress: Progress) -> None:
+    def batch(self, name: str, progress: QueryProgress) -> None:
         """Note a finished micro-batch of the query ``name``."""
         self._totals[name] = self._totals.get(name, 0) + progress.records
         self._newest[name] = progress

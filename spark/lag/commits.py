@@ -32,7 +32,7 @@ Span = tuple[int, int, int]
 """A partition, and the offsets to read: from the first, to before the second."""
 
 
-class Place(NamedTuple):
+class GroupTopicPartition(NamedTuple):
     """A group and a partition."""
 
     group: str
@@ -41,7 +41,7 @@ class Place(NamedTuple):
 
 
 @dataclass
-class Window:
+class CommitWindow:
     """Commits as (offset, timestamp in ms), oldest first. ``is_cleared``: older commits were deleted."""
 
     commits: deque[tuple[int, int]]
@@ -55,7 +55,7 @@ def read_windows(
     size: int,
     starts: Mapping[int, int],
     ends: Mapping[int, int],
-) -> dict[Place, Window]:
+) -> dict[GroupTopicPartition, CommitWindow]:
     """The last ``size`` commits of groups whose whole name matches, in these spans of the topic, by its partitions.
 
     The ends are those of read_committed. Errors of the client are raised, wrapped by Spark.
@@ -69,10 +69,12 @@ def read_windows(
     return dict(tasks.mapPartitions(lambda some: _windows(bootstrap_servers, groups, size, list(some))).collect())
 
 
-def _windows(bootstrap_servers: str, groups: str, size: int, spans: Sequence[Span]) -> Iterator[tuple[Place, Window]]:
+def _windows(
+    bootstrap_servers: str, groups: str, size: int, spans: Sequence[Span]
+) -> Iterator[tuple[GroupTopicPartition, CommitWindow]]:
     """The work of a task."""
     pattern = re.compile(groups)
-    found: dict[Place, Window] = {}
+    found: dict[GroupTopicPartition, CommitWindow] = {}
     for key, value in _records(bootstrap_servers, spans):
         note(found, key, value, pattern, size)
     return iter(found.items())
@@ -112,17 +114,21 @@ def _records(bootstrap_servers: str, spans: Sequence[Span]) -> Iterator[tuple[by
 
 
 def note(
-    found: dict[Place, Window], key: bytes | None, value: bytes | None, groups: re.Pattern[str], size: int
+    found: dict[GroupTopicPartition, CommitWindow],
+    key: bytes | None,
+    value: bytes | None,
+    groups: re.Pattern[str],
+    size: int,
 ) -> None:
     """Add one record of the topic to the windows; other kinds of records are ignored. Raises ProtocolError."""
     decoded = None if key is None else decode_coordinator_key(key)
     if not isinstance(decoded, LegacyOffsetCommitKey | OffsetCommitKey) or not groups.fullmatch(decoded.group):
         return
-    place = Place(decoded.group, decoded.topic, decoded.partition)
+    place = GroupTopicPartition(decoded.group, decoded.topic, decoded.partition)
     if value is None:
-        found[place] = Window(deque(maxlen=size), is_cleared=True)
+        found[place] = CommitWindow(deque(maxlen=size), is_cleared=True)
         return
     commit = decode_coordinator_value(decoded, value)
     assert isinstance(commit, LegacyOffsetCommitValue | OffsetCommitValue)
-    window = found.setdefault(place, Window(deque(maxlen=size)))
+    window = found.setdefault(place, CommitWindow(deque(maxlen=size)))
     window.commits.append((commit.offset, commit.commit_timestamp))

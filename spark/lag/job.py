@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from ..kafka_admin import admin_client
 from ..query import Partition, spark_failures
 from ..reader import check_pattern
-from .commits import OFFSETS_TOPIC, Place, read_windows
-from .rules import Commit, Status, judge
+from .commits import OFFSETS_TOPIC, GroupTopicPartition, read_windows
+from .rules import Commit, LagStatus, judge
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient
@@ -43,8 +43,8 @@ class Lag:
 class PartitionLag:
     """A group in one partition: its commits in the window, and the partition's end."""
 
-    place: Place
-    status: Status
+    place: GroupTopicPartition
+    status: LagStatus
     end: int
     commits: tuple[Commit, ...]
 
@@ -67,7 +67,7 @@ class GroupLag:
     partitions: tuple[PartitionLag, ...]
 
     @property
-    def status(self) -> Status:
+    def status(self) -> LagStatus:
         """The status of the worst partition."""
         return max(partition.status for partition in self.partitions)
 
@@ -88,7 +88,7 @@ def run(
     Raises JobError.
     """
     stop = stop or threading.Event()
-    watch = Watch(spark, lag)
+    watch = LagTracker(spark, lag)
     with spark_failures():
         while True:
             now_ms = int(time.time() * 1000)
@@ -100,14 +100,14 @@ def run(
                 return
 
 
-class Watch:
+class LagTracker:
     """The windows of commits, and how far ``__consumer_offsets`` has been read."""
 
     def __init__(self, spark: SparkSession, lag: Lag) -> None:
         self._spark = spark
         self._lag = lag
         self._read_to: dict[int, int] = {}
-        self._windows: dict[Place, deque[tuple[int, int]]] = {}
+        self._windows: dict[GroupTopicPartition, deque[tuple[int, int]]] = {}
 
     def look(self, now_ms: int) -> list[GroupLag]:
         """All groups with commits, by name. Raises JobError, and the errors of Spark."""
@@ -115,7 +115,7 @@ class Watch:
             self._read_commits(admin)
             known = _partitions(admin)
             windows = {place: list(window) for place, window in self._windows.items() if place[1:] in known}
-            ends = Ends(admin, windows, now_ms)
+            ends = EndOffsets(admin, windows, now_ms)
             found = [ends.judged(place, window) for place, window in sorted(windows.items())]
         groups = defaultdict(list)
         for partition in found:
@@ -146,11 +146,11 @@ class Watch:
                 del self._windows[place]
 
 
-class Ends:
+class EndOffsets:
     """The ends of partitions, now and at past times, requested for all groups together."""
 
     def __init__(
-        self, admin: KafkaAdminClient, windows: Mapping[Place, Iterable[tuple[int, int]]], now_ms: int
+        self, admin: KafkaAdminClient, windows: Mapping[GroupTopicPartition, Iterable[tuple[int, int]]], now_ms: int
     ) -> None:
         self._now_ms = now_ms
         times: dict[Partition, set[int]] = defaultdict(set)
@@ -164,7 +164,7 @@ class Ends:
             for where, offset in _offsets(admin, round_).items():
                 self._at[where, round_[where]] = self._now[where] if offset < 0 else offset
 
-    def judged(self, place: Place, window: list[tuple[int, int]]) -> PartitionLag:
+    def judged(self, place: GroupTopicPartition, window: list[tuple[int, int]]) -> PartitionLag:
         """The lag and status that follow from a window of commits."""
         where = place.topic, place.partition
         commits = tuple(Commit(offset, at, max(self._at[where, at] - offset, 0)) for offset, at in window)

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 
-class Status(enum.IntEnum):
+class LagStatus(enum.IntEnum):
     """The status of a partition, the worst last; a group has that of its worst partition."""
 
     OK = 1
@@ -36,22 +36,22 @@ class Commit(NamedTuple):
     lag: int
 
 
-def judge(commits: Sequence[Commit], lag: int, now_ms: int, *, was_at_end_lately: bool) -> Status:
+def judge(commits: Sequence[Commit], lag: int, now_ms: int, *, was_at_end_lately: bool) -> LagStatus:
     """The status of a partition with this window of commits, oldest first, and this lag now."""
     if lag == 0 or not commits:
-        return Status.OK
+        return LagStatus.OK
     first, last = commits[0].timestamp_ms, commits[-1].timestamp_ms
     if now_ms - last > last - first and not was_at_end_lately:
-        return Status.STOPPED
+        return LagStatus.STOPPED
     if _is_rewound(commits):
-        return Status.REWIND
+        return LagStatus.REWIND
     if any(commit.lag == 0 for commit in commits):
-        return Status.OK
+        return LagStatus.OK
     if all(commit.offset == commits[0].offset for commit in commits):
-        return Status.STALLED
+        return LagStatus.STALLED
     if all(later.lag >= earlier.lag for earlier, later in pairwise(commits)):
-        return Status.WARNING
-    return Status.OK
+        return LagStatus.WARNING
+    return LagStatus.OK
 
 
 def _is_rewound(commits: Sequence[Commit]) -> bool:

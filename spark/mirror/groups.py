@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .offsets import OffsetMap
+from .offsets import MirrorOffsetMap
 from .topics import GROUP_PREFIX, LAG_PREFIX
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient, TopicPartition
     from kafka.structs import OffsetAndMetadata
 
-Maps = Mapping["TopicPartition", OffsetMap]
+Maps = Mapping["TopicPartition", MirrorOffsetMap]
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class Carried:
     in_use: tuple[str, ...] = ()
 
 
-def read_maps(target: KafkaAdminClient, group_id: str) -> dict[TopicPartition, OffsetMap]:
+def read_maps(target: KafkaAdminClient, group_id: str) -> dict[TopicPartition, MirrorOffsetMap]:
     """The maps of offsets that the mirror's group stores, by the target's partitions."""
     committed = target.list_group_offsets([group_id])[group_id]
-    return {where: OffsetMap.parse(at.metadata) for where, at in committed.items() if at.offset >= 0}
+    return {where: MirrorOffsetMap.parse(at.metadata) for where, at in committed.items() if at.offset >= 0}
 
 
 def carry_over(

@@ -13,11 +13,11 @@ from ..failures import explain_task
 from ..group_offsets import committing
 from ..kafka_admin import admin_client
 from ..producing import RESULT
-from ..query import JobError, Watch, follow, spark_failures
+from ..query import JobControl, JobError, follow, spark_failures
 from ..reader import check_choice, check_pattern, every, reader_options
 from .groups import Carried, carry_over, read_maps
-from .topics import GROUP_PREFIX, LAG_PREFIX, Topic, find_topics, make_alike, sync_configs
-from .writer import COLUMNS, Destination, write
+from .topics import GROUP_PREFIX, LAG_PREFIX, SourceTopic, find_topics, make_alike, sync_configs
+from .writer import COLUMNS, MirrorDestination, write
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient
@@ -75,7 +75,7 @@ class Mirrored:
     carried: Carried = field(default_factory=Carried)
 
 
-def run(spark: SparkSession, mirror: Mirror, mirrored: Mirrored, watch: Watch | None = None) -> None:
+def run(spark: SparkSession, mirror: Mirror, mirrored: Mirrored, watch: JobControl | None = None) -> None:
     """Mirror the records in the topics now, or go on for ever if ``every_s`` is set; ``mirrored`` is kept up to date.
 
     The next run continues where this one ended, even if it failed. Raises JobError.
@@ -148,12 +148,12 @@ class _Sink:
             make_alike(source, target, topics, self._group_id, mirror.prefix)
             self._check_same(target, topics)
         ids = {name: topic.topic_id for name, topic in topics.items()}
-        destination = Destination(mirror.target, self._group_id, mirror.prefix, ids)
+        destination = MirrorDestination(mirror.target, self._group_id, mirror.prefix, ids)
         chosen = rows.where(rows.topic.isin(list(ids))).selectExpr(*COLUMNS)
         written = chosen.mapInArrow(lambda batches: write(batches, destination), RESULT).collect()
         return sum(row.written for row in written)
 
-    def _check_same(self, target: KafkaAdminClient, topics: dict[str, Topic]) -> None:
+    def _check_same(self, target: KafkaAdminClient, topics: dict[str, SourceTopic]) -> None:
         """Raise JobError for a topic that was deleted and created again: its new records would be treated as mirrored."""
         for where, known in read_maps(target, self._group_id).items():
             name = where.topic.removeprefix(self._mirror.prefix)

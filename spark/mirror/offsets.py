@@ -21,7 +21,7 @@ _THIN_ABOVE = 256
 _BUCKET_BITS = 3
 
 
-class Run(NamedTuple):
+class OffsetRun(NamedTuple):
     """``length`` records from offset ``source`` on were copied to the offsets from ``target`` on."""
 
     source: int
@@ -29,19 +29,19 @@ class Run(NamedTuple):
     target: int
 
 
-class OffsetMap:
+class MirrorOffsetMap:
     """The runs of one partition, oldest first. ``topic_id`` is that of the source's topic."""
 
-    def __init__(self, topic_id: str, runs: Sequence[Run] = ()) -> None:
+    def __init__(self, topic_id: str, runs: Sequence[OffsetRun] = ()) -> None:
         self.topic_id = topic_id
         self.runs = list(runs)
 
     @classmethod
-    def parse(cls, text: str) -> OffsetMap:
+    def parse(cls, text: str) -> MirrorOffsetMap:
         """Read the map from an offset's metadata. Raises ValueError when it is something else."""
         # confluent-kafka also sends the zero at the end of a C string.
         topic_id, *runs = text.rstrip("\0").split(" ")
-        return cls(topic_id, [Run(*map(int, run.split(":"))) for run in runs])
+        return cls(topic_id, [OffsetRun(*map(int, run.split(":"))) for run in runs])
 
     def text(self) -> str:
         """The text for an offset's metadata. The oldest runs are omitted if it would be too long."""
@@ -60,12 +60,12 @@ class OffsetMap:
         """Note that the records at these offsets of the source, ascending, were copied to ``first_target`` to ``last_target``."""
         if last_target - first_target != len(sources) - 1:
             # Another producer has written between them, so only the ends are known.
-            self.runs += [Run(sources[0], 1, first_target), Run(sources[-1], 1, last_target)]
+            self.runs += [OffsetRun(sources[0], 1, first_target), OffsetRun(sources[-1], 1, last_target)]
             return
         start = 0
         for index in range(1, len(sources) + 1):
             if index == len(sources) or sources[index] != sources[index - 1] + 1:
-                self.runs.append(Run(sources[start], index - start, first_target + start))
+                self.runs.append(OffsetRun(sources[start], index - start, first_target + start))
                 start = index
                 if len(self.runs) > _THIN_ABOVE:
                     self.runs = _thinned(self.runs)
@@ -82,7 +82,7 @@ class OffsetMap:
         return run.target + min(source - run.source, run.length)
 
 
-def _thinned(runs: list[Run]) -> list[Run]:
+def _thinned(runs: list[OffsetRun]) -> list[OffsetRun]:
     """The first run of each bucket of distances from the end, and the newest runs.
 
     The first, because it stays the first while the end moves on: so runs are kept as they get older.

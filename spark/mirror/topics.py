@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..query import JobError
-from .offsets import OffsetMap
+from .offsets import MirrorOffsetMap
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient
@@ -40,14 +40,14 @@ _WAIT_S = 30.0
 
 
 @dataclass(frozen=True)
-class Topic:
+class SourceTopic:
     """A topic of the source."""
 
     topic_id: str
     partitions: int
 
 
-def find_topics(source: KafkaAdminClient, names: Collection[str], pattern: str | None) -> dict[str, Topic]:
+def find_topics(source: KafkaAdminClient, names: Collection[str], pattern: str | None) -> dict[str, SourceTopic]:
     """The source's topics with one of these names, or whose whole name matches and no mirror has written. JobError."""
     described = {topic["name"]: topic for topic in source.describe_topics() if not topic["is_internal"]}
     missing = [name for name in names if name not in described]
@@ -56,7 +56,7 @@ def find_topics(source: KafkaAdminClient, names: Collection[str], pattern: str |
     if pattern is not None:
         mirrored = mirrored_topics(source)
         names = [name for name in described if re.fullmatch(pattern, name) and name not in mirrored]
-    return {name: Topic(str(described[name]["topic_id"]), len(described[name]["partitions"])) for name in names}
+    return {name: SourceTopic(str(described[name]["topic_id"]), len(described[name]["partitions"])) for name in names}
 
 
 def mirrored_topics(admin: KafkaAdminClient) -> set[str]:
@@ -67,7 +67,11 @@ def mirrored_topics(admin: KafkaAdminClient) -> set[str]:
 
 
 def make_alike(
-    source: KafkaAdminClient, target: KafkaAdminClient, topics: Mapping[str, Topic], group_id: str, prefix: str = ""
+    source: KafkaAdminClient,
+    target: KafkaAdminClient,
+    topics: Mapping[str, SourceTopic],
+    group_id: str,
+    prefix: str = "",
 ) -> None:
     """Create missing topics at the target, with the configs that are set at the source, and add missing partitions.
 
@@ -134,7 +138,7 @@ def _mark(target: KafkaAdminClient, group_id: str, new: Mapping[tuple[str, int],
     from kafka.structs import OffsetAndMetadata
 
     # confluent-kafka reads metadata like a C string, up to the zero; what it writes ends with one.
-    texts = {TopicPartition(*at): OffsetMap(topic_id).text() + "\0" for at, topic_id in new.items()}
+    texts = {TopicPartition(*at): MirrorOffsetMap(topic_id).text() + "\0" for at, topic_id in new.items()}
     offsets = {where: OffsetAndMetadata(0, text, -1) for where, text in texts.items()}
     refusals = set(target.alter_group_offsets(group_id, offsets).values()) - {NoError}
     if refusals:

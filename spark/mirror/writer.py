@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..producing import Transactions
-from .offsets import OffsetMap
+from .offsets import MirrorOffsetMap
 
 if TYPE_CHECKING:
     import pyarrow
@@ -26,7 +26,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Destination:
+class MirrorDestination:
     """Where to: the target's brokers, the mirror's group there, and the ids of the source's topics by name."""
 
     bootstrap_servers: str
@@ -35,7 +35,7 @@ class Destination:
     topic_ids: dict[str, str]
 
 
-def write(batches: Iterator[pyarrow.RecordBatch], destination: Destination) -> Iterator[pyarrow.RecordBatch]:
+def write(batches: Iterator[pyarrow.RecordBatch], destination: MirrorDestination) -> Iterator[pyarrow.RecordBatch]:
     """Write the records that are not there yet; yields one row with their number. Errors of the client are raised."""
     import pyarrow
 
@@ -57,7 +57,7 @@ def write(batches: Iterator[pyarrow.RecordBatch], destination: Destination) -> I
 class TargetPartition:
     """One partition of the target, during one task."""
 
-    def __init__(self, destination: Destination, source_topic: str, partition: int) -> None:
+    def __init__(self, destination: MirrorDestination, source_topic: str, partition: int) -> None:
         topic = destination.prefix + source_topic
         self._transactions = Transactions(
             destination.bootstrap_servers,
@@ -68,7 +68,7 @@ class TargetPartition:
         )
         found = self._transactions.committed()
         topic_id = destination.topic_ids[source_topic]
-        self._map = OffsetMap.parse(found.metadata) if found.offset >= 0 else OffsetMap(topic_id)
+        self._map = MirrorOffsetMap.parse(found.metadata) if found.offset >= 0 else MirrorOffsetMap(topic_id)
 
     def write(self, batch: pyarrow.RecordBatch) -> int:
         """Write the records of the batch that are not there yet and the map of their offsets, atomically. Returns how many."""

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInf
 
 from ...base.addresses import with_ports
 from ...base.wording import meant
-from ..brokers import Brokers, read_brokers
+from ..brokers import BootstrapServers, read_brokers
 from ..query import JobError
 from ..reader import check_offsets
 
@@ -73,7 +73,7 @@ class _Table(BaseModel):
     )
 
 
-class Source(_Table):
+class PipelineSource(_Table):
     """Topics as a view.
 
     ``format`` raw: ``key`` and ``value`` unchanged. The others decode the value: json by a ``schema`` in Spark's DDL, avro
@@ -121,7 +121,7 @@ class Source(_Table):
         return int((start if start.tzinfo else start.replace(tzinfo=UTC)).timestamp() * 1000)
 
     @pydantic.model_validator(mode="after")
-    def _decodes(self) -> Source:
+    def _decodes(self) -> PipelineSource:
         schemas = (self.schema_ is not None) + (self.schema_file is not None)
         if self.format in ("json", "avro") and schemas != 1:
             raise ValueError(f'format = "{self.format}" needs schema, or schema-file')
@@ -134,7 +134,7 @@ class Source(_Table):
         return self
 
     @pydantic.model_validator(mode="after")
-    def _fits_together(self) -> Source:
+    def _fits_together(self) -> PipelineSource:
         if bool(self.topics) == (self.pattern is not None):
             raise ValueError("say which topics: either topics = [...] or pattern")
         if (self.event_time is None) != (self.watermark is None):
@@ -151,14 +151,14 @@ class Source(_Table):
         return self
 
 
-class Step(_Table):
+class PipelineStep(_Table):
     """A view made by a query on the views before it."""
 
     view: Name
     sql: str
 
 
-class Sink(_Table):
+class PipelineSink(_Table):
     """Where a view goes: a topic, Parquet files, a table of Delta (by its path) or Iceberg (by its name), or the terminal.
 
     For a topic, ``key`` and ``value`` are SQL expressions on the view; the default ``value`` is all columns as JSON.
@@ -180,7 +180,7 @@ class Sink(_Table):
     options: dict[str, str] = {}
 
     @pydantic.model_validator(mode="after")
-    def _fits_together(self) -> Sink:
+    def _fits_together(self) -> PipelineSink:
         places = [place for place in (self.topic, self.parquet, self.delta, self.iceberg) if place is not None]
         if len(places) + self.console != 1:
             raise ValueError("say where to: one of topic, parquet, delta, iceberg and console")
@@ -209,12 +209,12 @@ class Pipeline(_Table):
     trigger: Annotated[str, AfterValidator(_is_trigger)] = "once"
     group: str | None = None
     check_sql: bool = True
-    sources: dict[Name, Source]
-    steps: list[Step] = []
-    sinks: dict[Name, Sink]
+    sources: dict[Name, PipelineSource]
+    steps: list[PipelineStep] = []
+    sinks: dict[Name, PipelineSink]
     settings: dict[str, str] = {}
 
-    def brokers(self, table: Source | Sink | None = None) -> Brokers:
+    def brokers(self, table: PipelineSource | PipelineSink | None = None) -> BootstrapServers:
         """The brokers of a source or sink, by default the pipeline's. Raises JobError for invalid client properties."""
         if table is None or table.bootstrap_servers is None:
             return read_brokers(self.bootstrap_servers, _path(self.client_properties))
@@ -237,7 +237,7 @@ class Pipeline(_Table):
             views.add(step.view)
         if self.group and any(source.bootstrap_servers for source in self.sources.values()):
             raise ValueError("group needs a pipeline whose sources are all on its own bootstrap-servers")
-        tables: dict[str, Source | Sink] = {**self.sources, **self.sinks}
+        tables: dict[str, PipelineSource | PipelineSink] = {**self.sources, **self.sinks}
         for place, table in tables.items():
             if table.client_properties is not None and table.bootstrap_servers is None:
                 raise ValueError(f"{place}: client-properties go with bootstrap-servers of its own")
@@ -273,7 +273,7 @@ def read(path: Path, **instead: str | None) -> Pipeline:
 def _line(error: Mapping[str, Any]) -> str:
     place = ".".join(str(part) for part in error["loc"] if part != "[key]")
     if error["type"] == "extra_forbidden":
-        tables: dict[str, type[_Table]] = {"sources": Source, "steps": Step, "sinks": Sink}
+        tables: dict[str, type[_Table]] = {"sources": PipelineSource, "steps": PipelineStep, "sinks": PipelineSink}
         table = tables.get(str(error["loc"][0]), Pipeline)
         known = {str(field.alias) for field in table.model_fields.values()}
         return f"{place}: there is no such key{meant(str(error['loc'][-1]), known)}"

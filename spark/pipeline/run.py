@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..group_offsets import GroupOffsets, committing
-from ..query import JobError, Watch, follow, spark_failures
+from ..query import JobControl, JobError, follow, spark_failures
 from .declaration import Pipeline
 from .sinks import rows, start
 from .views import make_views
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-def run(spark: SparkSession, pipeline: Pipeline, watch: Watch | None = None) -> dict[str, int]:
+def run(spark: SparkSession, pipeline: Pipeline, watch: JobControl | None = None) -> dict[str, int]:
     """Run it to its end, or for ever if it has a trigger. Returns the number of records read for each sink.
 
     The queries have the names of the sinks. An exception stops all of them. Raises JobError.
@@ -58,7 +58,7 @@ def first_rows(spark: SparkSession, pipeline: Pipeline, count: int) -> dict[str,
     return found
 
 
-def _follow(queries: dict[str, StreamingQuery], watch: Watch | None, group: GroupOffsets | None) -> dict[str, int]:
+def _follow(queries: dict[str, StreamingQuery], watch: JobControl | None, group: GroupOffsets | None) -> dict[str, int]:
     """How many records the queries read; a JobError names the sink of the query that failed."""
     from pyspark.errors import PySparkException
 

@@ -10,7 +10,7 @@ from ..brokers import spark_options
 from ..files import Files
 from ..query import JobError
 from ..sink_log import FOLDER
-from .declaration import Pipeline, Sink
+from .declaration import Pipeline, PipelineSink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 
-def rows(spark: SparkSession, sink: Sink) -> DataFrame:
+def rows(spark: SparkSession, sink: PipelineSink) -> DataFrame:
     """The rows that the sink writes."""
     view = spark.table(sink.view)
     if sink.topic is None:
@@ -36,7 +36,7 @@ def rows(spark: SparkSession, sink: Sink) -> DataFrame:
     return view.selectExpr(*columns)
 
 
-def start(spark: SparkSession, pipeline: Pipeline, name: str, sink: Sink) -> StreamingQuery:
+def start(spark: SparkSession, pipeline: Pipeline, name: str, sink: PipelineSink) -> StreamingQuery:
     """Start the query of a sink. Raises JobError."""
     checkpoint = f"{_location(pipeline.checkpoint)}/{name}"
     if sink.parquet is not None:
@@ -53,7 +53,7 @@ def start(spark: SparkSession, pipeline: Pipeline, name: str, sink: Sink) -> Str
     return writer.toTable(sink.iceberg) if sink.iceberg is not None else writer.start()
 
 
-def _into(writer: DataStreamWriter, pipeline: Pipeline, sink: Sink) -> DataStreamWriter:
+def _into(writer: DataStreamWriter, pipeline: Pipeline, sink: PipelineSink) -> DataStreamWriter:
     if sink.topic is not None:
         return writer.format("kafka").options(**spark_options(pipeline.brokers(sink))).option("topic", sink.topic)
     if sink.parquet is not None:

@@ -19,7 +19,7 @@ from sqlglot.optimizer.scope import traverse_scope
 
 from ...base.wording import meant
 from ..failures import JobError
-from .declaration import REJECTED, Pipeline, Sink, Source
+from .declaration import REJECTED, Pipeline, PipelineSink, PipelineSource
 
 Columns = tuple[str, ...] | None
 """The columns of a view, in lower case; None if they are not known."""
@@ -64,7 +64,7 @@ def check_sql(pipeline: Pipeline) -> None:
             _columns(text, views)
 
 
-def _views_of(name: str, source: Source) -> dict[str, Columns]:
+def _views_of(name: str, source: PipelineSource) -> dict[str, Columns]:
     raw = {name.lower(): RAW}
     if source.format == "raw":
         return dict(raw)
@@ -98,7 +98,7 @@ def _avro(place: str, schema: str) -> tuple[str, ...]:
         raise JobError(f"{place}: it is not an Avro schema of a record") from None
 
 
-def _expressions(name: str, sink: Sink) -> Iterator[_Text]:
+def _expressions(name: str, sink: PipelineSink) -> Iterator[_Text]:
     written = {"key": sink.key, "value": sink.value, **{f"headers.{key}": text for key, text in sink.headers.items()}}
     for key, expression in written.items():
         if expression is not None:

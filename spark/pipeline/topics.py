@@ -8,7 +8,7 @@ from typing import Any
 
 from ..failures import JobError
 from ..kafka_admin import admin_client, check_reachable
-from .declaration import Pipeline, Sink, Source
+from .declaration import Pipeline, PipelineSink, PipelineSource
 
 _CREATES = "auto.create.topics.enable"
 
@@ -25,7 +25,7 @@ def check_topics(pipeline: Pipeline) -> None:
     """Raises JobError if brokers do not answer or topics are missing."""
     known: dict[str, _Cluster] = {}
 
-    def cluster(table: Source | Sink, place: str) -> tuple[str, _Cluster]:
+    def cluster(table: PipelineSource | PipelineSink, place: str) -> tuple[str, _Cluster]:
         servers = pipeline.brokers(table)
         if servers not in known:
             known[servers] = _asked(servers, place)

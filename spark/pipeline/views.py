@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..query import spark_failures
 from ..reader import reader_options
-from .declaration import REJECTED, Pipeline, Source
+from .declaration import REJECTED, Pipeline, PipelineSource
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -30,7 +30,7 @@ def make_views(spark: SparkSession, pipeline: Pipeline, *, is_stream: bool = Tru
             spark.sql(step.sql).createOrReplaceTempView(step.view)
 
 
-def _make_source(spark: SparkSession, pipeline: Pipeline, name: str, source: Source, is_stream: bool) -> None:
+def _make_source(spark: SparkSession, pipeline: Pipeline, name: str, source: PipelineSource, is_stream: bool) -> None:
     reader = (spark.readStream if is_stream else spark.read).format("kafka")
     records = reader.options(**_options(pipeline, source, is_stream)).load()
     if source.table:
@@ -47,7 +47,7 @@ def _make_source(spark: SparkSession, pipeline: Pipeline, name: str, source: Sou
     records.createOrReplaceTempView(name)
 
 
-def _decoded(records: DataFrame, name: str, source: Source) -> DataFrame:
+def _decoded(records: DataFrame, name: str, source: PipelineSource) -> DataFrame:
     """The fields of the values; records that cannot be decoded go to a view of their own."""
     with_fields = records.withColumn("_parsed", _parsed(source))
     fields = [field for field in with_fields.schema["_parsed"].dataType.fieldNames() if field != _CORRUPT]
@@ -62,7 +62,7 @@ def _decoded(records: DataFrame, name: str, source: Source) -> DataFrame:
     return with_fields.where(is_good).selectExpr(*columns, *(f"{column} AS _{column}" for column in _METADATA))
 
 
-def _parsed(source: Source) -> Column:
+def _parsed(source: PipelineSource) -> Column:
     """The value as a struct."""
     from pyspark.sql import functions as f
     from pyspark.sql.avro.functions import from_avro
@@ -77,7 +77,7 @@ def _parsed(source: Source) -> Column:
     return from_protobuf(value, source.message, source.schema_file, {"mode": "PERMISSIVE"})
 
 
-def _options(pipeline: Pipeline, source: Source, is_stream: bool) -> dict[str, str]:
+def _options(pipeline: Pipeline, source: PipelineSource, is_stream: bool) -> dict[str, str]:
     """The options of Spark's ``kafka`` source. A batch cannot start at the end; it starts at the beginning instead."""
     options = reader_options(
         pipeline.brokers(source),

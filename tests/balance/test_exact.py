@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from ottla.balance.goals import CHOICE, Goal, even
-from ottla.balance.model import Broker, Cluster, Folder, Partition, Replicas
+from ottla.balance.model import BrokerModel, ClusterModel, LogDirectoryModel, PartitionModel, Replicas
 from ottla.balance.plan import find_plan
 from ottla.balance.state import State
 
@@ -21,20 +21,22 @@ MOST_TRIED = 1_500
 
 
 @st.composite
-def small(draw: st.DrawFn) -> Cluster:
+def small(draw: st.DrawFn) -> ClusterModel:
     """Two to four brokers, some with racks, one at times to leave, and up to six partitions with one to three replicas."""
     count = draw(st.integers(2, 4))
     has_racks, leaves = draw(st.booleans()), draw(st.integers(0, 7)) == 0
     brokers = tuple(
-        Broker(number, draw(st.sampled_from("abc")) if has_racks else None, is_leaving=leaves and number == count)
+        BrokerModel(number, draw(st.sampled_from("abc")) if has_racks else None, is_leaving=leaves and number == count)
         for number in range(1, count + 1)
     )
     partitions = []
     for number in range(draw(st.integers(1, 6))):
         replicas = tuple(draw(st.permutations(range(1, count + 1)))[: draw(st.integers(1, min(count, 3)))])
         size, written, read = (draw(st.integers(0, 100)) for _ in range(3))
-        partitions.append(Partition(("t", number), replicas, replicas[0], frozenset(replicas), 1, size, written, read))
-    return Cluster(brokers, tuple(partitions))
+        partitions.append(
+            PartitionModel(("t", number), replicas, replicas[0], frozenset(replicas), 1, size, written, read)
+        )
+    return ClusterModel(brokers, tuple(partitions))
 
 
 def costs(state: State, replicas: Sequence[Replicas]) -> tuple[int, ...]:
@@ -63,7 +65,7 @@ def possible(state: State, number: int) -> list[Replicas]:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(small(), st.permutations(CHOICE), st.integers(1, len(CHOICE)))
-def test_no_other_plan_is_as_good_and_moves_less(cluster: Cluster, order: Sequence[Goal], count: int) -> None:
+def test_no_other_plan_is_as_good_and_moves_less(cluster: ClusterModel, order: Sequence[Goal], count: int) -> None:
     goals = order[:count]
     state = State(cluster, goals, 0.09)
     every = [possible(state, number) for number in range(len(cluster.partitions))]
@@ -94,8 +96,8 @@ def plan_lower(total: int, brokers: int) -> int:
 
 def test_a_full_disk_gets_nothing_from_an_exchange_either() -> None:
     """Bytes would be even if broker 1 took the large one; its disk has no room for it."""
-    full = Broker(1, None, (Folder("/d", 10 * GIB, 2 * GIB),))
-    cluster = cluster_of([full, Broker(2)], [(1,), (2,), (2,)], [3 * GIB, 5 * GIB, 4 * GIB])
+    full = BrokerModel(1, None, (LogDirectoryModel("/d", 10 * GIB, 2 * GIB),))
+    cluster = cluster_of([full, BrokerModel(2)], [(1,), (2,), (2,)], [3 * GIB, 5 * GIB, 4 * GIB])
     plan = find_plan(cluster, [Goal.BYTES])
     assert plan.after[1].bytes <= 3 * GIB
     assert Goal.BYTES in plan.missed

@@ -7,9 +7,9 @@ from typing import Any
 
 import trio
 
-from ottla.balance.answers import Known, OnDisk, cluster_of, on_disk
+from ottla.balance.answers import BrokerLogDirs, ReportedPartition, cluster_of, on_disk
 from ottla.balance.goals import CHOICE, Goal
-from ottla.balance.model import Cluster
+from ottla.balance.model import ClusterModel
 from ottla.balance.proposal import Proposal, propose
 from ottla.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -28,17 +28,17 @@ QUIET = {"auto_leader_rebalance_enable": "false", "log_segment_bytes": "1000000"
 GOALS = [goal for goal in CHOICE if goal not in (Goal.NETWORK_IN, Goal.NETWORK_OUT)]
 
 
-async def disks(cluster: MemoryCluster) -> dict[int, OnDisk]:
+async def disks(cluster: MemoryCluster) -> dict[int, BrokerLogDirs]:
     return {
         broker: on_disk(await cluster.ask(broker, DescribeLogDirsRequest(topics=None), 4)) for broker in cluster.servers
     }
 
 
-async def look(cluster: MemoryCluster, leaving: Collection[int] = ()) -> Cluster:
+async def look(cluster: MemoryCluster, leaving: Collection[int] = ()) -> ClusterModel:
     """As its brokers tell it."""
     told = await cluster.metadata(1)
     partitions = {
-        (topic.name or "", each.partition_index): Known(
+        (topic.name or "", each.partition_index): ReportedPartition(
             tuple(each.replica_nodes), tuple(each.replica_nodes), each.leader_id, each.isr_nodes
         )
         for topic in told.topics
@@ -162,8 +162,10 @@ async def test_a_broker_that_is_about_to_stop_gets_nothing(autojump_clock: trio.
 
 
 def test_a_broker_whose_first_replicas_are_on_their_way_gets_more() -> None:
-    moving = Known((1, 3), (1, 3, 2), 1, (1, 2))
-    cluster = cluster_of(dict.fromkeys((1, 2, 3)), {("t", 0): moving, ("t", 1): Known((1, 2), (1, 2), 1, (1, 2))}, {})
+    moving = ReportedPartition((1, 3), (1, 3, 2), 1, (1, 2))
+    cluster = cluster_of(
+        dict.fromkeys((1, 2, 3)), {("t", 0): moving, ("t", 1): ReportedPartition((1, 2), (1, 2), 1, (1, 2))}, {}
+    )
     assert [broker.receives for broker in cluster.brokers] == [True, True, True]
 
 

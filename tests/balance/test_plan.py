@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.balance.goals import CHOICE, Goal, capacity_of
-from ottla.balance.model import Broker, Cluster, Folder, Partition, Replicas, why_fixed
-from ottla.balance.plan import Plan, find_plan
+from ottla.balance.model import BrokerModel, ClusterModel, LogDirectoryModel, PartitionModel, Replicas, why_fixed
+from ottla.balance.plan import BalancePlan, find_plan
 from ottla.balance.state import State
 
 GIB = 1 << 30
@@ -20,14 +20,14 @@ LEAST_TIMES = 1.3
 
 
 @st.composite
-def clusters(draw: st.DrawFn) -> Cluster:
+def clusters(draw: st.DrawFn) -> ClusterModel:
     """Up to six brokers in racks or without, some down or to leave, some with a full disk, and partitions in any state."""
     has_racks = draw(st.booleans())
     brokers = tuple(
-        Broker(
+        BrokerModel(
             broker_id,
             draw(st.sampled_from("abc")) if has_racks else None,
-            draw(st.sampled_from([(), (Folder("/1", 1000, 100),), (Folder("/1", 1000, 900),)])),
+            draw(st.sampled_from([(), (LogDirectoryModel("/1", 1000, 100),), (LogDirectoryModel("/1", 1000, 900),)])),
             is_alive=draw(st.integers(0, 9)) > 0,
             is_leaving=draw(st.integers(0, 9)) == 0,
             out_of_sync=draw(st.integers(0, 9)) == 0,
@@ -43,15 +43,15 @@ def clusters(draw: st.DrawFn) -> Cluster:
         leader = draw(st.sampled_from(sorted(isr))) if isr else None
         size, written, read = (draw(st.integers(0, 300)) for _ in range(3))
         min_isr = draw(st.integers(1, 3))
-        partitions.append(Partition(("t", number), replicas, leader, frozenset(isr), min_isr, size, written, read))
-    return Cluster(brokers, tuple(partitions))
+        partitions.append(PartitionModel(("t", number), replicas, leader, frozenset(isr), min_isr, size, written, read))
+    return ClusterModel(brokers, tuple(partitions))
 
 
-def after(cluster: Cluster, plan: Plan) -> dict[tuple[str, int], Replicas]:
+def after(cluster: ClusterModel, plan: BalancePlan) -> dict[tuple[str, int], Replicas]:
     return {p.key: p.replicas for p in cluster.partitions} | {move.key: move.after for move in plan.moves}
 
 
-def planned(cluster: Cluster, plan: Plan) -> Cluster:
+def planned(cluster: ClusterModel, plan: BalancePlan) -> ClusterModel:
     """The cluster when all is done, and every replica in sync."""
     now = after(cluster, plan)
     moved = {move.key for move in plan.moves}
@@ -62,7 +62,8 @@ def planned(cluster: Cluster, plan: Plan) -> Cluster:
             dataclasses.replace(
                 broker,
                 folders=tuple(
-                    Folder(f.path, f.total, (f.usable or 0) + freed[broker.broker_id]) for f in broker.folders
+                    LogDirectoryModel(f.path, f.total, (f.usable or 0) + freed[broker.broker_id])
+                    for f in broker.folders
                 ),
             )
             for broker in cluster.brokers
@@ -78,7 +79,7 @@ def planned(cluster: Cluster, plan: Plan) -> Cluster:
 
 @settings(max_examples=60, deadline=None)
 @given(clusters(), st.permutations(CHOICE), st.integers(0, len(CHOICE)))
-def test_no_hard_goal_is_made_worse(cluster: Cluster, order: Sequence[Goal], count: int) -> None:
+def test_no_hard_goal_is_made_worse(cluster: ClusterModel, order: Sequence[Goal], count: int) -> None:
     plan = find_plan(cluster, order[:count])
     brokers = cluster.by_id
     partitions = {partition.key: partition for partition in cluster.partitions}
@@ -99,7 +100,7 @@ def test_no_hard_goal_is_made_worse(cluster: Cluster, order: Sequence[Goal], cou
 
 @settings(max_examples=60, deadline=None)
 @given(clusters())
-def test_there_are_always_as_many_replicas_in_sync_as_acks_all_asks_for(cluster: Cluster) -> None:
+def test_there_are_always_as_many_replicas_in_sync_as_acks_all_asks_for(cluster: ClusterModel) -> None:
     """A move adds replicas, waits for them, and removes others then (KIP-455): so in sync are those from before until it ends."""
     partitions = {partition.key: partition for partition in cluster.partitions}
     for move in find_plan(cluster).moves:
@@ -114,7 +115,7 @@ def test_there_are_always_as_many_replicas_in_sync_as_acks_all_asks_for(cluster:
 
 @settings(max_examples=40, deadline=None)
 @given(clusters(), st.integers(0, 30))
-def test_a_search_that_is_ended_early_is_right_as_far_as_it_goes(cluster: Cluster, asked: int) -> None:
+def test_a_search_that_is_ended_early_is_right_as_far_as_it_goes(cluster: ClusterModel, asked: int) -> None:
     answers = itertools.chain([True] * asked, itertools.repeat(False))
     plan = find_plan(cluster, may_go_on=lambda: next(answers))
     whole = find_plan(cluster)
@@ -131,7 +132,7 @@ def test_a_search_that_is_ended_early_is_right_as_far_as_it_goes(cluster: Cluste
 
 @settings(max_examples=40, deadline=None)
 @given(clusters())
-def test_what_is_balanced_stays_as_it_is(cluster: Cluster) -> None:
+def test_what_is_balanced_stays_as_it_is(cluster: ClusterModel) -> None:
     plan = find_plan(cluster)
     if not plan.missed:
         assert not find_plan(planned(cluster, plan)).moves
@@ -141,13 +142,13 @@ def test_what_is_balanced_stays_as_it_is(cluster: Cluster) -> None:
 
 
 def cluster_of(
-    brokers: Mapping[int, str | None] | Sequence[Broker], replicas: Sequence[Replicas], sizes: Sequence[int]
-) -> Cluster:
-    made = tuple(Broker(b, r) for b, r in brokers.items()) if isinstance(brokers, Mapping) else tuple(brokers)
-    return Cluster(
+    brokers: Mapping[int, str | None] | Sequence[BrokerModel], replicas: Sequence[Replicas], sizes: Sequence[int]
+) -> ClusterModel:
+    made = tuple(BrokerModel(b, r) for b, r in brokers.items()) if isinstance(brokers, Mapping) else tuple(brokers)
+    return ClusterModel(
         made,
         tuple(
-            Partition(("t", number), now, now[0], frozenset(now), 1, size)
+            PartitionModel(("t", number), now, now[0], frozenset(now), 1, size)
             for number, (now, size) in enumerate(zip(replicas, sizes, strict=True))
         ),
     )
@@ -158,7 +159,7 @@ def is_within_tolerance(loads: Sequence[int]) -> bool:
     return all(abs(load - mean) <= 0.1 * mean for load in loads)
 
 
-def check_even(plan: Plan, brokers: Sequence[int]) -> None:
+def check_even(plan: BalancePlan, brokers: Sequence[int]) -> None:
     """Bytes and leaders within 10 %."""
     assert is_within_tolerance([plan.after[broker].bytes for broker in brokers])
     assert is_within_tolerance([plan.after[broker].leaders for broker in brokers])
@@ -180,7 +181,7 @@ def test_an_empty_broker_gets_its_share() -> None:
 
 
 def test_a_broker_that_leaves_has_nothing_in_the_end() -> None:
-    brokers = [Broker(1), Broker(2), Broker(3, is_leaving=True), Broker(4)]
+    brokers = [BrokerModel(1), BrokerModel(2), BrokerModel(3, is_leaving=True), BrokerModel(4)]
     sizes = [(1 + number % 5) * GIB for number in range(80)]
     cluster = cluster_of(brokers, in_turn(80, (1, 2, 3, 4), 2), sizes)
     plan = find_plan(cluster)
@@ -191,8 +192,8 @@ def test_a_broker_that_leaves_has_nothing_in_the_end() -> None:
 
 def test_a_disk_that_fills_up_is_relieved_first() -> None:
     """With no goal but capacity, as much goes as is above four fifths of the disk, and hardly more."""
-    full = Broker(1, None, (Folder("/d", 100 * GIB, 5 * GIB),))
-    others = [Broker(number, None, (Folder("/d", 100 * GIB, 70 * GIB),)) for number in (2, 3)]
+    full = BrokerModel(1, None, (LogDirectoryModel("/d", 100 * GIB, 5 * GIB),))
+    others = [BrokerModel(number, None, (LogDirectoryModel("/d", 100 * GIB, 70 * GIB),)) for number in (2, 3)]
     sizes = [5 * GIB] * 19 + [10 * GIB] * 6
     cluster = cluster_of([full, *others], [(1,)] * 19 + [(2,), (3,)] * 3, sizes)
     plan = find_plan(cluster, [Goal.CAPACITY])
@@ -231,12 +232,12 @@ def test_leaders_change_without_a_copy() -> None:
 
 def test_network_is_evened_without_touching_the_count_of_leaders() -> None:
     partitions = tuple(
-        Partition(
+        PartitionModel(
             ("t", n), (1, 2) if n < 10 else (2, 1), 1 + n // 10, frozenset((1, 2)), 1, GIB, 100, 1000 if n < 10 else 10
         )
         for n in range(20)
     )
-    plan = find_plan(Cluster((Broker(1), Broker(2)), partitions))
+    plan = find_plan(ClusterModel((BrokerModel(1), BrokerModel(2)), partitions))
     assert plan.bytes == 0
     assert is_within_tolerance([plan.after[broker].network_out for broker in (1, 2)])
     assert [plan.after[broker].leaders for broker in (1, 2)] == [10, 10]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ottla.balance.folders import folder_moves, folders_for_new
 from ottla.balance.goals import capacity_of
-from ottla.balance.model import Broker, Cluster, Folder, Partition
+from ottla.balance.model import BrokerModel, ClusterModel, LogDirectoryModel, PartitionModel
 from ottla.balance.plan import find_plan
 from ottla.balance.steps import steps_of
 
@@ -20,7 +20,7 @@ GIB = 1 << 30
 
 @settings(max_examples=60, deadline=None)
 @given(clusters(), st.integers(1, 4))
-def test_steps_keep_brokers_from_too_much(cluster: Cluster, at_once: int) -> None:
+def test_steps_keep_brokers_from_too_much(cluster: ClusterModel, at_once: int) -> None:
     plan = find_plan(cluster)
     found = steps_of(cluster, plan, at_once)
     moves = [move for step in found.steps for move in step]
@@ -42,26 +42,28 @@ def test_steps_keep_brokers_from_too_much(cluster: Cluster, at_once: int) -> Non
 
 
 def test_a_full_folder_is_relieved_within_its_broker() -> None:
-    folders = (Folder("/a", 100 * GIB, 5 * GIB), Folder("/b", 100 * GIB, 60 * GIB))
+    folders = (LogDirectoryModel("/a", 100 * GIB, 5 * GIB), LogDirectoryModel("/b", 100 * GIB, 60 * GIB))
     partitions = tuple(
-        Partition(("t", n), (1,), 1, frozenset((1,)), 1, 10 * GIB, folders={1: "/a" if n < 9 else "/b"})
+        PartitionModel(("t", n), (1,), 1, frozenset((1,)), 1, 10 * GIB, folders={1: "/a" if n < 9 else "/b"})
         for n in range(12)
     )
-    cluster = Cluster((Broker(1, None, folders),), partitions)
+    cluster = ClusterModel((BrokerModel(1, None, folders),), partitions)
     moves = folder_moves(cluster)
     assert [(move.before, move.after) for move in moves] == [("/a", "/b")] * 2, "15 GiB are too many, and 20 go"
     assert "capacity: /a" in moves[0].why
 
 
 def test_folders_with_room_are_left_alone() -> None:
-    folders = (Folder("/a", 100 * GIB, 30 * GIB), Folder("/b", 100 * GIB, 99 * GIB))
-    partitions = tuple(Partition(("t", n), (1,), 1, frozenset((1,)), 1, GIB, folders={1: "/a"}) for n in range(70))
-    assert not folder_moves(Cluster((Broker(1, None, folders),), partitions)), "copying is not worth it"
+    folders = (LogDirectoryModel("/a", 100 * GIB, 30 * GIB), LogDirectoryModel("/b", 100 * GIB, 99 * GIB))
+    partitions = tuple(PartitionModel(("t", n), (1,), 1, frozenset((1,)), 1, GIB, folders={1: "/a"}) for n in range(70))
+    assert not folder_moves(ClusterModel((BrokerModel(1, None, folders),), partitions)), "copying is not worth it"
 
 
 def test_new_replicas_go_to_the_folder_with_most_room() -> None:
-    empty = Broker(2, None, (Folder("/a", 100 * GIB, 50 * GIB), Folder("/b", 100 * GIB, 90 * GIB)))
-    partitions = tuple(Partition(("t", n), (1,), 1, frozenset((1,)), 1, GIB) for n in range(10))
-    cluster = Cluster((Broker(1), empty), partitions)
+    empty = BrokerModel(
+        2, None, (LogDirectoryModel("/a", 100 * GIB, 50 * GIB), LogDirectoryModel("/b", 100 * GIB, 90 * GIB))
+    )
+    partitions = tuple(PartitionModel(("t", n), (1,), 1, frozenset((1,)), 1, GIB) for n in range(10))
+    cluster = ClusterModel((BrokerModel(1), empty), partitions)
     moves = find_plan(cluster).moves
     assert {*folders_for_new(cluster, moves).values()} == {"/b"}

@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from ottla.base.network import Listener
+from ottla.base.network import NetworkListener
 from ottla.base.seams import TrioWorkers
 from ottla.base.shared_listener import MachineNetwork
 from ottla.base.tcp import TcpNetwork
@@ -42,7 +42,7 @@ async def test_a_process_hands_out_what_comes_to_either_address(port: Callable[[
 async def test_every_process_gets_some_and_a_closed_one_none(port: Callable[[], int]) -> None:
     workers, plain = TrioWorkers(), TcpNetwork(TrioWorkers())
     shared = port()
-    listeners: list[Listener] = []
+    listeners: list[NetworkListener] = []
     for _ in range(3):
         own = port()
         listeners.append(await MachineNetwork(TcpNetwork(workers), own, (HOST, shared)).listen(HOST, own, 64))

@@ -21,7 +21,7 @@ from ottla.base.memory_network import MemoryConnection, MemoryNetwork
 from ottla.base.seams import InlineWorkers, SystemClock
 from ottla.broker.server import BrokerServer
 from ottla.console.broker_console import ConsoleSide
-from ottla.console.kafka_requests import GroupCoordinator
+from ottla.console.kafka_requests import GroupCoordinatorTarget
 from ottla.console.own_broker import OwnBroker
 from ottla.console.standalone import ConsoleAlone
 from ottla.console.visitor import Visitor, visited_by
@@ -248,7 +248,7 @@ class Browsing:
         connection.principal = Principal(USER, "admin")
         with visited_by(Visitor(connection, "")):
             response = await OwnBroker(self.server).ask(
-                OffsetCommitRequest(group_id=group, topics=topics), GroupCoordinator(group)
+                OffsetCommitRequest(group_id=group, topics=topics), GroupCoordinatorTarget(group)
             )
         assert response.topics[0].partitions[0].error_code == 0
 

@@ -15,7 +15,7 @@ from ottla.console import balance_page
 from ottla.console.balance_page import GOALS
 from ottla.log.disk import OsDisk
 from ottla.security.acl import CLUSTER_NAME, Operation, ResourceType
-from ottla.view.layout import Layout
+from ottla.view.layout import ReplicaLayout
 from ottla.view.own.broker_view import BrokerView
 from ottla.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -92,7 +92,7 @@ async def test_every_broker_and_any_console_plan_the_same(autojump_clock: trio.t
         assert page.links["orders"] == "/topics/orders"
 
 
-def planned(layout: Layout) -> list[tuple[tuple[str, int], tuple[int, ...]]]:
+def planned(layout: ReplicaLayout) -> list[tuple[tuple[str, int], tuple[int, ...]]]:
     cluster = cluster_of(layout.racks, layout.partitions, layout.disks)
     return [(move.key, move.after) for move in propose(cluster, GOALS).plan.moves]
 

@@ -14,9 +14,9 @@ from ottla.base.errors import KafkaError
 from ottla.base.partitions import TopicPartition
 from ottla.base.seams import InlineWorkers, SystemClock
 from ottla.console.actions import Action
-from ottla.console.asked_cluster import AskedCluster
+from ottla.console.asked_cluster import RemoteKafkaRequests
 from ottla.console.group_actions import DeleteGroup, ResetOffsets
-from ottla.console.kafka_requests import Kafka, Leader, To
+from ottla.console.kafka_requests import KafkaRequests, LeaderTarget, To
 from ottla.console.own_broker import OwnBroker
 from ottla.console.topic_actions import AddPartitions, CreateTopic, DeleteRecords, DeleteTopic
 from ottla.console.visitor import Visitor, visited_by
@@ -79,13 +79,13 @@ async def test_by_the_controller_a_leader_or_a_coordinator(autojump_clock: trio.
                     await do(DeleteGroup(kafka, server), id=group)
                 await do(DeleteTopic(kafka, server), topic=topic)
                 with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
-                    await kafka.ask(ProduceRequest(), Leader("nothing", 0))
+                    await kafka.ask(ProduceRequest(), LeaderTarget("nothing", 0))
 
 
 class Counted:
-    """A ``Kafka``, and how often it was asked what."""
+    """A ``KafkaRequests``, and how often it was asked what."""
 
-    def __init__(self, kafka: Kafka) -> None:
+    def __init__(self, kafka: KafkaRequests) -> None:
         self._kafka = kafka
         self.counts: Counter[type[Message]] = Counter()
 
@@ -118,7 +118,7 @@ async def test_offsets_of_many_partitions_are_asked_of_each_leader_together(
         await cluster_state(client)
         view = ClusterView(client, server(), SystemClock(), InlineWorkers())
         with visited_by(VISITOR):
-            for kafka in (OwnBroker(cluster.servers[1]), AskedCluster(client, view)):
+            for kafka in (OwnBroker(cluster.servers[1]), RemoteKafkaRequests(client, view)):
                 counted = Counted(kafka)
                 before = client.to_any
                 plan = await ResetOffsets(counted, server).plan({"id": "g", "topics": "orders", "to": "latest"})
@@ -136,14 +136,14 @@ async def test_a_leader_that_has_moved_is_found(autojump_clock: trio.testing.Moc
         await known(cluster, 1, "orders", 1)
         client = ClusterClient(cluster.network, [("broker1", 9092), ("broker2", 9092)])
         await cluster_state(client)
-        kafka = AskedCluster(client, ClusterView(client, server(), SystemClock(), InlineWorkers()))
+        kafka = RemoteKafkaRequests(client, ClusterView(client, server(), SystemClock(), InlineWorkers()))
         request = ListOffsetsRequest(
             replica_id=-1,
             topics=[
                 ListOffsetsTopic(name="orders", partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])
             ],
         )
-        response = await kafka.ask(request, Leader("orders", 0))
+        response = await kafka.ask(request, LeaderTarget("orders", 0))
         assert response.topics[0].partitions[0].error_code == 0
         await cluster.stop(1)
         with trio.fail_after(30):
@@ -151,6 +151,6 @@ async def test_a_leader_that_has_moved_is_found(autojump_clock: trio.testing.Moc
                 await trio.sleep(0.05)
         await cluster.start(1)
         await known(cluster, 1, "orders", 1)
-        response = await kafka.ask(request, Leader("orders", 0))
+        response = await kafka.ask(request, LeaderTarget("orders", 0))
         assert response.topics[0].partitions[0].error_code == 0, "broker 2 was asked"
         client.close()

@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from ottla.base.errors import KafkaError
-from ottla.console.kafka_requests import Controller, GroupCoordinator, Leader, To
+from ottla.console.kafka_requests import ControllerTarget, GroupCoordinatorTarget, LeaderTarget, To
 from ottla.console.own_broker import OwnBroker
 from ottla.console.rehearsal import Rehearsal
 from ottla.console.visitor import Visitor, visited_by
@@ -94,16 +94,16 @@ def commit(*topics: str) -> OffsetCommitRequest:
     )
 
 
-LEADER, COORDINATOR = Leader("orders", 0), GroupCoordinator("g")
+LEADER, COORDINATOR = LeaderTarget("orders", 0), GroupCoordinatorTarget("g")
 TRIM = [DeleteRecordsTopic(name="orders", partitions=[DeleteRecordsPartition(partition_index=0, offset=1)])]
 ENDS = [ListOffsetsTopic(name="orders", partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])]
 ENLARGE = CreatePartitionsTopic(name="orders", count=2, assignments=None)
 CASES = (
-    Asked(create("new"), Controller(), ((TOPIC, "new", OP.CREATE),)),
-    Asked(create("newer"), Controller(), ((*THE_CLUSTER, OP.CREATE),), TOPIC),
+    Asked(create("new"), ControllerTarget(), ((TOPIC, "new", OP.CREATE),)),
+    Asked(create("newer"), ControllerTarget(), ((*THE_CLUSTER, OP.CREATE),), TOPIC),
     Asked(
         CreatePartitionsRequest(topics=[ENLARGE], timeout_ms=20_000, validate_only=True),
-        Controller(),
+        ControllerTarget(),
         ((*ORDERS, OP.ALTER),),
     ),
     Asked(produce(), LEADER, ((*ORDERS, OP.WRITE),)),
@@ -119,7 +119,7 @@ CASES = (
     Asked(OffsetFetchRequest(group_id="g", topics=None), COORDINATOR, ((*G, OP.DESCRIBE),)),
     Asked(DescribeGroupsRequest(groups=["g"]), COORDINATOR, ((*G, OP.DESCRIBE),)),
     Asked(DeleteGroupsRequest(groups_names=["g"]), COORDINATOR, ((*G, OP.DESCRIBE), (*G, OP.DELETE))),
-    Asked(DeleteTopicsRequest(topic_names=["other"], timeout_ms=20_000), Controller(), ((*OTHER, OP.DELETE),)),
+    Asked(DeleteTopicsRequest(topic_names=["other"], timeout_ms=20_000), ControllerTarget(), ((*OTHER, OP.DELETE),)),
 )
 
 
@@ -177,7 +177,7 @@ async def test_each_request_needs_what_its_handler_looks_at(
     case: Asked, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with guarded() as cluster:
-        if isinstance(case.to, GroupCoordinator):
+        if isinstance(case.to, GroupCoordinatorTarget):
             await cluster.cluster.ask(1, commit("orders", "other"), 7)
             await cluster.grant((*G, OP.DESCRIBE))  # to find the coordinator
         for number, (resource_type, *_) in enumerate(case.grants):
@@ -201,7 +201,7 @@ async def test_one_refusal_is_enough(autojump_clock: trio.testing.MockClock) -> 
     async with guarded() as cluster:
         await cluster.grant((TOPIC, "new", OP.CREATE))
         with pytest.raises(KafkaError, match="TOPIC_AUTHORIZATION_FAILED"):
-            await cluster.ask(create("new", "newer"), Controller())
+            await cluster.ask(create("new", "newer"), ControllerTarget())
         assert cluster.topics() == {"orders", "other"}
 
 
@@ -210,7 +210,7 @@ async def test_what_is_wrong_with_a_request_is_said_by_the_broker_that_carries_i
 ) -> None:
     async with guarded() as cluster:
         await cluster.grant((*ORDERS, OP.CREATE))
-        response = await cluster.ask(create("orders"), Controller())
+        response = await cluster.ask(create("orders"), ControllerTarget())
         assert "already exists" in response.topics[0].error_message
 
 

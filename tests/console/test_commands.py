@@ -13,7 +13,7 @@ from kafka.structs import OffsetAndMetadata
 
 import ottla
 from ottla.console import action_commands, commands, more_commands
-from ottla.console.record_forms import Content, Place
+from ottla.console.record_forms import RecordContent, RecordPosition
 
 TOPIC, GROUP = "-dashed", "-o; echo gone"
 
@@ -73,12 +73,12 @@ def run_in_a_shell(line: str) -> None:
 
 
 def test_records_are_written_and_sent_again_as_the_page_does_it(server: str) -> None:
-    content = Content(b"it's", b"\0\xff", (("h", b"1"), ("h", b"2"), ("raw", b"\xff")))
-    assert action_commands.produce(server, "written", 0, Content(None, b"", (("h", None),))) is None
+    content = RecordContent(b"it's", b"\0\xff", (("h", b"1"), ("h", b"2"), ("raw", b"\xff")))
+    assert action_commands.produce(server, "written", 0, RecordContent(None, b"", (("h", None),))) is None
     command = action_commands.produce(server, "written", 0, content)
     assert command is not None
     run_in_a_shell(command.ottla)
-    run_in_a_shell(action_commands.send_again(server, "written", Place(0, 0), "again").ottla)
+    run_in_a_shell(action_commands.send_again(server, "written", RecordPosition(0, 0), "again").ottla)
     for topic in ("written", "again"):
         with KafkaConsumer(topic, bootstrap_servers=server, auto_offset_reset="earliest") as consumer:
             record = next(consumer)

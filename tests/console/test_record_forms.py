@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.console.questions import WrongQuestionError
-from ottla.console.record_forms import MOST_EDITED, Content, Place, content_of, fields_of, places_of
+from ottla.console.record_forms import MOST_EDITED, RecordContent, RecordPosition, content_of, fields_of, places_of
 
 from .browsing import Page
 
@@ -33,23 +33,23 @@ def as_browsers_do(text: str) -> str:
 def test_what_is_not_edited_comes_back(
     key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]]
 ) -> None:
-    content = Content(key, value, tuple(headers))
+    content = RecordContent(key, value, tuple(headers))
     fields = {name: as_browsers_do(text) for name, text in fields_of(content).items()}
     assert content_of(fields) == content
 
 
 def test_what_fields_look_like() -> None:
     headers = (("trace", b"1"), ("trace", None), ("raw", b"\0\xff"), ("a=b", b"hex:x"))
-    assert fields_of(Content(None, b'{"a": 1}\n', headers)) == {
+    assert fields_of(RecordContent(None, b'{"a": 1}\n', headers)) == {
         "key_as": "null",
         "key": "",
         "value_as": "text",
         "value": '{"a": 1}\n',
         "headers": 'trace=1\ntrace\nraw=hex:00ff\n"a=b"=hex:6865783a78',
     }
-    assert fields_of(Content(b"", b"\r", ()))["key_as"] == "text"
-    assert fields_of(Content(b"", b"\r", ()))["value"] == "0d"
-    assert fields_of(Content(b"", bytes(300), ()))["value_as"] == "base64"
+    assert fields_of(RecordContent(b"", b"\r", ()))["key_as"] == "text"
+    assert fields_of(RecordContent(b"", b"\r", ()))["value"] == "0d"
+    assert fields_of(RecordContent(b"", bytes(300), ()))["value_as"] == "base64"
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,15 @@ def test_what_is_wrong_is_told(fields: dict[str, str], why: str) -> None:
 
 def test_what_is_too_large_to_edit() -> None:
     with pytest.raises(WrongQuestionError, match="send them again as they are"):
-        fields_of(Content(None, b"x" * (MOST_EDITED + 1), ()))
+        fields_of(RecordContent(None, b"x" * (MOST_EDITED + 1), ()))
 
 
 def test_places_are_sorted_and_few() -> None:
-    assert places_of(["1:5", "0:10", "0:9", "1:5"]) == [Place(0, 9), Place(0, 10), Place(1, 5)]
+    assert places_of(["1:5", "0:10", "0:9", "1:5"]) == [
+        RecordPosition(0, 9),
+        RecordPosition(0, 10),
+        RecordPosition(1, 5),
+    ]
     for wrong in (["x"], ["1"], ["-1:5"], ["1:5:6"], [f"0:{number}" for number in range(501)]):
         with pytest.raises(WrongQuestionError):
             places_of(wrong)

@@ -9,7 +9,7 @@ import h11
 import pytest
 import trio
 
-from ottla.console.visitor_rights import Address
+from ottla.console.visitor_rights import ConsoleRoute
 from ottla.handlers.table import right_to
 from ottla.security.acl import CLUSTER_NAME, Operation, ResourceType
 from ottla.view.record_search import Search
@@ -56,7 +56,7 @@ async def test_each_address_states_an_api_that_has_rights(tmp_path: Path) -> Non
     async with browsing(tmp_path, WRITES) as browser:
         for route in browser.console.routes:
             if route.path not in OPEN:
-                assert isinstance(route, Address), f"{route.path} is open to everyone"
+                assert isinstance(route, ConsoleRoute), f"{route.path} is open to everyone"
                 assert route.apis, f"{route.path} states no API"
                 assert all(right_to(api) for api in route.apis)
 

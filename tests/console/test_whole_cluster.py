@@ -12,7 +12,7 @@ import trio.testing
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
 from ottla.broker.server import BrokerServer
 from ottla.console.broker_console import ConsoleSide
-from ottla.console.kafka_requests import GroupCoordinator
+from ottla.console.kafka_requests import GroupCoordinatorTarget
 from ottla.console.own_broker import OwnBroker
 from ottla.console.visitor import Visitor, visited_by
 from ottla.handlers.connection_context import ConnectionContext
@@ -88,7 +88,7 @@ async def commit(cluster: MemoryCluster, group: str, offsets: Mapping[int, int])
     )
     with visited_by(Visitor(ConnectionContext("CONSOLE", "127.0.0.1:1"), "")), trio.fail_after(60):
         while True:
-            answer = await OwnBroker(cluster.servers[1]).ask(request, GroupCoordinator(group))
+            answer = await OwnBroker(cluster.servers[1]).ask(request, GroupCoordinatorTarget(group))
             if {each.error_code for each in answer.topics[0].partitions} == {0}:
                 return
             await trio.sleep(0.1)

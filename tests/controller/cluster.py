@@ -23,7 +23,7 @@ from ottla.controller.zookeeper.replica_requests import ReplicaRequests
 from ottla.controller.zookeeper.store.cluster_store import ClusterStore, NoNodeError
 from ottla.controller.zookeeper.store.session import BrokerSession
 from ottla.log.settings import LogSettings
-from ottla.metadata.types import BrokerEndpoint, BrokerRegistration, LeaderState
+from ottla.metadata.types import AdvertisedListener, BrokerRegistration, LeaderState
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.replication.replica_manager import ReplicaManager
 from ottla.tests.zookeeper_double.embedded_store import EmbeddedSession, EmbeddedStore
@@ -114,7 +114,7 @@ class RecordingBroker:
 
 
 def registration(broker_id: int) -> BrokerRegistration:
-    return BrokerRegistration(broker_id, (BrokerEndpoint("PLAINTEXT", "127.0.0.1", 9092 + broker_id),), None)
+    return BrokerRegistration(broker_id, (AdvertisedListener("PLAINTEXT", "127.0.0.1", 9092 + broker_id),), None)
 
 
 async def join(store: ClusterStore, broker_id: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ottla.controller.zookeeper.nodes import acl_znodes, token_znodes, znodes
 from ottla.controller.zookeeper.store.cluster_store import Create, Operation, Set
-from ottla.controller.zookeeper.store.znode_tree import Transaction, ZnodeTree
+from ottla.controller.zookeeper.store.znode_tree import ZnodeTransaction, ZnodeTree
 from ottla.metadata.types import LeaderState, ReplicaAssignment, TopicAssignment
 from ottla.security import delegation
 from ottla.security.acl import AclEntry, PatternType, Permission, ResourcePattern, ResourceType
@@ -35,12 +35,12 @@ class OldState:
 
     def __init__(self) -> None:
         self.tree = ZnodeTree()
-        self.transactions: list[Transaction] = []
+        self.transactions: list[ZnodeTransaction] = []
         self.write(*(Create(path) for path in znodes.PERSISTENT_PATHS))
         self.write(Create(znodes.CLUSTER_ID, znodes.encode_cluster_id(CLUSTER_ID)))
 
     def write(self, *operations: Operation) -> None:
-        transaction = Transaction(self.tree.zxid + 1, 0, 1_000, operations)
+        transaction = ZnodeTransaction(self.tree.zxid + 1, 0, 1_000, operations)
         self.tree.apply(transaction)
         self.transactions.append(transaction)
 

@@ -19,7 +19,7 @@ from ottla.controller.zookeeper.active.sender import Answer
 from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.registration import ensure_cluster
 from ottla.controller.zookeeper.store.cluster_store import Create, Set
-from ottla.metadata.types import BrokerEndpoint, LeaderState
+from ottla.metadata.types import AdvertisedListener, LeaderState
 from ottla.security.entities import TOPICS, Entity
 from ottla.tests.controller.cluster import Cluster, registration, running, until
 from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
@@ -248,7 +248,7 @@ async def test_other_endpoints_are_told_to_all() -> None:
     async with running(brokers=2) as cluster:
         await cluster.create(NewTopic("t", assignment={0: [2, 1]}))
         await until(lambda: cluster.brokers[2].metadata.topic("t") is not None)
-        moved = dataclasses.replace(registration(2), endpoints=(BrokerEndpoint("PLAINTEXT", "elsewhere", 1),))
+        moved = dataclasses.replace(registration(2), endpoints=(AdvertisedListener("PLAINTEXT", "elsewhere", 1),))
         for broker in cluster.brokers.values():
             broker.requests.clear()
         await cluster.session.multi([Set(znodes.broker_path(2), znodes.encode_broker(moved, 0))])

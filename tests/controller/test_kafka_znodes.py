@@ -30,7 +30,7 @@ from ottla.controller.zookeeper.store.session import BrokerSession
 from ottla.controller.zookeeper.store.zookeeper import ZooKeeper
 from ottla.log.settings import LogSettings
 from ottla.metadata.rules.election import ElectionType
-from ottla.metadata.types import BrokerEndpoint, BrokerRegistration
+from ottla.metadata.types import AdvertisedListener, BrokerRegistration
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.security.entities import DEFAULT, Entity
 from ottla.tests.controller.cluster import RecordingBroker, until
@@ -134,7 +134,7 @@ class Brokers:
 
     async def register(self, broker_id: int, now_ms: int, port: int | None = None) -> None:
         session = self.sessions[broker_id] = BrokerSession(self.zookeeper.connect, await self.zookeeper.connect())
-        endpoint = BrokerEndpoint("PLAINTEXT", "127.0.0.1", port or 29391 + broker_id)
+        endpoint = AdvertisedListener("PLAINTEXT", "127.0.0.1", port or 29391 + broker_id)
         registration = BrokerRegistration(broker_id, (endpoint,))
         self.epochs[broker_id] = await register_broker(session, registration, At(now_ms))
 

@@ -22,7 +22,7 @@ from ottla.controller.zookeeper.registration import (
     report_failed_folder,
 )
 from ottla.controller.zookeeper.store.cluster_store import ConnectionLossError, Set, ensure_paths
-from ottla.metadata.types import BrokerEndpoint, BrokerRegistration
+from ottla.metadata.types import AdvertisedListener, BrokerRegistration
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.tests.zookeeper_double.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.tests.zookeeper_double.store_link import StoreLink
@@ -80,7 +80,7 @@ def test_uuids_are_ones_that_kafka_would_make() -> None:
 async def test_a_broker_comes_back_with_a_higher_epoch() -> None:
     store, session = await open_session()
     await ensure_cluster(session, random.Random(1))
-    registration = BrokerRegistration(1, (BrokerEndpoint("PLAINTEXT", "127.0.0.1", 9092),))
+    registration = BrokerRegistration(1, (AdvertisedListener("PLAINTEXT", "127.0.0.1", 9092),))
     first = await register_broker(session, registration, SystemClock())
     assert (await session.get("/brokers/ids/1")).stat.czxid == first
     with pytest.raises(KafkaError) as caught:
@@ -93,7 +93,7 @@ async def test_a_broker_comes_back_with_a_higher_epoch() -> None:
 async def test_a_registration_whose_answer_was_lost_is_the_brokers_own(autojump_clock: trio.testing.MockClock) -> None:
     store, session = await open_session()
     await ensure_cluster(session, random.Random(1))
-    registration = BrokerRegistration(1, (BrokerEndpoint("PLAINTEXT", "127.0.0.1", 9092),))
+    registration = BrokerRegistration(1, (AdvertisedListener("PLAINTEXT", "127.0.0.1", 9092),))
     own = store.session(link := StoreLink(), timeout=6)
     link.lose_connection_at_next_multi(is_executed=True)
     async with trio.open_nursery() as nursery:
@@ -110,7 +110,7 @@ async def test_a_broker_that_was_killed_comes_back_when_the_session_it_left_has_
 ) -> None:
     store, session = await open_session()
     await ensure_cluster(session, random.Random(1))
-    registration = BrokerRegistration(1, (BrokerEndpoint("PLAINTEXT", "127.0.0.1", 9092),))
+    registration = BrokerRegistration(1, (AdvertisedListener("PLAINTEXT", "127.0.0.1", 9092),))
     link = StoreLink()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(store.run)
@@ -130,9 +130,9 @@ async def test_a_broker_that_was_killed_comes_back_when_the_session_it_left_has_
 async def test_a_broker_with_the_address_of_another_one_is_refused() -> None:
     store, session = await open_session()
     await ensure_cluster(session, random.Random(1))
-    shared = BrokerEndpoint("INSIDE", "10.0.0.1", 9092)
+    shared = AdvertisedListener("INSIDE", "10.0.0.1", 9092)
     await register_broker(session, BrokerRegistration(1, (shared,)), SystemClock())
-    own = BrokerEndpoint("OUTSIDE", "10.0.0.2", 9092)
+    own = AdvertisedListener("OUTSIDE", "10.0.0.2", 9092)
     with pytest.raises(
         KafkaError, match=r"10\.0\.0\.1:9092 in advertised listeners are already registered by broker 1"
     ):

@@ -9,8 +9,8 @@ import trio
 import trio.testing
 
 from ottla.controller.new_topics import NewTopic
-from ottla.controller.zookeeper.active.batch import Batch
-from ottla.controller.zookeeper.active.sender import Senders
+from ottla.controller.zookeeper.active.batch import ControllerBrokerRequestBatch
+from ottla.controller.zookeeper.active.sender import ControllerChannelManager
 from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.state.context import LiveBroker
 from ottla.tests.controller.cluster import Cluster, RecordingBroker, join, registration, running, until
@@ -229,23 +229,25 @@ async def test_a_session_that_expires_while_a_broker_hangs(autojump_clock: trio.
         await until(lambda: topics_of(cluster, 2) == ["t", "u"])
 
 
-def lead(topic: str, *partitions: int, is_new: bool = False, topic_id: bytes = bytes(16)) -> Batch:
+def lead(
+    topic: str, *partitions: int, is_new: bool = False, topic_id: bytes = bytes(16)
+) -> ControllerBrokerRequestBatch:
     states = [LeaderAndIsrPartitionState(partition_index=number, is_new=is_new) for number in partitions]
     leader = LeaderAndIsrLiveLeader(broker_id=len(partitions), host_name="h", port=1)
     named = LeaderAndIsrTopicState(topic_name=topic, topic_id=topic_id, partition_states=states)
-    return Batch(leader_and_isr=LeaderAndIsrRequest(topic_states=[named], live_leaders=[leader]))
+    return ControllerBrokerRequestBatch(leader_and_isr=LeaderAndIsrRequest(topic_states=[named], live_leaders=[leader]))
 
 
-def update(topic: str, leader: int, *partitions: int, topic_id: bytes = bytes(16)) -> Batch:
+def update(topic: str, leader: int, *partitions: int, topic_id: bytes = bytes(16)) -> ControllerBrokerRequestBatch:
     states = [UpdateMetadataPartitionState(partition_index=number, leader=leader) for number in partitions]
     named = UpdateMetadataTopicState(topic_name=topic, topic_id=topic_id, partition_states=states)
-    return Batch(update_metadata=UpdateMetadataRequest(topic_states=[named]))
+    return ControllerBrokerRequestBatch(update_metadata=UpdateMetadataRequest(topic_states=[named]))
 
 
-def stop(topic: str, *partitions: int, delete: bool) -> Batch:
+def stop(topic: str, *partitions: int, delete: bool) -> ControllerBrokerRequestBatch:
     states = [StopReplicaPartitionState(partition_index=number, delete_partition=delete) for number in partitions]
     named = StopReplicaTopicState(topic_name=topic, partition_states=states)
-    return Batch(stop_replica=StopReplicaRequest(topic_states=[named]))
+    return ControllerBrokerRequestBatch(stop_replica=StopReplicaRequest(topic_states=[named]))
 
 
 def test_a_partition_that_is_new_stays_new_until_the_broker_has_heard_of_it() -> None:
@@ -295,7 +297,7 @@ async def test_a_broker_that_comes_while_the_senders_end_is_sent_to_by_the_next_
     """Events are handled until the controller's task itself is told of the end."""
     for ticks in [*range(4)] * 10:
         broker = RecordingBroker()
-        senders = Senders(lambda live, broker=broker: broker, lambda answer: None)
+        senders = ControllerChannelManager(lambda live, broker=broker: broker, lambda answer: None)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(senders.run)
             await trio.testing.wait_all_tasks_blocked()

@@ -16,7 +16,7 @@ from ottla.controller.new_topics import CreatedTopic, NewTopic
 from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import Create, Set
 from ottla.controller.zookeeper.topic_writer import TopicWriter
-from ottla.metadata.types import BrokerEndpoint, BrokerRegistration, LeaderState, ReplicaAssignment, TopicAssignment
+from ottla.metadata.types import AdvertisedListener, BrokerRegistration, LeaderState, ReplicaAssignment, TopicAssignment
 from ottla.security.entities import TOPICS, Entity
 from ottla.tests.controller.cluster import Cluster, running, until
 from ottla.tests.zookeeper_double.store_link import StoreLink
@@ -52,8 +52,8 @@ async def test_a_new_controller_does_not_elect_by_what_it_knew_of_the_configs() 
 
 async def test_leaders_are_named_by_the_listener_that_brokers_use() -> None:
     async with running() as cluster:
-        outside = BrokerEndpoint("OUTSIDE", "203.0.113.1", 443)
-        inside = BrokerEndpoint("PLAINTEXT", "10.0.0.2", 9092)
+        outside = AdvertisedListener("OUTSIDE", "203.0.113.1", 443)
+        inside = AdvertisedListener("PLAINTEXT", "10.0.0.2", 9092)
         session = cluster.store.session()
         data = znodes.encode_broker(BrokerRegistration(2, (outside, inside)), 0)
         await session.multi([Create(znodes.broker_path(2), data, ephemeral=True)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.controller.configs.topic_configs import Change, ConfigChange, apply_changes, check_overrides
+from ottla.controller.configs.topic_configs import ConfigChange, ConfigOpType, apply_changes, check_overrides
 from ottla.log.settings import LogSettings
 from ottla.metadata.rules.topic_names import check_collision, check_name, why_invalid
 
@@ -57,7 +57,7 @@ def test_overrides_that_are_taken() -> None:
     assert check_overrides(SETTINGS, overrides) == overrides
 
 
-def changed(overrides: dict[str, str], *changes: tuple[str, Change, str | None]) -> dict[str, str | None]:
+def changed(overrides: dict[str, str], *changes: tuple[str, ConfigOpType, str | None]) -> dict[str, str | None]:
     return apply_changes(
         LogSettings.topic_settings(),
         overrides,
@@ -68,43 +68,43 @@ def changed(overrides: dict[str, str], *changes: tuple[str, Change, str | None])
 
 def test_set_and_delete() -> None:
     before = {"retention.ms": "1", "segment.bytes": "2"}
-    assert changed(before, ("retention.ms", Change.SET, "5"), ("segment.bytes", Change.DELETE, None)) == {
+    assert changed(before, ("retention.ms", ConfigOpType.SET, "5"), ("segment.bytes", ConfigOpType.DELETE, None)) == {
         "retention.ms": "5"
     }
-    assert changed({}, ("retention.ms", Change.DELETE, None)) == {}
+    assert changed({}, ("retention.ms", ConfigOpType.DELETE, None)) == {}
     assert before == {"retention.ms": "1", "segment.bytes": "2"}
 
 
 def test_append_starts_from_the_value_that_is_set_or_from_the_default() -> None:
-    assert changed({}, ("cleanup.policy", Change.APPEND, "compact")) == {"cleanup.policy": "delete,compact"}
-    assert changed({"cleanup.policy": "compact"}, ("cleanup.policy", Change.APPEND, "compact,delete")) == {
+    assert changed({}, ("cleanup.policy", ConfigOpType.APPEND, "compact")) == {"cleanup.policy": "delete,compact"}
+    assert changed({"cleanup.policy": "compact"}, ("cleanup.policy", ConfigOpType.APPEND, "compact,delete")) == {
         "cleanup.policy": "compact,delete"
     }
 
 
 def test_subtract_down_to_nothing_leaves_an_empty_list() -> None:
-    assert changed({"cleanup.policy": "compact,delete"}, ("cleanup.policy", Change.SUBTRACT, "delete")) == {
+    assert changed({"cleanup.policy": "compact,delete"}, ("cleanup.policy", ConfigOpType.SUBTRACT, "delete")) == {
         "cleanup.policy": "compact"
     }
-    assert changed({"cleanup.policy": "compact"}, ("cleanup.policy", Change.SUBTRACT, "compact")) == {
+    assert changed({"cleanup.policy": "compact"}, ("cleanup.policy", ConfigOpType.SUBTRACT, "compact")) == {
         "cleanup.policy": ""
     }
-    assert changed({"cleanup.policy": ""}, ("cleanup.policy", Change.APPEND, "compact")) == {
+    assert changed({"cleanup.policy": ""}, ("cleanup.policy", ConfigOpType.APPEND, "compact")) == {
         "cleanup.policy": "compact"
     }
-    assert changed({}, ("cleanup.policy", Change.SUBTRACT, "nothing.of.it")) == {"cleanup.policy": "delete"}
+    assert changed({}, ("cleanup.policy", ConfigOpType.SUBTRACT, "nothing.of.it")) == {"cleanup.policy": "delete"}
 
 
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ([("retention.ms", Change.APPEND, "5")], ErrorCode.INVALID_CONFIG),
-        ([("nope", Change.APPEND, "5")], ErrorCode.INVALID_CONFIG),
-        ([("retention.ms", Change.SET, None)], ErrorCode.INVALID_REQUEST),
-        ([("cleanup.policy", Change.APPEND, None)], ErrorCode.INVALID_REQUEST),
+        ([("retention.ms", ConfigOpType.APPEND, "5")], ErrorCode.INVALID_CONFIG),
+        ([("nope", ConfigOpType.APPEND, "5")], ErrorCode.INVALID_CONFIG),
+        ([("retention.ms", ConfigOpType.SET, None)], ErrorCode.INVALID_REQUEST),
+        ([("cleanup.policy", ConfigOpType.APPEND, None)], ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_changes_that_are_refused(changes: list[tuple[str, Change, str | None]], code: ErrorCode) -> None:
+def test_changes_that_are_refused(changes: list[tuple[str, ConfigOpType, str | None]], code: ErrorCode) -> None:
     with pytest.raises(KafkaError) as caught:
         changed({}, *changes)
     assert caught.value.code == code

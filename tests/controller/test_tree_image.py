@@ -12,7 +12,7 @@ from ottla.controller.quorum.features import initial_levels
 from ottla.controller.quorum.metadata_version import ELR, FEATURE
 from ottla.controller.quorum.replay import RecordReplay
 from ottla.controller.quorum.snapshot_records import snapshot_records
-from ottla.controller.zookeeper.leaving.tree_image import Moved, MoveRules, UnmovableStateError, tree_image
+from ottla.controller.zookeeper.leaving.tree_image import ConvertedImage, MoveRules, UnmovableStateError, tree_image
 from ottla.controller.zookeeper.nodes import acl_znodes, token_znodes, znodes
 from ottla.controller.zookeeper.store.cluster_store import Create, Set
 from ottla.metadata.image import ClusterImage
@@ -27,7 +27,7 @@ LEVELS = initial_levels(30, {}, is_dynamic=True)
 DIRECTORY = b"directory-of-one"
 
 
-def moved(state: OldState, **rules: Any) -> Moved:
+def moved(state: OldState, **rules: Any) -> ConvertedImage:
     return tree_image(state.tree, MoveRules(**({"levels": LEVELS, "broker_id": 1} | rules)), random.Random(1))
 
 

@@ -23,11 +23,11 @@ from ottla.controller.zookeeper.store.cluster_store import (
     StoreError,
     WatchEvent,
 )
-from ottla.controller.zookeeper.store.znode_tree import Transaction, ZnodeTree
+from ottla.controller.zookeeper.store.znode_tree import ZnodeTransaction, ZnodeTree
 
 
 def apply(tree: ZnodeTree, *operations: Operation, session: int = 1, time_ms: int = 5) -> Sequence[object]:
-    return tree.apply(Transaction(tree.zxid + 1, session, time_ms, operations))[0]
+    return tree.apply(ZnodeTransaction(tree.zxid + 1, session, time_ms, operations))[0]
 
 
 def picture(tree: ZnodeTree) -> dict[str, object]:
@@ -93,7 +93,7 @@ def test_sequence_numbers_count_every_child_ever_made() -> None:
 
 def test_events_name_the_node_and_its_parent() -> None:
     tree = ZnodeTree()
-    _, events = tree.apply(Transaction(1, 1, 0, [Create("/a"), Set("/a", b"1"), Delete("/a")]))
+    _, events = tree.apply(ZnodeTransaction(1, 1, 0, [Create("/a"), Set("/a", b"1"), Delete("/a")]))
     assert events == [
         WatchEvent(EventType.CREATED, "/a"),
         WatchEvent(EventType.CHILDREN, "/"),
@@ -132,7 +132,7 @@ def test_a_transaction_happens_whole_or_not_at_all(transactions: list[list[Opera
         except StoreError:
             assert picture(tree) == before
             continue
-        replayed.apply(Transaction(tree.zxid, 1, 5, [o for o in operations if not isinstance(o, Check)]))
+        replayed.apply(ZnodeTransaction(tree.zxid, 1, 5, [o for o in operations if not isinstance(o, Check)]))
     assert picture(tree) == picture(replayed)
     for path, node in tree.nodes.items():
         prefix = path.rstrip("/") + "/"

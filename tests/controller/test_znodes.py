@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.controller.zookeeper.nodes import znodes
-from ottla.metadata.types import BrokerEndpoint, BrokerRegistration, LeaderState, ReplicaAssignment, TopicAssignment
+from ottla.metadata.types import AdvertisedListener, BrokerRegistration, LeaderState, ReplicaAssignment, TopicAssignment
 from ottla.wire.schema import ZERO_UUID, uuid_from_text
 
 TOPIC_ID = uuid_from_text("ITfn8P4ySKuqlF_K3yw_PQ")
@@ -23,13 +23,13 @@ STATE = b'{"controller_epoch":2,"leader":2,"version":1,"leader_epoch":5,"isr":[3
 
 
 def test_broker() -> None:
-    registration = BrokerRegistration(1, (BrokerEndpoint("PLAINTEXT", "127.0.0.1", 29392),))
+    registration = BrokerRegistration(1, (AdvertisedListener("PLAINTEXT", "127.0.0.1", 29392),))
     assert znodes.encode_broker(registration, 1795207623743) == BROKER
     assert znodes.decode_broker(1, BROKER) == registration
 
 
 def test_broker_with_rack_several_listeners_and_ipv6() -> None:
-    endpoints = (BrokerEndpoint("IN", "::1", 9093, "SSL"), BrokerEndpoint("OUT", "host.example", 9092))
+    endpoints = (AdvertisedListener("IN", "::1", 9093, "SSL"), AdvertisedListener("OUT", "host.example", 9092))
     registration = BrokerRegistration(7, endpoints, "rack-a")
     data = znodes.encode_broker(registration, 5)
     assert b'"endpoints":["IN://[::1]:9093","OUT://host.example:9092"]' in data

@@ -16,11 +16,11 @@ from ottla.controller.zookeeper.store.cluster_store import (
     ConnectionLossError,
     Create,
     EventType,
-    Node,
     SessionExpiredError,
     Stat,
     StoreError,
     WatchEvent,
+    ZnodeWithStat,
 )
 from ottla.controller.zookeeper.store.session import SessionState
 from ottla.controller.zookeeper.store.zookeeper_session import (
@@ -34,7 +34,7 @@ from ottla.controller.zookeeper.store.zookeeper_session import (
 )
 
 TIMEOUT = 18.0
-NODE = Node(b"x", Stat(1, 1, 0, 0, 0, 0, 0))
+NODE = ZnodeWithStat(b"x", Stat(1, 1, 0, 0, 0, 0, 0))
 
 Clock = trio.testing.MockClock
 
@@ -184,7 +184,7 @@ async def test_answers_that_came_while_the_loop_was_held_up_are_heard_first(auto
 
 async def test_no_more_go_out_than_the_window_takes_and_in_their_order(autojump_clock: Clock) -> None:
     async with connected(window=2) as (session, server):
-        found: list[list[Node | None]] = []
+        found: list[list[ZnodeWithStat | None]] = []
 
         async def ask() -> None:
             found.append(await session.get_many(["/a", "/b", "/c", "/d"]))

@@ -18,10 +18,10 @@ from ottla.group_coordinator.coordinator import GroupCoordinator
 from ottla.group_coordinator.describe import describe
 from ottla.group_coordinator.membership import Client
 from ottla.group_coordinator.settings import GroupSettings
-from ottla.group_coordinator.shard import Shard
+from ottla.group_coordinator.shard import GroupCoordinatorShard
 from ottla.group_coordinator.timeline import Timeline
 from ottla.replication.coordinator_loading import SkippedRecords
-from ottla.replication.coordinator_log import Moment
+from ottla.replication.coordinator_log import CoordinatorTime
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -134,12 +134,12 @@ class Machine:
         self.timeline = Timeline()
         self.shard = self.new_shard()
 
-    def new_shard(self) -> Shard:
-        return Shard(0, 0, self.log, self.settings, self.random, self.timeline)
+    def new_shard(self) -> GroupCoordinatorShard:
+        return GroupCoordinatorShard(0, 0, self.log, self.settings, self.random, self.timeline)
 
     @property
-    def now(self) -> Moment:
-        return Moment(self.wall_ms, self.monotonic_ms)
+    def now(self) -> CoordinatorTime:
+        return CoordinatorTime(self.wall_ms, self.monotonic_ms)
 
     def group(self, group_id: str = "g"):
         return self.shard.groups[group_id].live

@@ -12,7 +12,7 @@ from typing import Any
 
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
-from ottla.handlers.config_resources import ResourceType as ConfigType
+from ottla.handlers.config_resources import ConfigResourceKind as ConfigType
 from ottla.security.acl import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages import add_offsets_to_txn as add_offsets

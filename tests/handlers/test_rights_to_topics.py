@@ -10,7 +10,7 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.raw.requests import batch, produce_request
-from ottla.handlers.config_resources import ResourceType as ConfigType
+from ottla.handlers.config_resources import ConfigResourceKind as ConfigType
 from ottla.security.acl import AclBinding, AclEntry, Operation, Permission, ResourcePattern, ResourceType
 from ottla.security.authorizer_settings import ACL_AUTHORIZER
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource

@@ -8,7 +8,7 @@ from ottla.base.errors import KafkaError
 from ottla.log.batch_filter import BatchFilter
 from ottla.log.cleaned_transactions import CleanedTransactions
 from ottla.log.offset_map import OffsetMap
-from ottla.log.transaction_index import AbortedTransaction
+from ottla.log.transaction_index import AbortedTxn
 from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 from ottla.wire.records import Record, RecordBatch, build_batch
 
@@ -197,7 +197,7 @@ def test_aborted_transaction():
         batch(6, ("c", "8 again"), producer_id=8, base_sequence=2, **header),
         commit(7, 8),
     ]
-    aborted = [AbortedTransaction(8, 1, 4, 3)]
+    aborted = [AbortedTxn(8, 1, 4, 3)]
     index = []
     kept = clean(batches, aborted=aborted, kept_aborted=index)
     assert pairs([b for b in kept if b and not b.is_control]) == [(0, "a", "1"), (3, "b", "other"), (6, "c", "8 again")]

@@ -9,7 +9,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.log.offset_index import CorruptIndexError
-from ottla.log.transaction_index import AbortedTransaction, decode_transaction_index, encode_aborted
+from ottla.log.transaction_index import AbortedTxn, decode_transaction_index, encode_aborted
 from ottla.log.transactional_reads import aborted_between, aborted_transactions
 from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 
@@ -273,8 +273,8 @@ async def test_the_file_as_kafka_lays_it_out(world):
     [
         b"\0",
         struct.pack(">hqqqq", 1, 9, 2, 4, 1),
-        encode_aborted(AbortedTransaction(9, 2, 4, 1)) * 2,
-        encode_aborted(AbortedTransaction(9, 0, 1, 1)),
+        encode_aborted(AbortedTxn(9, 2, 4, 1)) * 2,
+        encode_aborted(AbortedTxn(9, 0, 1, 1)),
     ],
     ids=["torn", "unknown version", "not ascending", "before the segment"],
 )
@@ -296,7 +296,7 @@ async def test_an_aborted_transaction_is_known_though_there_was_no_descriptor_fo
     marker = producer.end(commit=False)
     assert not log.folder.is_offline
     assert not any(name.endswith(".txnindex") for name in world.files())
-    expected = [AbortedTransaction(1, begun, marker, marker + 1)]
+    expected = [AbortedTxn(1, begun, marker, marker + 1)]
     assert aborted_between(log.segments, begun, marker + 1) == expected
     world.disk.heal()
     if rolled:

@@ -10,7 +10,7 @@ import pytest
 
 from ottla.metadata.delta import ClusterDelta, TopicDelta
 from ottla.metadata.image import ClusterImage
-from ottla.metadata.types import BrokerEndpoint, BrokerRegistration, FinalizedFeatures, PartitionRegistration
+from ottla.metadata.types import AdvertisedListener, BrokerRegistration, FinalizedFeatures, PartitionRegistration
 from ottla.security.entities import BROKERS, DEFAULT, TOPICS, USERS, Entity
 from ottla.wire.schema import ZERO_UUID
 
@@ -22,7 +22,7 @@ def partition(leader: int = 1, epoch: int = 0) -> PartitionRegistration:
 
 
 def broker(broker_id: int, port: int = 9092) -> BrokerRegistration:
-    return BrokerRegistration(broker_id, (BrokerEndpoint("PLAINTEXT", "host", port),))
+    return BrokerRegistration(broker_id, (AdvertisedListener("PLAINTEXT", "host", port),))
 
 
 def told(**topics: tuple[bytes, Mapping[int, PartitionRegistration | None]]) -> ClusterDelta:

@@ -10,7 +10,7 @@ from ottla.controller.quorum.replay import RecordReplay
 from ottla.log.metadata_snapshots import SnapshotReader
 from ottla.metadata.image import ClusterImage, TopicImage
 from ottla.metadata.types import (
-    BrokerEndpoint,
+    AdvertisedListener,
     LogPosition,
     PartitionRegistration,
     QuorumBroker,
@@ -93,7 +93,7 @@ def _cluster(image: ClusterImage) -> Iterator[str]:
     )
 
 
-def _endpoints(endpoints: Iterable[BrokerEndpoint]) -> str:
+def _endpoints(endpoints: Iterable[AdvertisedListener]) -> str:
     texts = [
         f"Endpoint(listenerName='{e.listener}', securityProtocol={e.security_protocol}, host='{e.host}', port={e.port})"
         for e in sorted(endpoints, key=lambda endpoint: endpoint.listener)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ottla.replication.delayed_fetch import FetchedPartition, FetchNews
-from ottla.replication.fetching import FollowerId, Reads
+from ottla.replication.delayed_fetch import DelayedFetch, FetchedPartition
+from ottla.replication.fetching import FetchReads, FollowerId
 from ottla.replication.read_replica import ConsumerRack
 from ottla.wire.messages.fetch import FetchPartition, PartitionData
 
 from .replicas import TOPIC_ID, Replicas
 
 
-def ask(news: FetchNews, offset: int = 0, **fields: Any) -> FetchedPartition:
+def ask(news: DelayedFetch, offset: int = 0, **fields: Any) -> FetchedPartition:
     """Have partition 0 of "t" fetched from ``offset`` on."""
     fields = {"partition_max_bytes": 1 << 20, "current_leader_epoch": -1, **fields}
     return FetchedPartition("t", TOPIC_ID, FetchPartition(partition=0, fetch_offset=offset, **fields), news)
@@ -20,7 +20,7 @@ def ask(news: FetchNews, offset: int = 0, **fields: Any) -> FetchedPartition:
 
 def begin(
     world: Replicas,
-    news: FetchNews,
+    news: DelayedFetch,
     broker_id: int = -1,
     *,
     broker_epoch: int = -1,
@@ -28,23 +28,23 @@ def begin(
     by_id: bool = False,
     or_follower: bool = False,
     rack: ConsumerRack | None = None,
-) -> Reads:
+) -> FetchReads:
     """A fetch of what ``news`` has, of a follower, or of a consumer with -1."""
     follower = FollowerId(broker_id, broker_epoch) if broker_id >= 0 else None
     news.begin(None, list(news.changed))
-    return Reads(world.manager, world.metadata, news, by_id, follower, min_bytes, 1 << 25, or_follower, rack)
+    return FetchReads(world.manager, world.metadata, news, by_id, follower, min_bytes, 1 << 25, or_follower, rack)
 
 
 def reads(
     world: Replicas, broker_id: int = -1, offset: int = 0, *, isolation: int = 0, asked: Any = None, **fields: Any
-) -> Reads:
+) -> FetchReads:
     """A fetch of one partition from ``offset`` on; ``asked`` are other fields of its request."""
-    news = FetchNews(is_followers=broker_id >= 0, read_committed=isolation == 1)
+    news = DelayedFetch(is_followers=broker_id >= 0, read_committed=isolation == 1)
     ask(news, offset, **(asked or {}))
     return begin(world, news, broker_id, **fields)
 
 
-def result_of(reading: Reads) -> PartitionData:
+def result_of(reading: FetchReads) -> PartitionData:
     """The answer of a fetch of one partition."""
     (result,) = reading.results.values()
     return result

@@ -13,7 +13,7 @@ import trio.testing
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.replication.alter_partition import RETRY_SECONDS, AlterPartitionManager
 from ottla.replication.controller_channel import fitting
-from ottla.replication.isr import Committed
+from ottla.replication.isr import CommittedPartitionState
 from ottla.wire.codec import decode, encode_bytes
 from ottla.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -107,7 +107,7 @@ class World:
 
     def is_pending(self) -> bool:
         leader = self.replicas.partition.leader
-        return leader is not None and not isinstance(leader.isr, Committed)
+        return leader is not None and not isinstance(leader.isr, CommittedPartitionState)
 
 
 @asynccontextmanager

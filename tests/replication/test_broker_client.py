@@ -24,7 +24,12 @@ from ottla.base.seams import TrioWorkers
 from ottla.base.tcp import TcpNetwork
 from ottla.broker.server import BrokerServer
 from ottla.compat_tests.raw.requests import fetch_request
-from ottla.replication.broker_client import BrokerClient, MalformedResponseError, PeerUnavailableError, Secured
+from ottla.replication.broker_client import (
+    BrokerClient,
+    MalformedResponseError,
+    PeerUnavailableError,
+    SecuredConnection,
+)
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.alter_partition import AlterPartitionRequest
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
@@ -492,9 +497,9 @@ async def test_a_broker_in_memory(tmp_path: Path) -> None:
 async def test_a_connection_is_secured_before_its_first_request(tmp_path: Path) -> None:
     secured: list[tuple[str, str]] = []
 
-    async def secure(connection: Connection, host: str) -> Secured:
+    async def secure(connection: Connection, host: str) -> SecuredConnection:
         secured.append((connection.peer, host))
-        return Secured(connection)
+        return SecuredConnection(connection)
 
     async with serving(tmp_path) as network:
         client = BrokerClient(network, *ADDRESS, "broker-1", secure=secure)
@@ -507,7 +512,7 @@ async def test_a_connection_is_secured_before_its_first_request(tmp_path: Path) 
 async def test_a_connection_that_cannot_be_secured_is_closed() -> None:
     opened: list[MemoryConnection] = []
 
-    async def refuse(connection: Connection, host: str) -> Secured:
+    async def refuse(connection: Connection, host: str) -> SecuredConnection:
         assert isinstance(connection, MemoryConnection)
         opened.append(connection)
         raise OSError("its certificate is another host's")
@@ -525,10 +530,10 @@ async def test_a_session_that_ends_is_followed_by_another(autojump_clock: trio.t
     """What was asked before it ended is answered still, and then that connection is closed (KIP-368)."""
     opened: list[MemoryConnection] = []
 
-    async def secure(connection: Connection, host: str) -> Secured:
+    async def secure(connection: Connection, host: str) -> SecuredConnection:
         assert isinstance(connection, MemoryConnection)
         opened.append(connection)
-        return Secured(connection, trio.current_time() + 10)
+        return SecuredConnection(connection, trio.current_time() + 10)
 
     async with memory_cluster.running(1) as cluster:
         await cluster.create("t", [1])

@@ -16,7 +16,14 @@ from hypothesis import strategies as st
 from ottla.base.errors import ErrorCode
 from ottla.log.memory_disk import MemoryDisk
 from ottla.log.partition_log import PartitionLog
-from ottla.replication.follower import Outcome, Position, begin_following, position_of, reset_to_leader, take_answer
+from ottla.replication.follower import (
+    FollowerAction,
+    Position,
+    begin_following,
+    position_of,
+    reset_to_leader,
+    take_answer,
+)
 from ottla.wire.messages.fetch import EpochEndOffset, PartitionData
 
 from .followers import Replicas, batch, follower_world, records
@@ -168,8 +175,8 @@ class Cluster:
     def take(self, number: int, asked: Position, answer: PartitionData) -> None:
         partition = self.replicas[number].partition
         outcome = take_answer(partition, asked, answer)
-        assert outcome is not Outcome.STOP
-        if outcome is Outcome.RESET:
+        assert outcome is not FollowerAction.STOP
+        if outcome is FollowerAction.RESET:
             reset_to_leader(partition, self.leading.log_start_offset, self.leading.log_end_offset)
 
     # --- what must hold -----------------------------------------------------------------------------------------------

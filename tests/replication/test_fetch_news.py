@@ -10,9 +10,9 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode
 from ottla.metadata.types import PartitionRegistration
-from ottla.replication.delayed_fetch import FetchedPartition, FetchNews
-from ottla.replication.fetching import Reads
-from ottla.replication.isr import Committed, PendingExpand, PendingShrink
+from ottla.replication.delayed_fetch import DelayedFetch, FetchedPartition
+from ottla.replication.fetching import FetchReads
+from ottla.replication.isr import CommittedPartitionState, PendingExpand, PendingShrink
 from ottla.wire.messages.fetch import PartitionData
 from ottla.wire.messages.write_txn_markers import WritableTxnMarker
 from ottla.wire.records import Record, build_batch
@@ -28,10 +28,10 @@ class Session:
 
     def __init__(self, world: Replicas, broker_id: int = -1, offset: int = 0, *, isolation: int = 0) -> None:
         self.world, self.broker_id = world, broker_id
-        self.news = FetchNews(is_followers=broker_id >= 0, read_committed=isolation == 1)
+        self.news = DelayedFetch(is_followers=broker_id >= 0, read_committed=isolation == 1)
         self.state = ask(self.news, offset)
 
-    def begin(self, *, min_bytes: int = 1, broker_epoch: int = -1) -> Reads:
+    def begin(self, *, min_bytes: int = 1, broker_epoch: int = -1) -> FetchReads:
         return begin(self.world, self.news, self.broker_id, min_bytes=min_bytes, broker_epoch=broker_epoch)
 
     async def fetch(self) -> PartitionData | None:
@@ -241,7 +241,7 @@ async def test_a_follower_that_fetches_stays_in_sync_without_being_read(autojump
         append(world)
         world.partition.check_followers()
         assert world.partition.leader is not None
-        assert isinstance(world.partition.leader.isr, Committed), "its last fetch was not long ago"
+        assert isinstance(world.partition.leader.isr, CommittedPartitionState), "its last fetch was not long ago"
 
 
 async def test_a_follower_that_is_not_in_sync_joins_by_a_later_fetch(autojump_clock: trio.testing.MockClock) -> None:

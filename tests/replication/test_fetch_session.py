@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.replication.delayed_fetch import FetchNews
+from ottla.replication.delayed_fetch import DelayedFetch
 from ottla.replication.fetch_session import FetchSession, FetchSessionCache, take_up
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 
@@ -30,7 +30,7 @@ def new_cache(slots: int = 10) -> FetchSessionCache:
 
 def create(cache: FetchSessionCache, *asked: tuple[str, int, int], is_followers: bool = False) -> FetchSession | None:
     """The session that a fetch begins, None where it gets none."""
-    news, partitions = FetchNews(is_followers=is_followers), {}
+    news, partitions = DelayedFetch(is_followers=is_followers), {}
     take_up(request(*asked), False, partitions, news)
     return cache.create(False, partitions, news)
 

@@ -13,10 +13,10 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
-from ottla.replication.delayed_fetch import FetchNews
+from ottla.replication.delayed_fetch import DelayedFetch
 from ottla.replication.fetch_session import FetchSession, FetchSessionCache
-from ottla.replication.fetching import Reads
-from ottla.replication.isr import Committed, PendingExpand
+from ottla.replication.fetching import FetchReads
+from ottla.replication.isr import CommittedPartitionState, PendingExpand
 from ottla.wire.messages.fetch import EpochEndOffset, PartitionData
 from ottla.wire.records import iter_batches
 
@@ -134,7 +134,7 @@ async def test_the_id_of_another_topic_of_that_name() -> None:
     async with replicas() as world:
         lead(world)
         tell(world.metadata, led("t", b"j" * 16, {0: ME}))
-        news = FetchNews(is_followers=True)
+        news = DelayedFetch(is_followers=True)
         wanted = ask(news)
         wanted.topic_id = b"j" * 16
         reading = begin(world, news, OTHER, by_id=True)
@@ -151,7 +151,7 @@ async def test_a_follower_that_has_caught_up_joins_by_its_fetch() -> None:
         append(world, 2)
         await fetch(world, 1)
         assert world.partition.leader is not None
-        assert isinstance(world.partition.leader.isr, Committed)
+        assert isinstance(world.partition.leader.isr, CommittedPartitionState)
         await fetch(world, 2)
         assert isinstance(world.partition.leader.isr, PendingExpand)
 
@@ -177,7 +177,7 @@ async def test_a_follower_of_a_busy_leader_stays_in_sync(autojump_clock: trio.te
             await trio.sleep(LAG_SECONDS / 2)
         world.partition.check_followers()
         assert world.partition.leader is not None
-        assert isinstance(world.partition.leader.isr, Committed)
+        assert isinstance(world.partition.leader.isr, CommittedPartitionState)
 
 
 # --- waiting ----------------------------------------------------------------------------------------------------------
@@ -187,9 +187,9 @@ async def test_what_is_appended_wakes_a_follower_before_it_is_committed(autojump
     async with replicas() as world, trio.open_nursery() as nursery:
         lead(world)
         follower, consumer = reads(world, OTHER), reads(world)
-        woken: list[Reads] = []
+        woken: list[FetchReads] = []
 
-        async def wait(reading: Reads) -> None:
+        async def wait(reading: FetchReads) -> None:
             await reading.read_all()
             assert not reading.enough
             await reading.wait_for_more(3600, trio.lowlevel.checkpoint)
@@ -250,7 +250,7 @@ async def test_a_follower_s_session_takes_the_place_of_a_consumer_s() -> None:
     key = ("t", 0)
 
     def create(*, is_followers: bool = False) -> FetchSession | None:
-        news = FetchNews(is_followers=is_followers)
+        news = DelayedFetch(is_followers=is_followers)
         return cache.create(False, {key: ask(news)}, news)
 
     first = create()

@@ -13,7 +13,7 @@ from trio.testing import MockClock
 from ottla.base.errors import ErrorCode
 from ottla.log.memory_disk import MemoryDisk
 from ottla.replication.follower import (
-    Outcome,
+    FollowerAction,
     begin_following,
     position_of,
     reset_to_leader,
@@ -58,7 +58,7 @@ def answer(
     return data
 
 
-def take(partition: Partition, data: PartitionData) -> Outcome:
+def take(partition: Partition, data: PartitionData) -> FollowerAction:
     return take_answer(partition, position_of(partition), data)
 
 
@@ -68,7 +68,7 @@ def take(partition: Partition, data: PartitionData) -> Outcome:
 async def test_records_are_appended_and_the_next_fetch_begins_behind_them() -> None:
     partition = await following()
     assert position_of(partition) == (0, EPOCH, -1, 0)
-    assert take(partition, answer(batch(0, "a", "b", epoch=4), high_watermark=1)) is Outcome.FETCH
+    assert take(partition, answer(batch(0, "a", "b", epoch=4), high_watermark=1)) is FollowerAction.FETCH
     assert texts(partition.log) == ["a", "b"]
     assert position_of(partition) == (2, EPOCH, 4, 0)
 
@@ -84,14 +84,14 @@ async def test_answer_to_another_question_is_passed_over(what: str) -> None:
         answer(error=ErrorCode.FENCED_LEADER_EPOCH),
         answer(error=ErrorCode.OFFSET_OUT_OF_RANGE),
     ):
-        assert take_answer(partition, asked, data) is Outcome.ASK_ANEW
+        assert take_answer(partition, asked, data) is FollowerAction.ASK_ANEW
         assert (partition.log.log_end_offset, partition.log.high_watermark) == (2, 0)
 
 
 async def test_records_of_a_leader_not_heard_of_wait() -> None:
     """KAFKA-18723. The watermark that comes with them holds for what is here, too."""
     partition = await following((1,))
-    assert take(partition, answer(batch(1, "b", epoch=EPOCH + 1), high_watermark=2)) is Outcome.BACK_OFF
+    assert take(partition, answer(batch(1, "b", epoch=EPOCH + 1), high_watermark=2)) is FollowerAction.BACK_OFF
     assert (partition.log.log_end_offset, partition.log.high_watermark) == (1, 1)
 
 
@@ -99,14 +99,14 @@ async def test_bad_records_are_fetched_again() -> None:
     partition = await following((1,))
     bad = bytearray(batch(1, "b", epoch=1))
     bad[-1] ^= 1
-    assert take(partition, answer(bytes(bad), high_watermark=2, log_start=1)) is Outcome.BACK_OFF
+    assert take(partition, answer(bytes(bad), high_watermark=2, log_start=1)) is FollowerAction.BACK_OFF
     assert (partition.log.log_end_offset, partition.log.high_watermark, partition.log.log_start_offset) == (1, 0, 0)
-    assert take(partition, answer(batch(1, "b", epoch=1))) is Outcome.FETCH
+    assert take(partition, answer(batch(1, "b", epoch=1))) is FollowerAction.FETCH
 
 
 async def test_offsets_that_do_not_follow_stop_the_partition() -> None:
     partition = await following((1, 1))
-    assert take(partition, answer(batch(0, "again", epoch=1))) is Outcome.STOP
+    assert take(partition, answer(batch(0, "again", epoch=1))) is FollowerAction.STOP
     assert partition.log.log_end_offset == 2
 
 
@@ -115,7 +115,7 @@ async def test_disk_that_fails_stops_the_partition() -> None:
     disk = partition.log.folder.disk
     assert isinstance(disk, MemoryDisk)
     disk.fail("write")
-    assert take(partition, answer(batch(1, "b", epoch=1))) is Outcome.STOP
+    assert take(partition, answer(batch(1, "b", epoch=1))) is FollowerAction.STOP
 
 
 async def test_no_descriptor_for_a_moment_is_no_end() -> None:
@@ -123,16 +123,16 @@ async def test_no_descriptor_for_a_moment_is_no_end() -> None:
     disk = partition.log.folder.disk
     assert isinstance(disk, MemoryDisk)
     disk.fail("write", errno.EMFILE)
-    assert take(partition, answer(batch(1, "b", epoch=1))) is Outcome.BACK_OFF
+    assert take(partition, answer(batch(1, "b", epoch=1))) is FollowerAction.BACK_OFF
     disk.heal()
-    assert take(partition, answer(batch(1, "b", epoch=1))) is Outcome.FETCH
+    assert take(partition, answer(batch(1, "b", epoch=1))) is FollowerAction.FETCH
     assert texts(partition.log)[1:] == ["b"]
 
 
 async def test_flush_messages_holds_for_followers() -> None:
     partition = await following(flush_messages=2)
-    assert take(partition, answer(batch(0, epoch=1))) is Outcome.FETCH
-    assert take(partition, answer(batch(1, epoch=1))) is Outcome.FLUSH
+    assert take(partition, answer(batch(0, epoch=1))) is FollowerAction.FETCH
+    assert take(partition, answer(batch(1, epoch=1))) is FollowerAction.FLUSH
 
 
 # --- watermarks -------------------------------------------------------------------------------------------------------
@@ -231,17 +231,20 @@ async def test_transaction_whose_end_was_compacted_away_is_fetched_anew(
 ) -> None:
     """Open for ever, it would keep the last stable offset below what consumers have seen, if this replica led."""
     partition = await following_with_open_transaction(is_away=is_away)
-    assert take(partition, answer(beyond, high_watermark=10)) is Outcome.ASK_ANEW
+    assert take(partition, answer(beyond, high_watermark=10)) is FollowerAction.ASK_ANEW
     log = partition.log
     assert (texts(log), log.log_end_offset, dict(log.producer_state.ongoing)) == (["kept"], 1, {})
-    assert take(partition, answer(beyond + ended(10, producer_id=8) + ended(11), high_watermark=12)) is Outcome.FETCH
+    assert (
+        take(partition, answer(beyond + ended(10, producer_id=8) + ended(11), high_watermark=12))
+        is FollowerAction.FETCH
+    )
     assert (texts(log)[:2], log.last_stable_offset) == (["kept", "9"], 12)
 
 
 async def test_emptied_end_marker_is_a_gap(autojump_clock: MockClock) -> None:
     partition = await following_with_open_transaction(is_away=True)
     empty = bytearray(build_batch([], base_offset=2, last_offset=2, producer_id=7, producer_epoch=0, is_control=True))
-    assert take(partition, answer(bytes(empty), high_watermark=3)) is Outcome.ASK_ANEW
+    assert take(partition, answer(bytes(empty), high_watermark=3)) is FollowerAction.ASK_ANEW
     assert partition.log.log_end_offset == 1
 
 
@@ -250,16 +253,16 @@ async def test_transaction_that_goes_on_without_a_gap_is_not_fetched_anew(
     autojump_clock: MockClock, is_away: bool
 ) -> None:
     partition = await following_with_open_transaction(is_away=is_away)
-    assert take(partition, answer(written(2, sequence=1) + ended(3), high_watermark=4)) is Outcome.FETCH
+    assert take(partition, answer(written(2, sequence=1) + ended(3), high_watermark=4)) is FollowerAction.FETCH
     assert (texts(partition.log)[:3], partition.log.last_stable_offset) == (["kept", "1", "2"], 4)
 
 
 async def test_transaction_that_is_still_in_the_leaders_log_is_fetched_anew_once(autojump_clock: MockClock) -> None:
     partition = await following_with_open_transaction(is_away=True)
-    assert take(partition, answer(written(9, sequence=4), high_watermark=10)) is Outcome.ASK_ANEW
-    assert take(partition, answer(written(1), high_watermark=10)) is Outcome.FETCH
-    assert take(partition, answer(written(9, sequence=4), high_watermark=10)) is Outcome.FETCH
-    assert take(partition, answer(ended(10), high_watermark=11)) is Outcome.FETCH
+    assert take(partition, answer(written(9, sequence=4), high_watermark=10)) is FollowerAction.ASK_ANEW
+    assert take(partition, answer(written(1), high_watermark=10)) is FollowerAction.FETCH
+    assert take(partition, answer(written(9, sequence=4), high_watermark=10)) is FollowerAction.FETCH
+    assert take(partition, answer(ended(10), high_watermark=11)) is FollowerAction.FETCH
     assert (texts(partition.log)[:3], partition.log.last_stable_offset) == (["kept", "1", "9"], 11)
 
 
@@ -267,7 +270,7 @@ async def test_gaps_in_what_one_leader_sends_without_a_pause_are_no_reason(autoj
     partition = await following_with_open_transaction(is_away=True, begins_at=1)
     take(partition, answer(ended(2), high_watermark=3))
     for offset in range(5, 25, 5):
-        assert take(partition, answer(written(offset, sequence=offset), high_watermark=3)) is Outcome.FETCH
+        assert take(partition, answer(written(offset, sequence=offset), high_watermark=3)) is FollowerAction.FETCH
         await trio.sleep(0.9)
     assert partition.log.log_end_offset == 21
 
@@ -290,7 +293,7 @@ async def test_gaps_in_what_one_leader_sends_without_a_pause_are_no_reason(autoj
 async def test_log_is_truncated_to_what_both_have(mine: Sequence[int], leaders: tuple[int, int], expected: int) -> None:
     partition = await following(mine)
     data = answer(batch(len(mine), "x", epoch=1), high_watermark=len(mine), log_start=1, diverging=leaders)
-    assert take(partition, data) is Outcome.ASK_ANEW
+    assert take(partition, data) is FollowerAction.ASK_ANEW
     log = partition.log
     assert log.log_end_offset == expected
     assert (log.high_watermark, log.log_start_offset) == (0, 0), "nothing else of the answer counts"
@@ -336,7 +339,7 @@ async def test_truncation_that_fails_stops_the_partition() -> None:
     disk = partition.log.folder.disk
     assert isinstance(disk, MemoryDisk)
     disk.fail("truncate")
-    assert take(partition, answer(diverging=(1, 2))) is Outcome.STOP
+    assert take(partition, answer(diverging=(1, 2))) is FollowerAction.STOP
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------
@@ -345,19 +348,19 @@ async def test_truncation_that_fails_stops_the_partition() -> None:
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [
-        (ErrorCode.OFFSET_OUT_OF_RANGE, Outcome.RESET),
-        (ErrorCode.FENCED_LEADER_EPOCH, Outcome.STOP),
-        (ErrorCode.UNKNOWN_LEADER_EPOCH, Outcome.TRY_AGAIN),
-        (ErrorCode.NOT_LEADER_OR_FOLLOWER, Outcome.TRY_AGAIN),
-        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, Outcome.TRY_AGAIN),
-        (ErrorCode.UNKNOWN_TOPIC_ID, Outcome.TRY_AGAIN),
-        (ErrorCode.INCONSISTENT_TOPIC_ID, Outcome.TRY_AGAIN),
-        (ErrorCode.KAFKA_STORAGE_ERROR, Outcome.BACK_OFF),
-        (ErrorCode.CORRUPT_MESSAGE, Outcome.BACK_OFF),
-        (9999, Outcome.BACK_OFF),
+        (ErrorCode.OFFSET_OUT_OF_RANGE, FollowerAction.RESET),
+        (ErrorCode.FENCED_LEADER_EPOCH, FollowerAction.STOP),
+        (ErrorCode.UNKNOWN_LEADER_EPOCH, FollowerAction.TRY_AGAIN),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, FollowerAction.TRY_AGAIN),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, FollowerAction.TRY_AGAIN),
+        (ErrorCode.UNKNOWN_TOPIC_ID, FollowerAction.TRY_AGAIN),
+        (ErrorCode.INCONSISTENT_TOPIC_ID, FollowerAction.TRY_AGAIN),
+        (ErrorCode.KAFKA_STORAGE_ERROR, FollowerAction.BACK_OFF),
+        (ErrorCode.CORRUPT_MESSAGE, FollowerAction.BACK_OFF),
+        (9999, FollowerAction.BACK_OFF),
     ],
 )
-async def test_errors(error: Any, outcome: Outcome) -> None:
+async def test_errors(error: Any, outcome: FollowerAction) -> None:
     partition = await following((1, 1))
     assert take(partition, answer(batch(2, epoch=1), error=error, high_watermark=2)) is outcome
     assert (partition.log.log_end_offset, partition.log.high_watermark) == (2, 0)
@@ -369,13 +372,13 @@ async def test_errors(error: Any, outcome: Outcome) -> None:
 @pytest.mark.parametrize(
     ("start", "end", "expected", "outcome"),
     [
-        pytest.param(0, 2, (0, 2), Outcome.FETCH, id="the leader ends before"),
-        pytest.param(7, 9, (7, 7), Outcome.FETCH, id="the leader starts behind"),
-        pytest.param(3, 9, (0, 3), Outcome.BACK_OFF, id="the leader starts where the log ends"),
-        pytest.param(1, 3, (0, 3), Outcome.BACK_OFF, id="the offset is in the leader's log now"),
+        pytest.param(0, 2, (0, 2), FollowerAction.FETCH, id="the leader ends before"),
+        pytest.param(7, 9, (7, 7), FollowerAction.FETCH, id="the leader starts behind"),
+        pytest.param(3, 9, (0, 3), FollowerAction.BACK_OFF, id="the leader starts where the log ends"),
+        pytest.param(1, 3, (0, 3), FollowerAction.BACK_OFF, id="the offset is in the leader's log now"),
     ],
 )
-async def test_reset(start: int, end: int, expected: tuple[int, int], outcome: Outcome) -> None:
+async def test_reset(start: int, end: int, expected: tuple[int, int], outcome: FollowerAction) -> None:
     partition = await following((1, 1, 1), high_watermark=3)
     assert reset_to_leader(partition, start, end) is outcome
     log = partition.log
@@ -386,7 +389,7 @@ async def test_reset(start: int, end: int, expected: tuple[int, int], outcome: O
 
 async def test_refused_reset() -> None:
     partition = await following((1, 1, 1))
-    assert take_reset_error(partition, ErrorCode.FENCED_LEADER_EPOCH) is Outcome.STOP
-    assert take_reset_error(partition, ErrorCode.UNKNOWN_LEADER_EPOCH) is Outcome.TRY_AGAIN
-    assert take_reset_error(partition, ErrorCode.OFFSET_OUT_OF_RANGE) is Outcome.BACK_OFF
+    assert take_reset_error(partition, ErrorCode.FENCED_LEADER_EPOCH) is FollowerAction.STOP
+    assert take_reset_error(partition, ErrorCode.UNKNOWN_LEADER_EPOCH) is FollowerAction.TRY_AGAIN
+    assert take_reset_error(partition, ErrorCode.OFFSET_OUT_OF_RANGE) is FollowerAction.BACK_OFF
     assert partition.log.log_end_offset == 3

@@ -11,7 +11,7 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.log.memory_disk import MemoryDisk
-from ottla.replication.isr import Committed, PendingExpand, PendingIsr, PendingRecovery, PendingShrink
+from ottla.replication.isr import CommittedPartitionState, PendingExpand, PendingIsr, PendingRecovery, PendingShrink
 from ottla.wire.messages.write_txn_markers import WritableTxnMarker
 from ottla.wire.records import Record, build_batch
 
@@ -26,7 +26,7 @@ def append(world: Replicas, count: int = 1, acks: int = -1) -> None:
         world.partition.append(batch(), NOW_MS, acks=acks)
 
 
-def state(world: Replicas) -> Committed | PendingIsr:
+def state(world: Replicas) -> CommittedPartitionState | PendingIsr:
     assert world.partition.leader is not None
     return world.partition.leader.isr
 
@@ -34,7 +34,7 @@ def state(world: Replicas) -> Committed | PendingIsr:
 def pending(world: Replicas) -> PendingIsr:
     """The change that was submitted last."""
     change = state(world)
-    assert not isinstance(change, Committed)
+    assert not isinstance(change, CommittedPartitionState)
     assert world.submitted.changed[-1] is world.partition
     return change
 
@@ -184,7 +184,7 @@ async def test_a_follower_joins_with_all_that_is_committed() -> None:
         append(world, 3)
         world.fetched(OTHER, 2)
         world.fetched(THIRD, 1)
-        assert isinstance(state(world), Committed)
+        assert isinstance(state(world), CommittedPartitionState)
         world.fetched(THIRD, 2)
         assert (pending(world).isr, pending(world).proposed) == ((ME, OTHER), ALL)
         assert isinstance(pending(world), PendingExpand)
@@ -196,7 +196,7 @@ async def test_a_follower_needs_what_the_leader_had_when_it_was_elected() -> Non
         append(world, 2)
         world.lead(epoch=1, isr=(ME, OTHER), replicas=ALL)
         world.fetched(THIRD, 1)  # at the high watermark and beyond, but the leader before may have acknowledged 2
-        assert isinstance(state(world), Committed)
+        assert isinstance(state(world), CommittedPartitionState)
         world.fetched(THIRD, 2)
         assert isinstance(state(world), PendingExpand)
 
@@ -206,7 +206,7 @@ async def test_a_dead_follower_does_not_join() -> None:
         world.lead(isr=(ME,), replicas=(ME, OTHER))
         world.live(ME)
         world.fetched(OTHER, 0)
-        assert isinstance(state(world), Committed)
+        assert isinstance(state(world), CommittedPartitionState)
 
 
 @pytest.mark.parametrize("led", [False, True], ids=["followed", "led"])
@@ -224,7 +224,7 @@ async def test_a_follower_that_the_controller_took_out_is_not_proposed_at_once(
         world.fetched(OTHER, 1, broker_epoch=5)
         world.partition.isr_refused(pending(world))
         world.fetched(OTHER, 1, broker_epoch=5)
-        assert isinstance(state(world), Committed)
+        assert isinstance(state(world), CommittedPartitionState)
         world.fetched(OTHER, 1, broker_epoch=6)
         assert isinstance(state(world), PendingExpand)
 
@@ -296,7 +296,7 @@ async def test_a_follower_that_lags_falls_out(autojump_clock: trio.testing.MockC
         world.fetched(OTHER, 2)
         await trio.sleep(LAG_SECONDS)
         world.partition.check_followers()
-        assert isinstance(state(world), Committed)
+        assert isinstance(state(world), CommittedPartitionState)
         await trio.sleep(1)
         world.partition.check_followers()
         assert isinstance(pending(world), PendingShrink)
@@ -314,7 +314,7 @@ async def test_a_follower_that_is_always_a_little_behind_stays(autojump_clock: t
             world.fetched(OTHER, offset)  # what there was at its fetch before
             await trio.sleep(LAG_SECONDS / 2)
         world.partition.check_followers()
-        assert isinstance(state(world), Committed)
+        assert isinstance(state(world), CommittedPartitionState)
         for _ in range(4):
             append(world)
             world.fetched(OTHER, 7)  # now it stands still, though it asks
@@ -331,7 +331,7 @@ async def test_after_an_election_those_in_sync_have_time_to_show_it(autojump_clo
         append(world)
         await trio.sleep(LAG_SECONDS)
         world.partition.check_followers()
-        assert isinstance(state(world), Committed)
+        assert isinstance(state(world), CommittedPartitionState)
         await trio.sleep(1)
         world.partition.check_followers()
         assert pending(world).proposed == (ME,)
@@ -343,7 +343,7 @@ async def test_followers_are_looked_at_twice_per_lag(autojump_clock: trio.testin
         world.lead(isr=(ME, OTHER), replicas=(ME, OTHER))
         append(world)
         await trio.sleep(LAG_SECONDS + 1)
-        assert isinstance(state(world), Committed)
+        assert isinstance(state(world), CommittedPartitionState)
         await trio.sleep(LAG_SECONDS / 2)
         assert isinstance(state(world), PendingShrink)
         nursery.cancel_scope.cancel()

@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
-from ottla.replication.leader_session import LeaderSession
+from ottla.replication.leader_session import FetchSessionHandler
 from ottla.wire.messages.fetch import (
     EpochEndOffset,
     FetchRequest,
@@ -162,7 +162,7 @@ async def test_full_answer_has_all_partitions(autojump_clock: trio.testing.MockC
 
 
 def test_epochs_of_a_session_go_round() -> None:
-    session = LeaderSession()
+    session = FetchSessionHandler()
     session.session_id, session.epoch = SESSION, (1 << 31) - 1
     assert session.take(FetchResponse(session_id=SESSION))
     assert session.epoch == 1, "0 would begin another one"

@@ -9,8 +9,8 @@ import trio
 import trio.testing
 
 from ottla.metadata.delta import TopicDelta
-from ottla.metadata.types import BrokerEndpoint, BrokerRegistration
-from ottla.replication.metadata_cache import MetadataCache, Node
+from ottla.metadata.types import AdvertisedListener, BrokerRegistration
+from ottla.replication.metadata_cache import BrokerNode, MetadataCache
 
 from ..told import registration, tell
 
@@ -19,7 +19,7 @@ ID_A, ID_B = b"a" * 16, b"b" * 16
 
 def broker(broker_id: int, *listeners: str, rack: str | None = None) -> BrokerRegistration:
     endpoints = [
-        BrokerEndpoint(listener, f"{listener.lower()}.example", 9000 + broker_id)
+        AdvertisedListener(listener, f"{listener.lower()}.example", 9000 + broker_id)
         for listener in listeners or ("PLAINTEXT",)
     ]
     return BrokerRegistration(broker_id, tuple(endpoints), rack)
@@ -82,8 +82,8 @@ def test_brokers_are_listed_by_listener() -> None:
     cache = MetadataCache("c")
     update(cache, {}, [broker(2, "IN", "OUT", rack="r"), broker(1, "IN")])
     assert list(cache.nodes("IN").values()) == [
-        Node(1, "in.example", 9001, None),
-        Node(2, "in.example", 9002, "r"),
+        BrokerNode(1, "in.example", 9001, None),
+        BrokerNode(2, "in.example", 9002, "r"),
     ]
     assert list(cache.nodes("OUT")) == [2]
     assert cache.nodes("NONE") == {}

@@ -12,8 +12,8 @@ import trio.testing
 from ottla.base.config import Config
 from ottla.base.errors import ErrorCode
 from ottla.base.settings import SettingError
-from ottla.replication.follower import Outcome, position_of, take_answer
-from ottla.replication.metadata_cache import Node
+from ottla.replication.follower import FollowerAction, position_of, take_answer
+from ottla.replication.metadata_cache import BrokerNode
 from ottla.replication.read_replica import ConsumerRack
 from ottla.replication.settings import ReplicationSettings
 from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
@@ -27,10 +27,10 @@ FOURTH = 4
 ALL = (ME, OTHER, THIRD, FOURTH)
 
 
-def nodes(**racks: int | tuple[int, ...]) -> dict[int, Node]:
+def nodes(**racks: int | tuple[int, ...]) -> dict[int, BrokerNode]:
     """The brokers by rack; those that are not named are not alive."""
     ids = {rack: each if isinstance(each, tuple) else (each,) for rack, each in racks.items()}
-    return {broker_id: Node(broker_id, "host", 9092, rack) for rack, here in ids.items() for broker_id in here}
+    return {broker_id: BrokerNode(broker_id, "host", 9092, rack) for rack, here in ids.items() for broker_id in here}
 
 
 async def fetch(world: Replicas, offset: int, rack: ConsumerRack | None = None, epoch: int = -1) -> PartitionData:
@@ -141,7 +141,7 @@ def take(world: Replicas, high_watermark: int, *batches: bytearray, log_start: i
         each[0:8] = offset.to_bytes(8, "big")
         each[12:16] = partition.leader_epoch.to_bytes(4, "big")
     answer = PartitionData(high_watermark=high_watermark, log_start_offset=log_start, records=bytes(b"".join(batches)))
-    assert take_answer(partition, position_of(partition), answer) is Outcome.FETCH
+    assert take_answer(partition, position_of(partition), answer) is FollowerAction.FETCH
 
 
 async def test_a_follower_serves_what_it_knows_to_be_committed() -> None:

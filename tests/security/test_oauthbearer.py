@@ -7,8 +7,8 @@ import pytest
 from ottla.security.jws import TokenError
 from ottla.security.oauthbearer import (
     MAX_MESSAGE_BYTES,
-    ClientFirst,
     OAuthBearerClient,
+    OAuthBearerClientInitialResponse,
     OAuthBearerServer,
     parse_client_first,
 )
@@ -26,15 +26,17 @@ def validate(token: str) -> BearerToken:
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        (b"n,,\x01auth=Bearer abc.def.\x01\x01", ClientFirst("abc.def.", "", {})),
-        (b"n,a=alice,\x01auth=bearer  t==\x01\x01", ClientFirst("t==", "alice", {})),
+        (b"n,,\x01auth=Bearer abc.def.\x01\x01", OAuthBearerClientInitialResponse("abc.def.", "", {})),
+        (b"n,a=alice,\x01auth=bearer  t==\x01\x01", OAuthBearerClientInitialResponse("t==", "alice", {})),
         (
             b"n,,\x01team=blue\x01auth=Bearer t\x01zone=a=b c\x01\x01",
-            ClientFirst("t", "", {"team": "blue", "zone": "a=b c"}),
+            OAuthBearerClientInitialResponse("t", "", {"team": "blue", "zone": "a=b c"}),
         ),
     ],
 )
-def test_a_first_message_has_a_token_a_name_and_extensions(message: bytes, expected: ClientFirst) -> None:
+def test_a_first_message_has_a_token_a_name_and_extensions(
+    message: bytes, expected: OAuthBearerClientInitialResponse
+) -> None:
     assert parse_client_first(message) == expected
 
 

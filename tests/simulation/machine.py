@@ -17,7 +17,7 @@ import trio
 
 from ottla.base.network import Network
 from ottla.base.seams import InlineWorkers
-from ottla.broker.broker_state import BrokerState
+from ottla.broker.broker_state import BrokerLifecycleState
 from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerServer, StartError
 from ottla.controller.zookeeper.store.cluster_home import ClusterHome
@@ -198,8 +198,8 @@ class Machine:
     def stops_by_itself(self) -> bool:
         """Whether the broker is on its way to a stop that nobody asked for: it cannot go on."""
         is_stopping = self.server is not None and self.server.state in (
-            BrokerState.PENDING_CONTROLLED_SHUTDOWN,
-            BrokerState.SHUTTING_DOWN,
+            BrokerLifecycleState.PENDING_CONTROLLED_SHUTDOWN,
+            BrokerLifecycleState.SHUTTING_DOWN,
         )
         return self.is_serving and is_stopping and not self.is_stopping
 

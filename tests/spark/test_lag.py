@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from ottla.compat_tests import toolchains
 from ottla.spark.cli import app
-from ottla.spark.lag.commits import Place, Window, note
-from ottla.spark.lag.rules import Commit, Status, judge
+from ottla.spark.lag.commits import CommitWindow, GroupTopicPartition, note
+from ottla.spark.lag.rules import Commit, LagStatus, judge
 from ottla.wire.coordinator_records import encode_coordinator_record
 from ottla.wire.messages.consumer_offsets import (
     GroupMetadataKey,
@@ -31,19 +31,19 @@ def commits(*pairs: tuple[int, int]) -> list[Commit]:
 @pytest.mark.parametrize(
     ("window", "lag", "status"),
     [
-        ([], 5, Status.OK),
-        ([(10, 5), (10, 5)], 0, Status.OK),
-        ([(10, 5), (10, 5), (10, 9)], 9, Status.STALLED),
-        ([(10, 5), (10, 5), (10, 0)], 9, Status.OK),
-        ([(10, 5), (12, 5), (13, 9)], 9, Status.WARNING),
-        ([(10, 5), (12, 4), (13, 9)], 9, Status.OK),
-        ([(10, 5), (12, 5), (11, 6)], 6, Status.REWIND),
-        ([(10, 0), (2, 8), (5, 9)], 9, Status.REWIND),
-        ([(10, 5), (2, 13), (12, 5)], 5, Status.OK),
-        ([(10, 5), (9, 6), (10, 5), (3, 13)], 13, Status.OK),
+        ([], 5, LagStatus.OK),
+        ([(10, 5), (10, 5)], 0, LagStatus.OK),
+        ([(10, 5), (10, 5), (10, 9)], 9, LagStatus.STALLED),
+        ([(10, 5), (10, 5), (10, 0)], 9, LagStatus.OK),
+        ([(10, 5), (12, 5), (13, 9)], 9, LagStatus.WARNING),
+        ([(10, 5), (12, 4), (13, 9)], 9, LagStatus.OK),
+        ([(10, 5), (12, 5), (11, 6)], 6, LagStatus.REWIND),
+        ([(10, 0), (2, 8), (5, 9)], 9, LagStatus.REWIND),
+        ([(10, 5), (2, 13), (12, 5)], 5, LagStatus.OK),
+        ([(10, 5), (9, 6), (10, 5), (3, 13)], 13, LagStatus.OK),
     ],
 )
-def test_rules(window: list[tuple[int, int]], lag: int, status: Status) -> None:
+def test_rules(window: list[tuple[int, int]], lag: int, status: LagStatus) -> None:
     found = commits(*window)
     now_ms = found[-1].timestamp_ms + 1 if found else 0
     assert judge(found, lag, now_ms, was_at_end_lately=False) is status
@@ -52,20 +52,20 @@ def test_rules(window: list[tuple[int, int]], lag: int, status: Status) -> None:
 def test_stopped() -> None:
     window = commits((10, 0), (12, 0), (14, 0))
     last, span = 2 * STEP_MS, 2 * STEP_MS
-    assert judge(window, 5, last + span, was_at_end_lately=False) is Status.OK
-    assert judge(window, 5, last + span + 1, was_at_end_lately=False) is Status.STOPPED
-    assert judge(window, 5, last + span + 1, was_at_end_lately=True) is Status.OK
-    assert judge(window, 0, last + span + 1, was_at_end_lately=False) is Status.OK
+    assert judge(window, 5, last + span, was_at_end_lately=False) is LagStatus.OK
+    assert judge(window, 5, last + span + 1, was_at_end_lately=False) is LagStatus.STOPPED
+    assert judge(window, 5, last + span + 1, was_at_end_lately=True) is LagStatus.OK
+    assert judge(window, 0, last + span + 1, was_at_end_lately=False) is LagStatus.OK
 
 
 def test_records_of_the_topic() -> None:
-    found: dict[Place, Window] = {}
+    found: dict[GroupTopicPartition, CommitWindow] = {}
 
     def take(key: object, value: object = None, version: int = 0) -> None:
         encoded = None if value is None else encode_coordinator_record(value, version)  # type: ignore[arg-type]
         note(found, encode_coordinator_record(key, 0), encoded, re.compile("g.*"), 2)  # type: ignore[arg-type]
 
-    place = Place("g1", "t", 3)
+    place = GroupTopicPartition("g1", "t", 3)
     key = OffsetCommitKey(group="g1", topic="t", partition=3)
     take(
         LegacyOffsetCommitKey(group="g1", topic="t", partition=3),

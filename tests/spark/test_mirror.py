@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from ottla.compat_tests import toolchains
 from ottla.spark.cli import app
 from ottla.spark.mirror.job import Mirror
-from ottla.spark.mirror.offsets import TEXT_LIMIT, OffsetMap, Run
+from ottla.spark.mirror.offsets import TEXT_LIMIT, MirrorOffsetMap, OffsetRun
 from ottla.spark.query import JobError
 
 
@@ -65,11 +65,11 @@ def test_no_broker() -> None:
 
 
 def test_offsets_of_gaps_on_both_sides() -> None:
-    known = OffsetMap("id")
+    known = MirrorOffsetMap("id")
     assert (known.next_source, known.translate(0)) == (0, None)
     known.add([5, 6, 7, 20, 21], 100, 104)
     known.add([22], 106, 106)
-    assert known.runs == [Run(5, 3, 100), Run(20, 2, 103), Run(22, 1, 106)]
+    assert known.runs == [OffsetRun(5, 3, 100), OffsetRun(20, 2, 103), OffsetRun(22, 1, 106)]
     assert known.next_source == 23
     translated = {source: known.translate(source) for source in (4, 5, 7, 8, 19, 20, 21, 22, 23, 99)}
     # What is not there any more at the source is translated to the end of what comes before.
@@ -77,35 +77,35 @@ def test_offsets_of_gaps_on_both_sides() -> None:
 
 
 def test_somebody_else_writes_to_the_target() -> None:
-    known = OffsetMap("id")
+    known = MirrorOffsetMap("id")
     known.add([0, 1, 2, 3], 10, 17)
     assert [known.translate(source) for source in (0, 1, 2, 3, 4)] == [10, 11, 11, 17, 18]
 
 
 def test_the_text() -> None:
-    known = OffsetMap("5f0c", [Run(0, 100, 0), Run(100, 50, 101)])
+    known = MirrorOffsetMap("5f0c", [OffsetRun(0, 100, 0), OffsetRun(100, 50, 101)])
     assert known.text() == "5f0c 0:100:0 100:50:101"
     for text in (known.text(), known.text() + "\0"):
-        read = OffsetMap.parse(text)
+        read = MirrorOffsetMap.parse(text)
         assert (read.topic_id, read.runs) == ("5f0c", known.runs)
-    assert OffsetMap.parse("5f0c\0").runs == []
+    assert MirrorOffsetMap.parse("5f0c\0").runs == []
 
 
 def test_the_text_stays_short() -> None:
-    known = OffsetMap("x" * 36)
+    known = MirrorOffsetMap("x" * 36)
     at = 2**60
     for _ in range(5000):
         known.add([at], at, at)
         at += 2**45
     assert len(known.text()) <= TEXT_LIMIT
-    assert OffsetMap.parse(known.text()).next_source == known.next_source
+    assert MirrorOffsetMap.parse(known.text()).next_source == known.next_source
 
 
 @settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 3)), min_size=1, max_size=600))
 def test_never_too_late_and_exact_near_the_end(batches: list[tuple[int, int]]) -> None:
     """Batches of so many records, each after a gap in the source; every batch is followed by a marker in the target."""
-    known = OffsetMap("id")
+    known = MirrorOffsetMap("id")
     truth: dict[int, int] = {}
     source = target = 0
     for count, gap in batches:
@@ -113,7 +113,7 @@ def test_never_too_late_and_exact_near_the_end(batches: list[tuple[int, int]]) -
         truth.update((source + index, target + index) for index in range(count))
         known.add(range(source, source + count), target, target + count - 1)
         # Each transaction stores the text, and a later task may go on from it.
-        known = OffsetMap.parse(known.text())
+        known = MirrorOffsetMap.parse(known.text())
         source, target = source + count, target + count + 1
     for offset, place in truth.items():
         translated = known.translate(offset)

@@ -11,7 +11,7 @@ from rich.console import Console
 from ottla.spark.commands.following import Output
 from ottla.spark.commands.live_table import LiveTable
 from ottla.spark.metrics import served
-from ottla.spark.query import JobError, Progress, Watch
+from ottla.spark.query import JobControl, JobError, QueryProgress
 
 
 def source(topic: str, read: dict[str, int], ends: dict[str, int] | None) -> dict[str, object]:
@@ -41,7 +41,7 @@ EVENT = {
 
 
 def test_progress() -> None:
-    progress = Progress.of(EVENT)
+    progress = QueryProgress.of(EVENT)
     assert (progress.batch, progress.records, progress.seconds, progress.records_per_s) == (4, 300, 1.5, 200.0)
     assert (progress.watermark, progress.state_rows, progress.state_bytes) == ("2026-03-01T08:50:00.000Z", 10, 1024)
     assert progress.read == {("orders", 0): 90, ("orders", 1): 50}
@@ -49,7 +49,7 @@ def test_progress() -> None:
 
 
 def test_progress_of_a_query_without_state_or_topic() -> None:
-    progress = Progress.of(
+    progress = QueryProgress.of(
         {
             "batchId": 0,
             "numInputRows": 0,
@@ -58,15 +58,15 @@ def test_progress_of_a_query_without_state_or_topic() -> None:
             "sources": [source("t", {}, None)],
         }
     )
-    assert progress == Progress(0, 0)
+    assert progress == QueryProgress(0, 0)
     assert (progress.lag, progress.records_per_s) == (0, 0.0)
 
 
 def test_metrics() -> None:
     with served("127.0.0.1:0") as metrics:
         pass
-    metrics.note("copy", Progress.of(EVENT))
-    metrics.note("copy", Progress(5, 10, 0.5, read={("orders", 1): 60}, ends={("orders", 1): 61}))
+    metrics.note("copy", QueryProgress.of(EVENT))
+    metrics.note("copy", QueryProgress(5, 10, 0.5, read={("orders", 1): 60}, ends={("orders", 1): 61}))
     get = metrics.registry.get_sample_value
     copy = {"query": "copy"}
     assert get("ottla_spark_records_total", copy) == 310
@@ -89,7 +89,7 @@ def test_metrics_that_cannot_be_served(address: str, line: str) -> None:
 
 
 def test_the_end_in_json_and_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    watch = Watch()
+    watch = JobControl()
     Output("copy", as_json=True).end(watch, {"copy": 3}, "copy: 3 records read")
     assert json.loads(capsys.readouterr().out) == {"totals": {"copy": 3}, "stopped": False}
     watch.stop.set()
@@ -103,8 +103,8 @@ def test_the_table_on_a_terminal() -> None:
     stop = threading.Event()
     table = LiveTable("copy of orders", stop, console)
     with table:
-        table.batch("copy", Progress.of(EVENT))
-        table.batch("copy", Progress(5, 1000, 0.5, state_rows=10, state_bytes=1 << 20))
+        table.batch("copy", QueryProgress.of(EVENT))
+        table.batch("copy", QueryProgress(5, 1000, 0.5, state_rows=10, state_bytes=1 << 20))
         stop.set()
     shown = console.export_text()
     assert "copy of orders: finishing the micro-batch" in shown

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from ottla.base.memory_network import MemoryNetwork
-from ottla.base.network import WOULD_BLOCK, Connection, Listener
+from ottla.base.network import WOULD_BLOCK, Connection, NetworkListener
 from ottla.testing.cluster_network import CONTROLLER_ADDRESS, BrokerNetwork, ClusterNetwork
 
 PORTS = {1: 9091, 2: 9092, 3: 9093}
@@ -24,7 +24,7 @@ class Brokers:
         self.cluster = ClusterNetwork({port: broker for broker, port in PORTS.items()})
         self.sockets = MemoryNetwork()
         self.networks = {broker: BrokerNetwork(self.cluster, broker, self.sockets) for broker in PORTS}
-        self.listeners: dict[int, Listener] = {}
+        self.listeners: dict[int, NetworkListener] = {}
 
     async def connect(self, broker: int | None, to: int) -> tuple[Connection, Connection]:
         """Both ends of a connection from a broker, or from a client."""

@@ -11,7 +11,7 @@ import trio.testing
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.partitions import TopicPartition
 from ottla.transaction_coordinator.ending import RETRY_SECONDS, write_markers
-from ottla.transaction_coordinator.transaction import Transaction, TransactionState
+from ottla.transaction_coordinator.transaction import Transaction, TransactionStatus
 from ottla.wire.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
@@ -48,7 +48,7 @@ async def test_a_leader_that_is_away_is_asked_until_it_writes_and_logged_once(
     autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     transaction = Transaction(
-        "id", 7, 0, 60_000, TransactionState.PREPARE_COMMIT, 0, partitions=frozenset({TopicPartition("t", 0)})
+        "id", 7, 0, 60_000, TransactionStatus.PREPARE_COMMIT, 0, partitions=frozenset({TopicPartition("t", 0)})
     )
     caplog.set_level(logging.INFO)
     began = trio.current_time()

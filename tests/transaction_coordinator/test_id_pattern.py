@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.transaction_coordinator.describe import Filter
 from ottla.transaction_coordinator.id_pattern import MOST_POSITIONS, IdPattern
-from ottla.transaction_coordinator.transaction import Transaction, TransactionState
+from ottla.transaction_coordinator.transaction import Transaction, TransactionStatus
 from ottla.wire.messages.list_transactions import ListTransactionsRequest
 
 TEXTS = ("", "a", "b", "ab", "aab", "abab", "a-b", "a.b", "a1", "A", "\n", "é", "]", "-", "aaaaa", "aaaaab")
@@ -122,7 +122,7 @@ async def test_others_have_their_turn_while_many_ids_are_matched() -> None:
             turns += 1
             await trio.lowlevel.checkpoint()
 
-    known = [Transaction(name, 1, 0, 60_000, TransactionState.EMPTY, 0) for name in ("a" * 1000, "b" * 1000, "hidden")]
+    known = [Transaction(name, 1, 0, 60_000, TransactionStatus.EMPTY, 0) for name in ("a" * 1000, "b" * 1000, "hidden")]
     wanted = Filter(ListTransactionsRequest(transactional_id_pattern="(a|b)*a(a|b){20}"), 0)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(other)

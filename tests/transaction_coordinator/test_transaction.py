@@ -10,7 +10,7 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.replication.coordinator_loading import SkippedRecords
 from ottla.transaction_coordinator import transaction as transitions
 from ottla.transaction_coordinator.records import build_batch, read_batch
-from ottla.transaction_coordinator.transaction import Transaction, TransactionState
+from ottla.transaction_coordinator.transaction import Transaction, TransactionStatus
 from ottla.wire.records import RecordBatch
 
 CLASSIC, V2 = 0, 2
@@ -51,7 +51,7 @@ def v2_after(known: Transaction) -> Transaction:
 
 
 def test_classic_life(ongoing):
-    assert (ongoing.state, ongoing.start_ms) == (TransactionState.ONGOING, 2000)
+    assert (ongoing.state, ongoing.start_ms) == (TransactionStatus.ONGOING, 2000)
     assert transitions.add_partitions(ongoing, [("t", 1)], CLASSIC, 2500) is None
     more = transitions.add_partitions(ongoing, [("v", 0)], CLASSIC, 2500)
     assert more is not None
@@ -59,13 +59,13 @@ def test_classic_life(ongoing):
     assert more.start_ms == 2000
     prepared = end(ongoing, (7, 0))
     assert (prepared.state, prepared.producer_epoch, prepared.partitions) == (
-        TransactionState.PREPARE_COMMIT,
+        TransactionStatus.PREPARE_COMMIT,
         0,
         PARTITIONS,
     )
     completed = transitions.complete(prepared, 4000)
     assert (completed.state, completed.producer_epoch, completed.partitions) == (
-        TransactionState.COMPLETE_COMMIT,
+        TransactionStatus.COMPLETE_COMMIT,
         0,
         frozenset(),
     )
@@ -89,7 +89,7 @@ def test_somebody_else(ongoing):
 
 def test_v2_bumps_the_epoch_with_every_end(empty):
     completed = v2_after(empty)
-    assert (completed.producer_epoch, completed.state) == (1, TransactionState.COMPLETE_COMMIT)
+    assert (completed.producer_epoch, completed.state) == (1, TransactionStatus.COMPLETE_COMMIT)
     assert transitions.end(completed, (7, 0), True, V2, -1, 5000) is None, "asked for a second time"
     with refused(ErrorCode.INVALID_TXN_STATE):
         end(completed, (7, 0), commit=False, version=V2)
@@ -97,7 +97,7 @@ def test_v2_bumps_the_epoch_with_every_end(empty):
         end(completed, (7, 1), version=V2)
     aborted = end(completed, (7, 1), commit=False, version=V2)
     assert (aborted.state, aborted.producer_epoch, aborted.partitions) == (
-        TransactionState.PREPARE_ABORT,
+        TransactionStatus.PREPARE_ABORT,
         2,
         frozenset(),
     )
@@ -154,7 +154,7 @@ def test_a_timeout_fences_but_the_producer_may_resume(ongoing):
     assert not transitions.is_timed_out(ongoing, 62_000)
     assert transitions.is_timed_out(ongoing, 62_001)
     fenced = transitions.fence(ongoing, V2, 62_001)
-    assert (fenced.state, fenced.producer_epoch) == (TransactionState.PREPARE_ABORT, 1)
+    assert (fenced.state, fenced.producer_epoch) == (TransactionStatus.PREPARE_ABORT, 1)
     with refused(ErrorCode.PRODUCER_FENCED):
         end(fenced, (7, 0))
     with refused(ErrorCode.CONCURRENT_TRANSACTIONS):

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import trio
 import trio.testing
 
-from ottla.view.cached import KEPT_SECONDS, PATIENCE_SECONDS, Kept
+from ottla.view.cached import KEPT_SECONDS, PATIENCE_SECONDS, BackgroundCache
 
 
 class Slow:
@@ -28,7 +28,7 @@ class Slow:
 
 
 @asynccontextmanager
-async def in_background(kept: Kept[int]) -> AsyncIterator[None]:
+async def in_background(kept: BackgroundCache[int]) -> AsyncIterator[None]:
     """``kept`` is read by a task of its own, as a view's is."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(kept.run)
@@ -42,7 +42,7 @@ def many(value: int) -> int:
 
 async def test_who_asks_waits_a_tenth_of_a_second_at_most(autojump_clock: trio.testing.MockClock) -> None:
     slow = Slow(3.0)
-    kept = Kept(slow.read, many)
+    kept = BackgroundCache(slow.read, many)
     async with in_background(kept):
         await trio.sleep(3.5)
         await trio.sleep(100)
@@ -55,7 +55,7 @@ async def test_who_asks_waits_a_tenth_of_a_second_at_most(autojump_clock: trio.t
 
 async def test_what_is_read_in_time_is_new(autojump_clock: trio.testing.MockClock) -> None:
     quick = Slow(0.01)
-    kept = Kept(quick.read, many)
+    kept = BackgroundCache(quick.read, many)
     async with in_background(kept):
         await trio.sleep(2)
         assert [await kept.get(), await kept.get()] == [2, 2]
@@ -65,7 +65,7 @@ async def test_what_is_read_in_time_is_new(autojump_clock: trio.testing.MockCloc
 
 async def test_a_reading_that_fails_leaves_what_there_was(autojump_clock: trio.testing.MockClock) -> None:
     slow = Slow(0.01)
-    kept = Kept(slow.read, many)
+    kept = BackgroundCache(slow.read, many)
     async with in_background(kept):
         await trio.sleep(2)
         slow.fails = True
@@ -77,7 +77,7 @@ async def test_a_reading_that_fails_leaves_what_there_was(autojump_clock: trio.t
 
 async def test_without_its_background_it_is_read_by_who_asks(autojump_clock: trio.testing.MockClock) -> None:
     slow = Slow(3.0)
-    kept = Kept(slow.read, many)
+    kept = BackgroundCache(slow.read, many)
     assert await kept.get() == 1
     await trio.sleep(100)
     assert await kept.get() == 2
@@ -85,7 +85,7 @@ async def test_without_its_background_it_is_read_by_who_asks(autojump_clock: tri
 
 async def test_what_is_of_few_things_is_new_however_long_it_took(autojump_clock: trio.testing.MockClock) -> None:
     slow = Slow(3.0)
-    kept = Kept(slow.read, lambda value: 1000)
+    kept = BackgroundCache(slow.read, lambda value: 1000)
     async with in_background(kept):
         await trio.sleep(100)
         assert await kept.get() == 2
@@ -93,8 +93,8 @@ async def test_what_is_of_few_things_is_new_however_long_it_took(autojump_clock:
 
 async def test_what_is_read_unasked_for_something_else_is_new_too(autojump_clock: trio.testing.MockClock) -> None:
     quick = Slow(0.01)
-    part = Kept(quick.read, lambda value: 1)
-    whole = Kept(part.get, lambda value: 1, [part])
+    part = BackgroundCache(quick.read, lambda value: 1)
+    whole = BackgroundCache(part.get, lambda value: 1, [part])
     async with in_background(part):
         await trio.sleep(0.1)
         async with in_background(whole):

@@ -12,7 +12,7 @@ import trio.testing
 
 from ottla.base.seams import InlineWorkers
 from ottla.replication.partition import Partition
-from ottla.view.found_records import KEPT_BYTES, Fate
+from ottla.view.found_records import KEPT_BYTES, TransactionOutcome
 from ottla.view.own.replica_log import ReplicaLog
 from ottla.view.record_search import Matches, Range, Search, search_pace, whole_record
 from ottla.wire.compression import GZIP, NONE
@@ -169,19 +169,22 @@ async def test_what_became_of_transactions(autojump_clock: trio.testing.MockCloc
         found = search([partition], 10)
         await run(found)
         assert [(record.value, record.fate) for record in found.found() if not record.is_marker] == [
-            (b"plain", Fate.PLAIN),
-            (b"committed", Fate.COMMITTED),
-            (b"aborted", Fate.ABORTED),
-            (b"open", Fate.OPEN),
-            (None, Fate.PLAIN),
+            (b"plain", TransactionOutcome.PLAIN),
+            (b"committed", TransactionOutcome.COMMITTED),
+            (b"aborted", TransactionOutcome.ABORTED),
+            (b"open", TransactionOutcome.OPEN),
+            (None, TransactionOutcome.PLAIN),
         ]
-        assert [record.fate for record in found.found() if record.is_marker] == [Fate.COMMIT_MARKER, Fate.ABORT_MARKER]
+        assert [record.fate for record in found.found() if record.is_marker] == [
+            TransactionOutcome.COMMIT_MARKER,
+            TransactionOutcome.ABORT_MARKER,
+        ]
         newest = search([partition], 3, backwards=True)
         await run(newest)
         assert [record.fate for record in newest.found() if not record.is_marker] == [
-            Fate.PLAIN,
-            Fate.OPEN,
-            Fate.ABORTED,
+            TransactionOutcome.PLAIN,
+            TransactionOutcome.OPEN,
+            TransactionOutcome.ABORTED,
         ]
 
 

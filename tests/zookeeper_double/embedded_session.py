@@ -31,7 +31,6 @@ import trio
 from ottla.controller.zookeeper.store.cluster_store import (
     ConnectionLossError,
     EventType,
-    Node,
     NoNodeError,
     Operation,
     Result,
@@ -41,6 +40,7 @@ from ottla.controller.zookeeper.store.cluster_store import (
     StoreFailedError,
     Watch,
     WatchEvent,
+    ZnodeWithStat,
 )
 from ottla.controller.zookeeper.store.session import SessionState
 from ottla.controller.zookeeper.store.session_life import SUSPECTED_AFTER, SessionLife, WatchTable
@@ -95,7 +95,7 @@ class EmbeddedSession(SessionLife):
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
-    async def get(self, path: str, watch: Watch | None = None) -> Node:
+    async def get(self, path: str, watch: Watch | None = None) -> ZnodeWithStat:
         node = (await self._tree()).get(path)
         if node is None:
             raise NoNodeError(path)
@@ -103,7 +103,7 @@ class EmbeddedSession(SessionLife):
             self._watches.watch_node(path, watch)
         return node
 
-    async def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[Node | None]:
+    async def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[ZnodeWithStat | None]:
         tree = await self._tree()
         nodes = [tree.get(path) for path in paths]
         if watch is not None:

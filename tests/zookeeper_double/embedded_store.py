@@ -24,7 +24,7 @@ from ottla.base.seams import Clock, InlineWorkers, Workers
 from ottla.controller.zookeeper.store import journal
 from ottla.controller.zookeeper.store.cluster_store import Delete, Operation, Result, StoreFailedError, WatchEvent
 from ottla.controller.zookeeper.store.journal import StateFiles
-from ottla.controller.zookeeper.store.znode_tree import Transaction, ZnodeTree
+from ottla.controller.zookeeper.store.znode_tree import ZnodeTransaction, ZnodeTree
 
 from .embedded_session import EmbeddedSession
 from .store_link import StoreLink
@@ -50,7 +50,7 @@ class EmbeddedStore:
         self._last_session_id = 0
         self._time_changed = trio.Event()
         self._flush_lock = trio.Lock()
-        self._unsynced: list[tuple[Transaction, list[WatchEvent]]] = []
+        self._unsynced: list[tuple[ZnodeTransaction, list[WatchEvent]]] = []
         self._synced_zxid = 0
         self._journal_size = 0
         self._snapshot_size = 0
@@ -135,7 +135,7 @@ class EmbeddedStore:
                 pass
 
     def _apply(self, session_id: int, operations: Sequence[Operation]) -> list[Result]:
-        transaction = Transaction(self._tree.zxid + 1, session_id, self._clock.now_ms(), operations)
+        transaction = ZnodeTransaction(self._tree.zxid + 1, session_id, self._clock.now_ms(), operations)
         results, events = self._tree.apply(transaction)
         self._unsynced.append((transaction, events))
         return results

@@ -15,7 +15,7 @@ from ...broker.listeners.connection import ClientConnection
 from ...group_coordinator.committed_offsets import find_commit
 from ...group_coordinator.shard import GroupAndOffsets
 from ...handlers.services import Services
-from ...log.producer_snapshot import ProducerState
+from ...log.producer_snapshot import ProducerStateEntry
 from ...metadata.image import TopicImage
 from ...replication.delayed_fetch import FetchedPartition
 from ..assignments import assigned
@@ -101,7 +101,7 @@ async def transactional_ids(services: Services, pace: Pace) -> dict[int, str]:
     return found
 
 
-def _of_producer(number: int, state: ProducerState, name: str | None, by: Iterable[_Sent]) -> Iterator[WriterRow]:
+def _of_producer(number: int, state: ProducerStateEntry, name: str | None, by: Iterable[_Sent]) -> Iterator[WriterRow]:
     start = state.current_txn_first_offset
     known = number, state.producer_id, state.producer_epoch, name, state.last_sequence
     opened = start if start >= 0 else None

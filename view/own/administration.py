@@ -14,7 +14,7 @@ from ..admin_rows import MOST_MOVES, AclRow, ClusterDetail, MoveRow, QuotaRow, T
 from ..cached import Cached
 from ..cluster_sums import ClusterSums
 from ..errors import NotFoundError
-from ..layout import Ask, Layout, broker_layout, known_moves
+from ..layout import Ask, ReplicaLayout, broker_layout, known_moves
 from ..pace import Pace
 from .own_quorum import controller_of
 from .transactions import transaction_row, transaction_rows
@@ -95,7 +95,7 @@ class BrokerAdministration:
         """The brokers, and the partitions in trouble or being moved."""
         return await self._cluster.get()
 
-    async def layout(self, most: int) -> Layout | None:
+    async def layout(self, most: int) -> ReplicaLayout | None:
         """Where all replicas are to be, with their bytes; None where there are more than so many partitions."""
         services = self._services()
         if sum(len(topic.partitions) for topic in services.metadata.topics.values()) > most:

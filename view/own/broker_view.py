@@ -24,7 +24,7 @@ from ...replication.broker_client import PeerUnavailableError
 from ...replication.partition import Partition
 from ...wire.schema import Message
 from ..admin_rows import HolderRow
-from ..cached import Cached, Kept
+from ..cached import BackgroundCache, Cached
 from ..checks_passed import partitions_and_groups
 from ..consoles import asked_by, find_consoles
 from ..errors import NotFoundError as NotFoundError
@@ -110,8 +110,8 @@ class BrokerView:
         self._began = trio.current_time()
         self._sampled = (0.0, 0, 0)
         self._looked_at = self._look_at = self._began
-        self._groups = Kept(self._read_groups, lambda read: len(read.rows) + len(read.max_lags))
-        self._topics = Kept(self._read_topics, len, [self._groups])
+        self._groups = BackgroundCache(self._read_groups, lambda read: len(read.rows) + len(read.max_lags))
+        self._topics = BackgroundCache(self._read_topics, len, [self._groups])
         self._connections = Cached(self._read_connections)
         services, pace = (lambda: self.services), (lambda: self.pace())
         self.details = BrokerDetails(services, broker.connections, self.requests, clock, workers, pace)

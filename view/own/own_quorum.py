@@ -11,7 +11,7 @@ from ...controller.quorum.metadata_version import KRAFT_VERSION
 from ...controller.quorum.supported_features import SUPPORTED
 from ...controller.raft.driver import RaftDriver
 from ...controller.raft.figures import state_name
-from ...controller.raft.leader import Leading
+from ...controller.raft.leader import RaftLeader
 from ...controller.raft.quorum_state import QuorumState
 from ...controller.raft.voter_set import VoterSet
 from ...handlers.services import Services
@@ -104,7 +104,7 @@ def _controller(controller: QuorumController, levels: Mapping[str, int]) -> Regi
 
 def _changes(quorum: QuorumState) -> Iterator[VoterChangeRow]:
     """Of the voters, as far as this node's log has them; the leader also knows whom it is about to add."""
-    if isinstance(quorum.state, Leading) and (adding := quorum.state.adding) is not None and adding.offset is None:
+    if isinstance(quorum.state, RaftLeader) and (adding := quorum.state.adding) is not None and adding.offset is None:
         yield VoterChangeRow(adding.key.node_id, "is about to be added")
     if not quorum.has_uncommitted_voters:
         return

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from ...replication.partition import Partition
 from ..pace import Pace
-from ..rows import NO_RATES, Rates
+from ..rows import NO_RATES, TrafficRates
 from .topic_hours import TopicHours
 
 _SECONDS = 5.0
@@ -39,9 +39,9 @@ class Traffic:
         self._topics: dict[str, _Counts] = {}
         self._turn = 0
 
-    def of(self, topic: str) -> Rates:
+    def of(self, topic: str) -> TrafficRates:
         found = self._topics.get(topic)
-        return Rates(*found.averages) if found is not None and found.averages else NO_RATES
+        return TrafficRates(*found.averages) if found is not None and found.averages else NO_RATES
 
     def __len__(self) -> int:
         return len(self._topics)
@@ -67,7 +67,7 @@ class Traffic:
             if pace.is_due():
                 await pace.rest()
         self._take(name, (messages, bytes_in, bytes_out), seconds, share, came)
-        self.total = Rates(*(count / seconds for count in came)) if seconds > 0 else NO_RATES
+        self.total = TrafficRates(*(count / seconds for count in came)) if seconds > 0 else NO_RATES
         if len(self._topics) > 0:
             self._forget()
 

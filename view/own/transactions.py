@@ -6,7 +6,7 @@ import dataclasses
 
 from ...handlers.services import Services
 from ...replication.partition import Partition
-from ...transaction_coordinator.transaction import PREPARED, Transaction, TransactionState
+from ...transaction_coordinator.transaction import PREPARED, Transaction, TransactionStatus
 from ..admin_rows import HolderRow, TransactionRow
 from ..pace import Pace
 from .activity import transactional_ids
@@ -38,7 +38,7 @@ async def transaction_row(services: Services, transactional_id: str, now_ms: int
 
 
 def _row(transaction: Transaction, broker_id: int, now_ms: int) -> TransactionRow:
-    is_open = transaction.state is TransactionState.ONGOING or transaction.state in PREPARED
+    is_open = transaction.state is TransactionStatus.ONGOING or transaction.state in PREPARED
     started = transaction.start_ms if transaction.start_ms >= 0 else None
     return TransactionRow(
         transaction.transactional_id,

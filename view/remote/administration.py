@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...balance.answers import Known
+from ...balance.answers import ReportedPartition
 from ...base.errors import ErrorCode, KafkaError, known_code
 from ...base.seams import Clock
 from ...security.acl import Operation, PatternType, Permission, ResourceType
@@ -43,7 +43,7 @@ from ..admin_rows import (
 from ..cached import Cached
 from ..cluster_sums import ClusterSums
 from ..errors import NotFoundError
-from ..layout import Layout, layout_of, moves_under_way, target_of
+from ..layout import ReplicaLayout, layout_of, moves_under_way, target_of
 from ..pace import Pace
 from .cluster_client import ClusterClient, of_each
 from .controller import controller_of, described_quorum
@@ -183,7 +183,7 @@ class ClusterAdministration:
     async def cluster(self) -> ClusterDetail:
         return await self._cluster.get()
 
-    async def layout(self, most: int) -> Layout | None:
+    async def layout(self, most: int) -> ReplicaLayout | None:
         """Where all replicas are to be, with their bytes; None where there are more than so many partitions."""
         state = await cluster_state(self._client)
         if sum(len(topic.partitions) for topic in state.topics.values()) > most:
@@ -192,7 +192,7 @@ class ClusterAdministration:
         targets = {(move.topic, move.number): target_of(move) for move in moves}
         min_isr = await min_isrs(self._client, state.topics)
         partitions = {
-            (topic.name, number): Known(
+            (topic.name, number): ReportedPartition(
                 targets.get((topic.name, number), each.replicas),
                 each.replicas,
                 each.leader,

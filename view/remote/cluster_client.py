@@ -28,7 +28,7 @@ _TIMEOUT = 10.0
 _MOST_IN_FLIGHT = 5
 
 
-class Brokers(Protocol):
+class BrokerClients(Protocol):
     """Who can be asked: what a ``ClusterClient`` is, and what a broker has in its peers."""
 
     @property
@@ -41,7 +41,7 @@ class Brokers(Protocol):
     async def version(self, broker_id: int, request: type[Message], highest: int | None = None) -> int: ...
 
 
-class AskedBrokers(ABC):
+class BaseBrokerClients(ABC):
     """Requests to one broker, by the client that ``_of`` has for it."""
 
     async def ask(self, broker_id: int, request: Message, highest: int | None = None, purpose: str = ASKING) -> Any:
@@ -65,7 +65,7 @@ class AskedBrokers(ABC):
         """The client of a broker for a purpose. Raises OSError where the broker is not known to be alive."""
 
 
-class ClusterClient(AskedBrokers):
+class ClusterClient(BaseBrokerClients):
     """``nodes`` are the brokers by their ids, as the last Metadata answer had them (``follow``); empty before it."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""``ClusterView``: the ``Source`` of a console that is a client of any Kafka.
+"""``ClusterView``: the ``ViewSource`` of a console that is a client of any Kafka.
 
 ``run`` reads what lists of topics and groups need, again and again while pages ask for it (``Refreshed``): the cluster with the
 ends of its partitions every 5 seconds, and every 15 while no page asks, for rates and the charts; groups, sizes and settings
@@ -32,7 +32,17 @@ from ..history import NOT_KNOWN, History
 from ..pace import Pace
 from ..quorum_rows import FeatureRow, QuorumDetail, QuorumRow
 from ..record_log import RecordLog
-from ..rows import MOST_PRODUCERS, ClusterRow, GroupDetail, GroupRow, GroupRows, Outage, Rates, TopicDetail, TopicRow
+from ..rows import (
+    MOST_PRODUCERS,
+    ClusterRow,
+    GroupDetail,
+    GroupRow,
+    GroupRows,
+    Outage,
+    TopicDetail,
+    TopicRow,
+    TrafficRates,
+)
 from . import group_requests, rows, topic_requests
 from .administration import ClusterAdministration
 from .cluster_client import ClusterClient
@@ -41,8 +51,8 @@ from .group_requests import GroupSeen
 from .lag_times import lag_times
 from .record_log import fetched_logs
 from .refreshed import Refreshed
-from .rows import Ends
-from .topic_requests import EARLIEST, LARGEST_TIMESTAMP, LATEST, ClusterState, Kept
+from .rows import PartitionOffsets
+from .topic_requests import EARLIEST, LARGEST_TIMESTAMP, LATEST, ClusterState, RetentionConfig
 from .unresponsive_brokers import SilentBrokers
 
 logger = logging.getLogger(__name__)
@@ -60,11 +70,11 @@ _MOST_REMEMBERED = 100
 T = TypeVar("T")
 
 
-class Seen(NamedTuple):
+class ClusterSnapshot(NamedTuple):
     """The cluster, its quorum and its partitions' ends; ``rates`` are records a second by topic, since it was seen before."""
 
     state: ClusterState = ClusterState()
-    ends: Mapping[TopicPartition, Ends] = {}
+    ends: Mapping[TopicPartition, PartitionOffsets] = {}
     rates: Mapping[str, float] = {}
     quorum: QuorumRow | None = None
 
@@ -83,10 +93,12 @@ class ClusterView:
         self._outage: Outage | None = None
         self._seen_ms: int | None = None
         self._starts_at = -float("inf")
-        self._seen: Refreshed[Seen] = Refreshed(self._see, _ENDS_EVERY, Seen(), idle_period=_ENDS_WHILE_IDLE)
+        self._seen: Refreshed[ClusterSnapshot] = Refreshed(
+            self._see, _ENDS_EVERY, ClusterSnapshot(), idle_period=_ENDS_WHILE_IDLE
+        )
         self._groups: Refreshed[Mapping[str, GroupSeen]] = Refreshed(self._see_groups, _GROUPS_EVERY, {})
         self._sizes: Refreshed[Mapping[TopicPartition, int]] = Refreshed(self._see_sizes, _SIZES_EVERY, {})
-        self._kept: Refreshed[Mapping[str, Kept]] = Refreshed(self._see_kept, _SETTINGS_EVERY, {})
+        self._kept: Refreshed[Mapping[str, RetentionConfig]] = Refreshed(self._see_kept, _SETTINGS_EVERY, {})
         self._consoles: Refreshed[Mapping[int, str]] = Refreshed(self._see_consoles, _SETTINGS_EVERY, {})
         self._features: Refreshed[tuple[FeatureRow, ...]] = Refreshed(self._see_features, _SETTINGS_EVERY, ())
         self._group_rows = Cached(self._make_group_rows)
@@ -155,7 +167,7 @@ class ClusterView:
                 lag = sum(row.lag or 0 for row in self._group_rows.newest.rows)
         self.history.note(self._clock.now_ms(), {"messages_in": came, "lag": lag})
 
-    async def _see(self) -> Seen | None:
+    async def _see(self) -> ClusterSnapshot | None:
         """The cluster; whether any broker answers at all is found out here."""
         try:
             state = await topic_requests.cluster_state(self._client)
@@ -173,7 +185,7 @@ class ClusterView:
         self._seen_ms = self._clock.now_ms()
         return seen
 
-    async def _see_ends(self, state: ClusterState) -> Seen:
+    async def _see_ends(self, state: ClusterState) -> ClusterSnapshot:
         """Ends of all partitions; starts now and then; the newest time of those that have grown."""
         now, before = trio.current_time(), self._seen
         known = before.value.ends
@@ -196,9 +208,9 @@ class ClusterView:
             start = starts[key].offset if key in starts else old.start
             time = newest[key].time_ms if key in newest else old.newest_ms
             if end is not None:
-                found[key] = Ends(start, end, time)
+                found[key] = PartitionOffsets(start, end, time)
         seconds = None if before.read_at is None else now - before.read_at
-        return Seen(state, found, rows.rates(known, found, seconds) if seconds else {})
+        return ClusterSnapshot(state, found, rows.rates(known, found, seconds) if seconds else {})
 
     async def _see_groups(self) -> Mapping[str, GroupSeen] | None:
         return await self._tried(group_requests.groups(self._client, self._silent.note))
@@ -206,7 +218,7 @@ class ClusterView:
     async def _see_sizes(self) -> Mapping[TopicPartition, int] | None:
         return await self._tried(topic_requests.sizes(self._client, self._seen.value.state, self._silent.note))
 
-    async def _see_kept(self) -> Mapping[str, Kept] | None:
+    async def _see_kept(self) -> Mapping[str, RetentionConfig] | None:
         return await self._tried(topic_requests.kept(self._client, self._seen.value.state.topics))
 
     async def _see_features(self) -> tuple[FeatureRow, ...] | None:
@@ -252,13 +264,13 @@ class ClusterView:
                 await pace.rest()
         return found
 
-    def _topic_row(self, name: str, seen: Seen, max_lag: int | None) -> TopicRow:
+    def _topic_row(self, name: str, seen: ClusterSnapshot, max_lag: int | None) -> TopicRow:
         return rows.topic_row(
             seen.state.topics[name],
             seen.ends,
             self._sizes.value,
             self._kept.value.get(name),
-            Rates(seen.rates.get(name, 0.0), None, None),
+            TrafficRates(seen.rates.get(name, 0.0), None, None),
             max_lag,
         )
 
@@ -285,7 +297,7 @@ class ClusterView:
             under_replicated,
             offline,
             len(groups),
-            Rates(sum(seen.rates.values()), None, None),
+            TrafficRates(sum(seen.rates.values()), None, None),
             tuple(self._warnings(offline, under_replicated, [row.group_id for row in groups if row.lost])),
             tuple(self._looked_at(sum(row.partitions for row in topics), groups)),
         )
@@ -365,7 +377,8 @@ class ClusterView:
         starts = await topic_requests.offsets(self._client, leaders, EARLIEST, self._silent.note)
         ends = await topic_requests.offsets(self._client, leaders, LATEST, self._silent.note)
         now_ends = {
-            key: Ends(starts[key].offset if key in starts else None, end.offset, None) for key, end in ends.items()
+            key: PartitionOffsets(starts[key].offset if key in starts else None, end.offset, None)
+            for key, end in ends.items()
         }
         found = rows.group_partition_rows(seen, members, now_ends)
         timed = await lag_times(self._client, self.workers, leaders, found, self._clock.now_ms(), self._silent.note)

@@ -10,7 +10,7 @@ import trio
 from ...base.network import Connection
 from ...base.seams import Workers
 from ...broker.auth.sasl_client import authenticate
-from ...replication.broker_client import Secure, Secured
+from ...replication.broker_client import Secure, SecuredConnection
 from ...security.client_security import ClientSecurity
 from ...security.sasl import SaslClient
 
@@ -28,11 +28,11 @@ def entry(security: ClientSecurity, workers: Workers) -> Secure | None:
     if context is None and security.mechanism is None:
         return None
 
-    async def secure(connection: Connection, host: str) -> Secured:
+    async def secure(connection: Connection, host: str) -> SecuredConnection:
         if context is not None:
             connection = await _shaken_hands(connection, context, workers, host)
         if security.mechanism is None:
-            return Secured(connection)
+            return SecuredConnection(connection)
         try:
             began = trio.current_time()
             client = await workers.run(_sasl_client, security)
@@ -40,7 +40,9 @@ def entry(security: ClientSecurity, workers: Workers) -> Secure | None:
         except BaseException:
             connection.close()
             raise
-        return Secured(connection, began + lifetime_ms / 1000 * _PART_OF_A_SESSION if lifetime_ms else math.inf)
+        return SecuredConnection(
+            connection, began + lifetime_ms / 1000 * _PART_OF_A_SESSION if lifetime_ms else math.inf
+        )
 
     return secure
 

@@ -18,7 +18,7 @@ from ...wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ...wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
 from ..assignments import assigned
 from ..rows import MemberRow
-from .cluster_client import Brokers, of_each
+from .cluster_client import BrokerClients, of_each
 from .topic_requests import Failed
 
 _AT_ONCE = 100
@@ -30,12 +30,12 @@ _KEYS = 4
 _CLASSIC, _CONSUMER = "classic", "consumer"
 
 
-class Committed(NamedTuple):
+class OffsetWithMetadata(NamedTuple):
     offset: int
     metadata: str
 
 
-class Listed(NamedTuple):
+class GroupListing(NamedTuple):
     """A group as its coordinator lists it; ``kind`` is the group's type, empty where the broker is older than types."""
 
     group_id: str
@@ -50,7 +50,7 @@ class Listed(NamedTuple):
         return self.kind.lower() == _CONSUMER
 
 
-class Described(NamedTuple):
+class DescribeGroupResult(NamedTuple):
     """``members`` are as the answer has them (``member_rows``); None where groups of this kind are not described here."""
 
     state: str
@@ -60,12 +60,12 @@ class Described(NamedTuple):
 
 
 class GroupSeen(NamedTuple):
-    listed: Listed
-    described: Described
-    committed: Mapping[TopicPartition, Committed]
+    listed: GroupListing
+    described: DescribeGroupResult
+    committed: Mapping[TopicPartition, OffsetWithMetadata]
 
 
-async def groups(client: Brokers, failed: Failed) -> dict[str, GroupSeen]:
+async def groups(client: BrokerClients, failed: Failed) -> dict[str, GroupSeen]:
     """Every group, with what it has committed."""
     lists = await of_each(client.nodes, lambda broker: _listed(client, broker), failed)
 
@@ -78,7 +78,7 @@ async def groups(client: Brokers, failed: Failed) -> dict[str, GroupSeen]:
             found += [
                 GroupSeen(
                     each,
-                    described.get(each.group_id, Described(each.state, "", None, None)),
+                    described.get(each.group_id, DescribeGroupResult(each.state, "", None, None)),
                     committed.get(each.group_id, {}),
                 )
                 for each in part
@@ -89,28 +89,29 @@ async def groups(client: Brokers, failed: Failed) -> dict[str, GroupSeen]:
     return {each.listed.group_id: each for found in seen.values() for each in found}
 
 
-async def _listed(client: Brokers, broker: int) -> list[Listed]:
+async def _listed(client: BrokerClients, broker: int) -> list[GroupListing]:
     """The groups that a broker coordinates. Raises OSError, KafkaError."""
     response: ListGroupsResponse = await client.ask(broker, ListGroupsRequest())
     if response.error_code:
         raise KafkaError(known_code(response.error_code))
     return [
-        Listed(each.group_id, broker, each.protocol_type, each.group_state, each.group_type) for each in response.groups
+        GroupListing(each.group_id, broker, each.protocol_type, each.group_state, each.group_type)
+        for each in response.groups
     ]
 
 
-async def group(client: Brokers, group_id: str, broker: int) -> GroupSeen | None:
+async def group(client: BrokerClients, group_id: str, broker: int) -> GroupSeen | None:
     """One group of the broker that coordinates it; None where there is none of this id. Raises OSError, KafkaError."""
     listed = [each for each in await _listed(client, broker) if each.group_id == group_id]
     if not listed:
         return None
     described = await describe(client, broker, listed)
     committed = await _committed(client, broker, [group_id])
-    unknown = Described(listed[0].state, "", None, None)
+    unknown = DescribeGroupResult(listed[0].state, "", None, None)
     return GroupSeen(listed[0], described.get(group_id, unknown), committed.get(group_id, {}))
 
 
-async def coordinator(client: Brokers, group_id: str) -> int:
+async def coordinator(client: BrokerClients, group_id: str) -> int:
     """The broker that coordinates a group. Raises OSError, KafkaError."""
     try:
         response: FindCoordinatorResponse = await client.ask_any(
@@ -128,22 +129,26 @@ async def coordinator(client: Brokers, group_id: str) -> int:
     return node_id
 
 
-async def describe(client: Brokers, broker: int, listed: Sequence[Listed]) -> dict[str, Described]:
+async def describe(
+    client: BrokerClients, broker: int, listed: Sequence[GroupListing]
+) -> dict[str, DescribeGroupResult]:
     """Groups of one coordinator; those of newer kinds are left out. Raises OSError, KafkaError."""
-    found: dict[str, Described] = {}
+    found: dict[str, DescribeGroupResult] = {}
     classic = [each.group_id for each in listed if each.kind.lower() in ("", _CLASSIC)]
     if classic:
         response: DescribeGroupsResponse = await client.ask(broker, DescribeGroupsRequest(groups=classic))
         for each in response.groups:
             if not each.error_code:
-                found[each.group_id] = Described(each.group_state, each.protocol_data, None, each.members)
+                found[each.group_id] = DescribeGroupResult(each.group_state, each.protocol_data, None, each.members)
     newer = [each.group_id for each in listed if each.is_consumer]
     if newer:
         request = ConsumerGroupDescribeRequest(group_ids=newer)
         answer: ConsumerGroupDescribeResponse = await client.ask(broker, request)
         for one in answer.groups:
             if not one.error_code:
-                found[one.group_id] = Described(one.group_state, one.assignor_name, one.group_epoch, one.members)
+                found[one.group_id] = DescribeGroupResult(
+                    one.group_state, one.assignor_name, one.group_epoch, one.members
+                )
     return found
 
 
@@ -166,8 +171,8 @@ def member_rows(seen: GroupSeen) -> list[MemberRow]:
 
 
 async def _committed(
-    client: Brokers, broker: int, group_ids: Sequence[str]
-) -> dict[str, dict[TopicPartition, Committed]]:
+    client: BrokerClients, broker: int, group_ids: Sequence[str]
+) -> dict[str, dict[TopicPartition, OffsetWithMetadata]]:
     """What groups of one coordinator have committed. Raises OSError, KafkaError."""
     version = await client.version(broker, OffsetFetchRequest, _NEWEST_WITH_NAMES)
     if version >= _MANY_GROUPS:
@@ -186,9 +191,9 @@ async def _committed(
     return found
 
 
-def _offsets(topics: Any) -> dict[TopicPartition, Committed]:
+def _offsets(topics: Any) -> dict[TopicPartition, OffsetWithMetadata]:
     return {
-        TopicPartition(topic.name, each.partition_index): Committed(each.committed_offset, each.metadata or "")
+        TopicPartition(topic.name, each.partition_index): OffsetWithMetadata(each.committed_offset, each.metadata or "")
         for topic in topics
         for each in topic.partitions
         if not each.error_code and each.committed_offset >= 0

@@ -17,7 +17,7 @@ from ...base.seams import Workers
 from ...wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ..record_log import first_timestamp
 from ..rows import GroupPartitionRow
-from .cluster_client import READING, Brokers, of_each
+from .cluster_client import READING, BrokerClients, of_each
 from .record_log import NEWEST_WITH_NAMES, fetched_batches
 from .topic_requests import Failed
 
@@ -28,7 +28,7 @@ _MAX_BYTES = 4 << 20
 
 
 async def lag_times(
-    client: Brokers,
+    client: BrokerClients,
     workers: Workers,
     leaders: Mapping[int, Sequence[TopicPartition]],
     rows: Sequence[GroupPartitionRow],

@@ -9,12 +9,12 @@ from ...broker.assembly import Assembly
 from ...replication.broker_client import BrokerClient, NoAnswerError, PeerUnavailableError
 from ...wire.schema import Message
 from ..own.broker_view import ViewedBroker
-from .cluster_client import ASKING, Address, AskedBrokers
+from .cluster_client import ASKING, Address, BaseBrokerClients
 
 _SECONDS = 10.0
 
 
-class PeersClient(AskedBrokers):
+class PeersClient(BaseBrokerClients):
     """``elsewhere.cluster_client.Brokers``: all that are alive, without the one in this process."""
 
     def __init__(self, broker: ViewedBroker) -> None:

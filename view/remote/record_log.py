@@ -15,7 +15,7 @@ from ...base.errors import ErrorCode, KafkaError, known_code
 from ...base.network import Part
 from ...base.partitions import TopicPartition
 from ...base.seams import Workers
-from ...log.transaction_index import AbortedTransaction
+from ...log.transaction_index import AbortedTxn
 from ...wire.messages.fetch import AbortedTransaction as BegunTransaction
 from ...wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from ...wire.records import RecordBatch, iter_complete_batches
@@ -164,7 +164,7 @@ def fetched_batches(data: Part) -> list[RecordBatch]:
     return list(iter_complete_batches(data))
 
 
-def aborted_in(batches: Sequence[RecordBatch], begun: Iterable[BegunTransaction]) -> list[AbortedTransaction]:
+def aborted_in(batches: Sequence[RecordBatch], begun: Iterable[BegunTransaction]) -> list[AbortedTxn]:
     """The aborted transactions with their ends, as far as these batches go.
 
     ``begun`` are those that reach into them. A producer has one transaction at a time, and after the first offset of an
@@ -181,5 +181,5 @@ def aborted_in(batches: Sequence[RecordBatch], begun: Iterable[BegunTransaction]
     for each in begun:
         ends = [offset for offset in markers.get(each.producer_id, ()) if offset > each.first_offset]
         end = ends[0] if ends else last
-        found.append(AbortedTransaction(each.producer_id, each.first_offset, end, last + 1))
+        found.append(AbortedTxn(each.producer_id, each.first_offset, end, last + 1))
     return found

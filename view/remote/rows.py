@@ -20,16 +20,16 @@ from ..rows import (
     MemberRow,
     PartitionRow,
     ProducerRow,
-    Rates,
     ReaderRow,
     TopicRow,
+    TrafficRates,
 )
 from .group_requests import GroupSeen
 from .record_log import FetchedLog
-from .topic_requests import Kept, TopicState
+from .topic_requests import RetentionConfig, TopicWithPartitions
 
 
-class Ends(NamedTuple):
+class PartitionOffsets(NamedTuple):
     """Where a partition starts and ends (its high watermark), and the largest timestamp in it.
 
     ``newest_ms`` is None before it was asked for, and -1 where there is none.
@@ -40,11 +40,11 @@ class Ends(NamedTuple):
     newest_ms: int | None
 
 
-NO_ENDS = Ends(None, None, None)
+NO_ENDS = PartitionOffsets(None, None, None)
 
 
 def rates(
-    before: Mapping[TopicPartition, Ends], now: Mapping[TopicPartition, Ends], seconds: float
+    before: Mapping[TopicPartition, PartitionOffsets], now: Mapping[TopicPartition, PartitionOffsets], seconds: float
 ) -> dict[str, float]:
     """Records a second by topic; a partition that was made anew, or was not known before, counts as nothing."""
     grown: Counter[str] = Counter()
@@ -56,11 +56,11 @@ def rates(
 
 
 def topic_row(
-    topic: TopicState,
-    ends: Mapping[TopicPartition, Ends],
+    topic: TopicWithPartitions,
+    ends: Mapping[TopicPartition, PartitionOffsets],
     sizes: Mapping[TopicPartition, int],
-    kept: Kept | None,
-    rates: Rates,
+    kept: RetentionConfig | None,
+    rates: TrafficRates,
     max_lag: int | None,
 ) -> TopicRow:
     keys = [TopicPartition(topic.name, number) for number in topic.partitions]
@@ -88,9 +88,9 @@ def topic_row(
 
 
 def partition_rows(
-    topic: TopicState,
+    topic: TopicWithPartitions,
     logs: Mapping[int, FetchedLog],
-    ends: Mapping[TopicPartition, Ends],
+    ends: Mapping[TopicPartition, PartitionOffsets],
     sizes: Mapping[TopicPartition, int],
     producers: Iterable[ProducerRow],
 ) -> list[PartitionRow]:
@@ -109,7 +109,9 @@ def partition_rows(
     return rows
 
 
-async def group_rows(groups: Iterable[GroupSeen], ends: Mapping[TopicPartition, Ends], pace: Pace) -> GroupRows:
+async def group_rows(
+    groups: Iterable[GroupSeen], ends: Mapping[TopicPartition, PartitionOffsets], pace: Pace
+) -> GroupRows:
     max_lags: dict[str, int] = {}
     rows = []
     for seen in groups:
@@ -119,7 +121,7 @@ async def group_rows(groups: Iterable[GroupSeen], ends: Mapping[TopicPartition, 
     return GroupRows(rows, max_lags)
 
 
-def _group_row(seen: GroupSeen, ends: Mapping[TopicPartition, Ends], max_lags: dict[str, int]) -> GroupRow:
+def _group_row(seen: GroupSeen, ends: Mapping[TopicPartition, PartitionOffsets], max_lags: dict[str, int]) -> GroupRow:
     lags = []
     unknown = lost = 0
     for key, committed in seen.committed.items():
@@ -148,7 +150,7 @@ def _group_row(seen: GroupSeen, ends: Mapping[TopicPartition, Ends], max_lags: d
 
 
 async def reader_rows(
-    groups: Iterable[GroupSeen], topic: str, ends: Mapping[TopicPartition, Ends], pace: Pace
+    groups: Iterable[GroupSeen], topic: str, ends: Mapping[TopicPartition, PartitionOffsets], pace: Pace
 ) -> tuple[list[ReaderRow], int | None]:
     """The groups that have committed offsets of a topic, and the largest lag of one of them in one partition."""
     rows = []
@@ -166,7 +168,7 @@ async def reader_rows(
 
 
 def group_partition_rows(
-    seen: GroupSeen, members: Sequence[MemberRow], ends: Mapping[TopicPartition, Ends]
+    seen: GroupSeen, members: Sequence[MemberRow], ends: Mapping[TopicPartition, PartitionOffsets]
 ) -> list[GroupPartitionRow]:
     """The partitions with a commit of the group, and those that members have without one, by topic and number."""
     owners = owners_of(members)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ...base.errors import ErrorCode, KafkaError
 from ...base.partitions import TopicPartition
-from ...handlers.config_entries import Source
+from ...handlers.config_entries import ConfigSource
 from ...wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -28,7 +28,7 @@ from ...wire.messages.list_offsets import (
 )
 from ...wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
 from ..rows import ConfigRow, ProducerRow, id_text
-from .cluster_client import Brokers, ClusterClient, of_each
+from .cluster_client import BrokerClients, ClusterClient, of_each
 
 Failed = Callable[[int, Exception], None]
 
@@ -41,20 +41,20 @@ _MIN_ISR = "min.insync.replicas"
 _SHOWN_SETTINGS = ("cleanup.policy", "retention.ms", "retention.bytes")
 
 
-class PartitionState(NamedTuple):
+class PartitionInfo(NamedTuple):
     leader: int | None
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
 
 
-class TopicState(NamedTuple):
+class TopicWithPartitions(NamedTuple):
     name: str
     topic_id: str
     is_internal: bool
-    partitions: Mapping[int, PartitionState]
+    partitions: Mapping[int, PartitionInfo]
 
 
-class Node(NamedTuple):
+class BrokerAddress(NamedTuple):
     host: str
     port: int
     rack: str | None
@@ -65,8 +65,8 @@ class ClusterState(NamedTuple):
 
     cluster_id: str = ""
     controller_id: int = -1
-    brokers: Mapping[int, Node] = {}
-    topics: Mapping[str, TopicState] = {}
+    brokers: Mapping[int, BrokerAddress] = {}
+    topics: Mapping[str, TopicWithPartitions] = {}
 
     def leaders(self, keys: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
         """Those of the partitions that have a leader, by it."""
@@ -88,19 +88,19 @@ async def cluster_state(client: ClusterClient, topics: Iterable[str] | None = No
     return ClusterState(
         response.cluster_id or "",
         response.controller_id,
-        {broker.node_id: Node(broker.host, broker.port, broker.rack) for broker in response.brokers},
+        {broker.node_id: BrokerAddress(broker.host, broker.port, broker.rack) for broker in response.brokers},
         {each.name: _topic(each) for each in response.topics if each.name is not None and not each.error_code},
     )
 
 
-def _topic(topic: MetadataResponseTopic) -> TopicState:
+def _topic(topic: MetadataResponseTopic) -> TopicWithPartitions:
     partitions = {
-        each.partition_index: PartitionState(
+        each.partition_index: PartitionInfo(
             each.leader_id if each.leader_id >= 0 else None, tuple(each.replica_nodes), tuple(each.isr_nodes)
         )
         for each in sorted(topic.partitions, key=lambda each: each.partition_index)
     }
-    return TopicState(topic.name or "", id_text(topic.topic_id), topic.is_internal, partitions)
+    return TopicWithPartitions(topic.name or "", id_text(topic.topic_id), topic.is_internal, partitions)
 
 
 class Offset(NamedTuple):
@@ -111,7 +111,7 @@ class Offset(NamedTuple):
 
 
 async def offsets(
-    client: Brokers,
+    client: BrokerClients,
     by_leader: Mapping[int, Sequence[TopicPartition]],
     timestamp: int,
     failed: Failed,
@@ -177,7 +177,7 @@ async def sizes(client: ClusterClient, cluster: ClusterState, failed: Failed) ->
     return found
 
 
-class Kept(NamedTuple):
+class RetentionConfig(NamedTuple):
     """How long a topic's records are kept."""
 
     cleanup_policy: str | None
@@ -185,12 +185,12 @@ class Kept(NamedTuple):
     retention_bytes: int | None
 
 
-async def kept(client: ClusterClient, topics: Iterable[str]) -> dict[str, Kept]:
+async def kept(client: ClusterClient, topics: Iterable[str]) -> dict[str, RetentionConfig]:
     """Of each topic that may be asked about. Raises OSError, KafkaError."""
-    found: dict[str, Kept] = {}
+    found: dict[str, RetentionConfig] = {}
     for topic, values in (await _values(client, topics, _SHOWN_SETTINGS)).items():
         policy, time, size = (values.get(name) for name in _SHOWN_SETTINGS)
-        found[topic] = Kept(policy, _number(time), _number(size))
+        found[topic] = RetentionConfig(policy, _number(time), _number(size))
     return found
 
 
@@ -231,7 +231,7 @@ async def settings(client: ClusterClient, topic: str) -> list[ConfigRow]:
 
 def _setting(entry: DescribeConfigsResourceResult) -> ConfigRow:
     try:
-        source = Source(entry.config_source).name
+        source = ConfigSource(entry.config_source).name
     except ValueError:  # one that is newer
         source = str(entry.config_source)
     value = "" if entry.is_sensitive else entry.value or ""

@@ -7,7 +7,7 @@ import enum
 from collections.abc import Mapping
 
 
-class Kind(enum.Enum):
+class MetricType(enum.Enum):
     """The kind of a metric; the value is Prometheus' name for it."""
 
     COUNTER = "counter"
@@ -20,22 +20,22 @@ class Family:
     """One metric. ``kafka`` is Kafka's bean, or another program that has the metric under this name; empty for Ottla's own."""
 
     name: str
-    kind: Kind
+    kind: MetricType
     labels: tuple[str, ...]
     meaning: str
     kafka: str = ""
 
 
 def counter(name: str, labels: str, meaning: str, kafka: str = "") -> Family:
-    return Family(name, Kind.COUNTER, tuple(labels.split()), meaning, kafka)
+    return Family(name, MetricType.COUNTER, tuple(labels.split()), meaning, kafka)
 
 
 def gauge(name: str, labels: str, meaning: str, kafka: str = "") -> Family:
-    return Family(name, Kind.GAUGE, tuple(labels.split()), meaning, kafka)
+    return Family(name, MetricType.GAUGE, tuple(labels.split()), meaning, kafka)
 
 
 def histogram(name: str, labels: str, meaning: str, kafka: str) -> Family:
-    return Family(name, Kind.HISTOGRAM, tuple(labels.split()), meaning, kafka)
+    return Family(name, MetricType.HISTOGRAM, tuple(labels.split()), meaning, kafka)
 
 
 def families_of(names: Mapping[str, object]) -> tuple[Family, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .family import Family, Kind, families_of, gauge
+from .family import Family, MetricType, families_of, gauge
 
 BROKER_STATE = gauge(
     "kafka_server_kafkaserver_brokerstate",
@@ -42,7 +42,7 @@ DISK_WRITTEN = gauge(
 )
 LOOP_LAG = Family(
     "ottla_loop_lag_seconds",
-    Kind.HISTOGRAM,
+    MetricType.HISTOGRAM,
     (),
     "By how many seconds a timer that is set four times a second fires late: requests wait as long for the event loop.",
 )

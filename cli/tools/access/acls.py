@@ -21,14 +21,20 @@ from ....security.acl import (
 from ....wire.messages.create_acls import AclCreation, CreateAclsRequest
 from ....wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from ....wire.messages.describe_acls import DescribeAclsRequest
-from ..client import Connection
-from ..output import Column, print_rows
+from ..client import ClusterConnection
+from ..output import OutputColumn, print_rows
 from ..running import ToolError, UsageError, refusal
 from ..wire_request import WireRequest
 
 COLUMNS = (
-    *(Column("resource"), Column("name"), Column("pattern"), Column("principal"), Column("permission")),
-    *(Column("operation"), Column("host")),
+    *(
+        OutputColumn("resource"),
+        OutputColumn("name"),
+        OutputColumn("pattern"),
+        OutputColumn("principal"),
+        OutputColumn("permission"),
+    ),
+    *(OutputColumn("operation"), OutputColumn("host")),
 )
 _VERSIONS = 1, 3
 
@@ -74,7 +80,7 @@ class Resources:
 
 
 @dataclasses.dataclass(frozen=True)
-class Who:
+class AclEntryOptions:
     """Whom rules are for, and which; without principals everybody, without hosts all."""
 
     principals: Sequence[str]
@@ -104,7 +110,7 @@ def _shown(code: Operation | ResourceType | PatternType | Permission) -> str:
     return code.name.lower().replace("_", "-")
 
 
-def add(connection: Connection, resources: Resources, who: Who) -> None:
+def add(connection: ClusterConnection, resources: Resources, who: AclEntryOptions) -> None:
     """Add rules, one for each resource, principal, operation and host. Raises ToolError with the broker's refusal."""
     creations = [
         AclCreation(
@@ -131,7 +137,7 @@ def add(connection: Connection, resources: Resources, who: Who) -> None:
     print_rows(COLUMNS, rows)
 
 
-def _checked(resources: Resources, who: Who) -> list[Resource]:
+def _checked(resources: Resources, who: AclEntryOptions) -> list[Resource]:
     """The resources to make rules for. Raises UsageError."""
     named = resources.named()
     if not named:
@@ -155,7 +161,7 @@ def _fits(operation: Operation, kind: ResourceType) -> bool:
     return operation is Operation.ALL or operation in SUPPORTED_OPERATIONS[kind]
 
 
-def _operations(kind: ResourceType, who: Who) -> list[Operation]:
+def _operations(kind: ResourceType, who: AclEntryOptions) -> list[Operation]:
     """What is asked for, as far as there is such a thing on this type of resource."""
     wanted = [operation for operation in who.parsed() if _fits(operation, kind)]
     wanted += _PRODUCER.get(kind, ()) if who.producer else ()
@@ -163,7 +169,9 @@ def _operations(kind: ResourceType, who: Who) -> list[Operation]:
     return list(dict.fromkeys(wanted))
 
 
-def list_acls(connection: Connection, resources: Resources, who: Who, *, affecting: bool, as_json: bool) -> None:
+def list_acls(
+    connection: ClusterConnection, resources: Resources, who: AclEntryOptions, *, affecting: bool, as_json: bool
+) -> None:
     """A row for each rule that is about one of the resources, or for all. Raises ToolError."""
     found: dict[tuple[str, ...], None] = {}
     with closing(connection.admin()) as admin:
@@ -186,7 +194,7 @@ def list_acls(connection: Connection, resources: Resources, who: Who, *, affecti
     print_rows(COLUMNS, sorted(found), as_json=as_json)
 
 
-def remove(connection: Connection, resources: Resources, who: Who) -> None:
+def remove(connection: ClusterConnection, resources: Resources, who: AclEntryOptions) -> None:
     """Remove the rules that a listing with the same options shows, and show them. Raises ToolError."""
     if not (resources.named() or who.principals or who.hosts or who.operations):
         raise UsageError("say which rules: by resource, --principal, --host or --operation")
@@ -203,7 +211,7 @@ def remove(connection: Connection, resources: Resources, who: Who) -> None:
     print_rows(COLUMNS, rows)
 
 
-def _filters(resources: Resources, who: Who, *, affecting: bool) -> Iterator[DeleteAclsFilter]:
+def _filters(resources: Resources, who: AclEntryOptions, *, affecting: bool) -> Iterator[DeleteAclsFilter]:
     named: list[tuple[ResourceType, str | None]] = [*resources.named()] or [(ResourceType.ANY, None)]
     pattern_type = PatternType.PREFIXED if resources.prefixed else PatternType.ANY
     principals: Sequence[str | None] = who.principals or [None]

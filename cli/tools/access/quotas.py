@@ -19,12 +19,18 @@ from ....security.client_quotas import (
 from ....security.connection_rates import CONNECTION_CREATION_RATE
 from ....wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from ....wire.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
-from ..client import Admin, Connection, pairs
-from ..output import Column, print_rows
+from ..client import Admin, ClusterConnection, pairs
+from ..output import OutputColumn, print_rows
 from ..running import ToolError, UsageError, refusal
 from ..wire_request import WireRequest
 
-COLUMNS = (Column("user"), Column("client_id"), Column("ip"), Column("quota"), Column("value", is_number=True))
+COLUMNS = (
+    OutputColumn("user"),
+    OutputColumn("client_id"),
+    OutputColumn("ip"),
+    OutputColumn("quota"),
+    OutputColumn("value", is_number=True),
+)
 NAMES = (
     PRODUCER_BYTE_RATE,
     CONSUMER_BYTE_RATE,
@@ -39,7 +45,7 @@ _EXACT, _IS_DEFAULT = 0, 1
 
 
 @dataclasses.dataclass(frozen=True)
-class Entity:
+class QuotaEntityOptions:
     """Whose quotas: a user, a client id, both, or an address, each named or the default."""
 
     user: str | None
@@ -63,7 +69,7 @@ class Entity:
         return found
 
 
-def describe(connection: Connection, entity: Entity, *, as_json: bool) -> None:
+def describe(connection: ClusterConnection, entity: QuotaEntityOptions, *, as_json: bool) -> None:
     """A row for each quota. Raises ToolError."""
     components = [
         ComponentData(entity_type=kind, match_type=_IS_DEFAULT if name is None else _EXACT, match=name)
@@ -79,7 +85,7 @@ def describe(connection: Connection, entity: Entity, *, as_json: bool) -> None:
     print_rows(COLUMNS, sorted(rows, key=lambda row: [field or "" for field in row[:4]]), as_json=as_json)
 
 
-def set_quotas(connection: Connection, entity: Entity, settings: Sequence[str]) -> None:
+def set_quotas(connection: ClusterConnection, entity: QuotaEntityOptions, settings: Sequence[str]) -> None:
     """Set quotas. Raises ToolError with the broker's refusal."""
     wanted: dict[str, float | None] = {}
     for name, value in pairs("ottla quotas set", settings).items():
@@ -91,13 +97,13 @@ def set_quotas(connection: Connection, entity: Entity, settings: Sequence[str]) 
     print(f"Set {', '.join(wanted)} of {_whose(entity.named())}.")
 
 
-def unset_quotas(connection: Connection, entity: Entity, names: Sequence[str]) -> None:
+def unset_quotas(connection: ClusterConnection, entity: QuotaEntityOptions, names: Sequence[str]) -> None:
     """Unset quotas. Raises ToolError with the broker's refusal."""
     _alter(connection, entity, dict.fromkeys(names))
     print(f"Unset {', '.join(names)} of {_whose(entity.named())}.")
 
 
-def _alter(connection: Connection, entity: Entity, wanted: Mapping[str, float | None]) -> None:
+def _alter(connection: ClusterConnection, entity: QuotaEntityOptions, wanted: Mapping[str, float | None]) -> None:
     named = entity.named()
     if not named:
         raise UsageError("say whose quotas: --user, --client-id, both, or --ip, or the same with -default")

@@ -18,11 +18,11 @@ import kafka.errors
 from kafka.protocol.admin import AlterUserScramCredentialsRequest
 
 from ....security.scram import SCRAM_MECHANISMS, SaltedPassword, ScramMechanism, new_nonce
-from ..client import Admin, Connection
-from ..output import Column, print_rows
+from ..client import Admin, ClusterConnection
+from ..output import OutputColumn, print_rows
 from ..running import ToolError, UsageError, refusal
 
-COLUMNS = (Column("user"), Column("mechanism"), Column("iterations", is_number=True))
+COLUMNS = (OutputColumn("user"), OutputColumn("mechanism"), OutputColumn("iterations", is_number=True))
 
 
 class Users(Protocol):
@@ -38,10 +38,10 @@ class Users(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class UserStoreOptions:
     """As the options say it: brokers, unless a data folder or a broker's properties are named."""
 
-    connection: Connection
+    connection: ClusterConnection
     data_dir: Path | None
     config: Path | None
 
@@ -61,7 +61,7 @@ class Place:
 class UsersAtBrokers:
     """By the requests of KIP-554."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClusterConnection) -> None:
         self._connection = connection
 
     def described(self) -> dict[str, dict[ScramMechanism, int]]:
@@ -100,7 +100,7 @@ def _ask_controller(admin: Admin, request: Any) -> Any:
 
 
 def add(
-    place: Place, user: str, mechanisms: Sequence[str] | None, *, password_file: Path | None, iterations: int
+    place: UserStoreOptions, user: str, mechanisms: Sequence[str] | None, *, password_file: Path | None, iterations: int
 ) -> None:
     """Set a password. Raises ToolError."""
     chosen = _chosen(mechanisms)
@@ -117,7 +117,7 @@ def add(
     print(f"Set the password of {user} for {_names(chosen)}.")
 
 
-def list_users(place: Place, *, as_json: bool) -> None:
+def list_users(place: UserStoreOptions, *, as_json: bool) -> None:
     """A row for each credential."""
     described = place.users().described()
     rows = [
@@ -128,7 +128,7 @@ def list_users(place: Place, *, as_json: bool) -> None:
     print_rows(COLUMNS, rows, as_json=as_json)
 
 
-def remove(place: Place, user: str, mechanisms: Sequence[str] | None) -> None:
+def remove(place: UserStoreOptions, user: str, mechanisms: Sequence[str] | None) -> None:
     """Take credentials away. Raises ToolError where there are none."""
     users = place.users()
     has = users.described().get(user, {})

@@ -20,8 +20,8 @@ from ....wire.messages.describe_quorum import (
     TopicData,
 )
 from ....wire.schema import ZERO_UUID, uuid_to_text
-from ..client import Connection
-from ..output import Column, as_object, is_terminal, print_json, print_rows, text
+from ..client import ClusterConnection
+from ..output import OutputColumn, as_object, is_terminal, print_json, print_rows, text
 from ..running import ToolError, refusal
 from .quorum_client import QuorumClient, quorum_client
 
@@ -31,14 +31,14 @@ _UNKNOWN = -1
 _WITHOUT_LEADER = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 COLUMNS = (
-    Column("node", is_number=True),
-    Column("status"),
-    Column("directory_id"),
-    Column("endpoints"),
-    Column("end_offset", is_number=True),
-    Column("lag", is_number=True),
-    Column("last_fetch_ms", is_number=True),
-    Column("caught_up_ms", is_number=True),
+    OutputColumn("node", is_number=True),
+    OutputColumn("status"),
+    OutputColumn("directory_id"),
+    OutputColumn("endpoints"),
+    OutputColumn("end_offset", is_number=True),
+    OutputColumn("lag", is_number=True),
+    OutputColumn("last_fetch_ms", is_number=True),
+    OutputColumn("caught_up_ms", is_number=True),
 )
 _TABLES = (
     ("node", "status", "directory_id", "endpoints"),
@@ -116,7 +116,7 @@ def describe_quorum(client: QuorumClient) -> Quorum:
     )
 
 
-def quorum(connection: Connection, controller: str | None, *, as_json: bool) -> None:
+def quorum(connection: ClusterConnection, controller: str | None, *, as_json: bool) -> None:
     """Facts about the quorum, then a row for each voter and observer."""
     with closing(quorum_client(connection, controller)) as client:
         cluster_id, found = client.cluster_id, describe_quorum(client)

@@ -23,7 +23,7 @@ from ....wire.api_keys import ApiKey
 from ....wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ....wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ....wire.schema import Message
-from ..client import UNANSWERED, Admin, Connection
+from ..client import UNANSWERED, Admin, ClusterConnection
 from ..direct_requests import ask, authenticate, secured
 from ..running import ToolError, UsageError, refusal
 from ..wire_request import WireRequest
@@ -107,7 +107,7 @@ class ControllerConnection:
 class QuorumClient(ABC):
     """A way to the active controller. ``options`` are kafka-python's, for connections to controllers."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClusterConnection) -> None:
         self.options = connection.security_options()
 
     @property
@@ -137,7 +137,7 @@ class QuorumClient(ABC):
 class ByBrokers(QuorumClient):
     """Through any broker of the cluster."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClusterConnection) -> None:
         super().__init__(connection)
         self._admin: Admin = connection.admin()
 
@@ -178,7 +178,7 @@ class ByBrokers(QuorumClient):
 class ByController(QuorumClient):
     """By the address of any controller, which tells where the active one is."""
 
-    def __init__(self, connection: Connection, addresses: str) -> None:
+    def __init__(self, connection: ClusterConnection, addresses: str) -> None:
         super().__init__(connection)
         self._addresses = _parse(addresses)
         self._active, self._cluster_id = self._find()
@@ -234,7 +234,7 @@ class ByController(QuorumClient):
         self._active.__exit__()
 
 
-def quorum_client(connection: Connection, controller: str | None) -> QuorumClient:
+def quorum_client(connection: ClusterConnection, controller: str | None) -> QuorumClient:
     """By brokers, or where ``controller`` has addresses by these. Raises ToolError."""
     return ByBrokers(connection) if controller is None else ByController(connection, controller)
 

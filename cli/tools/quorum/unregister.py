@@ -12,13 +12,13 @@ import kafka.errors
 
 from ....base.wording import counted
 from ....wire.messages.unregister_broker import UnregisterBrokerRequest
-from ..client import Connection
+from ..client import ClusterConnection
 from ..cluster_view import find_topics
 from ..running import ToolError, refusal
 from ..wire_request import WireRequest
 
 
-def unregister(connection: Connection, broker_id: int) -> None:
+def unregister(connection: ClusterConnection, broker_id: int) -> None:
     """Raises ToolError for a broker that is not registered, runs, or has replicas; KafkaError."""
     with closing(connection.admin()) as admin:
         known = {each["broker_id"]: each for each in admin.registered_brokers()}

@@ -17,8 +17,8 @@ from ....controller.quorum.features import FEATURES
 from ....controller.quorum.metadata_version import FEATURE, KRAFT_VERSION
 from ....metadata.types import VersionRange
 from ....wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
-from ..client import Connection
-from ..output import Column, as_object, print_json, print_rows
+from ..client import ClusterConnection
+from ..output import OutputColumn, as_object, print_json, print_rows
 from ..running import ToolError, UsageError, refusal
 from .quorum import Quorum, describe_quorum
 from .quorum_client import ControllerConnection, QuorumClient, quorum_client
@@ -28,15 +28,15 @@ _UPGRADE, _SAFE_DOWNGRADE = 1, 2
 _ABSENT = VersionRange(0, 0)
 
 COLUMNS = (
-    Column("feature"),
-    Column("finalized", is_number=True),
-    Column("supported"),
-    Column("wanted", is_number=True),
-    Column("outcome"),
+    OutputColumn("feature"),
+    OutputColumn("finalized", is_number=True),
+    OutputColumn("supported"),
+    OutputColumn("wanted", is_number=True),
+    OutputColumn("outcome"),
 )
 
 
-class Wish(NamedTuple):
+class UpgradeOptions(NamedTuple):
     """The options: levels by name, or a release; neither for the highest levels that all nodes support."""
 
     features: Sequence[str] = ()
@@ -51,7 +51,9 @@ class _Node(NamedTuple):
     supported: Mapping[str, VersionRange] | None
 
 
-def upgrade(connection: Connection, controller: str | None, wish: Wish, *, is_dry: bool, as_json: bool) -> None:
+def upgrade(
+    connection: ClusterConnection, controller: str | None, wish: UpgradeOptions, *, is_dry: bool, as_json: bool
+) -> None:
     """A row for each feature, and what became of it. Raises ToolError where the controller refuses."""
     if wish.features and wish.release is not None:
         raise UsageError("--release-version and --feature cannot be given together")
@@ -85,7 +87,7 @@ def upgrade(connection: Connection, controller: str | None, wish: Wish, *, is_dr
         raise ToolError(why)
 
 
-def _named(wish: Wish) -> dict[str, int] | None:
+def _named(wish: UpgradeOptions) -> dict[str, int] | None:
     """The levels that are asked for by name; None for all there are. Raises UsageError."""
     if wish.release is not None:
         try:
@@ -173,7 +175,7 @@ def _remarks(nodes: Sequence[_Node], ranges: Mapping[str, VersionRange]) -> Iter
 # --- the change -------------------------------------------------------------------------------------------------------
 
 
-def _check_direction(changes: Mapping[str, int], finalized: Mapping[str, int], wish: Wish) -> None:
+def _check_direction(changes: Mapping[str, int], finalized: Mapping[str, int], wish: UpgradeOptions) -> None:
     for name, level in changes.items():
         current = finalized.get(name, 0)
         if level < current and not wish.is_downgrade:

@@ -23,7 +23,7 @@ from ....wire.messages import add_raft_voter, describe_quorum
 from ....wire.messages.add_raft_voter import AddRaftVoterRequest
 from ....wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 from ....wire.schema import ZERO_UUID, uuid_to_text
-from ..client import Connection
+from ..client import ClusterConnection
 from ..running import ToolError, UsageError, refusal
 from .quorum import NoLeaderError, Quorum, endpoint_text
 from .quorum import describe_quorum as describe
@@ -54,7 +54,7 @@ class _Refusal(NamedTuple):
 
 
 def add_voter(
-    connection: Connection, controller: str | None, node_id: int, *, endpoint: str | None, timeout_ms: int
+    connection: ClusterConnection, controller: str | None, node_id: int, *, endpoint: str | None, timeout_ms: int
 ) -> None:
     """Have a controller vote that follows the quorum as an observer. Raises ToolError where that fails in time."""
     given = None if endpoint is None else _parse_endpoint(endpoint)
@@ -83,7 +83,9 @@ def add_voter(
     print(f"Node {node_id} is a voter now, at {', '.join(map(endpoint_text, known)) or '-'}. {_voters_text(quorum)}")
 
 
-def remove_voter(connection: Connection, controller: str | None, node_id: int, *, force: bool, timeout_ms: int) -> None:
+def remove_voter(
+    connection: ClusterConnection, controller: str | None, node_id: int, *, force: bool, timeout_ms: int
+) -> None:
     """Have a controller vote no more. Raises ToolError where the others have no majority, unless it is forced."""
 
     def change(client: QuorumClient, quorum: Quorum) -> _Refusal | None:

@@ -20,11 +20,11 @@ import kafka.errors
 from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from ..client import Connection
+from ..client import ClusterConnection
 from ..cluster_view import find_topics, no_partition, no_topic
 from ..running import ToolError, UsageError
 from .format_template import Formatter, template_formatter
-from .offset_forms import END, START, Span, parse_span, resolve
+from .offset_forms import END, START, OffsetExpressionRange, parse_span, resolve
 from .partition_offsets import ConsumerOffsets
 from .record_format import json_line, value_line
 
@@ -32,7 +32,7 @@ _POLL_MS = 200
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class ConsumeOptions:
     """The options. ``topics`` that begin with ^ are patterns."""
 
     topics: tuple[str, ...]
@@ -49,7 +49,7 @@ class Plan:
     isolation_level: str
     quiet: bool
 
-    def check(self) -> Span:
+    def check(self) -> OffsetExpressionRange:
         """From where to where. Raises UsageError for options that exclude each other, or make no sense."""
         span = parse_span(self.offsets)
         if self.group is not None and (self.partitions or span.start not in (START, END) or span.end is not None):
@@ -74,7 +74,7 @@ class Plan:
         return template_formatter("%s\\n", null) if null else value_line
 
 
-def consume(connection: Connection, plan: Plan) -> None:
+def consume(connection: ClusterConnection, plan: ConsumeOptions) -> None:
     """Print records. Raises ToolError."""
     span = plan.check()
     formatter = plan.formatter()
@@ -109,7 +109,7 @@ def consume(connection: Connection, plan: Plan) -> None:
         consumer.close(autocommit=False)
 
 
-def check_topics(connection: Connection, names: Sequence[str]) -> None:
+def check_topics(connection: ClusterConnection, names: Sequence[str]) -> None:
     """Raises ToolError with the reason why a topic is not there for a consumer, which may be that it must not see it."""
     with closing(connection.admin()) as admin:
         find_topics(admin, names)
@@ -155,7 +155,7 @@ def _subscribe(consumer: Any, names: Sequence[str]) -> None:
 
 
 def _assign(
-    consumer: Any, span: Span, wanted: list[TopicPartition], *, until_end: bool
+    consumer: Any, span: OffsetExpressionRange, wanted: list[TopicPartition], *, until_end: bool
 ) -> dict[TopicPartition, int] | None:
     """Have the consumer begin where it is to; before which offset each partition ends, None for no end."""
     consumer.assign(wanted)
@@ -174,7 +174,7 @@ def _assign(
 class Printer:
     """Polls, prints and commits: before each poll, in which the group may give partitions to others, all is committed."""
 
-    def __init__(self, consumer: Any, plan: Plan, formatter: Formatter) -> None:
+    def __init__(self, consumer: Any, plan: ConsumeOptions, formatter: Formatter) -> None:
         self._consumer = consumer
         self._plan = plan
         self._formatter = formatter

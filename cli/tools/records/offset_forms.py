@@ -31,7 +31,7 @@ _MOMENT = re.compile(
 )
 
 
-class Kind(enum.Enum):
+class OffsetOrigin(enum.Enum):
     """What the number of a place counts from."""
 
     START = "start"
@@ -40,21 +40,21 @@ class Kind(enum.Enum):
     TIME = "time"
 
 
-class Place(NamedTuple):
+class OffsetExpression(NamedTuple):
     """A place in every partition that is asked about; ``number`` is an offset, a distance, or milliseconds since 1970."""
 
-    kind: Kind
+    kind: OffsetOrigin
     number: int = 0
 
 
-START, END = Place(Kind.START), Place(Kind.END)
+START, END = OffsetExpression(OffsetOrigin.START), OffsetExpression(OffsetOrigin.END)
 
 
-class Span(NamedTuple):
+class OffsetExpressionRange(NamedTuple):
     """From a place, and up to another one; None for no end."""
 
-    start: Place
-    end: Place | None = None
+    start: OffsetExpression
+    end: OffsetExpression | None = None
 
 
 class Offsets(Protocol):
@@ -73,19 +73,19 @@ class Offsets(Protocol):
         ...
 
 
-def parse_span(texts: Sequence[str], default: Place = START) -> Span:
+def parse_span(texts: Sequence[str], default: OffsetExpression = START) -> OffsetExpressionRange:
     """What all ``--offset`` together ask for: one of rpk's forms, or kcat's two. Raises UsageError."""
-    start: Place | None = None
-    end: Place | None = None
+    start: OffsetExpression | None = None
+    end: OffsetExpression | None = None
     for text in texts:
         new_start, new_end = _half_or_both(text)
         if (new_start and start) or (new_end and end):
             raise UsageError(f"--offset says twice where to {'begin' if new_start and start else 'end'}")
         start, end = new_start or start, new_end or end
-    return Span(start or default, end)
+    return OffsetExpressionRange(start or default, end)
 
 
-def parse_place(text: str) -> Place:
+def parse_place(text: str) -> OffsetExpression:
     """One place. Raises UsageError, also for a form with an end."""
     start, end = _half_or_both(text)
     if start is None or end is not None:
@@ -93,9 +93,9 @@ def parse_place(text: str) -> Place:
     return start
 
 
-def _half_or_both(text: str) -> tuple[Place | None, Place | None]:
+def _half_or_both(text: str) -> tuple[OffsetExpression | None, OffsetExpression | None]:
     if text[:2] in ("s@", "e@") and text[2:].isdigit():
-        place = Place(Kind.TIME, int(text[2:]))
+        place = OffsetExpression(OffsetOrigin.TIME, int(text[2:]))
         return (place, None) if text[0] == "s" else (None, place)
     if text == "stored":
         raise UsageError("--offset stored: what a group has committed is read with --group")
@@ -107,28 +107,32 @@ def _half_or_both(text: str) -> tuple[Place | None, Place | None]:
     return (_counted(first, text) if first or not colon else None, _counted(second, text) if second else None)
 
 
-def _counted(half: str, text: str) -> Place:
+def _counted(half: str, text: str) -> OffsetExpression:
     if half in _NAMES:
-        return Place(Kind(_NAMES[half]))
+        return OffsetExpression(OffsetOrigin(_NAMES[half]))
     if half[:1] in ("+", "-") and half[1:].isdigit():
-        return Place(Kind.START, int(half)) if half[0] == "+" else Place(Kind.END, int(half))
+        return (
+            OffsetExpression(OffsetOrigin.START, int(half))
+            if half[0] == "+"
+            else OffsetExpression(OffsetOrigin.END, int(half))
+        )
     if not half.isdigit():
         raise _no_offset(text)
-    return Place(Kind.OFFSET, int(half))
+    return OffsetExpression(OffsetOrigin.OFFSET, int(half))
 
 
 def _no_offset(text: str) -> UsageError:
     return UsageError(f"--offset takes start, end, 47, +10, -10, 10:20, @TIME or @TIME:TIME, not {text!r}")
 
 
-def _times(text: str) -> tuple[Place | None, Place | None]:
+def _times(text: str) -> tuple[OffsetExpression | None, OffsetExpression | None]:
     now_ms = round(time.time() * 1000)
     rest = text[1:]
     found = _MOMENT.match(rest)
-    start: Place | None = None
+    start: OffsetExpression | None = None
     base_ms = now_ms
     if found and found[0] != "end":
-        start = Place(Kind.TIME, _moment_ms(found[0], now_ms))
+        start = OffsetExpression(OffsetOrigin.TIME, _moment_ms(found[0], now_ms))
         if not _is_duration(found[0]):
             base_ms = start.number
         rest = rest[found.end() :]
@@ -137,7 +141,7 @@ def _times(text: str) -> tuple[Place | None, Place | None]:
     ending = _MOMENT.fullmatch(rest[1:])
     if not rest.startswith(":") or ending is None:
         raise UsageError(f"--offset takes @TIME or @TIME:TIME (2026-01-31, 2026-01-31T12:00:00Z, -1h), not {text!r}")
-    return start, END if ending[0] == "end" else Place(Kind.TIME, _moment_ms(ending[0], base_ms))
+    return start, END if ending[0] == "end" else OffsetExpression(OffsetOrigin.TIME, _moment_ms(ending[0], base_ms))
 
 
 def _is_duration(text: str) -> bool:
@@ -151,17 +155,17 @@ def _moment_ms(text: str, base_ms: int) -> int:
     return int(text) * 1000 if len(text) == 10 and text.isdigit() else parse_time_ms(text)
 
 
-def resolve(place: Place, wanted: Collection[TopicPartition], client: Offsets) -> dict[TopicPartition, int]:
+def resolve(place: OffsetExpression, wanted: Collection[TopicPartition], client: Offsets) -> dict[TopicPartition, int]:
     """The offset that a place is in each partition; none is outside of the partition."""
     if not wanted:
         return {}
     starts, ends = client.starts(wanted), client.ends(wanted)
-    if place.kind is Kind.TIME:
+    if place.kind is OffsetOrigin.TIME:
         found = client.at_time(wanted, max(0, place.number))  # below 0 are Kafka's special timestamps
         goals = {where: ends[where] if (offset := found.get(where)) is None else offset for where in wanted}
-    elif place.kind is Kind.OFFSET:
+    elif place.kind is OffsetOrigin.OFFSET:
         goals = dict.fromkeys(wanted, place.number)
     else:
-        base = starts if place.kind is Kind.START else ends
+        base = starts if place.kind is OffsetOrigin.START else ends
         goals = {where: base[where] + place.number for where in wanted}
     return {where: min(max(goals[where], starts[where]), ends[where]) for where in wanted}

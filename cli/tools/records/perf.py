@@ -12,7 +12,7 @@ from typing import Any
 from kafka import TopicPartition
 
 from ....base.wording import counted
-from ..client import Connection
+from ..client import ClusterConnection
 from ..cluster_view import no_topic
 from ..output import print_json, progress
 from ..running import ToolError, explain
@@ -24,7 +24,7 @@ _SHOW_EVERY = 1000
 
 
 def produce(
-    connection: Connection,
+    connection: ClusterConnection,
     topic: str,
     *,
     num_records: int,
@@ -69,7 +69,9 @@ def produce(
     _report("sent", num_records, num_records * record_size, seconds, latencies, "latency", as_json)
 
 
-def consume(connection: Connection, topic: str, *, num_records: int | None, timeout_ms: int, as_json: bool) -> None:
+def consume(
+    connection: ClusterConnection, topic: str, *, num_records: int | None, timeout_ms: int, as_json: bool
+) -> None:
     """Read from the beginning to where the topic ends now, and print the figures. Raises ToolError.
 
     Of ``num_records`` not one more is read; kafka-consumer-perf-test (ConsumerPerformance) counts the whole last poll.

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import kafka.errors
 
 from ....base.wording import counted, plural
-from ..client import Connection, pairs
+from ..client import ClusterConnection, pairs
 from ..cluster_view import refusing_acks_all
 from ..output import progress
 from ..running import ToolError, UsageError, explain
@@ -31,7 +31,7 @@ _SHOWN_PLACES = 10
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class ProduceOptions:
     """The options."""
 
     topic: str
@@ -54,7 +54,7 @@ class Plan:
         return not self.files and sys.stdin.isatty()
 
 
-def produce(connection: Connection, plan: Plan) -> None:
+def produce(connection: ClusterConnection, plan: ProduceOptions) -> None:
     """Send everything and wait until it is written. Raises ToolError, which tells how much was written before."""
     records = read_records(plan)
     is_transactional = plan.transactional_id is not None
@@ -65,7 +65,7 @@ def produce(connection: Connection, plan: Plan) -> None:
         max_block_ms=_MAX_BLOCK_MS,
         transactional_id=plan.transactional_id,
     )
-    sender = Sender(producer, plan)
+    sender = RecordSender(producer, plan)
     try:
         if is_transactional:
             producer.init_transactions()
@@ -91,7 +91,7 @@ def produce(connection: Connection, plan: Plan) -> None:
         print(f"{counted(sender.sent, 'record')} written to {plan.topic}{sender.places()}", file=sys.stderr)
 
 
-def _what_is_wrong(connection: Connection, topic: str) -> str | None:
+def _what_is_wrong(connection: ClusterConnection, topic: str) -> str | None:
     """What the client has kept to itself while it tried again and again."""
     try:
         with closing(connection.admin()) as admin:
@@ -101,7 +101,7 @@ def _what_is_wrong(connection: Connection, topic: str) -> str | None:
     return why and f"a record was not written to {topic}: {why}"
 
 
-def _written(sender: Sender, is_transactional: bool) -> str:
+def _written(sender: RecordSender, is_transactional: bool) -> str:
     if is_transactional:
         return "the transaction was aborted, and nothing was written"
     count = sender.acknowledged
@@ -130,10 +130,10 @@ class Written:
         return f"in partition {partition} at {offsets}"
 
 
-class Sender:
+class RecordSender:
     """Sends records at the wanted rate and keeps the first failure."""
 
-    def __init__(self, producer: Any, plan: Plan) -> None:
+    def __init__(self, producer: Any, plan: ProduceOptions) -> None:
         self._producer = producer
         self._plan = plan
         self._failure: BaseException | None = None
@@ -221,7 +221,7 @@ def _unsendable(record: InputRecord) -> str | None:
     return None
 
 
-def read_records(plan: Plan) -> Iterator[InputRecord]:
+def read_records(plan: ProduceOptions) -> Iterator[InputRecord]:
     """The records of the input, as they come. Raises ToolError that tells the line."""
     separator = None if plan.key_separator is None else codecs.decode(plan.key_separator, "unicode_escape").encode()
     headers = tuple((name, value.encode()) for name, value in pairs("--header", plan.headers).items())
@@ -238,7 +238,7 @@ def read_records(plan: Plan) -> Iterator[InputRecord]:
         yield record._replace(value=None) if plan.tombstones and record.value == b"" else record
 
 
-def _lines(plan: Plan) -> Iterator[tuple[str, int, bytes]]:
+def _lines(plan: ProduceOptions) -> Iterator[tuple[str, int, bytes]]:
     if not plan.files:
         if plan.is_typed:
             print("Each line is a record; end with Ctrl-D.", file=sys.stderr)

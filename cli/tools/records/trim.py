@@ -14,24 +14,24 @@ from pathlib import Path
 import kafka.errors
 from kafka import TopicPartition
 
-from ..client import Admin, Connection
+from ..client import Admin, ClusterConnection
 from ..cluster_view import chosen_partitions
-from ..output import Column, print_rows, tell_of_execute
+from ..output import OutputColumn, print_rows, tell_of_execute
 from ..running import ToolError, UsageError, explain
-from .offset_forms import Kind, Place, parse_place, resolve
+from .offset_forms import OffsetExpression, OffsetOrigin, parse_place, resolve
 from .partition_offsets import AdminOffsets
 
 COLUMNS = (
-    Column("topic"),
-    Column("partition", is_number=True),
-    Column("start_offset", is_number=True),
-    Column("new_start_offset", is_number=True),
-    Column("end_offset", is_number=True),
+    OutputColumn("topic"),
+    OutputColumn("partition", is_number=True),
+    OutputColumn("start_offset", is_number=True),
+    OutputColumn("new_start_offset", is_number=True),
+    OutputColumn("end_offset", is_number=True),
 )
 
 
 @dataclasses.dataclass(frozen=True)
-class Cut:
+class TrimOptions:
     """What is asked for: an offset for topics, or a file. ``topics`` are ``NAME`` or ``NAME:0,1``."""
 
     topics: tuple[str, ...]
@@ -48,7 +48,7 @@ class Cut:
             raise UsageError("say of which topics and up to where: TOPIC… and --offset, or --from-file")
 
 
-def trim(connection: Connection, cut: Cut, *, execute: bool, as_json: bool) -> None:
+def trim(connection: ClusterConnection, cut: TrimOptions, *, execute: bool, as_json: bool) -> None:
     """Show where partitions would begin, and have them begin there if told to. Raises ToolError."""
     cut.check()
     with closing(connection.admin()) as admin:
@@ -71,7 +71,7 @@ def trim(connection: Connection, cut: Cut, *, execute: bool, as_json: bool) -> N
         raise ToolError("; ".join(refused))
 
 
-def _goals(admin: Admin, cut: Cut, offsets: AdminOffsets) -> dict[TopicPartition, int]:
+def _goals(admin: Admin, cut: TrimOptions, offsets: AdminOffsets) -> dict[TopicPartition, int]:
     if cut.from_file is not None:
         return read_offsets(cut.from_file)
     assert cut.offset is not None
@@ -83,9 +83,9 @@ def _goals(admin: Admin, cut: Cut, offsets: AdminOffsets) -> dict[TopicPartition
     return _exactly(place, wanted) or resolve(place, wanted, offsets)
 
 
-def _exactly(place: Place, wanted: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+def _exactly(place: OffsetExpression, wanted: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
     """An offset that was named, even where it is none: that is refused rather than taken for the end."""
-    return dict.fromkeys(wanted, place.number) if place.kind is Kind.OFFSET else {}
+    return dict.fromkeys(wanted, place.number) if place.kind is OffsetOrigin.OFFSET else {}
 
 
 def read_offsets(path: Path) -> dict[TopicPartition, int]:

@@ -18,19 +18,19 @@ from typing import Any
 from ....base.wording import counted
 from ..client import Admin
 from ..cluster_view import Key, find_topics
-from ..output import Column, as_object, print_rows
+from ..output import OutputColumn, as_object, print_rows
 from ..running import ToolError
 from .move_progress import wait
-from .moves import Layout, submit, under_way
+from .moves import ClusterLayout, submit, under_way
 from .replica_plan import Replicas
 from .replication_throttle import throttle, unthrottle
 
 COLUMNS = (
-    Column("topic"),
-    Column("partition", is_number=True),
-    Column("before"),
-    Column("replicas"),
-    Column("outcome"),
+    OutputColumn("topic"),
+    OutputColumn("partition", is_number=True),
+    OutputColumn("before"),
+    OutputColumn("replicas"),
+    OutputColumn("outcome"),
 )
 _DONE, _ON_ITS_WAY, _CANCELLED = "moved", "on its way", "cancelled"
 _SETTLE_S = 10.0
@@ -46,7 +46,7 @@ class Limits:
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class ReassignmentReport:
     """A row of ``COLUMNS`` for each partition; ``keeps_throttle``: the brokers' limits stay for other moves."""
 
     rows: Sequence[Sequence[Any]]
@@ -78,7 +78,9 @@ class Outcome:
             )
 
 
-def carry_out(admin: Admin, layout: Layout, targets: Mapping[Key, Replicas], limits: Limits) -> Outcome:
+def carry_out(
+    admin: Admin, layout: ClusterLayout, targets: Mapping[Key, Replicas], limits: Limits
+) -> ReassignmentReport:
     """Have partitions get these replicas; return when they have, or the time has ended. Raises ToolError.
 
     One that is on its way there already is waited for.
@@ -109,7 +111,7 @@ def carry_out(admin: Admin, layout: Layout, targets: Mapping[Key, Replicas], lim
         (*key, list(layout.partitions[key].replicas), list(target), _outcome(key in left, now.get(key), target))
         for key, target in sorted(targets.items())
     ]
-    return Outcome(rows, keeps)
+    return ReassignmentReport(rows, keeps)
 
 
 def remove_throttle(admin: Admin, keys: Iterable[Key]) -> bool:

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from ....base.wording import counted, listed
 from ....wire.messages.controlled_shutdown import ControlledShutdownRequest
-from ..client import Admin, Connection
-from ..cluster_view import Key, Partition, find_topics, topic_settings
-from ..output import Column, as_object, print_json, print_rows
+from ..client import Admin, ClusterConnection
+from ..cluster_view import Key, TopicPartitionInfo, find_topics, topic_settings
+from ..output import OutputColumn, as_object, print_json, print_rows
 from ..running import ToolError, UsageError, refusal
 from ..wire_request import WireRequest
 
@@ -31,17 +31,17 @@ _MOST_NAMED = 3
 _TIMEOUT_MS = 60_000
 
 LEFT = (
-    Column("topic"),
-    Column("partition", is_number=True),
-    Column("replicas"),
-    Column("isr"),
-    Column("why"),
+    OutputColumn("topic"),
+    OutputColumn("partition", is_number=True),
+    OutputColumn("replicas"),
+    OutputColumn("isr"),
+    OutputColumn("why"),
 )
 
-Partitions = Mapping[Key, Partition]
+Partitions = Mapping[Key, TopicPartitionInfo]
 
 
-class Outcome(NamedTuple):
+class DrainResult(NamedTuple):
     """``moved`` is the new leader by partition; ``left`` what the broker leads still; ``alone`` where it is the only replica."""
 
     moved: Mapping[Key, int | None]
@@ -50,7 +50,13 @@ class Outcome(NamedTuple):
 
 
 def drain(
-    connection: Connection, broker_id: int, *, force: bool, throttle: int | None, timeout_ms: int | None, as_json: bool
+    connection: ClusterConnection,
+    broker_id: int,
+    *,
+    force: bool,
+    throttle: int | None,
+    timeout_ms: int | None,
+    as_json: bool,
 ) -> None:
     """Move the leaderships away, wait until clients are told, and say what became of them. Raises ToolError if some stay."""
     if throttle is not None:
@@ -75,7 +81,7 @@ def drain(
             time.sleep(_ASK_AGAIN_S)
         now = _everything(admin)
     moved = {key: now[key].leader for key in sorted(before) if key in now and key not in left and key not in alone}
-    _print(broker_id, Outcome(moved, left, alone), as_json=as_json)
+    _print(broker_id, DrainResult(moved, left, alone), as_json=as_json)
     if left:
         raise ToolError(
             f"broker {broker_id} leads {counted(len(left), 'partition')} still, which will have no leader without it"
@@ -130,7 +136,7 @@ def _wait_until_told(admin: Admin, broker_id: int, expected: set[Key], until: fl
         time.sleep(_LOOK_AGAIN_S)
 
 
-def _has_heir(partition: Partition, broker_id: int) -> bool:
+def _has_heir(partition: TopicPartitionInfo, broker_id: int) -> bool:
     """Whether another replica is alive, which may be in sync soon."""
     return bool(set(partition.replicas) - set(partition.offline) - {broker_id})
 
@@ -143,7 +149,7 @@ def _led(admin: Admin, broker_id: int) -> Partitions:
     return {key: partition for key, partition in _everything(admin).items() if partition.leader == broker_id}
 
 
-def _print(broker_id: int, outcome: Outcome, *, as_json: bool) -> None:
+def _print(broker_id: int, outcome: DrainResult, *, as_json: bool) -> None:
     rows = [
         (*key, list(partition.replicas), list(partition.isr), _why(partition, broker_id))
         for key, partition in sorted(outcome.left.items())
@@ -176,7 +182,7 @@ def _whereto(leaders: Iterable[int | None]) -> str:
     return f": {listed}" if listed else ""
 
 
-def _why(partition: Partition, broker_id: int) -> Any:
+def _why(partition: TopicPartitionInfo, broker_id: int) -> Any:
     down = sorted(set(partition.offline) - {broker_id})
     if _has_heir(partition, broker_id):
         return "no other replica is in sync"

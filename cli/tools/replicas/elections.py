@@ -11,28 +11,28 @@ import kafka.errors
 from kafka.protocol.admin import ElectLeadersRequest
 
 from ....base.wording import counted
-from ..client import Admin, Connection
-from ..cluster_view import Key, Partition, Topic, chosen_partitions, find_topics
-from ..output import Column, is_terminal, print_rows
+from ..client import Admin, ClusterConnection
+from ..cluster_view import DescribedTopic, Key, TopicPartitionInfo, chosen_partitions, find_topics
+from ..output import OutputColumn, is_terminal, print_rows
 from ..running import ToolError, UsageError, refusal
 
 COLUMNS = (
-    Column("topic"),
-    Column("partition", is_number=True),
-    Column("leader_before", is_number=True),
-    Column("leader", is_number=True),
-    Column("outcome"),
+    OutputColumn("topic"),
+    OutputColumn("partition", is_number=True),
+    OutputColumn("leader_before", is_number=True),
+    OutputColumn("leader", is_number=True),
+    OutputColumn("outcome"),
 )
 _PREFERRED, _UNCLEAN = 0, 1
 _FIRST_VERSION_WITH_UNCLEAN = 1
 _SETTLE_S = 5.0
 _PAUSE_S = 0.05
 
-Partitions = Mapping[Key, Partition]
+Partitions = Mapping[Key, TopicPartitionInfo]
 
 
 def elect(
-    connection: Connection, names: Sequence[str] | None, *, all_topics: bool, unclean: bool, as_json: bool
+    connection: ClusterConnection, names: Sequence[str] | None, *, all_topics: bool, unclean: bool, as_json: bool
 ) -> None:
     """Have leaders elected, and print a row for each partition that needed it or was named. Raises ToolError if one has none.
 
@@ -61,7 +61,7 @@ def elect(
         raise ToolError(f"{counted(len(needed) - len(elected), 'election')} of {len(needed)} failed")
 
 
-def _every(topics: Iterable[Topic]) -> list[tuple[Topic, Partition]]:
+def _every(topics: Iterable[DescribedTopic]) -> list[tuple[DescribedTopic, TopicPartitionInfo]]:
     return [(topic, partition) for topic in topics for partition in topic.partitions]
 
 
@@ -109,7 +109,7 @@ def _leader(partitions: Partitions, key: Key) -> int | None:
     return partitions[key].leader if key in partitions else None
 
 
-def _outcome(partition: Partition | None, code: int, message: str | None) -> Any:
+def _outcome(partition: TopicPartitionInfo | None, code: int, message: str | None) -> Any:
     if not code:
         return "elected"
     if code == kafka.errors.ElectionNotNeededError.errno:

@@ -8,32 +8,32 @@ from typing import Any, NamedTuple
 
 import kafka.errors
 
-from ..client import Admin, Connection
+from ..client import Admin, ClusterConnection
 from ..cluster_view import chosen_partitions
-from ..output import Column, as_object, print_json, print_rows
+from ..output import OutputColumn, as_object, print_json, print_rows
 from ..running import ToolError
 
 FOLDER_COLUMNS = (
-    Column("broker", is_number=True),
-    Column("log_dir"),
-    Column("partitions", is_number=True),
-    Column("size", is_size=True),
-    Column("total", is_size=True),
-    Column("usable", is_size=True),
-    Column("error"),
+    OutputColumn("broker", is_number=True),
+    OutputColumn("log_dir"),
+    OutputColumn("partitions", is_number=True),
+    OutputColumn("size", is_size=True),
+    OutputColumn("total", is_size=True),
+    OutputColumn("usable", is_size=True),
+    OutputColumn("error"),
 )
 REPLICA_COLUMNS = (
-    Column("broker", is_number=True),
-    Column("log_dir"),
-    Column("topic"),
-    Column("partition", is_number=True),
-    Column("size", is_size=True),
-    Column("lag", is_number=True),
-    Column("is_future"),
+    OutputColumn("broker", is_number=True),
+    OutputColumn("log_dir"),
+    OutputColumn("topic"),
+    OutputColumn("partition", is_number=True),
+    OutputColumn("size", is_size=True),
+    OutputColumn("lag", is_number=True),
+    OutputColumn("is_future"),
 )
 
 
-class Folder(NamedTuple):
+class LogDirDescription(NamedTuple):
     """One data folder; ``replicas`` are rows of ``REPLICA_COLUMNS``."""
 
     row: tuple[Any, ...]
@@ -41,7 +41,7 @@ class Folder(NamedTuple):
 
 
 def show(
-    connection: Connection,
+    connection: ClusterConnection,
     topics: Sequence[str],
     *,
     brokers: Sequence[int],
@@ -59,7 +59,7 @@ def show(
         print_rows(FOLDER_COLUMNS, [folder.row for folder in folders])
 
 
-def _folders(admin: Admin, topics: Sequence[str], brokers: Sequence[int]) -> Iterator[Folder]:
+def _folders(admin: Admin, topics: Sequence[str], brokers: Sequence[int]) -> Iterator[LogDirDescription]:
     wanted: dict[str, list[int]] | None = None
     if topics:
         wanted = {}
@@ -73,7 +73,7 @@ def _folders(admin: Admin, topics: Sequence[str], brokers: Sequence[int]) -> Ite
             yield _folder(broker, folder)
 
 
-def _folder(broker: int, told: Mapping[str, Any]) -> Folder:
+def _folder(broker: int, told: Mapping[str, Any]) -> LogDirDescription:
     name = told["log_dir"]
     replicas = sorted(
         (
@@ -92,7 +92,7 @@ def _folder(broker: int, told: Mapping[str, Any]) -> Folder:
     error = (getattr(kafka.errors.for_code(code), "message", "") or str(code)) if code else None
     size = sum(replica[4] for replica in replicas)
     total, usable = (_known(told.get(field)) for field in ("total_bytes", "usable_bytes"))
-    return Folder((broker, name, len(replicas), size, total, usable, error), replicas)
+    return LogDirDescription((broker, name, len(replicas), size, total, usable, error), replicas)
 
 
 def _known(number: int | None) -> int | None:
@@ -100,7 +100,7 @@ def _known(number: int | None) -> int | None:
     return None if number is None or number < 0 else number
 
 
-def _object(folder: Folder) -> dict[str, Any]:
+def _object(folder: LogDirDescription) -> dict[str, Any]:
     described = as_object(FOLDER_COLUMNS, folder.row)
     described["replicas"] = [as_object(REPLICA_COLUMNS[2:], replica[2:]) for replica in folder.replicas]
     return described

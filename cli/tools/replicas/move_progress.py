@@ -17,20 +17,20 @@ from kafka import TopicPartition
 
 from ....base.wording import counted
 from ..client import Admin
-from ..cluster_view import Key, Partition, find_topics, sizes_on
+from ..cluster_view import Key, TopicPartitionInfo, find_topics, sizes_on
 from ..output import size_text
 from ..running import ToolError
-from .moves import Move, under_way
+from .moves import PartitionReassignment, under_way
 
 _LOOK_EACH_S = 1.0
 _FIRST_PAUSE_S = 0.1
 _LINE_EACH_S = 10.0
 _PATIENCE_S = 60.0
 
-Show = Callable[["Progress", float], None]
+Show = Callable[["MoveProgress", float], None]
 
 
-class Progress:
+class MoveProgress:
     """How far moves are: bytes ``done`` of ``total``, and partitions ``left``. ``began`` is when it was first looked at."""
 
     def __init__(self) -> None:
@@ -71,14 +71,14 @@ class Progress:
         return f"{size_text(self.done)} of {size_text(self.total)} moved, {counted(self.left, 'partition')} to go{rest}"
 
 
-def wait(admin: Admin, keys: Collection[Key], timeout_s: float) -> Mapping[Key, Move]:
+def wait(admin: Admin, keys: Collection[Key], timeout_s: float) -> Mapping[Key, PartitionReassignment]:
     """Return when none of these partitions is on its way any more, or the time has ended: those that still are.
 
     On the standard error stands how far it is. Raises ToolError, KafkaError, when the controller has not answered for a minute.
     """
     began = answered = time.monotonic()
-    moves: Mapping[Key, Move] = dict.fromkeys(keys, Move((), (), ()))
-    progress = Progress()
+    moves: Mapping[Key, PartitionReassignment] = dict.fromkeys(keys, PartitionReassignment((), (), ()))
+    progress = MoveProgress()
     with _shown() as show:
         while True:
             now = time.monotonic()
@@ -95,12 +95,14 @@ def wait(admin: Admin, keys: Collection[Key], timeout_s: float) -> Mapping[Key, 
             time.sleep(min(_FIRST_PAUSE_S + (now - began) / 5, _LOOK_EACH_S, max(began + timeout_s - now, 0)))
 
 
-def _sizes(admin: Admin, moves: Mapping[Key, Move]) -> dict[Key, tuple[int, Collection[int]]]:
+def _sizes(admin: Admin, moves: Mapping[Key, PartitionReassignment]) -> dict[Key, tuple[int, Collection[int]]]:
     try:
         topics = find_topics(admin, sorted({topic for topic, _ in moves}))
     except ToolError:
         return {}  # one of them was deleted just now
-    partitions: dict[Key, Partition] = {(topic.name, p.number): p for topic in topics for p in topic.partitions}
+    partitions: dict[Key, TopicPartitionInfo] = {
+        (topic.name, p.number): p for topic in topics for p in topic.partitions
+    }
     asked: dict[int, list[TopicPartition]] = {}
     for key, move in moves.items():
         leader = partitions[key].leader if key in partitions else None
@@ -124,7 +126,7 @@ def _sizes(admin: Admin, moves: Mapping[Key, Move]) -> dict[Key, tuple[int, Coll
 def _shown() -> Iterator[Show]:
     """A bar on the standard error where that is a terminal, else a line now and then."""
     if not sys.stderr.isatty():
-        yield _Lines().show
+        yield _ProgressLines().show
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
@@ -137,13 +139,13 @@ def _shown() -> Iterator[Show]:
         )
 
 
-class _Lines:
+class _ProgressLines:
     """A line each ten seconds."""
 
     def __init__(self) -> None:
         self._next = time.monotonic() + _LINE_EACH_S
 
-    def show(self, progress: Progress, now: float) -> None:
+    def show(self, progress: MoveProgress, now: float) -> None:
         if now >= self._next:
             self._next = now + _LINE_EACH_S
             print(progress.text(now), file=sys.stderr, flush=True)

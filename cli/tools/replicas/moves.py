@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from ....balance.answers import Known, brokers_out_of_sync
+from ....balance.answers import ReportedPartition, brokers_out_of_sync
 from ....balance.machines import racks_or_machines
 from ....base.wording import listed
 from ....wire.messages.alter_partition_reassignments import (
@@ -14,7 +14,7 @@ from ....wire.messages.alter_partition_reassignments import (
     ReassignableTopic,
 )
 from ..client import Admin
-from ..cluster_view import Key, Partition, find_topics
+from ..cluster_view import Key, TopicPartitionInfo, find_topics
 from ..running import ToolError, refusal
 from ..wire_request import WireRequest
 from .replica_plan import Racks, Replicas
@@ -24,7 +24,7 @@ _MOST_NAMED = 3
 
 
 @dataclasses.dataclass(frozen=True)
-class Move:
+class PartitionReassignment:
     """A partition that gets other replicas. ``replicas`` are all it has meanwhile, those to be first."""
 
     replicas: Replicas
@@ -41,14 +41,14 @@ class Move:
         return tuple(replica for replica in self.replicas if replica not in self.adding)
 
 
-def planned(current: Replicas, target: Replicas) -> Move:
+def planned(current: Replicas, target: Replicas) -> PartitionReassignment:
     """The move that makes ``target`` of ``current``."""
     adding = tuple(replica for replica in target if replica not in current)
     removing = tuple(replica for replica in current if replica not in target)
-    return Move((*target, *removing), adding, removing)
+    return PartitionReassignment((*target, *removing), adding, removing)
 
 
-class Layout:
+class ClusterLayout:
     """Where all replicas are, with what is under way, and the brokers that are alive with their racks, or machines."""
 
     def __init__(self, admin: Admin) -> None:
@@ -57,7 +57,7 @@ class Layout:
         brokers = admin.describe_cluster()["brokers"]
         self.racks: Racks = racks_or_machines({each["broker_id"]: (each["rack"], each["host"]) for each in brokers})
         self.moves = under_way(admin)
-        self.partitions: dict[Key, Partition] = {
+        self.partitions: dict[Key, TopicPartitionInfo] = {
             (topic.name, partition.number): partition
             for topic in find_topics(admin, None)
             for partition in topic.partitions
@@ -71,22 +71,22 @@ class Layout:
     def receiving(self) -> Racks:
         """The brokers to choose from for new replicas: not those that are in sync nowhere, which may be about to stop."""
         partitions = [
-            Known(self.targets[key], partition.replicas, partition.leader, partition.isr)
+            ReportedPartition(self.targets[key], partition.replicas, partition.leader, partition.isr)
             for key, partition in self.partitions.items()
         ]
         out_of_sync = brokers_out_of_sync(self.racks, partitions)
         return {broker: rack for broker, rack in self.racks.items() if broker not in out_of_sync}
 
-    def move_to(self, key: Key, target: Replicas) -> Move:
+    def move_to(self, key: Key, target: Replicas) -> PartitionReassignment:
         """What is to be done with a partition, be it on its way elsewhere or not."""
         move = self.moves.get(key)
         return planned(self.partitions[key].replicas if move is None else move.sources, target)
 
 
-def under_way(admin: Admin) -> dict[Key, Move]:
+def under_way(admin: Admin) -> dict[Key, PartitionReassignment]:
     """Every move under way in the cluster. Raises ToolError."""
     return {
-        (where.topic, where.partition): Move(
+        (where.topic, where.partition): PartitionReassignment(
             tuple(found["replicas"]), tuple(found["adding_replicas"]), tuple(found["removing_replicas"])
         )
         for where, found in admin.list_partition_reassignments().items()

@@ -9,25 +9,25 @@ from pathlib import Path
 import kafka.errors
 
 from ....base.wording import counted
-from ..client import Admin, Connection
+from ..client import Admin, ClusterConnection
 from ..cluster_view import Key, chosen_partitions
 from ..output import print_json
 from ..running import ToolError, UsageError, refusal
 from . import reassignment_file
 from .carry_out import Limits, carry_out, remove_throttle
 from .move_progress import wait
-from .moves import Layout, named, submit
+from .moves import ClusterLayout, named, submit
 from .reassignment_file import Folders
 from .replica_plan import Replicas, spread, with_factor
 
 _CANCEL_S = 30.0
 
 
-def reassign(connection: Connection, path: Path | None, limits: Limits, *, as_json: bool) -> None:
+def reassign(connection: ClusterConnection, path: Path | None, limits: Limits, *, as_json: bool) -> None:
     """Do what a file asks for, or without one wait for all that is under way. Raises ToolError."""
     wanted = None if path is None else reassignment_file.read(path)
     with closing(connection.admin()) as admin:
-        layout = Layout(admin)
+        layout = ClusterLayout(admin)
         targets = {key: move.target for key, move in layout.moves.items()} if wanted is None else wanted.replicas
         _check(layout, targets)
         targets = {
@@ -45,7 +45,7 @@ def reassign(connection: Connection, path: Path | None, limits: Limits, *, as_js
     outcome.check()
 
 
-def _check(layout: Layout, targets: dict[Key, Replicas]) -> None:
+def _check(layout: ClusterLayout, targets: dict[Key, Replicas]) -> None:
     unknown = sorted(key for key in targets if key not in layout.partitions)
     if unknown:
         raise ToolError(f"there is no {named(unknown)}")
@@ -70,12 +70,12 @@ def _choose_folders(admin: Admin, folders: Folders) -> None:
         raise ToolError("; ".join(refused))
 
 
-def cancel(connection: Connection, path: Path | None, *, as_json: bool) -> None:
+def cancel(connection: ClusterConnection, path: Path | None, *, as_json: bool) -> None:
     """Cancel what is under way of what a file names, or all of it: the replicas from before are all there are. ToolError."""
     wanted = None if path is None else reassignment_file.read(path)
     left: Collection[Key] = ()
     with closing(connection.admin()) as admin:
-        layout = Layout(admin)
+        layout = ClusterLayout(admin)
         keys = sorted(key for key in layout.moves if wanted is None or key in wanted.replicas)
         if keys:
             submit(admin, dict.fromkeys(keys))
@@ -89,12 +89,12 @@ def cancel(connection: Connection, path: Path | None, *, as_json: bool) -> None:
         raise ToolError(f"still on the way back: {named(sorted(left))}")
 
 
-def generate(connection: Connection, topics: Sequence[str] | None, brokers: str | None) -> None:
+def generate(connection: ClusterConnection, topics: Sequence[str] | None, brokers: str | None) -> None:
     """Print a file that spreads topics evenly over brokers. Raises ToolError."""
     if not topics:
         raise UsageError("--generate needs topics: --topic NAME")
     with closing(connection.admin()) as admin:
-        layout = Layout(admin)
+        layout = ClusterLayout(admin)
         ids = sorted(layout.racks) if brokers is None else _ids(brokers, layout)
         chosen = {
             (topic.name, p.number): layout.targets[topic.name, p.number]
@@ -106,7 +106,7 @@ def generate(connection: Connection, topics: Sequence[str] | None, brokers: str 
     print(reassignment_file.write(chosen | plan.changes))
 
 
-def _ids(text: str, layout: Layout) -> list[int]:
+def _ids(text: str, layout: ClusterLayout) -> list[int]:
     if not all(part.strip().isdigit() for part in text.split(",")):
         raise UsageError(f"--brokers takes ids as 1,2,3, not {text!r}")
     ids = sorted({int(part) for part in text.split(",")})
@@ -118,11 +118,11 @@ def _ids(text: str, layout: Layout) -> list[int]:
 
 
 def add_replicas(
-    connection: Connection, names: Sequence[str], limits: Limits, *, replication_factor: int, as_json: bool
+    connection: ClusterConnection, names: Sequence[str], limits: Limits, *, replication_factor: int, as_json: bool
 ) -> None:
     """Have partitions get more replicas; those that have as many, or more, stay as they are. Raises ToolError."""
     with closing(connection.admin()) as admin:
-        layout = Layout(admin)
+        layout = ClusterLayout(admin)
         keys = [(topic.name, partition.number) for topic, partition in chosen_partitions(admin, names)]
         receiving = layout.receiving
         plan = with_factor(layout.targets, keys, replication_factor, receiving)

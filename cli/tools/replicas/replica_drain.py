@@ -11,22 +11,24 @@ from collections.abc import Mapping
 from contextlib import closing
 
 from ....base.wording import counted
-from ..client import Connection
+from ..client import ClusterConnection
 from ..cluster_view import Key
 from ..output import print_json
 from ..running import ToolError, UsageError
-from .carry_out import Limits, Outcome, carry_out
-from .moves import Layout, named
+from .carry_out import Limits, ReassignmentReport, carry_out
+from .moves import ClusterLayout, named
 from .replica_plan import Replicas, without_broker
 
 
-def drain_replicas(connection: Connection, broker_id: int, limits: Limits, *, force: bool, as_json: bool) -> None:
+def drain_replicas(
+    connection: ClusterConnection, broker_id: int, limits: Limits, *, force: bool, as_json: bool
+) -> None:
     """Move every replica of a broker elsewhere, and say what became of them. Raises ToolError if some stay."""
     if force:
         raise UsageError("--force and --replicas exclude each other: every partition keeps as many replicas")
-    outcomes: list[Outcome] = []
+    outcomes: list[ReassignmentReport] = []
     with closing(connection.admin()) as admin:
-        layout = Layout(admin)
+        layout = ClusterLayout(admin)
         _check_broker(layout, broker_id)
         moved: dict[Key, Replicas] = {}
         while targets := targets_of(layout, broker_id, moved):
@@ -34,9 +36,9 @@ def drain_replicas(connection: Connection, broker_id: int, limits: Limits, *, fo
             moved |= targets
             if any(row[-1] != "moved" for row in outcomes[-1].rows):
                 break
-            layout = Layout(admin)
+            layout = ClusterLayout(admin)
     rows = [row for outcome in outcomes for row in outcome.rows]
-    outcome = Outcome(rows, any(each.keeps_throttle for each in outcomes[-1:]))
+    outcome = ReassignmentReport(rows, any(each.keeps_throttle for each in outcomes[-1:]))
     count = sum(row[-1] == "moved" for row in rows)
     if as_json:
         print_json({"broker": broker_id, "drained": count == len(rows), "partitions": outcome.as_objects})
@@ -47,7 +49,7 @@ def drain_replicas(connection: Connection, broker_id: int, limits: Limits, *, fo
     outcome.check()
 
 
-def targets_of(layout: Layout, broker_id: int, moved: Mapping[Key, Replicas]) -> dict[Key, Replicas]:
+def targets_of(layout: ClusterLayout, broker_id: int, moved: Mapping[Key, Replicas]) -> dict[Key, Replicas]:
     """What is to be done, and is being done; ``moved``: what has been done. Raises ToolError where it cannot be.
 
     The broker that was asked for the layout, any one, may not have heard of what has been moved.
@@ -66,7 +68,7 @@ def targets_of(layout: Layout, broker_id: int, moved: Mapping[Key, Replicas]) ->
     return leaving | plan.changes
 
 
-def _check_broker(layout: Layout, broker_id: int) -> None:
+def _check_broker(layout: ClusterLayout, broker_id: int) -> None:
     known = layout.racks.keys() | {
         replica for partition in layout.partitions.values() for replica in partition.replicas
     }

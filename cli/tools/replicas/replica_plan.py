@@ -25,17 +25,17 @@ Racks = Mapping[int, str | None]
 """Of the brokers that are alive."""
 
 
-class Plan(NamedTuple):
+class ReplicaPlan(NamedTuple):
     """``changes`` are the replicas to be of what changes; of ``stuck`` there are too few brokers for another replica."""
 
     changes: dict[Key, Replicas]
     stuck: list[Key]
 
 
-def without_broker(assignment: Assignment, broker_id: int, racks: Racks) -> Plan:
+def without_broker(assignment: Assignment, broker_id: int, racks: Racks) -> ReplicaPlan:
     """Every replica of one broker goes to another one. ``assignment`` is of all partitions."""
     brokers = _Brokers({other: rack for other, rack in racks.items() if other != broker_id}, assignment)
-    plan = Plan({}, [])
+    plan = ReplicaPlan({}, [])
     for key, replicas in sorted(assignment.items()):
         if broker_id in replicas:
             found = brokers.beside([replica for replica in replicas if replica != broker_id])
@@ -46,10 +46,10 @@ def without_broker(assignment: Assignment, broker_id: int, racks: Racks) -> Plan
     return plan
 
 
-def with_factor(assignment: Assignment, chosen: Iterable[Key], factor: int, racks: Racks) -> Plan:
+def with_factor(assignment: Assignment, chosen: Iterable[Key], factor: int, racks: Racks) -> ReplicaPlan:
     """The chosen partitions get as many replicas, unless they have more. ``assignment`` is of all partitions."""
     brokers = _Brokers(racks, assignment)
-    plan = Plan({}, [])
+    plan = ReplicaPlan({}, [])
     for key in sorted(chosen):
         replicas = assignment[key]
         while len(replicas) < factor and (found := brokers.beside(replicas)) is not None:
@@ -61,7 +61,7 @@ def with_factor(assignment: Assignment, chosen: Iterable[Key], factor: int, rack
     return plan
 
 
-def spread(assignment: Assignment, racks: Racks) -> Plan:
+def spread(assignment: Assignment, racks: Racks) -> ReplicaPlan:
     """All these partitions go to the brokers of ``racks``, with as many replicas on each, and leaders, as goes."""
     brokers = _Brokers(racks, {key: [r for r in replicas if r in racks] for key, replicas in assignment.items()})
     now: dict[Key, Replicas] = {}
@@ -82,7 +82,7 @@ def spread(assignment: Assignment, racks: Racks) -> Plan:
     while (change := _better_led(now, brokers)) is not None:
         key, replicas = change
         now[key] = replicas
-    return Plan({key: replicas for key, replicas in now.items() if replicas != assignment[key]}, stuck)
+    return ReplicaPlan({key: replicas for key, replicas in now.items() if replicas != assignment[key]}, stuck)
 
 
 class _Brokers:

@@ -14,7 +14,7 @@ from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 from ..client import Admin
 from ..cluster_view import Key
 from ..config_changes import apply_changes
-from .moves import Move
+from .moves import PartitionReassignment
 
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 _ON_LEADER, _ON_FOLLOWER = REPLICAS = (
@@ -23,7 +23,9 @@ _ON_LEADER, _ON_FOLLOWER = REPLICAS = (
 )
 
 
-def throttle(admin: Admin, moves: Mapping[Key, Move], bytes_per_second: int, live: Collection[int]) -> None:
+def throttle(
+    admin: Admin, moves: Mapping[Key, PartitionReassignment], bytes_per_second: int, live: Collection[int]
+) -> None:
     """Limit these moves, which are to be all there are. Raises ToolError.
 
     ``live`` are the brokers that run; another one has no traffic to be limited, and could not be told.

@@ -33,7 +33,7 @@ from ....wire.messages.topic_records import ClearElrRecord
 from ....wire.metadata_records import VersionedRecord
 from ...configs.client_metrics_configs import check_client_metrics
 from ...configs.group_configs import check_group_configs
-from ...configs.topic_configs import Change, ConfigChange, apply_changes, check_overrides
+from ...configs.topic_configs import ConfigChange, ConfigOpType, apply_changes, check_overrides
 from .. import metadata_version
 from ..replay import BROKER_CONFIG, CONFIG_KINDS, TOPIC_CONFIG
 from .context import MIN_ISR
@@ -316,12 +316,12 @@ def _has_elr(image: ClusterImage) -> bool:
 def _change(asked: incremental.AlterableConfig) -> ConfigChange:
     """A config without a value is one that is removed. Raises KafkaError INVALID_REQUEST."""
     try:
-        change = Change(asked.config_operation)
+        change = ConfigOpType(asked.config_operation)
     except ValueError:
         why = f"Unknown operation type {asked.config_operation}"
         raise KafkaError(ErrorCode.INVALID_REQUEST, why) from None
-    if change is Change.SET and asked.value is None:
-        change = Change.DELETE
+    if change is ConfigOpType.SET and asked.value is None:
+        change = ConfigOpType.DELETE
     return ConfigChange(asked.name, change, asked.value)
 
 

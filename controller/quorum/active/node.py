@@ -1,4 +1,4 @@
-"""A controller of a quorum as a node: Raft below it, the controller's state, and the requests that others send.
+"""A controller node of a quorum: its Raft node, its controller, and the requests it receives.
 
 Each node follows what is committed, so that the one which becomes leader has the state at hand. It claims the leadership when
 Raft says so, and gives it up when another is named. The tasks of the active controller are done when their time has come. With no
@@ -39,7 +39,7 @@ from ....wire.schema import Message
 from ...raft.driver import RaftDriver
 from ...raft.effects import LeaderChanged
 from ...raft.events import KRaftVersionRequested, PreparedBatch, ResignRequested
-from ...raft.leader import Leading
+from ...raft.leader import RaftLeader
 from ...raft.metadata_cleaning import MetadataLogCleaner
 from ...raft.metadata_log import CommittedBatch
 from ...raft.settings import MetadataLogSettings
@@ -122,7 +122,7 @@ def raise_kraft_version(driver: RaftDriver, level: int, only_checks: bool) -> No
     """Have the leader's Raft node finalize a level of ``kraft.version``. Raises KafkaError."""
     quorum = driver.node.quorum
     state = quorum.state
-    if not isinstance(state, Leading):
+    if not isinstance(state, RaftLeader):
         raise KafkaError(ErrorCode.NOT_CONTROLLER, "This controller does not lead the quorum.")
     if check_upgrade(quorum, state, level) and not only_checks:
         driver.step(KRaftVersionRequested(state.epoch, level))

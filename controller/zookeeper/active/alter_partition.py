@@ -28,7 +28,7 @@ from ....wire.messages.alter_partition import (
     TopicData,
 )
 from ..state.context import ControllerContext, PartitionState
-from .leaders import Leaders
+from .leaders import PartitionStateMachine
 
 _FIRST_VERSION_BY_ID = 2
 _FIRST_VERSION_WITH_EPOCHS = 3
@@ -84,7 +84,10 @@ class AlterPartitions:
     """Answers requests of leaders, several of them together. Raises StoreError."""
 
     def __init__(
-        self, context: ControllerContext, leaders: Leaders, on_change: Callable[[Iterable[TopicPartition]], None]
+        self,
+        context: ControllerContext,
+        leaders: PartitionStateMachine,
+        on_change: Callable[[Iterable[TopicPartition]], None],
     ) -> None:
         """``on_change`` is told of the partitions for which other in-sync replicas were asked."""
         self._context = context

@@ -16,7 +16,7 @@ Turn = Callable[[AlterPartitions], Awaitable[None]]
 
 
 @dataclasses.dataclass(eq=False)
-class _Waiting:
+class _QueuedAlterPartition:
     request: AlterPartitionRequest
     version: int
     response: AlterPartitionResponse | None = None
@@ -27,11 +27,11 @@ class AlterPartitionQueue:
 
     def __init__(self, take_turn: Callable[[Turn], Awaitable[None]]) -> None:
         self._take_turn = take_turn
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_QueuedAlterPartition] = []
 
     async def answer(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
         """Raises what ``take_turn`` raises."""
-        own = _Waiting(request, version)
+        own = _QueuedAlterPartition(request, version)
 
         async def answer_all(partitions: AlterPartitions) -> None:
             if own.response is None:

@@ -28,7 +28,7 @@ from ....wire.messages.update_metadata import (
 
 
 @dataclasses.dataclass(slots=True)
-class Batch:
+class ControllerBrokerRequestBatch:
     """Requests to one broker; each is taken out once it was answered, and ``done`` is set after the last.
 
     ``queued_at`` is when the first of them began to wait, by trio's clock.
@@ -46,7 +46,7 @@ class Batch:
         requests = self.leader_and_isr, self.update_metadata, self.stop_replica
         return sum(request is not None for request in requests)
 
-    def take(self, newer: Batch) -> bool:
+    def take(self, newer: ControllerBrokerRequestBatch) -> bool:
         """Merge a later batch into this one; False if that would put its requests into the wrong order."""
         if partitions_of(self.stop_replica) & partitions_of(newer.leader_and_isr):
             return False
@@ -60,10 +60,12 @@ def batches(
     leader_and_isr: Mapping[int, LeaderAndIsrRequest],
     update_metadata: Mapping[int, UpdateMetadataRequest],
     stop_replica: Mapping[int, StopReplicaRequest],
-) -> dict[int, Batch]:
+) -> dict[int, ControllerBrokerRequestBatch]:
     """Requests by broker as one batch each."""
     return {
-        broker_id: Batch(leader_and_isr.get(broker_id), update_metadata.get(broker_id), stop_replica.get(broker_id))
+        broker_id: ControllerBrokerRequestBatch(
+            leader_and_isr.get(broker_id), update_metadata.get(broker_id), stop_replica.get(broker_id)
+        )
         for broker_id in {**leader_and_isr, **update_metadata, **stop_replica}
     }
 

@@ -12,13 +12,13 @@ from ....wire.messages.controlled_shutdown import (
     RemainingPartition,
 )
 from ..state.context import ControllerContext
-from .leaders import Leaders
+from .leaders import PartitionStateMachine
 
 logger = logging.getLogger(__name__)
 
 
 async def shut_down(
-    context: ControllerContext, leaders: Leaders, request: ControlledShutdownRequest
+    context: ControllerContext, leaders: PartitionStateMachine, request: ControlledShutdownRequest
 ) -> ControlledShutdownResponse:
     """Move leadership away from the broker as far as possible; the answer has what it still leads. Raises StoreError.
 

@@ -1,7 +1,7 @@
 """A broker's ZooKeeper controller: once elected, it decides on topics, replicas and leaders, and notifies the other brokers.
 
-Every broker has one, which stands for election. The winner begins a ``Term``; the others watch ``/controller``, and refuse
-requests with NOT_CONTROLLER.
+Every broker has one, which stands for election. The winner begins a ``ControllerTerm``; the others watch ``/controller``, and
+refuse requests with NOT_CONTROLLER.
 
 - Everything is an event, handled one at a time as Kafka's controller thread does: changes in the store, responses of brokers,
   and requests. No event waits for a broker: see ``sender``.
@@ -56,13 +56,13 @@ from .channels import Connect
 from .controller_node import is_controller, stand_for_election, withdraw
 from .events import EventQueue
 from .figures import ControllerFigures
-from .sender import Answer, Senders
-from .term import Term, Watches
+from .sender import Answer, ControllerChannelManager
+from .term import ControllerTerm, Watches
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Look = Callable[[Term], Awaitable[None]]
+Look = Callable[[ControllerTerm], Awaitable[None]]
 
 RETRY_SECONDS = 0.1
 """Before an election that failed halfway is tried again."""
@@ -119,7 +119,7 @@ class ZooKeeperController:
         self._inter_broker_listener = inter_broker_listener
         self._store = store
         self._configs = configs
-        self._senders = Senders(connect, self._answered)
+        self._senders = ControllerChannelManager(connect, self._answered)
         self._settings = settings
         self._log_settings = log_settings
         self._clock = clock
@@ -127,7 +127,7 @@ class ZooKeeperController:
         self._events = EventQueue()
         self._alterations = AlterPartitionQueue(self._alter_partitions)
         self.figures = ControllerFigures(self._events, self._senders)
-        self._term: Term | None = None
+        self._term: ControllerTerm | None = None
         self._term_changed = trio.Event()
         self._watches = self._make_watches()
         configs.metadata.publishers.append(self._elect_if_allowed)
@@ -173,7 +173,7 @@ class ZooKeeperController:
                 with trio.move_on_after(delay):
                     await changed.wait()
                     break
-                self._put_look(Term.balance_leaders)
+                self._put_look(ControllerTerm.balance_leaders)
                 delay = self._settings.leader_imbalance_check_interval_seconds
             await changed.wait()
 
@@ -209,12 +209,12 @@ class ZooKeeperController:
             self._term.forget_topic_watches()
         self._events.put(self._follow_brokers)
         for look in (
-            Term.follow_topics,
-            Term.follow_deletions,
-            Term.follow_folders,
-            Term.follow_isr_changes,
-            Term.follow_reassignment_node,
-            Term.follow_election_node,
+            ControllerTerm.follow_topics,
+            ControllerTerm.follow_deletions,
+            ControllerTerm.follow_folders,
+            ControllerTerm.follow_isr_changes,
+            ControllerTerm.follow_reassignment_node,
+            ControllerTerm.follow_election_node,
         ):
             self._put_look(look)
 
@@ -225,12 +225,12 @@ class ZooKeeperController:
         self._log_settings = settings
         if self._term is not None:
             self._term.update_log_settings(settings)
-        self._put_look(Term.elect_leaders)
+        self._put_look(ControllerTerm.elect_leaders)
 
     def _elect_if_allowed(self, delta: ClusterDelta, image: ClusterImage) -> None:
         """Look for leaders where a replica that is not in sync may lead now."""
         if any(kind is TOPICS and UNCLEAN_LEADER_ELECTION in values for (kind, _), values in delta.configs.items()):
-            self._put_look(Term.elect_leaders)
+            self._put_look(ControllerTerm.elect_leaders)
 
     # --- requests of administrators -----------------------------------------------------------------------------------
 
@@ -239,7 +239,7 @@ class ZooKeeperController:
     ) -> dict[str, CreatedTopic | KafkaError]:
         """The outcome by topic name; see ``Topics.create``. Raises KafkaError when nothing can be done at all."""
 
-        async def create(term: Term) -> dict[str, CreatedTopic | KafkaError]:
+        async def create(term: ControllerTerm) -> dict[str, CreatedTopic | KafkaError]:
             results = await term.topics.create(topics, validate_only=validate_only, charge=charge)
             if any(isinstance(r, KafkaError) and r.code is ErrorCode.NOT_CONTROLLER for r in results.values()):
                 await self._stand_down(term)
@@ -305,7 +305,7 @@ class ZooKeeperController:
         except KafkaError as error:
             return AlterPartitionResponse(error_code=error.code)
         if self._term is not None and self._term.reassignments.is_any_ready:
-            self._put_look(Term.finish_reassignments)
+            self._put_look(ControllerTerm.finish_reassignments)
         return response
 
     async def _alter_partitions(self, turn: Turn) -> None:
@@ -330,14 +330,14 @@ class ZooKeeperController:
 
     # --- the turn of a request ----------------------------------------------------------------------------------------
 
-    async def _request(self, change: Callable[[Term], Awaitable[T]]) -> T:
+    async def _request(self, change: Callable[[ControllerTerm], Awaitable[T]]) -> T:
         """Make a change in its turn, and wait until this broker has applied it, for its clients go on. Raises KafkaError."""
         outcome = await self._ask(change)
         with trio.move_on_after(OWN_ANSWER_SECONDS), contextlib.suppress(KafkaError):  # the change is made in any case
             await self._own_answers()
         return outcome
 
-    async def _ask(self, change: Callable[[Term], Awaitable[T]]) -> T:
+    async def _ask(self, change: Callable[[ControllerTerm], Awaitable[T]]) -> T:
         """Make a change in its turn. Raises KafkaError."""
         self._active_term()
         try:
@@ -352,12 +352,12 @@ class ZooKeeperController:
             await unanswered.wait()
         await self._events.ask(_nothing)
 
-    def _active_term(self) -> Term:
+    def _active_term(self) -> ControllerTerm:
         if self._term is None or self._is_suspended:
             raise _not_controller()
         return self._term
 
-    async def _act(self, change: Callable[[Term], Awaitable[T]]) -> T:
+    async def _act(self, change: Callable[[ControllerTerm], Awaitable[T]]) -> T:
         """Do something as the controller; resign if another broker turns out to be it. Raises StoreError."""
         term = self._active_term()
         try:
@@ -391,30 +391,30 @@ class ZooKeeperController:
         self._events.put(self._follow_brokers)
 
     def _topics_changed(self, event: WatchEvent) -> None:
-        self._put_look(Term.follow_topics)
+        self._put_look(ControllerTerm.follow_topics)
 
     def _topic_changed(self, event: WatchEvent) -> None:
         if self._term is not None:
             self._term.note_changed_topic(event.path)
-            self._put_look(Term.follow_changed_topics)
+            self._put_look(ControllerTerm.follow_changed_topics)
 
     def _deletions_changed(self, event: WatchEvent) -> None:
-        self._put_look(Term.follow_deletions)
+        self._put_look(ControllerTerm.follow_deletions)
 
     def _folders_changed(self, event: WatchEvent) -> None:
-        self._put_look(Term.follow_folders)
+        self._put_look(ControllerTerm.follow_folders)
 
     def _isr_changes_changed(self, event: WatchEvent) -> None:
-        self._put_look(Term.follow_isr_changes)
+        self._put_look(ControllerTerm.follow_isr_changes)
 
     def _reassignment_node_changed(self, event: WatchEvent) -> None:
-        self._put_look(Term.follow_reassignment_node)
+        self._put_look(ControllerTerm.follow_reassignment_node)
 
     def _election_node_changed(self, event: WatchEvent) -> None:
-        self._put_look(Term.follow_election_node)
+        self._put_look(ControllerTerm.follow_election_node)
 
     def _answered(self, answer: Answer) -> None:
-        async def take_answer(term: Term) -> None:
+        async def take_answer(term: ControllerTerm) -> None:
             await term.take_answer(answer)
 
         self._put_look(take_answer)
@@ -446,7 +446,7 @@ class ZooKeeperController:
             self._candidacy = Candidacy.STANDING
             await self._check_controller()
         else:
-            await self._follow(Term.follow_brokers)
+            await self._follow(ControllerTerm.follow_brokers)
 
     # --- elections ----------------------------------------------------------------------------------------------------
 
@@ -498,8 +498,8 @@ class ZooKeeperController:
                 await self._give_up()
                 raise
 
-    def _new_term(self, context: ControllerContext) -> Term:
-        return Term(
+    def _new_term(self, context: ControllerContext) -> ControllerTerm:
+        return ControllerTerm(
             self._store,
             context,
             self._configs,
@@ -511,7 +511,7 @@ class ZooKeeperController:
             self.figures.elections,
         )
 
-    def _set_term(self, term: Term | None) -> None:
+    def _set_term(self, term: ControllerTerm | None) -> None:
         self._term = term
         self.figures.context = None if term is None else term.context
         changed, self._term_changed = self._term_changed, trio.Event()
@@ -532,7 +532,7 @@ class ZooKeeperController:
         with contextlib.suppress(StoreError):  # the node goes with the session, and is looked at in the next one
             await withdraw(self._store)
 
-    async def _stand_down(self, term: Term) -> None:
+    async def _stand_down(self, term: ControllerTerm) -> None:
         """End the term, and be a candidate like any other broker."""
         await self._give_up()
         self._events.put(self._check_controller)

@@ -28,16 +28,18 @@ from ..store.cluster_store import (
     NotEmptyError,
     Operation,
 )
-from .sender import Senders
+from .sender import ControllerChannelManager
 from .state_messages import stop_replica_requests, update_metadata_requests
 
 logger = logging.getLogger(__name__)
 
 
-class Deletions:
+class TopicDeletionManager:
     """Deletes topics for the controller; its methods are called one at a time. Each raises StoreError."""
 
-    def __init__(self, store: ClusterStore, context: ControllerContext, configs: ConfigStore, senders: Senders) -> None:
+    def __init__(
+        self, store: ClusterStore, context: ControllerContext, configs: ConfigStore, senders: ControllerChannelManager
+    ) -> None:
         self._store = store
         self._context = context
         self._configs = configs

@@ -13,7 +13,7 @@ from ....base.distribution import Distribution
 from ....base.partitions import NO_LEADER
 from ..state.context import ControllerContext
 from .events import EventQueue
-from .sender import Senders
+from .sender import ControllerChannelManager
 
 
 @dataclasses.dataclass(slots=True)
@@ -38,7 +38,7 @@ class ClusterFigures(NamedTuple):
 class ControllerFigures:
     """``context`` is that of the present term, None while another broker is the controller."""
 
-    def __init__(self, events: EventQueue, senders: Senders) -> None:
+    def __init__(self, events: EventQueue, senders: ControllerChannelManager) -> None:
         self.events = events
         self.senders = senders
         self.elections = ElectionFigures()

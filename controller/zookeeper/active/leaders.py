@@ -20,7 +20,7 @@ from ..state.partition_states import write_states
 from ..store.cluster_store import ClusterStore
 from .figures import ElectionFigures
 from .leadership import elected_state, failed_over_state, shut_down_state, state_without
-from .sender import Senders
+from .sender import ControllerChannelManager
 from .state_messages import leader_and_isr_requests, stop_replica_requests, update_metadata_requests
 
 logger = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ Decision = Callable[[TopicPartition, PartitionState], LeaderState | None]
 """The state that a partition should change to, None when it is right as it is."""
 
 
-class Leaders:
+class PartitionStateMachine:
     """Changes partition states for the controller; its methods are called one at a time. Those that write raise StoreError."""
 
     def __init__(
@@ -37,7 +37,7 @@ class Leaders:
         store: ClusterStore,
         context: ControllerContext,
         configs: ConfigStore,
-        senders: Senders,
+        senders: ControllerChannelManager,
         log_settings: LogSettings,
         figures: ElectionFigures,
     ) -> None:

@@ -32,7 +32,7 @@ from ..state.context import ControllerContext, PartitionState
 from ..state.loading import load_assignments
 from ..state.partition_states import fenced_multi
 from ..store.cluster_store import BadVersionError, ClusterStore, ConnectionLossError, NoNodeError, Set, Stat
-from .leaders import Leaders
+from .leaders import PartitionStateMachine
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ def _leader_among(isr: Collection[int], replicas: Sequence[int], leader: int, el
 class Reassignments:
     """Moves replicas for the controller; its methods are called one at a time. Async methods raise StoreError."""
 
-    def __init__(self, store: ClusterStore, context: ControllerContext, leaders: Leaders) -> None:
+    def __init__(self, store: ClusterStore, context: ControllerContext, leaders: PartitionStateMachine) -> None:
         self._store = store
         self._context = context
         self._leaders = leaders

@@ -16,7 +16,7 @@ from ....base.wording import counted
 from ....metadata.rules.election import ElectionType, elect_preferred
 from ....metadata.types import LeaderState
 from ..state.context import ControllerContext, PartitionState
-from .leaders import Leaders
+from .leaders import PartitionStateMachine
 from .leadership import elected_state
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ _NOT_AVAILABLE = {
 class ReplicaElections:
     """For the controller's term; both methods raise StoreError."""
 
-    def __init__(self, context: ControllerContext, leaders: Leaders) -> None:
+    def __init__(self, context: ControllerContext, leaders: PartitionStateMachine) -> None:
         self._context = context
         self._leaders = leaders
 

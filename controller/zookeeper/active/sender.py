@@ -22,7 +22,7 @@ from ....wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrRe
 from ....wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from ....wire.messages.update_metadata import UpdateMetadataRequest
 from ..state.context import LiveBroker
-from .batch import Batch, batches, partitions_of
+from .batch import ControllerBrokerRequestBatch, batches, partitions_of
 from .channels import BrokerChannel, Connect
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class Answer(NamedTuple):
     codes: Mapping[TopicPartition, int]
 
 
-class Senders:
+class ControllerChannelManager:
     """A sender for each live broker, with a channel of its own that goes with the registration."""
 
     def __init__(self, connect: Connect, on_answer: Callable[[Answer], None]) -> None:
@@ -123,7 +123,7 @@ class BrokerSender:
         self.broker_epoch = broker_epoch
         self._channel = channel
         self._on_answer = on_answer
-        self._batches: deque[Batch] = deque()
+        self._batches: deque[ControllerBrokerRequestBatch] = deque()
         self._arrived = trio.Event()
         self._ended = trio.Event()
         self._scope = trio.CancelScope()
@@ -138,7 +138,7 @@ class BrokerSender:
     def unanswered(self) -> trio.Event | None:
         return self._batches[-1].done if self._batches else None
 
-    def put(self, batch: Batch) -> None:
+    def put(self, batch: ControllerBrokerRequestBatch) -> None:
         if len(self._batches) < 2 or not self._batches[-1].take(batch):
             batch.queued_at = trio.current_time()
             self._batches.append(batch)
@@ -162,7 +162,7 @@ class BrokerSender:
                     self._arrived = trio.Event()
                     await self._arrived.wait()
 
-    async def _deliver(self, batch: Batch) -> None:
+    async def _deliver(self, batch: ControllerBrokerRequestBatch) -> None:
         """Each request is forgotten once it was answered, for ``run`` may be cancelled and called again."""
         channel = self._channel
         if batch.leader_and_isr is not None:

@@ -39,13 +39,13 @@ from ..store.cluster_store import ClusterStore, Delete, OlderBrokerError, Watch
 from .admin_nodes import AdminNodes
 from .alter_partition import AlterPartitions
 from .controlled_shutdown import shut_down
-from .deletion import Deletions
+from .deletion import TopicDeletionManager
 from .figures import ElectionFigures
 from .known_brokers import KnownBrokers
-from .leaders import Leaders
+from .leaders import PartitionStateMachine
 from .reassignment import Reassignments
 from .replica_elections import ReplicaElections
-from .sender import Answer, Senders
+from .sender import Answer, ControllerChannelManager
 from .state_messages import leader_and_isr_requests, update_metadata_requests
 from .topic_changes import TopicChanges
 from .topics import Topics
@@ -67,7 +67,7 @@ class Watches(NamedTuple):
     elections: Watch
 
 
-class Term:
+class ControllerTerm:
     """``take_over`` once; then the rest, one at a time. Every method raises StoreError."""
 
     def __init__(
@@ -75,7 +75,7 @@ class Term:
         store: ClusterStore,
         context: ControllerContext,
         configs: ConfigStore,
-        senders: Senders,
+        senders: ControllerChannelManager,
         settings: ControllerSettings,
         log_settings: LogSettings,
         randomness: random.Random,
@@ -88,9 +88,9 @@ class Term:
         self._settings = settings
         self._watches = watches
         self._figures = figures
-        self._leaders = Leaders(store, context, configs, senders, log_settings, figures)
+        self._leaders = PartitionStateMachine(store, context, configs, senders, log_settings, figures)
         self.topics = Topics(store, context, configs, senders, settings, log_settings, randomness)
-        self.deletions = Deletions(store, context, configs, senders)
+        self.deletions = TopicDeletionManager(store, context, configs, senders)
         self._topic_changes = TopicChanges(
             store, context, configs, self._leaders, watches.topics, watches.topic, randomness
         )

@@ -19,7 +19,7 @@ from ..state.context import ControllerContext, TopicState
 from ..state.loading import load_assignments, load_states, load_topics
 from ..state.partition_states import fenced_multi
 from ..store.cluster_store import BadVersionError, ClusterStore, NoNodeError, Set, Stat, Watch
-from .leaders import Leaders
+from .leaders import PartitionStateMachine
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class TopicChanges:
         store: ClusterStore,
         context: ControllerContext,
         configs: ConfigStore,
-        leaders: Leaders,
+        leaders: PartitionStateMachine,
         on_topics: Watch,
         on_topic: Watch,
         randomness: random.Random,

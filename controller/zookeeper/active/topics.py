@@ -40,7 +40,7 @@ from ..store.cluster_store import (
     StoreError,
 )
 from .leadership import elected_state
-from .sender import Senders
+from .sender import ControllerChannelManager
 from .state_messages import leader_and_isr_requests, update_metadata_requests
 
 logger = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class Topics:
         store: ClusterStore,
         context: ControllerContext,
         configs: ConfigStore,
-        senders: Senders,
+        senders: ControllerChannelManager,
         settings: ControllerSettings,
         log_settings: LogSettings,
         randomness: random.Random,

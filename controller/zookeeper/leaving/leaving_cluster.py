@@ -10,7 +10,7 @@ from ..nodes import znodes
 from ..store.cluster_store import ClusterStore, Set
 from ..store.znode_tree import ZnodeTree
 from .migration_fence import Fence, check_unchanged, fence_in, lower_fence, raise_fence
-from .tree_image import Moved, MoveRules, UnmovableStateError, cluster_id_of, tree_image
+from .tree_image import ConvertedImage, MoveRules, UnmovableStateError, cluster_id_of, tree_image
 from .tree_reader import CONSUMERS, check_movable, read_tree
 
 
@@ -36,7 +36,7 @@ class LeavingCluster:
             raise UnmovableStateError("there is no cluster in this ZooKeeper: zookeeper.connect may be wrong")
         return cls(store, tree, fence, cluster_id)
 
-    def moved(self, rules: MoveRules, randomness: random.Random) -> Moved:
+    def moved(self, rules: MoveRules, randomness: random.Random) -> ConvertedImage:
         """Its metadata as those of a cluster of KRaft. Raises UnmovableStateError."""
         return tree_image(self._tree, rules, randomness)
 

@@ -28,7 +28,7 @@ from ..nodes.decoding import NOT_UNDERSTOOD
 from ..store import journal
 from ..store.cluster_store import Operation, Set
 from ..store.state_files import DiskStateFiles
-from ..store.znode_tree import Transaction, ZnodeTree
+from ..store.znode_tree import ZnodeTransaction, ZnodeTree
 
 StateTree = ZnodeTree
 
@@ -143,7 +143,7 @@ def _move_ahead(disk: Disk, folder: str) -> None:
     tree = _read(disk, folder)
     operations = _steps_ahead(tree)
     if operations:
-        transaction = Transaction(tree.zxid + 1, 0, 0, operations)
+        transaction = ZnodeTransaction(tree.zxid + 1, 0, 0, operations)
         files = DiskStateFiles(disk, folder)
         try:
             files.append(journal.JOURNAL, journal.encode_transactions([transaction]))

@@ -8,7 +8,7 @@ It is for a cluster that leaves ZooKeeper mode while none of its brokers runs. R
 - A node that is not understood raises ``UnmovableStateError``: a cluster that went on without it would have lost something.
   ZooKeeper mode passes over such a node, but leaves it where it is.
 - What is set on a topic that does not exist is left behind, since a later topic of that name must not have it.
-- A topic that is being deleted is not in the image, and ``Moved.deleted`` names it.
+- A topic that is being deleted is not in the image, and ``ConvertedImage.deleted`` names it.
 - With eligible leader replicas (KIP-966) ``min.insync.replicas`` is set on all brokers and on none.
 
 Nothing here is I/O. The ids that nodes do not have are random: those of access rules, and those of old topics.
@@ -74,7 +74,7 @@ class MoveRules:
 
 
 @dataclasses.dataclass(frozen=True)
-class Moved:
+class ConvertedImage:
     """The image, and what else follows from the tree."""
 
     image: ClusterImage
@@ -94,9 +94,9 @@ def cluster_id_of(tree: ZnodeTree) -> str | None:
     return _decoded(tree, znodes.CLUSTER_ID, znodes.decode_cluster_id)
 
 
-def tree_image(tree: ZnodeTree | None, rules: MoveRules, randomness: random.Random) -> Moved:
+def tree_image(tree: ZnodeTree | None, rules: MoveRules, randomness: random.Random) -> ConvertedImage:
     """The image, without a position; that of a cluster with nothing in it where there is no tree. Raises UnmovableStateError."""
-    return _Move(tree or ZnodeTree(), rules, randomness).run()
+    return _ImageConversion(tree or ZnodeTree(), rules, randomness).run()
 
 
 def _decoded(tree: ZnodeTree, path: str, decode: Callable[[bytes], T]) -> T | None:
@@ -109,14 +109,14 @@ def _decoded(tree: ZnodeTree, path: str, decode: Callable[[bytes], T]) -> T | No
         raise UnmovableStateError(f"{path} is not understood: {error!r}") from None
 
 
-class _Move:
+class _ImageConversion:
     def __init__(self, tree: ZnodeTree, rules: MoveRules, randomness: random.Random) -> None:
         self._tree = tree
         self._rules = rules
         self._randomness = randomness
         self._left_behind: list[str] = []
 
-    def run(self) -> Moved:
+    def run(self) -> ConvertedImage:
         assignments = dict(self._assignments())
         deleted = {name: assignments.pop(name).topic_id for name in self._deletions() if name in assignments}
         self._check_moves(assignments)
@@ -138,7 +138,7 @@ class _Move:
             next_producer_id=self._next_producer_id(),
             features=FinalizedFeatures(-1, levels),
         )
-        return Moved(ClusterImage().apply(delta), deleted, tuple(self._left_behind))
+        return ConvertedImage(ClusterImage().apply(delta), deleted, tuple(self._left_behind))
 
     def _children(self, path: str) -> list[str]:
         return sorted(self._tree.nodes[path].children) if path in self._tree.nodes else []

@@ -16,7 +16,7 @@ import trio
 from ....base.wording import listed
 from ..nodes import acl_znodes, token_znodes, znodes
 from ..nodes.decoding import NOT_UNDERSTOOD
-from ..store.cluster_store import ClusterStore, Node, NoNodeError
+from ..store.cluster_store import ClusterStore, NoNodeError, ZnodeWithStat
 from ..store.znode_tree import Znode, ZnodeTree
 from .migration_fence import MIGRATION
 from .tree_image import UnmovableStateError
@@ -92,7 +92,7 @@ async def _children(store: ClusterStore, paths: Sequence[str]) -> list[str]:
     return [f"{path}/{name}" for path in paths for name in sorted(names[path])]
 
 
-def _znode(node: Node) -> Znode:
+def _znode(node: ZnodeWithStat) -> Znode:
     stat = node.stat
     return Znode(
         node.data, stat.czxid, stat.mzxid, stat.created_ms, stat.modified_ms, stat.version, stat.ephemeral_owner

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from ..store.cluster_store import Node
+from ..store.cluster_store import ZnodeWithStat
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ NOT_UNDERSTOOD = (ValueError, TypeError, KeyError, AttributeError)
 """What decoding a node with unexpected content raises."""
 
 
-def decoded(path: str, node: Node, decode: Callable[[bytes], T]) -> T | None:
+def decoded(path: str, node: ZnodeWithStat, decode: Callable[[bytes], T]) -> T | None:
     """What ``decode`` makes of the node's data; None, and an error in the log, if that cannot be done."""
     try:
         return decode(node.data)

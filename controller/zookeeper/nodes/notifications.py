@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ....base.seams import Clock
-from ..store.cluster_store import ClusterStore, ConnectionLossError, Delete, Node, NoNodeError, Watch
+from ..store.cluster_store import ClusterStore, ConnectionLossError, Delete, NoNodeError, Watch, ZnodeWithStat
 from .decoding import decoded
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class Notifications:
         self._listed = await self._store.children(self._folder, self._watch)
         self._last_seen = max(map(_number, self._listed), default=-1)
 
-    async def unseen(self) -> list[tuple[str, Node]]:
+    async def unseen(self) -> list[tuple[str, ZnodeWithStat]]:
         """Those that came since, in their order, each with its path. Raises StoreError; then everything has to be read."""
         self._listed = await self._store.children(self._folder, self._watch)
         names = sorted((name for name in self._listed if _number(name) > self._last_seen), key=_number)

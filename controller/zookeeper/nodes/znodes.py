@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 
 from ....metadata.types import (
     REGISTRATION_VERSION,
-    BrokerEndpoint,
+    AdvertisedListener,
     BrokerRegistration,
     LeaderState,
     ReplicaAssignment,
@@ -205,7 +205,7 @@ def decode_broker(broker_id: int, data: bytes) -> BrokerRegistration:
         if match is None:
             raise ValueError(f"{broker_path(broker_id)}: {text!r} is not an endpoint")
         listener = match[1]
-        endpoints.append(BrokerEndpoint(listener, match[2], int(match[3]), protocols.get(listener, listener)))
+        endpoints.append(AdvertisedListener(listener, match[2], int(match[3]), protocols.get(listener, listener)))
     return BrokerRegistration(broker_id, tuple(endpoints), fields.get("rack"), version)
 
 

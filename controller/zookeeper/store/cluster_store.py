@@ -82,7 +82,7 @@ class Stat(NamedTuple):
     child_count: int
 
 
-class Node(NamedTuple):
+class ZnodeWithStat(NamedTuple):
     """A node as read."""
 
     data: bytes
@@ -165,11 +165,11 @@ class ClusterStore(Protocol):
     @property
     def session_id(self) -> int: ...
 
-    async def get(self, path: str, watch: Watch | None = None) -> Node:
+    async def get(self, path: str, watch: Watch | None = None) -> ZnodeWithStat:
         """Raises NoNodeError."""
         ...
 
-    async def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[Node | None]:
+    async def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[ZnodeWithStat | None]:
         """The nodes in the order of ``paths``, None for one that does not exist; one round trip.
 
         ``watch`` is set on each node that exists.

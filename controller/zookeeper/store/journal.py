@@ -31,7 +31,7 @@ import crc32c
 
 from ....base.errors import ErrorCode, KafkaError
 from .cluster_store import Check, Create, Delete, Operation, Set
-from .znode_tree import Transaction, Znode, ZnodeTree
+from .znode_tree import Znode, ZnodeTransaction, ZnodeTree
 
 JOURNAL = "journal"
 SNAPSHOT = "snapshot"
@@ -66,7 +66,7 @@ class StateFiles(Protocol):
         ...
 
 
-def encode_transactions(transactions: Iterable[Transaction]) -> bytes:
+def encode_transactions(transactions: Iterable[ZnodeTransaction]) -> bytes:
     """The journal's frame of the transactions that share a sync."""
     payload = []
     for zxid, session_id, time_ms, operations in transactions:
@@ -122,7 +122,7 @@ def load(files: StateFiles) -> tuple[ZnodeTree, int]:
     return tree, end
 
 
-def read_transactions(data: bytes) -> Iterator[Transaction]:
+def read_transactions(data: bytes) -> Iterator[ZnodeTransaction]:
     """Those of a journal, up to its end or to a torn last frame. Raises CorruptStateError."""
     for _, payload in _frames(JOURNAL, data):
         yield from map(_decode_transaction, payload)
@@ -194,9 +194,9 @@ def _encode_operation(operation: Operation) -> list[Any]:
     raise AssertionError(operation)
 
 
-def _decode_transaction(payload: Any) -> Transaction:
+def _decode_transaction(payload: Any) -> ZnodeTransaction:
     zxid, session_id, time_ms, operations = payload
-    return Transaction(zxid, session_id, time_ms, [_decode_operation(operation) for operation in operations])
+    return ZnodeTransaction(zxid, session_id, time_ms, [_decode_operation(operation) for operation in operations])
 
 
 def _decode_operation(fields: list[Any]) -> Operation:

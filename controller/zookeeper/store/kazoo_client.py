@@ -42,7 +42,6 @@ from .cluster_store import (
     Create,
     Delete,
     EventType,
-    Node,
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
@@ -53,9 +52,10 @@ from .cluster_store import (
     Stat,
     StoreError,
     WatchEvent,
+    ZnodeWithStat,
     size_of,
 )
-from .zookeeper_acl import Access, access
+from .zookeeper_acl import ZnodeAccess, access
 from .zookeeper_session import Answer, Answered, Children, Exists, Get, Multi, Request, ZooKeeperSession
 from .zookeeper_settings import SaslCredentials, ZooKeeperAddress
 
@@ -88,14 +88,14 @@ _EVENTS = {
 }
 
 _ACLS = {
-    Access.ALL: security.OPEN_ACL_UNSAFE,
-    Access.READ_BY_ALL: [*security.CREATOR_ALL_ACL, *security.READ_ACL_UNSAFE],
-    Access.CREATOR: security.CREATOR_ALL_ACL,
+    ZnodeAccess.ALL: security.OPEN_ACL_UNSAFE,
+    ZnodeAccess.READ_BY_ALL: [*security.CREATOR_ALL_ACL, *security.READ_ACL_UNSAFE],
+    ZnodeAccess.CREATOR: security.CREATOR_ALL_ACL,
 }
 
 
 class KazooConnection:
-    """The ``Connection`` of one session, and the thread that keeps it. ``timeout`` is asked for in seconds.
+    """The ``ZooKeeperConnection`` of one session, and the thread that keeps it. ``timeout`` is asked for in seconds.
 
     ``chroot`` is the node below which paths are, '' for the root; it may be set once the connection is there.
     """
@@ -191,7 +191,7 @@ class KazooConnection:
         match request:
             case Get():
                 data, stat = answer
-                return Node(data or b"", _stat(stat))
+                return ZnodeWithStat(data or b"", _stat(stat))
             case Exists():
                 return None if answer is None else _stat(answer)
             case Children():

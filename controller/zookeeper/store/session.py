@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 import trio
 
 from ....base.distribution import Distribution
-from .cluster_store import ClusterStore, Node, Operation, Result, Stat, Watch
+from .cluster_store import ClusterStore, Operation, Result, Stat, Watch, ZnodeWithStat
 
 T = TypeVar("T")
 
@@ -114,10 +114,10 @@ class BrokerSession:
             self._changes_before = self.changes + 1
             self._session = session
 
-    async def get(self, path: str, watch: Watch | None = None) -> Node:
+    async def get(self, path: str, watch: Watch | None = None) -> ZnodeWithStat:
         return await self._timed(self._session.get(path, watch))
 
-    async def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[Node | None]:
+    async def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[ZnodeWithStat | None]:
         return await self._timed(self._session.get_many(paths, watch))
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:

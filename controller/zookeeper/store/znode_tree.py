@@ -18,7 +18,6 @@ from .cluster_store import (
     Create,
     Delete,
     EventType,
-    Node,
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
@@ -28,6 +27,7 @@ from .cluster_store import (
     Stat,
     StoreError,
     WatchEvent,
+    ZnodeWithStat,
 )
 
 
@@ -57,7 +57,7 @@ class Znode:
         )
 
 
-class Transaction(NamedTuple):
+class ZnodeTransaction(NamedTuple):
     """What a journal keeps: the operations, by which session, when, and the transaction's number."""
 
     zxid: int
@@ -73,9 +73,9 @@ class ZnodeTree:
         self.nodes: dict[str, Znode] = {"/": Znode(b"", 0, 0, 0, 0)}
         self.zxid = 0
 
-    def get(self, path: str) -> Node | None:
+    def get(self, path: str) -> ZnodeWithStat | None:
         node = self.nodes.get(path)
-        return None if node is None else Node(node.data, node.stat())
+        return None if node is None else ZnodeWithStat(node.data, node.stat())
 
     def children(self, path: str) -> list[str]:
         node = self.nodes.get(path)
@@ -92,7 +92,7 @@ class ZnodeTree:
         ]
         return sorted(found, key=lambda path: path.count("/"), reverse=True)
 
-    def apply(self, transaction: Transaction) -> tuple[list[Result], list[WatchEvent]]:
+    def apply(self, transaction: ZnodeTransaction) -> tuple[list[Result], list[WatchEvent]]:
         """Carry out ``transaction``: the results by operation and the changes seen. Raises StoreError, changing nothing."""
         step = _Step(self, transaction)
         try:
@@ -130,7 +130,7 @@ def split(path: str) -> tuple[str, str]:
 class _Step:
     """One transaction under way, with what takes each of its changes back."""
 
-    def __init__(self, tree: ZnodeTree, transaction: Transaction) -> None:
+    def __init__(self, tree: ZnodeTree, transaction: ZnodeTransaction) -> None:
         self._nodes = tree.nodes
         self._transaction = transaction
         self._inverse: list[Callable[[], None]] = []

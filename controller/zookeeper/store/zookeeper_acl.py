@@ -9,7 +9,7 @@ _OPEN_PATH = "/consumers"
 """Consumers of old Kafka versions make nodes here."""
 
 
-class Access(Enum):
+class ZnodeAccess(Enum):
     """Who may change a node, its creator always among them."""
 
     ALL = "every client changes it"
@@ -17,8 +17,8 @@ class Access(Enum):
     CREATOR = "no other client even reads it"
 
 
-def access(path: str, *, is_protected: bool) -> Access:
+def access(path: str, *, is_protected: bool) -> ZnodeAccess:
     """The access to a node that is made at ``path``."""
     if not is_protected or path == _OPEN_PATH:
-        return Access.ALL
-    return Access.CREATOR if path.startswith(_SENSITIVE_PATHS) else Access.READ_BY_ALL
+        return ZnodeAccess.ALL
+    return ZnodeAccess.CREATOR if path.startswith(_SENSITIVE_PATHS) else ZnodeAccess.READ_BY_ALL

@@ -30,7 +30,6 @@ import trio
 from .cluster_store import (
     ConnectionLossError,
     EventType,
-    Node,
     NoNodeError,
     Operation,
     Result,
@@ -39,6 +38,7 @@ from .cluster_store import (
     StoreError,
     Watch,
     WatchEvent,
+    ZnodeWithStat,
 )
 from .session import SessionState
 from .session_life import SUSPECTED_AFTER, SessionLife, WatchTable
@@ -84,7 +84,7 @@ Answer = object
 Answered = Callable[[Answer, StoreError | None], None]
 
 
-class Connection(Protocol):
+class ZooKeeperConnection(Protocol):
     """What a session needs of the client that keeps its connection. Only ``end_session`` waits.
 
     The client calls ``on_connected``, ``on_lost``, ``on_expired`` and ``on_event`` of the session, on the loop.
@@ -115,7 +115,7 @@ class Connection(Protocol):
         ...
 
 
-class _Asked:
+class _PendingRequest:
     """A request and its outcome."""
 
     __slots__ = ("answer", "done", "error", "is_given_up", "request", "sent_at", "watch")
@@ -137,13 +137,13 @@ class _Asked:
 class ZooKeeperSession(SessionLife):
     """A ``StoreSession``, whose ``changes`` count from its first connection. ``keep_time`` has to run while it lives."""
 
-    def __init__(self, connection: Connection, window: int) -> None:
+    def __init__(self, connection: ZooKeeperConnection, window: int) -> None:
         super().__init__(SessionState.SUSPECTED, changes=-1)
         self._connection = connection
         self._window = window
         self._connections = 1
-        self._waiting: deque[_Asked] = deque()  # as many as callers wait for
-        self._in_flight: dict[_Asked, None] = {}
+        self._waiting: deque[_PendingRequest] = deque()  # as many as callers wait for
+        self._in_flight: dict[_PendingRequest, None] = {}
         self._sent_at = self._known_at = trio.current_time()
         self._watches = WatchTable()
 
@@ -157,16 +157,16 @@ class ZooKeeperSession(SessionLife):
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
-    async def get(self, path: str, watch: Watch | None = None) -> Node:
-        return cast(Node, await self._result(self._ask(Get(path), watch)))
+    async def get(self, path: str, watch: Watch | None = None) -> ZnodeWithStat:
+        return cast(ZnodeWithStat, await self._result(self._ask(Get(path), watch)))
 
-    async def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[Node | None]:
+    async def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[ZnodeWithStat | None]:
         asked = [self._ask(Get(path), watch) for path in paths]
-        found: list[Node | None] = []
+        found: list[ZnodeWithStat | None] = []
         try:
             for one in asked:
                 try:
-                    found.append(cast(Node, await self._result(one)))
+                    found.append(cast(ZnodeWithStat, await self._result(one)))
                 except NoNodeError:
                     found.append(None)
         finally:
@@ -189,8 +189,8 @@ class ZooKeeperSession(SessionLife):
             self._end()
             await self._connection.end_session(CLOSE_SECONDS)
 
-    def _ask(self, request: Request, watch: Watch | None = None) -> _Asked:
-        asked = _Asked(request, watch)
+    def _ask(self, request: Request, watch: Watch | None = None) -> _PendingRequest:
+        asked = _PendingRequest(request, watch)
         if self._state is SessionState.EXPIRED:
             asked.settle(None, SessionExpiredError())
         else:
@@ -198,7 +198,7 @@ class ZooKeeperSession(SessionLife):
             self._send_waiting()
         return asked
 
-    async def _result(self, asked: _Asked) -> Answer:
+    async def _result(self, asked: _PendingRequest) -> Answer:
         try:
             await asked.done.wait()
         except trio.Cancelled:
@@ -219,7 +219,7 @@ class ZooKeeperSession(SessionLife):
                 answered = functools.partial(self._answered, asked, self._connections)
                 self._connection.send(asked.request, asked.watch is not None, answered)
 
-    def _answered(self, asked: _Asked, connection: int, answer: Answer, error: StoreError | None) -> None:
+    def _answered(self, asked: _PendingRequest, connection: int, answer: Answer, error: StoreError | None) -> None:
         """Take an answer, unless it is of an earlier connection, whose requests have been settled or sent again."""
         if connection != self._connections or self._state is SessionState.EXPIRED:
             return

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ....base.addresses import join_host_port, split_host_port
-from ....base.settings import Kind, SettingError, Settings, setting
+from ....base.settings import ConfigValueType, SettingError, Settings, setting
 
 if TYPE_CHECKING:
     import ssl
@@ -102,7 +102,7 @@ class ZooKeeperSettings(Settings):
         "DigestLoginModule in the Client section of its JAAS file.",
     )
     password: str | None = setting(
-        PASSWORD, kind=Kind.PASSWORD, default=None, doc="The password for it; Ottla's own property."
+        PASSWORD, kind=ConfigValueType.PASSWORD, default=None, doc="The password for it; Ottla's own property."
     )
     ssl_client_enable: bool = setting(
         "zookeeper.ssl.client.enable",
@@ -115,7 +115,10 @@ class ZooKeeperSettings(Settings):
         doc="File with this broker's private key and certificates, for a ZooKeeper that asks for them.",
     )
     ssl_keystore_password: str | None = setting(
-        "zookeeper.ssl.keystore.password", kind=Kind.PASSWORD, default=None, doc="Password of the private key in it."
+        "zookeeper.ssl.keystore.password",
+        kind=ConfigValueType.PASSWORD,
+        default=None,
+        doc="Password of the private key in it.",
     )
     ssl_keystore_type: str = setting(
         "zookeeper.ssl.keystore.type", default="PEM", choices=("PEM",), doc="Format of it; Kafka takes Java's, too."

@@ -13,7 +13,7 @@ from ottla.broker.directories.migration_plan import KEPT_META, MigrationError
 from ottla.controller.zookeeper.leaving.migration_fence import FENCED_ID, MIGRATION
 from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Set
-from ottla.controller.zookeeper.store.znode_tree import Transaction
+from ottla.controller.zookeeper.store.znode_tree import ZnodeTransaction
 from ottla.log.checkpoints import read_meta_properties, read_topic_id
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotReader
 from ottla.security.entities import BROKERS, DEFAULT, Entity
@@ -28,7 +28,7 @@ MODES = ["killed", 0]
 
 
 def write(nodes: MigratingNodes, *operations: Any) -> None:
-    nodes.tree.apply(Transaction(nodes.tree.zxid + 1, 1, 1, operations))
+    nodes.tree.apply(ZnodeTransaction(nodes.tree.zxid + 1, 1, 1, operations))
 
 
 def version(nodes: MigratingNodes, node_id: int, directory: str = "/a") -> int:

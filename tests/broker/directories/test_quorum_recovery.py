@@ -13,7 +13,7 @@ from trio.testing import MockClock
 
 from ottla.base.seams import SimulatedClock
 from ottla.broker.directories.quorum_recovery import QuorumRecovery, QuorumRecoveryError, examine, recover_quorum
-from ottla.controller.raft.leader import Leading
+from ottla.controller.raft.leader import RaftLeader
 from ottla.controller.raft.voter_set import ListenerEndpoint
 from ottla.log.memory_disk import MemoryDisk
 from ottla.wire.messages import add_raft_voter
@@ -125,7 +125,7 @@ async def test_lost_nodes_that_come_back_and_reach_the_restored_one_follow_it(
 
         await until(lambda: all(world.lives[node_id].ready.is_set() for node_id in returning))
         await until(follow)
-        assert isinstance(world.role(1).node.driver.node.quorum.state, Leading)
+        assert isinstance(world.role(1).node.driver.node.quorum.state, RaftLeader)
 
 
 async def test_a_log_that_lacks_what_was_committed_takes_it_back(autojump_clock: MockClock) -> None:

@@ -10,7 +10,7 @@ from ottla.broker.directories.verify_metadata import verify_metadata
 from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import Create
 from ottla.log.disk import Disk
-from ottla.log.metadata_snapshots import SnapshotHead, SnapshotId, encode_snapshot
+from ottla.log.metadata_snapshots import MetadataSnapshotId, SnapshotHead, encode_snapshot
 
 from ..helpers.dying_disk import DiedError, DyingDisk
 from ..helpers.old_directories import change_state, full_disk, full_state, take_over, write_state
@@ -101,7 +101,7 @@ def test_damage_before(change: Callable[[Disk], None], problem: str, start: str)
 
 def add_an_older_snapshot(disk: Disk) -> None:
     newer = b"".join(encode_snapshot(SnapshotHead(1), (), epoch=1, now_ms=1))
-    disk.write_file(f"/a/__cluster_metadata-0/{SnapshotId(7, 1).file_name}", newer)
+    disk.write_file(f"/a/__cluster_metadata-0/{MetadataSnapshotId(7, 1).file_name}", newer)
     damage(VOTERS)(disk)
 
 

@@ -12,8 +12,8 @@ from ottla.broker.config_file import load_config
 from ottla.broker.directories.migration import Migration
 from ottla.broker.directories.migration_plan import Difference, MigratingNode
 from ottla.controller.zookeeper.nodes import znodes
-from ottla.controller.zookeeper.store.cluster_store import Create, Node, Operation, Result, Stat, Watch
-from ottla.controller.zookeeper.store.znode_tree import Transaction, ZnodeTree
+from ottla.controller.zookeeper.store.cluster_store import Create, Operation, Result, Stat, Watch, ZnodeWithStat
+from ottla.controller.zookeeper.store.znode_tree import ZnodeTransaction, ZnodeTree
 from ottla.log.checkpoints import LOCK
 
 from ...controller.old_state import OldState, topic_id
@@ -56,13 +56,13 @@ class TreeStore:
         self.tree = tree
         self._deaths = deaths
 
-    async def get(self, path: str, watch: Watch | None = None) -> Node:
+    async def get(self, path: str, watch: Watch | None = None) -> ZnodeWithStat:
         raise NotImplementedError
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         raise NotImplementedError
 
-    async def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[Node | None]:
+    async def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[ZnodeWithStat | None]:
         return [self.tree.get(path) for path in paths]
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
@@ -70,7 +70,7 @@ class TreeStore:
 
     async def multi(self, operations: Sequence[Operation]) -> list[Result]:
         self._deaths.count()
-        results, _ = self.tree.apply(Transaction(self.tree.zxid + 1, 1, 1, operations))
+        results, _ = self.tree.apply(ZnodeTransaction(self.tree.zxid + 1, 1, 1, operations))
         self._deaths.count()
         return results
 

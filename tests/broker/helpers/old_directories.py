@@ -17,7 +17,7 @@ from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store import journal
 from ottla.controller.zookeeper.store.cluster_store import Create, Operation
 from ottla.controller.zookeeper.store.state_files import DiskStateFiles
-from ottla.controller.zookeeper.store.znode_tree import Transaction, ZnodeTree
+from ottla.controller.zookeeper.store.znode_tree import ZnodeTransaction, ZnodeTree
 from ottla.log.checkpoints import MetaProperties, read_meta_properties, write_meta_properties, write_topic_id
 from ottla.log.disk import Disk
 from ottla.log.files import file_name
@@ -51,7 +51,7 @@ def change_state(disk: Disk, *operations: Operation) -> None:
     """What a broker before KRaft does with its state when it runs once more."""
     files = DiskStateFiles(disk, "/a/__cluster_state")
     tree, _ = journal.load(files)
-    files.append(journal.JOURNAL, journal.encode_transactions([Transaction(tree.zxid + 1, 0, 1, operations)]))
+    files.append(journal.JOURNAL, journal.encode_transactions([ZnodeTransaction(tree.zxid + 1, 0, 1, operations)]))
     files.close()
 
 

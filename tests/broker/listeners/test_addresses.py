@@ -6,7 +6,7 @@ import pytest
 
 from ottla.base.settings import SettingError
 from ottla.broker.listeners.addresses import (
-    Endpoint,
+    ListenerAddress,
     advertised_endpoints,
     configured_listeners,
     inter_broker_listener,
@@ -26,7 +26,7 @@ def test_several_named_listeners_have_an_advertised_address_each() -> None:
             listener_security_protocol_map="INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT",
         )
     )
-    assert listeners == [Endpoint("INTERNAL", "0.0.0.0", 29092), Endpoint("EXTERNAL", "0.0.0.0", 9092)]
+    assert listeners == [ListenerAddress("INTERNAL", "0.0.0.0", 29092), ListenerAddress("EXTERNAL", "0.0.0.0", 9092)]
     assert [str(e) for e in advertised_endpoints(listeners, named, "127.0.0.1")] == [
         "INTERNAL://broker:29092",
         "EXTERNAL://localhost:9092",
@@ -48,16 +48,16 @@ def test_a_controllers_listener_needs_no_protocol_map() -> None:
 
 
 def test_a_wildcard_address_is_never_advertised() -> None:
-    bound = [Endpoint("PLAINTEXT", "0.0.0.0", 9092)]
-    assert advertised_endpoints(bound, [], "127.0.0.1") == [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
+    bound = [ListenerAddress("PLAINTEXT", "0.0.0.0", 9092)]
+    assert advertised_endpoints(bound, [], "127.0.0.1") == [ListenerAddress("PLAINTEXT", "127.0.0.1", 9092)]
     with pytest.raises(SettingError, match="name the host they reach"):
         configured_listeners(settings(advertised_listeners="PLAINTEXT://0.0.0.0:9092"))
 
 
 def test_an_advertised_port_of_zero_is_the_bound_one() -> None:
-    bound = [Endpoint("PLAINTEXT", "127.0.0.1", 40001)]
-    named = [Endpoint("PLAINTEXT", "example.org", 0)]
-    assert advertised_endpoints(bound, named, "127.0.0.1") == [Endpoint("PLAINTEXT", "example.org", 40001)]
+    bound = [ListenerAddress("PLAINTEXT", "127.0.0.1", 40001)]
+    named = [ListenerAddress("PLAINTEXT", "example.org", 0)]
+    assert advertised_endpoints(bound, named, "127.0.0.1") == [ListenerAddress("PLAINTEXT", "example.org", 40001)]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,11 @@ def test_each_listener_has_the_protocol_of_the_map() -> None:
 
 
 def test_brokers_reach_one_another_by_the_listener_of_the_protocol_they_are_to_use() -> None:
-    endpoints = [Endpoint("OUT", "h", 1), Endpoint("IN", "h", 2, "SSL"), Endpoint("SSL", "h", 3, "SSL")]
+    endpoints = [
+        ListenerAddress("OUT", "h", 1),
+        ListenerAddress("IN", "h", 2, "SSL"),
+        ListenerAddress("SSL", "h", 3, "SSL"),
+    ]
     assert inter_broker_listener(settings(), endpoints) == "OUT"
     assert inter_broker_listener(settings(security_inter_broker_protocol="SSL"), endpoints) == "SSL"
     assert inter_broker_listener(settings(security_inter_broker_protocol="SSL"), endpoints[:2]) == "IN"
@@ -110,6 +114,6 @@ def test_an_ipv4_and_an_ipv6_address_may_share_a_port() -> None:
 
 
 def test_where_addresses_are_named_the_other_listeners_are_not_advertised() -> None:
-    bound = [Endpoint("INSIDE", "h", 1), Endpoint("OUTSIDE", "h", 2)]
-    named = [Endpoint("OUTSIDE", "example.org", 3)]
+    bound = [ListenerAddress("INSIDE", "h", 1), ListenerAddress("OUTSIDE", "h", 2)]
+    named = [ListenerAddress("OUTSIDE", "example.org", 3)]
     assert advertised_endpoints(bound, named, "127.0.0.1") == named

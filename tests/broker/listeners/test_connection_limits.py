@@ -23,7 +23,7 @@ from ottla.base.network import WOULD_BLOCK, Connection, Part
 from ottla.base.seams import SystemClock
 from ottla.base.settings import SettingError
 from ottla.broker.listeners.acceptor import AUTHENTICATION_SECONDS, Acceptor
-from ottla.broker.listeners.addresses import Endpoint
+from ottla.broker.listeners.addresses import ListenerAddress
 from ottla.broker.listeners.connection_limits import ConnectionLimits
 from ottla.broker.listeners.listener_security import ListenerSecurity, ServedListener
 from ottla.broker.listeners.monitor import Ending, Monitor
@@ -195,7 +195,7 @@ async def accepting(security: ListenerSecurity) -> AsyncIterator[tuple[MemoryNet
         services, partial(NodeCall, services), monitor, ConnectionLimits(config, "OUTSIDE", {"OUTSIDE"})
     )
     async with trio.open_nursery() as nursery:
-        served = ServedListener(Endpoint("OUTSIDE", *OUTSIDE, "SASL_SSL"), listener, security, True)
+        served = ServedListener(ListenerAddress("OUTSIDE", *OUTSIDE, "SASL_SSL"), listener, security, True)
         nursery.start_soon(acceptor.accept_from, served, nursery)
         nursery.start_soon(acceptor.watch_idle)
         yield network, monitor

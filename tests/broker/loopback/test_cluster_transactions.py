@@ -13,8 +13,8 @@ import trio.testing
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.presence import Presence
 from ottla.compat_tests.raw.requests import batch, produce_request
-from ottla.replication.end_markers import EndMarkers
-from ottla.replication.marker_channels import MarkerChannels
+from ottla.replication.end_markers import TransactionMarkerWriter
+from ottla.replication.marker_channels import TransactionMarkerChannelManager
 from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
 from ottla.wire.messages.end_txn import EndTxnRequest
@@ -357,7 +357,9 @@ async def test_the_markers_of_many_transactions_go_together(autojump_clock: trio
         own = cluster.services(1)
         peers = cluster.assembly(1)._parts.peers
         assert peers is not None
-        channels = MarkerChannels(1, own.metadata, EndMarkers(own.replicas, own.clock), peers)
+        channels = TransactionMarkerChannelManager(
+            1, own.metadata, TransactionMarkerWriter(own.replicas, own.clock), peers
+        )
         codes: dict[int, int] = {}
 
         async def end(producer_id: int) -> None:
@@ -401,7 +403,9 @@ async def test_each_coordinator_epoch_has_its_own_answer(autojump_clock: trio.te
             return await write(request)
 
         markers.write = write_late  # type: ignore[method-assign]
-        channels = MarkerChannels(1, own.metadata, EndMarkers(own.replicas, own.clock), peers)
+        channels = TransactionMarkerChannelManager(
+            1, own.metadata, TransactionMarkerWriter(own.replicas, own.clock), peers
+        )
         codes: dict[tuple[int, int], int] = {}
 
         async def end(producer_id: int, coordinator_epoch: int) -> None:

@@ -16,7 +16,7 @@ from ottla.compat_tests.raw.requests import batch, produce_request
 from ottla.handlers.call import Call
 from ottla.handlers.services import Services
 from ottla.metadata.types import PartitionRegistration
-from ottla.replication.fetching import Reads
+from ottla.replication.fetching import FetchReads
 from ottla.replication.partition import Partition
 from ottla.wire.codec import decode
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
@@ -156,7 +156,7 @@ async def test_a_bug_in_the_step_hides_no_records(monkeypatch: pytest.MonkeyPatc
     async with leading() as (cluster, services, partition):
         client = await waiting_consumer(cluster)
         with monkeypatch.context() as broken:
-            broken.setattr(Reads, "_read", lambda *_: 1 // 0)
+            broken.setattr(FetchReads, "_read", lambda *_: 1 // 0)
             partition.append(batch(b"x"), NOW_MS)
             answer_early(services)
         _, answer = await read_answer(client)

@@ -25,7 +25,7 @@ from ottla.broker.server import StartError
 from ottla.controller.quorum.envelope import enveloped
 from ottla.controller.quorum.snapshot_records import credential_record
 from ottla.handlers.controller.table import CONTROLLER_HANDLERS
-from ottla.replication.broker_client import BrokerClient, PeerUnavailableError, Secured
+from ottla.replication.broker_client import BrokerClient, PeerUnavailableError, SecuredConnection
 from ottla.security.acl import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
 from ottla.security.authorizer_settings import STANDARD_AUTHORIZER
 from ottla.security.plain import PlainClient
@@ -99,7 +99,7 @@ class GuardedWorld(ControllerWorld):
         is_plain = port == 9093
         protocol = self.controllers_by if is_plain else "SASL_PLAINTEXT"
 
-        async def secure(connection: Connection, host: str) -> Secured:
+        async def secure(connection: Connection, host: str) -> SecuredConnection:
             if protocol in ("SSL", "SASL_SSL"):
                 context = client_context(*parsed(settings_of(client_certificate(name))))
                 tls = TlsConnection(connection, context, InlineWorkers(), server_name=host)
@@ -113,7 +113,7 @@ class GuardedWorld(ControllerWorld):
                     "PLAIN" if is_plain else "SCRAM-SHA-256",
                     PlainClient(name, password) if is_plain else scram,
                 )
-            return Secured(connection)
+            return SecuredConnection(connection)
 
         return BrokerClient(self.network, f"node{node_id}", port, name, timeout=20, secure=secure)
 

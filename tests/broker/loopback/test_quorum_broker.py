@@ -13,7 +13,7 @@ import trio.testing
 from ottla.base.errors import ErrorCode
 from ottla.broker.server import StartError
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
-from ottla.handlers.config_resources import ResourceType
+from ottla.handlers.config_resources import ConfigResourceKind
 from ottla.log.log_directory import LogFolder
 from ottla.metadata.types import UNASSIGNED_DIRECTORY, PartitionRegistration
 from ottla.replication.replica_manager import ReplicaManager
@@ -237,11 +237,11 @@ async def test_what_it_could_not_run_with_is_refused_and_the_rest_forwarded(
             return [(each.resource_name, ErrorCode(each.error_code)) for each in response.responses]
 
         assert await alter(
-            (ResourceType.TOPIC, "t", "retention.ms", "1"),
-            (ResourceType.BROKER, "1", "log.cleaner.threads", "100"),
-            (ResourceType.BROKER, "2", "log.cleaner.threads", "1"),
-            (ResourceType.BROKER, "", "log.retention.ms", "1000"),
-            (ResourceType.BROKER_LOGGER, "1", "kafka", "DEBUG"),
+            (ConfigResourceKind.TOPIC, "t", "retention.ms", "1"),
+            (ConfigResourceKind.BROKER, "1", "log.cleaner.threads", "100"),
+            (ConfigResourceKind.BROKER, "2", "log.cleaner.threads", "1"),
+            (ConfigResourceKind.BROKER, "", "log.retention.ms", "1000"),
+            (ConfigResourceKind.BROKER_LOGGER, "1", "kafka", "DEBUG"),
             (99, "x", "retention.ms", "1"),
         ) == [
             ("t", ErrorCode.NONE),
@@ -253,7 +253,7 @@ async def test_what_it_could_not_run_with_is_refused_and_the_rest_forwarded(
         ]
         (envelope,) = world.controller.envelopes
         assert b"cleaner" not in envelope.request_data
-        key = (ResourceType.BROKER, "1", "listener.name.plaintext.ssl.key.password", "secret")
+        key = (ConfigResourceKind.BROKER, "1", "listener.name.plaintext.ssl.key.password", "secret")
         assert await alter(key) == [("1", ErrorCode.NONE)]  # the metadata log has passwords in the clear
 
 

@@ -6,8 +6,8 @@ import pytest
 from confluent_kafka import Producer
 
 import ottla
-from ottla.cli.tools.access.quotas import Entity, set_quotas
-from ottla.cli.tools.client import Connection
+from ottla.cli.tools.access.quotas import QuotaEntityOptions, set_quotas
+from ottla.cli.tools.client import ClusterConnection
 
 pytestmark = pytest.mark.slow
 
@@ -41,8 +41,10 @@ def test_a_users_clients_share_its_quota_and_another_user_has_none(capsys: pytes
     with ottla.Broker(users=USERS) as broker:
         broker.create_topic("t")
         properties = tuple(f"{name}={value}" for name, value in broker.client_properties("bob").items())
-        of_alice = Entity("alice", False, None, False, None, False)
-        set_quotas(Connection(broker.bootstrap_servers, None, properties), of_alice, [f"producer_byte_rate={SECOND}"])
+        of_alice = QuotaEntityOptions("alice", False, None, False, None, False)
+        set_quotas(
+            ClusterConnection(broker.bootstrap_servers, None, properties), of_alice, [f"producer_byte_rate={SECOND}"]
+        )
         assert capsys.readouterr().out == "Set producer_byte_rate of user alice.\n"
         assert longest_wait(broker, "alice", "one", 7 * SECOND) == 0
         assert longest_wait(broker, "bob", "one", 30 * SECOND) == 0

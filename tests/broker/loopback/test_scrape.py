@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import ottla
 from ottla.broker.metrics.families import FAMILIES
-from ottla.broker.metrics.families.family import Kind
+from ottla.broker.metrics.families.family import MetricType
 from ottla.compat_tests.wire_client import Connection
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.headers import encode_request_header
@@ -109,7 +109,7 @@ def test_every_family_is_there_with_its_kind(scrape: Callable[[], Scrape]) -> No
         assert name in found, family.name
         assert found[name].type == family.kind.value
         assert found[name].documentation == family.meaning
-        assert family.name.endswith("_total") == (family.kind is Kind.COUNTER)
+        assert family.name.endswith("_total") == (family.kind is MetricType.COUNTER)
     assert {"process_resident_memory_bytes", "process_cpu_seconds", "python_gc_collections"} <= found.keys()
 
 

@@ -24,7 +24,7 @@ from ottla.broker.auth.tls_transport import TlsListener
 from ottla.broker.listener_config import ListenerConfig
 from ottla.broker.server import BrokerServer, StartError
 from ottla.handlers.connection_context import ConnectionContext
-from ottla.replication.broker_client import BrokerClient, PeerUnavailableError, Secured
+from ottla.replication.broker_client import BrokerClient, PeerUnavailableError, SecuredConnection
 from ottla.security.tls_certificates import Identity, issue
 from ottla.security.tls_context import client_context
 from ottla.wire.messages.api_versions import ApiVersionsRequest
@@ -48,12 +48,12 @@ def opening(identity: Identity | None = None, **more: str) -> ssl.SSLContext:
 def client_of(network: MemoryNetwork, context: ssl.SSLContext, seen: list[TlsConnection] | None = None) -> BrokerClient:
     """A client that shows what the context has; ``seen`` gets its connections."""
 
-    async def secure(connection: Connection, host: str) -> Secured:
+    async def secure(connection: Connection, host: str) -> SecuredConnection:
         tls = TlsConnection(connection, context, InlineWorkers(), server_name=host)
         await tls.handshake()
         if seen is not None:
             seen.append(tls)
-        return Secured(tls)
+        return SecuredConnection(tls)
 
     return BrokerClient(network, "test", PORT, "test", timeout=20, secure=secure)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR
 
 from ottla.broker.metrics.families import FAMILIES
-from ottla.broker.metrics.families.family import Kind
+from ottla.broker.metrics.families.family import MetricType
 from ottla.broker.metrics.page import with_table
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -22,7 +22,7 @@ def sample_names() -> set[str]:
     """Every name that a query may use."""
     names = set()
     for family in FAMILIES:
-        endings = ("_bucket", "_count", "_sum") if family.kind is Kind.HISTOGRAM else ("",)
+        endings = ("_bucket", "_count", "_sum") if family.kind is MetricType.HISTOGRAM else ("",)
         names |= {family.name + ending for ending in endings}
     for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
         names |= {sample.name for family in collector.collect() for sample in family.samples}

@@ -15,7 +15,7 @@ from kafka import KafkaProducer
 
 import ottla
 from ottla.cli.tools.client import Admin
-from ottla.cli.tools.replicas.moves import Layout
+from ottla.cli.tools.replicas.moves import ClusterLayout
 from ottla.compat_tests.session import eventually
 from ottla.testing.cluster import Cluster
 
@@ -78,7 +78,7 @@ def test_an_empty_broker_gets_its_share(
     brokers = [[1, 2], [2, 3], [1, 3], [1, 2]]
     name = topic([brokers[n % 4] for n in range(40)], [1 + n % 4 for n in range(40)])
     dry = command.json(*BALANCE, "--dry-run", "--window", "0")
-    assert not Layout(admin).moves
+    assert not ClusterLayout(admin).moves
     done = command.run(*BALANCE, "--window", "0", "--throttle", "50000000", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -121,12 +121,12 @@ def test_ctrl_c_ends_it_after_the_step_and_the_same_command_goes_on(
     options = (*BALANCE, "--window", "0", "--goals", "replicas", "--at-once", "1")
     whole = command.json(*options, "--dry-run")
     began = command.start(*options, "--throttle", "20000", "--json")
-    eventually(lambda: bool(Layout(admin).moves))
+    eventually(lambda: bool(ClusterLayout(admin).moves))
     began.send_signal(signal.SIGINT)
     output, errors = began.communicate(timeout=60)
     assert (began.returncode, json.loads(output)["stopped"]) == (130, True), errors
     assert "the same command goes on" in errors.decode()
-    assert not Layout(admin).moves and not throttles(admin, name)
+    assert not ClusterLayout(admin).moves and not throttles(admin, name)
     rest = command.json(*options, "--dry-run")
     assert 0 < len(rest["moves"]) < len(whole["moves"])
     assert rest["bytes"] < whole["bytes"]
@@ -139,7 +139,7 @@ def test_a_second_ctrl_c_cancels_what_is_on_its_way(command: Command, admin: Adm
     name = topic([[1, 2]] * 4, [3] * 4)
     before = replicas_of(admin, name)
     began = command.start(*BALANCE, "--window", "0", "--goals", "replicas", "--throttle", "1")
-    eventually(lambda: bool(Layout(admin).moves))
+    eventually(lambda: bool(ClusterLayout(admin).moves))
     began.send_signal(signal.SIGINT)
     assert began.stderr is not None
     while b"once more" not in began.stderr.readline():
@@ -147,7 +147,7 @@ def test_a_second_ctrl_c_cancels_what_is_on_its_way(command: Command, admin: Adm
     began.send_signal(signal.SIGINT)
     _, errors = began.communicate(timeout=60)
     assert began.returncode == 130, errors
-    assert not Layout(admin).moves and not throttles(admin, name)
+    assert not ClusterLayout(admin).moves and not throttles(admin, name)
     assert {n: {*replicas} for n, replicas in replicas_of(admin, name).items()} == {n: {*r} for n, r in before.items()}
 
 
@@ -157,7 +157,7 @@ def test_the_run_after_one_that_was_killed_goes_on_and_removes_its_throttle(
     name = topic([[1, 2]] * 4, [3] * 4)
     options = (*BALANCE, "--window", "0", "--goals", "replicas")
     began = command.start(*options, "--throttle", "1")
-    eventually(lambda: bool(Layout(admin).moves))
+    eventually(lambda: bool(ClusterLayout(admin).moves))
     began.kill()
     began.communicate(timeout=60)
     assert throttles(admin, name)
@@ -165,7 +165,7 @@ def test_the_run_after_one_that_was_killed_goes_on_and_removes_its_throttle(
     assert done.returncode == 0, done.stderr
     assert "on the way already" in done.stderr
     assert within(loads(json.loads(done.stdout), "replicas"))
-    assert not Layout(admin).moves and not throttles(admin, name)
+    assert not ClusterLayout(admin).moves and not throttles(admin, name)
 
 
 def test_a_throttle_without_a_move_is_removed(command: Command, admin: Admin, topic: Callable[..., str]) -> None:

@@ -12,7 +12,7 @@ from kafka import KafkaProducer
 
 import ottla
 from ottla.balance.model import Key
-from ottla.cli.balance.rates import Rates, Window, topic_values
+from ottla.cli.balance.rates import MeasurementWindow, PartitionRates, topic_values
 from ottla.cli.tools.client import Admin
 from ottla.cli.tools.running import ToolError
 
@@ -27,7 +27,7 @@ def metered() -> Iterator[ottla.Broker]:
         yield running
 
 
-def measured(broker: ottla.Broker, topics: tuple[str, str], *metrics: str) -> dict[Key, Rates]:
+def measured(broker: ottla.Broker, topics: tuple[str, str], *metrics: str) -> dict[Key, PartitionRates]:
     """The first topic had large records until then, and gets as many small ones in the window as the second."""
     changed, same = topics
     with (
@@ -47,7 +47,7 @@ def measured(broker: ottla.Broker, topics: tuple[str, str], *metrics: str) -> di
         write(changed, LARGE)
         write(same, SMALL)
         sizes = {(topic, n): 10 * (LARGE if topic == changed else SMALL) for topic in topics for n in range(2)}
-        return Window(1, metrics, write_in_window).measure(admin, sizes)
+        return MeasurementWindow(1, metrics, write_in_window).measure(admin, sizes)
 
 
 def test_offsets_count_a_record_as_large_as_the_average(metered: ottla.Broker) -> None:
@@ -74,7 +74,7 @@ def test_a_partition_that_grows_many_times_over_in_the_window(metered: ottla.Bro
 
         write(young, 1)
         write(old, 100)
-        rates = Window(1, (), write_in_window).measure(admin, {young: SMALL, old: 100 * SMALL})
+        rates = MeasurementWindow(1, (), write_in_window).measure(admin, {young: SMALL, old: 100 * SMALL})
     assert rates[young].written == rates[old].written > 0
 
 
@@ -114,7 +114,7 @@ def test_an_address_without_metrics_is_named(metered: ottla.Broker, answer: byte
         thread = threading.Thread(target=serve)
         thread.start()
         with pytest.raises(ToolError, match=f"http://{address}/metrics gives no metrics"):
-            Window(1, (address,)).measure(admin, {("t", 0): 1})
+            MeasurementWindow(1, (address,)).measure(admin, {("t", 0): 1})
         thread.join()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import ottla
 from ottla.cli.tools import topics
-from ottla.cli.tools.client import Connection
+from ottla.cli.tools.client import ClusterConnection
 from ottla.cli.tools.running import ToolError
 from ottla.testing.access import MECHANISMS
 
@@ -33,10 +33,10 @@ def open_broker() -> Iterator[ottla.Broker]:
         yield broker
 
 
-def connect(folder: Path, servers: str, properties: Mapping[str, str]) -> Connection:
+def connect(folder: Path, servers: str, properties: Mapping[str, str]) -> ClusterConnection:
     file = folder / "client.properties"
     file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()).replace("\\", "\\\\"))
-    return Connection(servers, file)
+    return ClusterConnection(servers, file)
 
 
 def refusal(folder: Path, broker: ottla.Broker, properties: Mapping[str, str]) -> str:

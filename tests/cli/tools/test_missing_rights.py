@@ -21,7 +21,7 @@ from kafka.errors import TopicAuthorizationFailedError
 
 import ottla
 from ottla.cli.tools import configs, health
-from ottla.cli.tools.client import Connection
+from ottla.cli.tools.client import ClusterConnection
 from ottla.cli.tools.records import consume, perf, produce
 from ottla.cli.tools.replicas import log_dirs
 from ottla.cli.tools.running import explain
@@ -36,16 +36,16 @@ def may(user: str, operation: ACLOperation, what: ResourcePattern) -> ACL:
 
 
 @pytest.fixture(scope="module")
-def connections(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Connection]]:
+def connections(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], ClusterConnection]]:
     """Bob may describe the topic ``shown``, which has a record, and nothing else; carol the cluster, too."""
     folder = tmp_path_factory.mktemp("clients")
     rights = {"authorizer.class.name": AUTHORIZER, "super.users": "User:admin"}
     with ottla.Broker(users={"admin": "admins", "bob": "bobs", "carol": "carols"}, properties=rights) as broker:
 
-        def connection(user: str) -> Connection:
+        def connection(user: str) -> ClusterConnection:
             file = folder / f"{user}.properties"
             file.write_text("".join(f"{name}={value}\n" for name, value in broker.client_properties(user).items()))
-            return Connection(broker.bootstrap_servers, file)
+            return ClusterConnection(broker.bootstrap_servers, file)
 
         for topic in ("shown", "hidden"):
             broker.create_topic(topic)
@@ -63,7 +63,7 @@ def connections(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
 
 
 @pytest.fixture
-def bob(connections: Callable[[str], Connection]) -> Connection:
+def bob(connections: Callable[[str], ClusterConnection]) -> ClusterConnection:
     return connections("bob")
 
 
@@ -75,15 +75,17 @@ def refusal(tool: Callable[..., object], *arguments: object, **named: object) ->
     return line
 
 
-def plan_to_consume(topic: str) -> consume.Plan:
-    return consume.Plan((topic,), (), None, (), None, None, False, False, None, None, True, "read_uncommitted", True)
+def plan_to_consume(topic: str) -> consume.ConsumeOptions:
+    return consume.ConsumeOptions(
+        (topic,), (), None, (), None, None, False, False, None, None, True, "read_uncommitted", True
+    )
 
 
 @pytest.mark.parametrize(("topic", "broker"), [("shown", None), (None, 1)])
 def test_settings_that_may_not_be_described_are_no_empty_list(
-    bob: Connection, topic: str | None, broker: int | None
+    bob: ClusterConnection, topic: str | None, broker: int | None
 ) -> None:
-    entity = configs.Entity(topic, broker, broker_defaults=False)
+    entity = configs.ConfigEntityOptions(topic, broker, broker_defaults=False)
     why = "Topic authorization failed (TOPIC" if topic else "Cluster authorization failed (CLUSTER"
     assert (
         refusal(configs.describe, bob, entity, show_all=True, as_json=False) == f"{entity}: {why}_AUTHORIZATION_FAILED)"
@@ -91,21 +93,21 @@ def test_settings_that_may_not_be_described_are_no_empty_list(
     assert "_AUTHORIZATION_FAILED)" in refusal(configs.unset_configs, bob, entity, ["retention.ms"])
 
 
-def test_refusals_are_not_among_the_settings(bob: Connection) -> None:
+def test_refusals_are_not_among_the_settings(bob: ClusterConnection) -> None:
     with closing(bob.admin()) as admin:
         described = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, "shown")])
     assert described == {"topic": {"shown": {}}}
     assert [code for code, _ in described.refused] == [TopicAuthorizationFailedError.errno]
 
 
-def test_data_folders_that_may_not_be_described_are_no_empty_list(bob: Connection) -> None:
+def test_data_folders_that_may_not_be_described_are_no_empty_list(bob: ClusterConnection) -> None:
     line = refusal(log_dirs.show, bob, (), brokers=(), partitions=False, as_json=False)
     assert line.endswith(
         "is not authorized to use an inter-broker or administrative API (CLUSTER_AUTHORIZATION_FAILED)"
     )
 
 
-def test_a_topic_that_may_not_be_read_or_seen(bob: Connection) -> None:
+def test_a_topic_that_may_not_be_read_or_seen(bob: ClusterConnection) -> None:
     assert (
         refusal(consume.consume, bob, plan_to_consume("shown")) == "not authorized: shown (TOPIC_AUTHORIZATION_FAILED)"
     )
@@ -117,10 +119,10 @@ def test_a_topic_that_may_not_be_read_or_seen(bob: Connection) -> None:
 
 
 @pytest.mark.parametrize(("topic", "code"), [("hidden", "TOPIC"), ("shown", "CLUSTER")])
-def test_a_topic_that_may_not_be_written_to(bob: Connection, tmp_path: Path, topic: str, code: str) -> None:
+def test_a_topic_that_may_not_be_written_to(bob: ClusterConnection, tmp_path: Path, topic: str, code: str) -> None:
     file = tmp_path / "records"
     file.write_text("x\n")
-    plan = produce.Plan(topic, (file,), None, None, (), False, False, None, None, "all", "none", None, True)
+    plan = produce.ProduceOptions(topic, (file,), None, None, (), False, False, None, None, "all", "none", None, True)
     line = refusal(produce.produce, bob, plan)
     assert line.startswith(f"a record was not written to {topic}: ")
     assert f"({code}_AUTHORIZATION_FAILED)" in line
@@ -128,7 +130,7 @@ def test_a_topic_that_may_not_be_written_to(bob: Connection, tmp_path: Path, top
 
 
 def test_a_cluster_that_is_not_seen_whole_is_not_healthy(
-    connections: Callable[[str], Connection], capsys: pytest.CaptureFixture[str]
+    connections: Callable[[str], ClusterConnection], capsys: pytest.CaptureFixture[str]
 ) -> None:
     needs = {
         "bob": "which topics there are: that takes Describe of the cluster (CLUSTER_AUTHORIZATION_FAILED)",

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from kafka import KafkaProducer
 
-from ottla.cli.tools.client import Connection
+from ottla.cli.tools.client import ClusterConnection
 from ottla.cli.tools.running import ToolError
 from ottla.cli.tools.top import show
 from ottla.compat_tests.session import eventually
@@ -86,10 +86,10 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield console
 
 
-def client(user: str, password: str, protocol: str = "SASL_PLAINTEXT", mechanism: str = "PLAIN") -> Connection:
+def client(user: str, password: str, protocol: str = "SASL_PLAINTEXT", mechanism: str = "PLAIN") -> ClusterConnection:
     jaas = f'{PLAIN_LOGIN} username="{user}" password="{password}";'
     properties = {"security.protocol": protocol, "sasl.mechanism": mechanism, "sasl.jaas.config": jaas}
-    return Connection("127.0.0.1", None, tuple(f"{name}={value}" for name, value in properties.items()))
+    return ClusterConnection("127.0.0.1", None, tuple(f"{name}={value}" for name, value in properties.items()))
 
 
 def top(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -191,7 +191,10 @@ def test_a_console_that_wants_a_log_in(secured: str, capsys: pytest.CaptureFixtu
     far = secured.replace("127.0.0.1", "0.0.0.0")
     show(client("alice", "hers"), far, 1, once=True, as_json=True)
     refused = {
-        (Connection("127.0.0.1"), secured): "wants a log-in: sasl.jaas.config with the name and password of a user",
+        (
+            ClusterConnection("127.0.0.1"),
+            secured,
+        ): "wants a log-in: sasl.jaas.config with the name and password of a user",
         (client("alice", "his"), secured): "does not let alice in: the user name or the password is wrong",
         (client("bob", "his"), secured): "does not show this to bob: it takes Describe of the cluster",
         (client("alice", "hers", mechanism="SCRAM-SHA-256"), far): "has no TLS, so the password of alice is not sent",

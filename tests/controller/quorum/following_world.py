@@ -26,7 +26,7 @@ from ottla.controller.raft.voter_set import ReplicaKey, VoterSet
 from ottla.controller.raft.voters import ControllerAddress
 from ottla.log.disk import Disk, OsDisk
 from ottla.log.log_directory import LogFolder
-from ottla.log.metadata_snapshots import SnapshotId
+from ottla.log.metadata_snapshots import MetadataSnapshotId
 from ottla.metadata.delta import ClusterDelta
 from ottla.metadata.image import ClusterImage
 from ottla.metadata.types import LogPosition
@@ -142,7 +142,7 @@ async def settle(world: World) -> None:
     await trio.testing.wait_all_tasks_blocked()
 
 
-async def loaded(world: World, snapshot: SnapshotId) -> ClusterImage:
+async def loaded(world: World, snapshot: MetadataSnapshotId) -> ClusterImage:
     """What a snapshot on disk says."""
     reader = world.log.read_snapshot(snapshot)
     loader = MetadataLoader(lambda delta: None)

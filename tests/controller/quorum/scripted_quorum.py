@@ -13,7 +13,7 @@ import trio
 from ottla.base.errors import ErrorCode
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
 from ottla.controller.raft.metadata_log import TOPIC, TOPIC_ID
-from ottla.log.metadata_snapshots import SnapshotHead, SnapshotId, encode_snapshot
+from ottla.log.metadata_snapshots import MetadataSnapshotId, SnapshotHead, encode_snapshot
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.control_records import build_quorum_batch
 from ottla.wire.messages import fetch, fetch_snapshot
@@ -44,7 +44,7 @@ class ScriptedQuorum:
         self.batches: list[RecordBatch] = []
         self.start_offset = 0
         self.high_watermark = 0
-        self.snapshot: tuple[SnapshotId, bytes] | None = None
+        self.snapshot: tuple[MetadataSnapshotId, bytes] | None = None
         self.epochs: list[tuple[int, int]] = []
         self.is_silent = False
         self.silent: set[int] = set()
@@ -102,7 +102,7 @@ class ScriptedQuorum:
 
     def take_snapshot(self, records: Sequence[Message]) -> None:
         """A snapshot of all there is; the log begins after it."""
-        snapshot = SnapshotId(self.end_offset, self.epoch)
+        snapshot = MetadataSnapshotId(self.end_offset, self.epoch)
         versioned = [(record, type(record).valid_versions.stop - 1) for record in records]
         data = b"".join(encode_snapshot(SnapshotHead(self.now_ms), versioned, epoch=self.epoch, now_ms=self.now_ms))
         self.snapshot = snapshot, data

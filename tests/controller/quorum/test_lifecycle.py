@@ -8,9 +8,9 @@ import trio
 from trio.testing import MockClock
 
 from ottla.controller.quorum.channel import QuorumChannel
-from ottla.controller.quorum.lifecycle import BrokerLifecycle, Directories, Standing
+from ottla.controller.quorum.lifecycle import BrokerLifecycle, Directories, RegistrationPhase
 from ottla.controller.quorum.settings import QuorumSettings
-from ottla.metadata.types import BrokerEndpoint, BrokerRegistration
+from ottla.metadata.types import AdvertisedListener, BrokerRegistration
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 
@@ -37,7 +37,7 @@ class SlowController(QuorumChannel):
 
 
 def at(port: int) -> BrokerRegistration:
-    return BrokerRegistration(1, (BrokerEndpoint("PLAINTEXT", "test", port, "PLAINTEXT"),), None)
+    return BrokerRegistration(1, (AdvertisedListener("PLAINTEXT", "test", port, "PLAINTEXT"),), None)
 
 
 async def test_a_change_while_another_is_under_way_is_told_as_well(autojump_clock: MockClock) -> None:
@@ -57,7 +57,7 @@ async def test_a_change_while_another_is_under_way_is_told_as_well(autojump_cloc
     async with trio.open_nursery() as nursery:
         nursery.start_soon(lifecycle.run)
         await controller.wait_asked(1)
-        await lifecycle.wait_until(Standing.CAUGHT_UP)
+        await lifecycle.wait_until(RegistrationPhase.CAUGHT_UP)
         lifecycle.amend(at(2))
         await controller.wait_asked(1, 2)
         lifecycle.amend(at(3))  # before the response to the second one

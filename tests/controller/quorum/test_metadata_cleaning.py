@@ -14,7 +14,7 @@ import trio.testing
 from ottla.controller.quorum.loader import MetadataLoader
 from ottla.controller.raft.settings import MetadataLogSettings
 from ottla.log.memory_disk import MemoryDisk
-from ottla.log.metadata_snapshots import SnapshotHead, SnapshotId, encode_snapshot
+from ottla.log.metadata_snapshots import MetadataSnapshotId, SnapshotHead, encode_snapshot
 from ottla.metadata.image import ClusterImage
 from ottla.metadata.types import LogPosition
 from ottla.wire.messages.setting_records import ProducerIdsRecord
@@ -150,7 +150,7 @@ async def test_a_snapshot_that_was_fetched_is_kept_and_deleted_by_the_same_rules
             await trio.sleep(5)
             world.quorum.append(ids(500))
             world.quorum.take_snapshot([FEATURE, ids(500)])
-            fetched = SnapshotId(world.quorum.end_offset, 1)
+            fetched = MetadataSnapshotId(world.quorum.end_offset, 1)
             world.quorum.is_silent = False
             await settle(world)
             assert world.log.snapshots == [fetched]
@@ -162,7 +162,7 @@ async def test_a_snapshot_that_was_fetched_is_kept_and_deleted_by_the_same_rules
             assert world.log.start_offset == world.log.snapshots[0].end_offset
 
 
-def put_snapshot(world: World, snapshot: SnapshotId, next_producer_id: int) -> None:
+def put_snapshot(world: World, snapshot: MetadataSnapshotId, next_producer_id: int) -> None:
     """A file as a crash leaves it between the renaming of a fetched snapshot and what follows from that."""
     records = [(FEATURE, 0), (ProducerIdsRecord(next_producer_id=next_producer_id), 0)]
     batches = encode_snapshot(SnapshotHead(1_000), records, epoch=snapshot.epoch, now_ms=1_000)
@@ -175,7 +175,7 @@ async def test_a_crash_before_the_log_was_emptied_for_a_snapshot(tmp_path: Path,
         async with world.following():
             await settle(world)
             await grow(world, 9)
-        put_snapshot(world, SnapshotId(5, 3), 7)
+        put_snapshot(world, MetadataSnapshotId(5, 3), 7)
         world.quorum.elect(2)
         world.quorum.elect(3, keeps=3)
         world.quorum.append(ids(6))
@@ -190,7 +190,7 @@ async def test_a_log_that_lost_its_end_goes_on_at_its_newest_snapshot(tmp_path: 
     async with running(tmp_path) as world:
         async with world.following():
             await settle(world)
-        put_snapshot(world, SnapshotId(9, 1), 7)
+        put_snapshot(world, MetadataSnapshotId(9, 1), 7)
         world.quorum.is_silent = True
         async with world.following():
             assert (world.log.end_offset, world.log.high_watermark, world.log.last_epoch) == (9, 9, 1)
@@ -205,7 +205,7 @@ async def test_what_a_crash_left_of_a_cleaning_is_removed(tmp_path: Path, autoju
             await trio.sleep(MINUTE)
             (kept,) = world.log.snapshots
         assert first_segment(world) > 5
-        put_snapshot(world, SnapshotId(5, 1), 7)
+        put_snapshot(world, MetadataSnapshotId(5, 1), 7)
         (world.folder / "__cluster_metadata-0" / "00000000000000000003-0000000001.checkpoint.deleted").write_bytes(b"")
         async with world.following():
             assert world.log.snapshots == [kept]

@@ -13,7 +13,7 @@ import trio.testing
 from ottla.controller.raft.settings import MetadataLogSettings
 from ottla.controller.raft.voter_set import VoterSet
 from ottla.log.disk import OpenFile, OsDisk
-from ottla.log.metadata_snapshots import SnapshotId
+from ottla.log.metadata_snapshots import MetadataSnapshotId
 from ottla.wire.messages.control_records import KRaftVersionRecord, Voter, VotersRecord
 from ottla.wire.messages.metadata_log_records import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
 
@@ -46,7 +46,7 @@ async def test_after_enough_bytes_a_snapshot_has_the_image_and_a_restart_begins_
                 world.quorum.append(*topic(f"t{world.quorum.end_offset}", world.quorum.end_offset))
                 await settle(world)
             (snapshot,) = world.log.snapshots
-            assert snapshot == SnapshotId(world.quorum.end_offset, 2)
+            assert snapshot == MetadataSnapshotId(world.quorum.end_offset, 2)
             assert snapshot.end_offset > 40
             assert contents(await loaded(world, snapshot)) == contents(world.image)
             world.quorum.append(ids(77))
@@ -95,7 +95,7 @@ async def test_after_the_interval_the_next_record_brings_a_snapshot(tmp_path: Pa
             assert world.log.snapshots == []
             world.quorum.append(ids(2))
             await settle(world)
-            assert world.log.snapshots == [SnapshotId(world.quorum.end_offset, 1)]
+            assert world.log.snapshots == [MetadataSnapshotId(world.quorum.end_offset, 1)]
             await trio.sleep(INTERVAL - 1)
             world.quorum.append(ids(3))
             await settle(world)
@@ -103,7 +103,7 @@ async def test_after_the_interval_the_next_record_brings_a_snapshot(tmp_path: Pa
             await trio.sleep(2)
             world.quorum.append(ids(4))
             await settle(world)
-            assert world.log.snapshots[1:] == [SnapshotId(world.quorum.end_offset, 1)]
+            assert world.log.snapshots[1:] == [MetadataSnapshotId(world.quorum.end_offset, 1)]
 
 
 async def test_an_interval_of_zero_is_never(tmp_path: Path, autojump_clock: Clock) -> None:
@@ -126,7 +126,7 @@ async def test_a_snapshot_that_was_fetched_is_begun_to_count_from(tmp_path: Path
             await trio.sleep(2 * INTERVAL)
             world.quorum.append(ids(2))
             world.quorum.take_snapshot([FEATURE, ids(2)])
-            fetched = SnapshotId(world.quorum.end_offset, 1)
+            fetched = MetadataSnapshotId(world.quorum.end_offset, 1)
             world.quorum.is_silent = False
             await settle(world)
             world.quorum.append(ids(3))
@@ -149,7 +149,7 @@ async def test_within_a_transaction_nothing_is_written_of_it(tmp_path: Path, aut
             assert world.log.snapshots == []
             world.quorum.append(EndTransactionRecord(), ids(9))
             await settle(world)
-            assert world.log.snapshots == [SnapshotId(world.quorum.end_offset, 1)]
+            assert world.log.snapshots == [MetadataSnapshotId(world.quorum.end_offset, 1)]
             assert len((await loaded(world, world.log.snapshots[0])).topics) == 20
 
 
@@ -197,7 +197,7 @@ async def test_while_one_is_written_the_broker_goes_on_and_it_has_what_was_there
             workers.seconds = 1.0
             world.quorum.append(ids(5))
             await settle(world)
-            snapshot, wanted = SnapshotId(world.quorum.end_offset, 1), contents(world.image)
+            snapshot, wanted = MetadataSnapshotId(world.quorum.end_offset, 1), contents(world.image)
             await trio.sleep(2.5)
             world.quorum.append(*topic("late", 5000), ids(6))
             await settle(world)
@@ -239,7 +239,7 @@ async def test_one_that_cannot_be_written_is_given_up_and_another_is_tried_later
             await trio.sleep(INTERVAL)
             world.quorum.append(ids(7))
             await settle(world)
-            assert world.log.snapshots == [SnapshotId(world.quorum.end_offset, 1)]
+            assert world.log.snapshots == [MetadataSnapshotId(world.quorum.end_offset, 1)]
 
 
 async def test_what_ends_in_the_middle_of_writing_leaves_nothing_that_counts(

@@ -23,7 +23,7 @@ from ottla.controller.raft.voter_set import ListenerEndpoint, QuorumVoter, Repli
 from ottla.controller.raft.voters import ControllerAddress
 from ottla.log.log_directory import LogFolder
 from ottla.log.memory_disk import MemoryDisk
-from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotFile, SnapshotHead, SnapshotId, encode_snapshot
+from ottla.log.metadata_snapshots import BOOTSTRAP_ID, MetadataSnapshotId, SnapshotFile, SnapshotHead, encode_snapshot
 from ottla.metadata.types import LogPosition
 from ottla.replication.broker_client import BrokerClient
 from ottla.wire.api_keys import ApiKey
@@ -152,7 +152,7 @@ class DrivenNode:
         """Write a snapshot of all that is committed, and let the log begin after it."""
         log = self.driver.storage.log
         position = LogPosition(log.high_watermark - 1, log.last_epoch, 0)
-        file = log.create_snapshot(SnapshotId(log.high_watermark, log.last_epoch))
+        file = log.create_snapshot(MetadataSnapshotId(log.high_watermark, log.last_epoch))
         assert file is not None
         for batch in encode_snapshot(log.snapshot_head(position), [], epoch=file.id.epoch, now_ms=0):
             file.append(batch)

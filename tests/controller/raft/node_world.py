@@ -25,7 +25,7 @@ from ottla.controller.raft.node import RaftNode
 from ottla.controller.raft.quorum_state import QuorumState, RaftIdentity
 from ottla.controller.raft.settings import RaftTimes
 from ottla.controller.raft.voter_set import Endpoints, ReplicaKey, VoterSet
-from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotId
+from ottla.log.metadata_snapshots import BOOTSTRAP_ID, MetadataSnapshotId
 from ottla.tests.controller.raft.quorum_parts import (
     ELECTION_MS,
     FETCH_MS,
@@ -95,7 +95,7 @@ class Fetched(NamedTuple):
     batches: tuple[tuple[int, int], ...] = ()
     diverging: tuple[int, int] | None = None
     """(epoch, end offset)."""
-    snapshot: SnapshotId | None = None
+    snapshot: MetadataSnapshotId | None = None
 
 
 class NodeWorld:
@@ -118,8 +118,8 @@ class NodeWorld:
         leader: int = NOBODY,
         voted: ReplicaKey | None = None,
         log: Sequence[tuple[Any, ...]] = (),
-        snapshots: Sequence[SnapshotId] = (),
-        log_start: SnapshotId | None = None,
+        snapshots: Sequence[MetadataSnapshotId] = (),
+        log_start: MetadataSnapshotId | None = None,
         bootstrap: Sequence[int] | None = None,
         may_vote: bool = True,
         endpoints: Endpoints | None = None,
@@ -165,7 +165,7 @@ class NodeWorld:
         self.identity = RaftIdentity(CLUSTER_ID, own, where, LISTENER, may_vote)
         self.restart()
 
-    def _delete_log_before(self, snapshot: SnapshotId) -> None:
+    def _delete_log_before(self, snapshot: MetadataSnapshotId) -> None:
         kept = [each for each in self.disk.log.batches if each.base_offset >= snapshot.end_offset]
         self.disk.log.batches, self.disk.log.base_offset = kept, snapshot.end_offset
         self.disk.snapshots.pop(BOOTSTRAP_ID, None)
@@ -355,7 +355,7 @@ class NodeWorld:
         epoch: int | None = None,
         leader: int | None = None,
         diverging: tuple[int, int] | None = None,
-        snapshot: SnapshotId | None = None,
+        snapshot: MetadataSnapshotId | None = None,
     ) -> None:
         """Of the leader whom the node follows, unless another one is given."""
         known = self.leader_of(self.node.leader_id if leader is None else leader, epoch)
@@ -370,7 +370,7 @@ class NodeWorld:
         sent: effects.SendRequest,
         data: bytes = b"",
         *,
-        snapshot: SnapshotId,
+        snapshot: MetadataSnapshotId,
         size: int,
         position: int = 0,
         error: ErrorCode = ErrorCode.NONE,
@@ -501,7 +501,7 @@ class NodeWorld:
             partition.high_watermark,
             tuple((each.base_offset, each.partition_leader_epoch) for each in iter_batches(partition.records or b"")),
             None if diverging is None else (diverging.epoch, diverging.end_offset),
-            None if snapshot is None else SnapshotId(snapshot.end_offset, snapshot.epoch),
+            None if snapshot is None else MetadataSnapshotId(snapshot.end_offset, snapshot.epoch),
         )
 
     def _epoch(self, epoch: int | None) -> int:
@@ -541,7 +541,7 @@ class NodeWorld:
         for _ in range(4):
             if self.seen.state == "Prospective":
                 break
-            self.sleep(FETCH_MS if self.seen.state == "Following" else ELECTION_MS)
+            self.sleep(FETCH_MS if self.seen.state == "RaftFollower" else ELECTION_MS)
         assert self.seen.state == "Prospective"
         return self.pre_votes
 
@@ -555,11 +555,11 @@ class NodeWorld:
 
     def become_leader(self) -> int:
         """The same until it leads; returns its epoch. Its requests and news so far are forgotten."""
-        if self.seen.state != "Leading":
+        if self.seen.state != "RaftLeader":
             for sent in self.become_candidate():
                 if self.seen.state == "RaftCandidate":
                     self.answer_vote(sent)
-        assert self.seen.state == "Leading"
+        assert self.seen.state == "RaftLeader"
         for sent in self.all_sent(BeginQuorumEpochRequest):
             response = messages.begin_quorum_epoch_response(self.leader_of(self.quorum.key.node_id), ErrorCode.NONE)
             self.answer(sent, response)

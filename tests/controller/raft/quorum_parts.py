@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ottla.controller.raft.log_outline import QuorumEntry
 from ottla.controller.raft.voter_set import ListenerEndpoint, QuorumVoter, ReplicaKey, VoterSet
 from ottla.controller.raft.voters import ControllerAddress
-from ottla.log.metadata_snapshots import SnapshotId
+from ottla.log.metadata_snapshots import MetadataSnapshotId
 from ottla.tests.simulation.raft.machine import encode_model_snapshot, endpoint_of, key_of
 from ottla.wire.control_records import build_quorum_batch
 from ottla.wire.record_codec import Record
@@ -60,7 +60,7 @@ def control_of(base_offset: int, epoch: int, *said: Message) -> bytes:
     )
 
 
-def snapshot_of(snapshot: SnapshotId, voters: VoterSet | None = None) -> bytes:
+def snapshot_of(snapshot: MetadataSnapshotId, voters: VoterSet | None = None) -> bytes:
     """The file of a snapshot; without voters it is one of ``kraft.version`` 0."""
     level = 0 if voters is None else 1
     return encode_model_snapshot(QuorumEntry(snapshot.end_offset - 1, level, voters), snapshot, b"image")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.controller.raft.connections import Connections, OwnRequest
+from ottla.controller.raft.connections import OwnRequest, RaftRequestManager
 from ottla.controller.raft.effects import RaftPeer
 from ottla.controller.raft.settings import RaftTimes
 from ottla.tests.controller.raft.node_world import NoChance
@@ -18,17 +18,17 @@ TWO, THREE = RaftPeer(2, address_of_node(2)), RaftPeer(3, address_of_node(3))
 SERVERS = [RaftPeer(-2, address_of_node(2)), RaftPeer(-3, address_of_node(3))]
 
 
-def connections() -> Connections:
-    return Connections(SERVERS, TIMES, NoChance())
+def connections() -> RaftRequestManager:
+    return RaftRequestManager(SERVERS, TIMES, NoChance())
 
 
-def begin(of: Connections, peer: RaftPeer, now_ms: float = NOW) -> OwnRequest:
+def begin(of: RaftRequestManager, peer: RaftPeer, now_ms: float = NOW) -> OwnRequest:
     own = of.begin(peer, ApiVersionsRequest(), 0, now_ms)
     assert own is not None
     return own
 
 
-def ready(of: Connections, now_ms: float) -> RaftPeer | None:
+def ready(of: RaftRequestManager, now_ms: float) -> RaftPeer | None:
     return of.ready_bootstrap((), now_ms)
 
 
@@ -113,6 +113,6 @@ def test_servers_that_are_of_no_use_are_asked_if_there_are_no_others() -> None:
 
 
 def test_without_bootstrap_servers_there_is_nobody_to_ask() -> None:
-    of = Connections([], TIMES, NoChance())
+    of = RaftRequestManager([], TIMES, NoChance())
     assert ready(of, NOW) is None
     assert of.bootstrap_ready_in_ms((), NOW) == float("inf")

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import pytest
 
 from ottla.controller.raft.log_outline import Divergence, LogOutline, QuorumEntry
-from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotId
+from ottla.log.metadata_snapshots import BOOTSTRAP_ID, MetadataSnapshotId
 from ottla.tests.controller.raft.quorum_parts import voters_of
 from ottla.wire.messages.control_records import KRaftVersionRecord
 
-OLD, NEW = SnapshotId(4, 2), SnapshotId(8, 5)
+OLD, NEW = MetadataSnapshotId(4, 2), MetadataSnapshotId(8, 5)
 
 
-def outline(start: int = 0, snapshots: tuple[SnapshotId, ...] = (), end: int = 10) -> LogOutline:
+def outline(start: int = 0, snapshots: tuple[MetadataSnapshotId, ...] = (), end: int = 10) -> LogOutline:
     """Epoch 2 from offset 0, epoch 5 from 6, epoch 7 from 8; as far as these are behind ``start``."""
     epochs = [(epoch, max(first, start)) for epoch, first, last in ((2, 0, 6), (5, 6, 8), (7, 8, 10)) if last > start]
     return LogOutline(start, end, start, epochs, dict.fromkeys(snapshots, 100))
@@ -22,10 +22,10 @@ def outline(start: int = 0, snapshots: tuple[SnapshotId, ...] = (), end: int = 1
 
 class OutlineRow(NamedTuple):
     start: int
-    snapshots: tuple[SnapshotId, ...]
+    snapshots: tuple[MetadataSnapshotId, ...]
     offset: int
     epoch: int
-    expected: Divergence | SnapshotId | None
+    expected: Divergence | MetadataSnapshotId | None
 
 
 FETCHES = {
@@ -74,7 +74,7 @@ def test_which_fetch_fits(row: str) -> None:
     ],
 )
 def test_where_an_epoch_ends(
-    start: int, snapshots: tuple[SnapshotId, ...], epoch: int, expected: tuple[int, int]
+    start: int, snapshots: tuple[MetadataSnapshotId, ...], epoch: int, expected: tuple[int, int]
 ) -> None:
     """Or the newest one before it; of what is before the log the snapshot knows."""
     assert outline(start, snapshots).end_offset_for_epoch(epoch) == Divergence(*expected)
@@ -126,7 +126,7 @@ def test_what_is_never_cut(committed: int, offset: int) -> None:
     ("start", "snapshots", "committed"), [(0, (), 0), (4, (OLD,), 4), (4, (OLD, NEW), 8), (0, (BOOTSTRAP_ID,), 0)]
 )
 def test_what_a_log_that_is_opened_knows_to_be_committed(
-    start: int, snapshots: tuple[SnapshotId, ...], committed: int
+    start: int, snapshots: tuple[MetadataSnapshotId, ...], committed: int
 ) -> None:
     assert outline(start, snapshots).committed_offset == committed
 
@@ -144,10 +144,10 @@ def test_snapshots_are_in_their_order() -> None:
 
 @pytest.mark.parametrize(
     ("snapshot", "committed", "start"),
-    [(OLD, 10, 4), (NEW, 10, 8), (SnapshotId(6, 2), 10, 0), (NEW, 7, 0), (NEW, 8, 8)],
+    [(OLD, 10, 4), (NEW, 10, 8), (MetadataSnapshotId(6, 2), 10, 0), (NEW, 7, 0), (NEW, 8, 8)],
     ids=["old", "new", "not there", "not committed", "just committed"],
 )
-def test_deleting_before_a_snapshot(snapshot: SnapshotId, committed: int, start: int) -> None:
+def test_deleting_before_a_snapshot(snapshot: MetadataSnapshotId, committed: int, start: int) -> None:
     log = outline()
     log.committed_offset = committed
     log.add_snapshot(OLD, 1)
@@ -164,9 +164,9 @@ def test_beginning_after_a_snapshot() -> None:
     """As Kafka's ``truncateToLatestSnapshot``."""
     log = outline()
     log.add_snapshot(OLD, 1)
-    log.start_after(SnapshotId(20, 9), 7, 1, voters_of(1, 2))
+    log.start_after(MetadataSnapshotId(20, 9), 7, 1, voters_of(1, 2))
     assert (log.start_offset, log.end, log.committed_offset, log.flushed_offset) == (20, (9, 20), 20, 20)
-    assert log.snapshots == {SnapshotId(20, 9): 7}
+    assert log.snapshots == {MetadataSnapshotId(20, 9): 7}
     assert log.quorum == QuorumEntry(19, 1, voters_of(1, 2))
     assert log.check_fetch(20, 9) is None
     assert log.end_offset_for_epoch(12) == Divergence(9, 20)
@@ -229,7 +229,7 @@ def test_one_flush_at_a_time() -> None:
     ("change", "flushed"),
     [
         (lambda log: log.truncate(8), 8),
-        (lambda log: log.start_after(SnapshotId(20, 9), 7, 0, None), 20),
+        (lambda log: log.start_after(MetadataSnapshotId(20, 9), 7, 0, None), 20),
     ],
     ids=["cut", "begun after a snapshot"],
 )

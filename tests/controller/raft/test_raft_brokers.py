@@ -12,7 +12,7 @@ from ottla.controller.raft.effects import DropSnapshot, FinishSnapshot, PeerRefu
 from ottla.controller.raft.election_file import NOBODY
 from ottla.controller.raft.messages import KnownLeader
 from ottla.controller.raft.settings import RaftTimes
-from ottla.log.metadata_snapshots import SnapshotId
+from ottla.log.metadata_snapshots import MetadataSnapshotId
 from ottla.tests.controller.raft.node_world import NodeState, NodeWorld
 from ottla.tests.controller.raft.quorum_parts import BOOTSTRAP, OWN, address_of_node, batch_of, snapshot_of, voters_of
 from ottla.tests.simulation.raft.machine import key_of
@@ -24,7 +24,7 @@ BROKER = 4
 EPOCH = 5
 REFUSAL_MS = 1000
 PATIENT = RaftTimes(fetch_timeout_ms=20_000, request_timeout_ms=500)
-LATER = SnapshotId(100, 4)
+LATER = MetadataSnapshotId(100, 4)
 
 
 def broker(**options: Any) -> NodeWorld:
@@ -82,7 +82,7 @@ def test_what_it_can_do_nothing_with_is_told_and_asked_for_again_slowly(what: st
         world.answer(sent, FetchResponse(error_code=code))
     else:
         world.answer_fetch(sent, **fields)
-    assert (world.seen, world.end_offset, world.high_watermark) == (NodeState("Following", EPOCH, 2), 2, 2)
+    assert (world.seen, world.end_offset, world.high_watermark) == (NodeState("RaftFollower", EPOCH, 2), 2, 2)
     assert not world.news(Truncate)
     assert [(each.peer.node_id, each.code) for each in world.news(PeerRefused)] == [(2, code)]
     assert REFUSAL_MS <= asked_again_after(world) <= REFUSAL_MS + 50
@@ -109,7 +109,7 @@ def test_a_snapshot_that_is_not_the_one_that_is_due_is_begun_anew(what: str) -> 
     world.answer_fetch(world.fetch_sent, snapshot=LATER)
     sent: Any = world.sent(FetchSnapshotRequest)
     data = snapshot_of(LATER, voters_of(1, 2, 3))
-    other = SnapshotId(101, 4) if what == "another snapshot" else LATER
+    other = MetadataSnapshotId(101, 4) if what == "another snapshot" else LATER
     world.answer_snapshot(sent, data, snapshot=other, size=len(data), position=3 if what == "another place" else 0)
     assert world.news(DropSnapshot) == [DropSnapshot(LATER)]
     assert not world.news(FinishSnapshot)
@@ -139,7 +139,7 @@ def test_it_does_not_vote_whatever_the_voters_are(kraft_version: int, leader: in
     """A controller, in another process, may have its id; without a level of ``kraft.version`` only ids are known."""
     world = broker(own=key_of(OWN), kraft_version=kraft_version, leader=leader)
     world.sleep(30_000)
-    assert world.seen == NodeState("Following" if leader == 2 else "Unattached", EPOCH, leader)
+    assert world.seen == NodeState("RaftFollower" if leader == 2 else "Unattached", EPOCH, leader)
     assert not world.all_sent(VoteRequest)
 
 
@@ -155,7 +155,7 @@ def test_it_does_not_vote_though_it_was_a_voter_before_the_newest_change() -> No
 def test_it_follows_a_controller_that_has_its_id() -> None:
     world = unattached(own=key_of(OWN), bootstrap=(1,))
     world.answer_fetch(world.fetch_sent, batch_of(0, 5, 2), high_watermark=2, leader=OWN)
-    assert (world.seen, world.end_offset) == (NodeState("Following", EPOCH, OWN), 2)
+    assert (world.seen, world.end_offset) == (NodeState("RaftFollower", EPOCH, OWN), 2)
     world.answer_fetch(world.fetch_sent, batch_of(2, 5))
     assert world.end_offset == 3
 
@@ -199,7 +199,7 @@ def test_where_the_only_bootstrap_server_has_led_the_voters_are_asked() -> None:
     sent = world.fetch_sent
     assert sent.peer == (1, address_of_node(1))
     world.answer_fetch(sent, error=ErrorCode.FENCED_LEADER_EPOCH, epoch=6, leader=3)
-    assert world.seen == NodeState("Following", 6, 3)
+    assert world.seen == NodeState("RaftFollower", 6, 3)
     assert world.fetch_sent.peer.node_id == 3
 
 

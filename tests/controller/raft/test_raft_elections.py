@@ -80,7 +80,7 @@ def test_followers_of_a_silent_leader_stand_one_after_the_other(
     world.chance.share = share
     world.restart()
     world.sleep(FETCH_MS * (1 + turn + 0.025 * share) - 0.01)
-    assert world.seen.state == "Following"
+    assert world.seen.state == "RaftFollower"
     world.sleep(0.02)
     assert world.seen.state == "Prospective"
 
@@ -124,7 +124,7 @@ def test_each_voter_is_asked_once_until_the_request_times_out(pre_vote: bool) ->
     world.answer_vote(first)
     assert world.seen == before
     world.answer_vote(second)
-    assert world.seen == (NodeState("RaftCandidate", 6) if pre_vote else NodeState("Leading", 6, OWN))
+    assert world.seen == (NodeState("RaftCandidate", 6) if pre_vote else NodeState("RaftLeader", 6, OWN))
 
 
 @pytest.mark.parametrize("pre_vote", [True, False], ids=["pre-vote", "vote"])
@@ -177,7 +177,7 @@ def test_a_candidate_has_written_its_vote_before_it_asks() -> None:
     ("leader", "lost", "next_ms"),
     [
         (NOBODY, NodeState("Unattached", 5), ELECTION_MS),
-        (2, NodeState("Following", 5, 2), FETCH_MS),
+        (2, NodeState("RaftFollower", 5, 2), FETCH_MS),
         (7, NodeState("Unattached", 5, 7), ELECTION_MS),
     ],
     ids=["no leader", "leader", "leader out of reach"],
@@ -203,7 +203,7 @@ def test_who_gets_no_pre_votes_in_time_goes_back_to_its_leader() -> None:
     world = NodeWorld(epoch=5, leader=2)
     world.become_prospective()
     world.sleep(ELECTION_MS)
-    assert world.seen == NodeState("Following", 5, 2)
+    assert world.seen == NodeState("RaftFollower", 5, 2)
     assert world.fetch_sent.peer.node_id == 2
 
 
@@ -263,7 +263,7 @@ def test_a_majority_of_votes(voters: tuple[int, ...], granted: list[bool], leads
     world = NodeWorld(epoch=5, voters=voters, kraft_version=kraft_version)
     for sent, each in zip(world.become_candidate(), granted, strict=False):
         world.answer_vote(sent, each)
-    assert world.seen == (NodeState("Leading", 6, OWN) if leads else NodeState("RaftCandidate", 6))
+    assert world.seen == (NodeState("RaftLeader", 6, OWN) if leads else NodeState("RaftCandidate", 6))
     assert (world.stored.leader_id, world.stored.voted_id) == ((OWN, NOBODY) if leads else (NOBODY, OWN))
 
 
@@ -307,11 +307,11 @@ def test_votes_of_who_is_no_voter_do_not_count() -> None:
 @pytest.mark.parametrize(
     ("error", "epoch", "leader", "expected"),
     [
-        (ErrorCode.FENCED_LEADER_EPOCH, 8, 3, NodeState("Following", 8, 3)),
+        (ErrorCode.FENCED_LEADER_EPOCH, 8, 3, NodeState("RaftFollower", 8, 3)),
         (ErrorCode.FENCED_LEADER_EPOCH, 8, NOBODY, NodeState("Unattached", 8)),
-        (ErrorCode.NONE, 8, 3, NodeState("Following", 8, 3)),
+        (ErrorCode.NONE, 8, 3, NodeState("RaftFollower", 8, 3)),
         (ErrorCode.NONE, 8, NOBODY, NodeState("Unattached", 8)),
-        (ErrorCode.NONE, None, 3, NodeState("Following", 0, 3)),
+        (ErrorCode.NONE, None, 3, NodeState("RaftFollower", 0, 3)),
         (ErrorCode.INVALID_VOTER_KEY, None, NOBODY, None),
         (ErrorCode.UNKNOWN_LEADER_EPOCH, 1, NOBODY, None),
         (ErrorCode.BROKER_NOT_AVAILABLE, None, NOBODY, None),
@@ -332,14 +332,14 @@ def test_what_the_response_to_a_vote_tells_of_the_leader(
     elif expected.epoch:
         assert world.seen == expected
     else:
-        assert world.seen[:3] == ("Following", before.epoch, 3)
+        assert world.seen[:3] == ("RaftFollower", before.epoch, 3)
 
 
 def test_a_prospective_hears_of_a_new_leader() -> None:
     world = NodeWorld(epoch=5, leader=2)
     sent = world.become_prospective()
     world.answer_vote(sent[0], False, error=ErrorCode.FENCED_LEADER_EPOCH, epoch=6, leader=3)
-    assert world.seen == NodeState("Following", 6, 3)
+    assert world.seen == NodeState("RaftFollower", 6, 3)
     assert world.fetch_sent.peer.node_id == 3
 
 
@@ -351,7 +351,7 @@ def test_a_leader_comes_up_in_the_same_epoch(state: str, kraft_version: int) -> 
     sent = world.become_prospective() if state == "prospective" else world.become_candidate()
     epoch = world.node.epoch
     assert world.begin(3, epoch) == Told(ErrorCode.NONE, epoch, 3)
-    expected = NodeState("Following", epoch, 3, OWN if state == "candidate" else NOBODY)
+    expected = NodeState("RaftFollower", epoch, 3, OWN if state == "candidate" else NOBODY)
     assert world.seen == expected
     assert (world.stored.leader_id, world.stored.voted_id) == (3, expected.voted_id)
     for each in sent:
@@ -365,7 +365,7 @@ def test_a_leader_ignores_votes_that_come_later() -> None:
     world.answer_vote(first)
     end = world.end_offset
     world.answer_vote(second)
-    assert world.seen == NodeState("Leading", 6, OWN)
+    assert world.seen == NodeState("RaftLeader", 6, OWN)
     assert world.end_offset == end
 
 
@@ -395,7 +395,7 @@ def test_a_node_with_the_id_0(kraft_version: int) -> None:
     world = NodeWorld(own=key_of(0), voters=(0, 2), epoch=5, kraft_version=kraft_version)
     assert world.begin(2, 6) == Told(ErrorCode.NONE, 6, 2)
     assert world.become_leader() == 7
-    assert world.seen == NodeState("Leading", 7, 0)
+    assert world.seen == NodeState("RaftLeader", 7, 0)
     assert world.stored.leader_id == 0
     assert world.vote(2, 7, (6, 99), pre_vote=True, voter=ReplicaKey(0, b"another disk 456")) == Told(
         ErrorCode.INVALID_VOTER_KEY, 7, 0
@@ -404,7 +404,7 @@ def test_a_node_with_the_id_0(kraft_version: int) -> None:
     assert other.vote(0, 6, (5, 99)) == Told(ErrorCode.NONE, 6, NOBODY, True)
     assert other.begin(0, 6) == Told(ErrorCode.NONE, 6, 0)
     assert other.end(0, 6, [key_of(2)]) == Told(ErrorCode.NONE, 6, 0)
-    assert other.seen == NodeState("Following", 6, 0, 0)
+    assert other.seen == NodeState("RaftFollower", 6, 0, 0)
 
 
 # --- counting ---------------------------------------------------------------------------------------------------------
@@ -455,7 +455,7 @@ def test_counting_votes(
 )
 def test_a_single_voter_leads_at_once(options: dict[str, object], epoch: int, kraft_version: int) -> None:
     world = NodeWorld(voters=(OWN,), kraft_version=kraft_version, **options)  # type: ignore[arg-type]
-    assert world.seen == NodeState("Leading", epoch, OWN)
+    assert world.seen == NodeState("RaftLeader", epoch, OWN)
     assert (world.stored.epoch, world.stored.leader_id) == (epoch, OWN)
     assert not world.all_sent()
     assert world.high_watermark == world.end_offset > 0
@@ -471,7 +471,7 @@ def test_a_new_leader_writes_first_and_tells_all(kraft_version: int) -> None:
     world.holds_flushes = True
     for sent in world.become_candidate()[1:]:
         world.answer_vote(sent)
-    assert world.seen == NodeState("Leading", 6, OWN)
+    assert world.seen == NodeState("RaftLeader", 6, OWN)
     written = world.news(AppendControl)
     assert [(each.base_offset, each.epoch) for each in written] == [(2, 6)]
     change: LeaderChangeMessage = written[0].messages[0][0]
@@ -529,7 +529,7 @@ def test_a_leader_that_resigns_tells_whom_it_prefers() -> None:
 def test_resigning_in_another_epoch_is_ignored(epoch: int) -> None:
     world = led()
     world.resign(epoch)
-    assert world.seen == NodeState("Leading", 6, OWN)
+    assert world.seen == NodeState("RaftLeader", 6, OWN)
     assert not world.all_sent(EndQuorumEpochRequest)
 
 
@@ -571,7 +571,7 @@ def test_who_has_resigned_follows_the_next_leader() -> None:
     world = led()
     world.resign()
     assert world.begin(2, 7) == Told(ErrorCode.NONE, 7, 2)
-    assert world.seen == NodeState("Following", 7, 2)
+    assert world.seen == NodeState("RaftFollower", 7, 2)
     assert world.news(LeaderChanged)[-1] == LeaderChanged(7, 2)
 
 
@@ -622,7 +622,7 @@ def test_how_soon_a_voter_stands_when_its_leader_resigns(
     assert told == Told(ErrorCode.NONE, 5, 2)
     if after_ms:
         world.sleep(after_ms - 1)
-        assert world.seen == NodeState("Following", 5, 2)
+        assert world.seen == NodeState("RaftFollower", 5, 2)
         world.sleep(1)
     assert world.seen == NodeState("Prospective", 5, 2)
 
@@ -630,7 +630,7 @@ def test_how_soon_a_voter_stands_when_its_leader_resigns(
 def test_a_successor_is_one_with_its_directory() -> None:
     world = NodeWorld(epoch=5, leader=2)
     world.end(2, 5, [ReplicaKey(OWN, b"another disk 456"), key_of(3)])
-    assert world.seen == NodeState("Following", 5, 2)
+    assert world.seen == NodeState("RaftFollower", 5, 2)
     world.end(2, 5, [ReplicaKey(OWN), key_of(3)])
     assert world.seen == NodeState("Prospective", 5, 2)
 
@@ -652,7 +652,7 @@ def test_an_observer_does_not_stand_when_the_leader_resigns() -> None:
     world = NodeWorld(own=key_of(4), epoch=5, leader=2, voters=(1, 2, 3))
     world.end(2, 5, [key_of(3)])
     world.sleep(5 * FETCH_MS)
-    assert world.seen == NodeState("Following", 5, 2)
+    assert world.seen == NodeState("RaftFollower", 5, 2)
 
 
 # --- shutting down ----------------------------------------------------------------------------------------------------

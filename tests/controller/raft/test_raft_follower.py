@@ -14,7 +14,7 @@ from ottla.controller.raft.effects import AppendFetched, Flush, HighWatermarkAdv
 from ottla.controller.raft.election_file import NOBODY
 from ottla.controller.raft.settings import RaftTimes
 from ottla.controller.raft.voter_set import ListenerEndpoint, ReplicaKey
-from ottla.log.metadata_snapshots import SnapshotId
+from ottla.log.metadata_snapshots import MetadataSnapshotId
 from ottla.tests.controller.raft.node_world import NodeState, NodeWorld, Told
 from ottla.tests.controller.raft.quorum_parts import BOOTSTRAP, FETCH_MS, OWN, REQUEST_MS, address_of_node, batch_of
 from ottla.tests.simulation.raft.machine import CLUSTER_ID, LISTENER, endpoint_of, key_of
@@ -262,7 +262,7 @@ def test_what_is_committed_is_never_cut() -> None:
 
 def test_what_has_a_snapshot_is_never_cut() -> None:
     """After a restart it is all that is known to be committed."""
-    world = follower(log=[(3, 1), (3, 1), (3, 1)], snapshots=[SnapshotId(2, 3)])
+    world = follower(log=[(3, 1), (3, 1), (3, 1)], snapshots=[MetadataSnapshotId(2, 3)])
     with pytest.raises(AssertionError):
         world.answer_fetch(world.fetch_sent, diverging=(3, 1))
 
@@ -294,7 +294,7 @@ def test_who_knows_no_voters_asks_a_bootstrap_server() -> None:
     sent = world.fetch_sent
     assert sent.peer.node_id == BOOTSTRAP
     world.answer_fetch(sent, error=ErrorCode.FENCED_LEADER_EPOCH, epoch=4, leader=3)
-    assert world.seen == NodeState("Following", 4, 3)
+    assert world.seen == NodeState("RaftFollower", 4, 3)
     assert world.fetch_sent.peer.node_id == 3
 
 
@@ -302,12 +302,12 @@ def test_who_knows_no_voters_asks_a_bootstrap_server() -> None:
 @pytest.mark.parametrize(
     ("error", "epoch", "leader", "expected", "asked"),
     [
-        (ErrorCode.FENCED_LEADER_EPOCH, 6, 2, NodeState("Following", 6, 2), 2),
+        (ErrorCode.FENCED_LEADER_EPOCH, 6, 2, NodeState("RaftFollower", 6, 2), 2),
         (ErrorCode.FENCED_LEADER_EPOCH, 6, NOBODY, NodeState("Unattached", 6), BOOTSTRAP),
-        (ErrorCode.NOT_LEADER_OR_FOLLOWER, 5, 2, NodeState("Following", 5, 2), 2),
-        (ErrorCode.NOT_LEADER_OR_FOLLOWER, 6, 2, NodeState("Following", 6, 2), 2),
-        (ErrorCode.NONE, 5, 2, NodeState("Following", 5, 2), 2),
-        (ErrorCode.NONE, 6, 2, NodeState("Following", 6, 2), 2),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, 5, 2, NodeState("RaftFollower", 5, 2), 2),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, 6, 2, NodeState("RaftFollower", 6, 2), 2),
+        (ErrorCode.NONE, 5, 2, NodeState("RaftFollower", 5, 2), 2),
+        (ErrorCode.NONE, 6, 2, NodeState("RaftFollower", 6, 2), 2),
         (ErrorCode.UNKNOWN_LEADER_EPOCH, 4, 3, NodeState("Unattached", 5), BOOTSTRAP),
         (ErrorCode.NOT_LEADER_OR_FOLLOWER, 4, 3, NodeState("Unattached", 5), BOOTSTRAP),
     ],
@@ -325,14 +325,14 @@ def test_what_a_bootstrap_server_says_of_the_leader(
 def test_the_first_fetch_may_bring_records_of_a_leader_that_was_not_known() -> None:
     world = NodeWorld(own=key_of(4), epoch=EPOCH)
     world.answer_fetch(world.fetch_sent, batch_of(0, 5, 2), high_watermark=2, leader=2)
-    assert (world.seen, world.end_offset, world.high_watermark) == (NodeState("Following", EPOCH, 2), 2, 2)
+    assert (world.seen, world.end_offset, world.high_watermark) == (NodeState("RaftFollower", EPOCH, 2), 2, 2)
 
 
 def test_records_of_a_later_epoch_are_fetched_again() -> None:
     """The response is about the epoch that the node did not have when it asked."""
     world = NodeWorld(own=key_of(4), epoch=EPOCH)
     world.answer_fetch(world.fetch_sent, batch_of(0, 5, 2), epoch=6, leader=2)
-    assert (world.seen, world.end_offset) == (NodeState("Following", 6, 2), 0)
+    assert (world.seen, world.end_offset) == (NodeState("RaftFollower", 6, 2), 0)
 
 
 def test_nobody_leads_says_the_bootstrap_server() -> None:
@@ -383,7 +383,7 @@ def test_a_leader_whose_process_is_gone_is_not_waited_for(
     world.sleep(world.times.retry_backoff_ms)
     world.refuse(world.fetch_sent)
     world.sleep(world.times.fetch_timeout_ms * (0.025 * (1 + chance) + turn) - 1)
-    assert world.seen == NodeState("Following", EPOCH, 2)
+    assert world.seen == NodeState("RaftFollower", EPOCH, 2)
     world.sleep(2)
     assert world.seen == NodeState("Prospective", EPOCH, 2)
 
@@ -393,7 +393,7 @@ def test_a_leader_that_was_never_heard_of_has_the_whole_fetch_timeout() -> None:
     world = follower()
     world.refuse(world.fetch_sent)
     world.sleep(world.times.fetch_timeout_ms - 1)
-    assert world.seen == NodeState("Following", EPOCH, 2)
+    assert world.seen == NodeState("RaftFollower", EPOCH, 2)
     world.sleep(1)
     assert world.seen == NodeState("Prospective", EPOCH, 2)
 
@@ -404,7 +404,7 @@ def test_a_leader_that_is_back_is_followed_on() -> None:
     world.refuse(world.fetch_sent)
     world.answer_fetch(world.fetch_sent)
     world.sleep(world.times.fetch_timeout_ms - 1)
-    assert world.seen == NodeState("Following", EPOCH, 2)
+    assert world.seen == NodeState("RaftFollower", EPOCH, 2)
 
 
 @ROLES
@@ -420,7 +420,7 @@ def test_a_leader_that_fails_is_asked_about_at_a_bootstrap_server(how: str, own:
     assert other.peer == (BOOTSTRAP, address_of_node(3))
     world.answer_fetch(other, error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=2)
     world.sleep(world.times.retry_backoff_ms)
-    assert world.seen == NodeState("Following", EPOCH, 2)
+    assert world.seen == NodeState("RaftFollower", EPOCH, 2)
     assert 2 in world.receivers(FetchRequest)
 
 
@@ -441,7 +441,7 @@ def test_a_bootstrap_server_tells_of_a_new_leader(own: int) -> None:
     late = world.fetch_sent
     world.sleep(PATIENT.request_timeout_ms)
     world.answer_fetch(world.fetch_sent, error=ErrorCode.FENCED_LEADER_EPOCH, epoch=6, leader=3)
-    assert world.seen == NodeState("Following", 6, 3)
+    assert world.seen == NodeState("RaftFollower", 6, 3)
     assert world.fetch_sent.peer.node_id == 3
     world.answer_fetch(late, batch_of(0, 3, 2), epoch=5, leader=2)
     assert world.end_offset == 0
@@ -508,7 +508,7 @@ def test_an_unexpected_error_of_the_leader(error: ErrorCode) -> None:
     """It is asked again after a moment. Meanwhile its timeout goes on, and another server is asked who leads."""
     world = follower(times=RaftTimes(fetch_timeout_ms=1000, request_timeout_ms=50), bootstrap=(3,))
     world.answer_fetch(world.fetch_sent, error=error)
-    assert world.seen == NodeState("Following", EPOCH, 2)
+    assert world.seen == NodeState("RaftFollower", EPOCH, 2)
     assert world.receivers(FetchRequest) == [BOOTSTRAP]
     world.sleep(1000)
     assert world.seen.state == "Prospective"
@@ -530,7 +530,7 @@ def test_a_refused_cluster_stops_the_node() -> None:
 def test_a_refused_request_is_made_again(error: ErrorCode) -> None:
     world = follower(bootstrap=(3,))
     world.answer(world.fetch_sent, FetchResponse(error_code=error))
-    assert world.seen == NodeState("Following", EPOCH, 2)
+    assert world.seen == NodeState("RaftFollower", EPOCH, 2)
     assert world.receivers(FetchRequest) == [BOOTSTRAP]
 
 
@@ -549,7 +549,7 @@ def test_each_successful_fetch_begins_the_timeout_anew() -> None:
         world.sleep(FETCH_MS - 1)
         world.answer_fetch(world.fetch_sent)
     world.sleep(FETCH_MS - 1)
-    assert world.seen == NodeState("Following", EPOCH, 2)
+    assert world.seen == NodeState("RaftFollower", EPOCH, 2)
     world.sleep(1)
     assert world.seen == NodeState("Prospective", EPOCH, 2)
 
@@ -578,7 +578,7 @@ def test_a_response_that_comes_too_late_is_ignored(what: str) -> None:
     sent = world.fetch_sent
     world.sleep(FETCH_MS)
     assert world.seen.state == "Prospective"
-    options: dict[str, Any] = {"diverging": {"diverging": (1, 0)}, "snapshot": {"snapshot": SnapshotId(9, 5)}}
+    options: dict[str, Any] = {"diverging": {"diverging": (1, 0)}, "snapshot": {"snapshot": MetadataSnapshotId(9, 5)}}
     world.answer_fetch(sent, batch_of(1, 5) if what == "records" else b"", **options.get(what, {}))
     assert world.seen.state == "Prospective"
     assert (world.end_offset, world.high_watermark) == (1, None)
@@ -590,13 +590,13 @@ def test_a_response_of_the_leader_before_is_ignored() -> None:
     sent = world.fetch_sent
     assert world.begin(3, 6) == Told(ErrorCode.NONE, 6, 3)
     world.answer_fetch(sent, batch_of(0, 3, 2), epoch=5, leader=2)
-    assert (world.seen, world.end_offset) == (NodeState("Following", 6, 3), 0)
+    assert (world.seen, world.end_offset) == (NodeState("RaftFollower", 6, 3), 0)
 
 
 def test_an_observer_waits_for_its_leader_for_ever() -> None:
     world = follower(4)
     world.sleep(20 * FETCH_MS)
-    assert world.seen == NodeState("Following", EPOCH, 2)
+    assert world.seen == NodeState("RaftFollower", EPOCH, 2)
     assert not world.all_sent(VoteRequest)
 
 
@@ -622,7 +622,7 @@ def test_a_leader_announces_itself(options: dict[str, Any], kraft_version: int) 
     voted = world.seen.voted_id if "voted" in options and kraft_version else None
     world.forget()
     assert world.begin(3, 5) == Told(ErrorCode.NONE, 5, 3)
-    assert world.seen[:3] == ("Following", 5, 3)
+    assert world.seen[:3] == ("RaftFollower", 5, 3)
     if voted is not None:
         assert world.stored.voted_id == options["voted"].node_id
     assert (world.stored.epoch, world.stored.leader_id) == (5, 3)
@@ -645,7 +645,7 @@ def test_a_leader_tells_more_of_its_addresses() -> None:
     world = follower()
     more = (endpoint_of(2), ListenerEndpoint("OTHER", "elsewhere", 9999))
     assert world.begin(2, EPOCH, endpoints=more) == Told(ErrorCode.NONE, EPOCH, 2)
-    assert world.seen == NodeState("Following", EPOCH, 2)
+    assert world.seen == NodeState("RaftFollower", EPOCH, 2)
     response = world.response(world.ask(world.fetch_request(3), listener="OTHER"))
     assert [(each.host, each.port) for each in response.node_endpoints] == [("elsewhere", 9999)]
 
@@ -692,4 +692,4 @@ def test_the_voter_that_a_leader_means(meant: str) -> None:
     world = NodeWorld(epoch=4)
     key, error = VOTERS_MEANT[meant]
     assert world.begin(3, EPOCH, voter=key) == Told(error, EPOCH, 3)
-    assert world.seen == NodeState("Following", EPOCH, 3)
+    assert world.seen == NodeState("RaftFollower", EPOCH, 3)

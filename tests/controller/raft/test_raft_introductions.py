@@ -78,7 +78,7 @@ def test_who_is_known_rightly_says_nothing(own: int) -> None:
     world = follower(own)
     fetching(world, 4 * FETCH_MS)
     assert not world.all_sent(UpdateRaftVoterRequest)
-    assert world.seen == NodeState("Following", EPOCH, 2)
+    assert world.seen == NodeState("RaftFollower", EPOCH, 2)
 
 
 @pytest.mark.parametrize("error", [NONE, ErrorCode.UNSUPPORTED_VERSION])
@@ -89,7 +89,7 @@ def test_a_static_voter_tells_each_leader_once(error: ErrorCode) -> None:
     answer_update(world, world.sent(UpdateRaftVoterRequest), error)
     fetching(world, 5 * FETCH_MS)
     assert not world.all_sent(UpdateRaftVoterRequest)
-    assert world.seen == NodeState("Following", EPOCH, 2)
+    assert world.seen == NodeState("RaftFollower", EPOCH, 2)
     world.begin(3, EPOCH + 1)
     fetching(world, FETCH_MS)
     sent = world.sent(UpdateRaftVoterRequest)
@@ -124,10 +124,10 @@ def test_an_update_waits_for_the_fetch_in_flight() -> None:
 @pytest.mark.parametrize(
     ("error", "epoch", "leader", "expected"),
     [
-        (NONE, EPOCH + 1, 3, NodeState("Following", EPOCH + 1, 3)),
-        (ErrorCode.FENCED_LEADER_EPOCH, EPOCH + 1, 3, NodeState("Following", EPOCH + 1, 3)),
+        (NONE, EPOCH + 1, 3, NodeState("RaftFollower", EPOCH + 1, 3)),
+        (ErrorCode.FENCED_LEADER_EPOCH, EPOCH + 1, 3, NodeState("RaftFollower", EPOCH + 1, 3)),
         (ErrorCode.FENCED_LEADER_EPOCH, EPOCH + 1, -1, NodeState("Unattached", EPOCH + 1)),
-        (NONE, EPOCH - 1, 3, NodeState("Following", EPOCH, 2)),
+        (NONE, EPOCH - 1, 3, NodeState("RaftFollower", EPOCH, 2)),
     ],
 )
 def test_the_response_to_an_update_tells_of_the_leader(
@@ -148,7 +148,7 @@ def test_an_update_begins_the_fetch_timeout_anew() -> None:
     world.sleep(FETCH_MS - 501)
     answer_update(world, sent)
     world.sleep(FETCH_MS - 1)
-    assert world.seen == NodeState("Following", EPOCH, 2)
+    assert world.seen == NodeState("RaftFollower", EPOCH, 2)
     world.sleep(1)
     assert world.seen.state == "Prospective"
 
@@ -177,7 +177,7 @@ def test_a_controller_adds_itself() -> None:
     assert world.quorum.is_voter
     fetching(world, 2 * FETCH_MS)
     assert not world.all_sent(AddRaftVoterRequest)
-    assert world.seen == NodeState("Following", EPOCH, 2)
+    assert world.seen == NodeState("RaftFollower", EPOCH, 2)
 
 
 @pytest.mark.parametrize(

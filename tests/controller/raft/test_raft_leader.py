@@ -102,11 +102,11 @@ def test_observers_are_not_told() -> None:
 @pytest.mark.parametrize(
     ("error", "epoch", "leader", "expected"),
     [
-        (ErrorCode.NONE, EPOCH, OWN, NodeState("Leading", EPOCH, OWN)),
-        (ErrorCode.INVALID_VOTER_KEY, EPOCH, OWN, NodeState("Leading", EPOCH, OWN)),
-        (ErrorCode.FENCED_LEADER_EPOCH, 7, 3, NodeState("Following", 7, 3)),
+        (ErrorCode.NONE, EPOCH, OWN, NodeState("RaftLeader", EPOCH, OWN)),
+        (ErrorCode.INVALID_VOTER_KEY, EPOCH, OWN, NodeState("RaftLeader", EPOCH, OWN)),
+        (ErrorCode.FENCED_LEADER_EPOCH, 7, 3, NodeState("RaftFollower", 7, 3)),
         (ErrorCode.FENCED_LEADER_EPOCH, 7, -1, NodeState("Unattached", 7)),
-        (ErrorCode.NONE, 5, 3, NodeState("Leading", EPOCH, OWN)),
+        (ErrorCode.NONE, 5, 3, NodeState("RaftLeader", EPOCH, OWN)),
     ],
     ids=["accepted", "meant for another voter", "a later leader", "a later epoch", "an earlier epoch"],
 )
@@ -132,7 +132,7 @@ def test_a_leader_that_is_told_that_it_leads_agrees() -> None:
     world = led()
     assert world.begin(OWN, EPOCH) == Told(ErrorCode.NONE, EPOCH, OWN)
     assert world.end(OWN, EPOCH) == Told(ErrorCode.NONE, EPOCH, OWN)
-    assert world.seen == NodeState("Leading", EPOCH, OWN)
+    assert world.seen == NodeState("RaftLeader", EPOCH, OWN)
 
 
 # --- check quorum -----------------------------------------------------------------------------------------------------
@@ -163,10 +163,10 @@ def test_a_leader_that_no_majority_follows_resigns(
     for replica in replicas:
         world.fetch(replica, 0, 0)
     world.sleep(1)
-    assert world.seen == NodeState("Leading" if stays else "Resigned", EPOCH, OWN)
+    assert world.seen == NodeState("RaftLeader" if stays else "Resigned", EPOCH, OWN)
     if stays and len(voters) > 1:
         world.sleep(CHECK_QUORUM_MS - 2)
-        assert world.seen == NodeState("Leading", EPOCH, OWN)
+        assert world.seen == NodeState("RaftLeader", EPOCH, OWN)
         world.sleep(1)
         assert world.seen == NodeState("Resigned", EPOCH, OWN)
 
@@ -188,7 +188,7 @@ def test_fetches_of_a_majority_one_after_the_other_count_together() -> None:
     for replica in (2, 3, 5, 6):
         world.sleep(CHECK_QUORUM_MS / 2 - 1)
         world.fetch(replica)
-        assert world.seen.state == "Leading"
+        assert world.seen.state == "RaftLeader"
 
 
 def test_a_fetch_that_diverges_does_not_count() -> None:

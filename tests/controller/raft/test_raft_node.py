@@ -11,8 +11,8 @@ from ottla.base.errors import ErrorCode
 from ottla.controller.raft import effects, events, messages
 from ottla.controller.raft.election import RaftCandidate, Resigned, Unattached
 from ottla.controller.raft.election_file import ElectionState
-from ottla.controller.raft.follower import Following
-from ottla.controller.raft.leader import Leading
+from ottla.controller.raft.follower import RaftFollower
+from ottla.controller.raft.leader import RaftLeader
 from ottla.controller.raft.log_outline import LogOutline, QuorumEntry
 from ottla.controller.raft.messages import KnownLeader
 from ottla.controller.raft.node import RaftNode
@@ -114,9 +114,9 @@ def test_an_append_in_an_epoch_that_the_node_does_not_lead_is_refused() -> None:
     ("election", "expected"),
     [
         pytest.param(ElectionState(3, 1), Resigned, id="it led"),
-        pytest.param(ElectionState(3, 2), Following, id="another led"),
+        pytest.param(ElectionState(3, 2), RaftFollower, id="another led"),
         pytest.param(ElectionState(3, -1, 1, key(1).directory_id), RaftCandidate, id="it stood"),
-        pytest.param(ElectionState(3, 2, 1, key(1).directory_id), Following, id="it stood, and another won"),
+        pytest.param(ElectionState(3, 2, 1, key(1).directory_id), RaftFollower, id="it stood, and another won"),
         pytest.param(ElectionState(3, -1, 2, key(2).directory_id), Unattached, id="it voted for another"),
         pytest.param(ElectionState(3, 9), Unattached, id="another led, who is reached no more"),
         pytest.param(None, Unattached, id="nothing is known"),
@@ -171,7 +171,7 @@ def test_a_follower_appends_up_to_the_first_damaged_batch(damage: str) -> None:
     node, sent = follower_of(2)
     took = node.step(1, events.ResponseReceived(sent.request_id, fetched(batch(0, 3) + bytes(second), 3)))
     assert [effect.end_offset for effect in of(took, effects.AppendFetched)] == [1]
-    assert isinstance(node.quorum.state, Following)
+    assert isinstance(node.quorum.state, RaftFollower)
 
 
 def test_a_late_response_is_dropped() -> None:
@@ -187,7 +187,7 @@ def test_a_node_that_knows_only_the_id_of_its_leader_follows_it_once_it_is_told_
     [sent] = of(node.start(0, ElectionState(3, 2)), effects.SendRequest)
     assert isinstance(node.quorum.state, Unattached)
     node.step(1, events.ResponseReceived(sent.request_id, fetched(b"", 3)))
-    assert isinstance(node.quorum.state, Following)
+    assert isinstance(node.quorum.state, RaftFollower)
     assert node.quorum.state.leader_id == 2
 
 
@@ -215,7 +215,7 @@ def test_votes_that_are_needed_make_a_leader() -> None:
     vote = of(won, effects.SendRequest)[0]
     granted = messages.vote_response(KnownLeader(1, -1, None), ErrorCode.NONE, True)
     leads = node.step(3002, events.ResponseReceived(vote.request_id, granted))
-    assert isinstance(node.quorum.state, Leading)
+    assert isinstance(node.quorum.state, RaftLeader)
     kinds = [type(effect) for effect in leads]
     assert kinds.index(effects.Persist) < kinds.index(effects.AppendControl)
 

@@ -10,7 +10,7 @@ from ottla.base.errors import ErrorCode
 from ottla.controller.raft.effects import AppendControl, LeaderChanged, Persist
 from ottla.controller.raft.election_file import NOBODY
 from ottla.controller.raft.voter_set import ReplicaKey
-from ottla.log.metadata_snapshots import SnapshotId
+from ottla.log.metadata_snapshots import MetadataSnapshotId
 from ottla.tests.controller.raft.node_world import NodeState, NodeWorld
 from ottla.tests.controller.raft.quorum_parts import BOOTSTRAP, ELECTION_MS, FETCH_MS, OWN, voters_of
 from ottla.tests.simulation.raft.machine import key_of
@@ -31,9 +31,12 @@ STARTS: dict[str, tuple[dict[str, Any], NodeState]] = {
     "an epoch and a log of an earlier one": ({"epoch": 5, "log": [(3, 1)]}, NodeState("Unattached", 5)),
     "a vote": ({"epoch": 5, "voted": key_of(2)}, NodeState("Unattached", 5, NOBODY, 2)),
     "a vote for one that is no voter": ({"epoch": 5, "voted": key_of(4)}, NodeState("Unattached", 5, NOBODY, 4)),
-    "a leader": ({"epoch": 5, "leader": 2}, NodeState("Following", 5, 2)),
-    "a leader and a vote for it": ({"epoch": 5, "leader": 2, "voted": key_of(2)}, NodeState("Following", 5, 2, 2)),
-    "a leader and a vote for another": ({"epoch": 5, "leader": 2, "voted": key_of(3)}, NodeState("Following", 5, 2, 3)),
+    "a leader": ({"epoch": 5, "leader": 2}, NodeState("RaftFollower", 5, 2)),
+    "a leader and a vote for it": ({"epoch": 5, "leader": 2, "voted": key_of(2)}, NodeState("RaftFollower", 5, 2, 2)),
+    "a leader and a vote for another": (
+        {"epoch": 5, "leader": 2, "voted": key_of(3)},
+        NodeState("RaftFollower", 5, 2, 3),
+    ),
     "a leader out of reach": ({"epoch": 5, "leader": 7}, NodeState("Unattached", 5, 7)),
     "a leader out of reach and a vote": (
         {"epoch": 5, "leader": 7, "voted": key_of(2)},
@@ -47,12 +50,12 @@ STARTS: dict[str, tuple[dict[str, Any], NodeState]] = {
     "less than the log, and its leadership": ({"epoch": 5, "leader": OWN, "log": [(7, 1)]}, NodeState("Unattached", 7)),
     "no file but a log": ({"log": [(7, 1)]}, NodeState("Unattached", 7)),
     "no file but a snapshot": (
-        {"snapshots": [SnapshotId(9, 7)], "log_start": SnapshotId(9, 7)},
+        {"snapshots": [MetadataSnapshotId(9, 7)], "log_start": MetadataSnapshotId(9, 7)},
         NodeState("Unattached", 7),
     ),
     "an observer": ({**OBSERVER, "epoch": 5}, NodeState("Unattached", 5)),
     "an observer and a vote": ({**OBSERVER, "epoch": 5, "voted": key_of(2)}, NodeState("Unattached", 5, NOBODY, 2)),
-    "an observer and a leader": ({**OBSERVER, "epoch": 5, "leader": 2}, NodeState("Following", 5, 2)),
+    "an observer and a leader": ({**OBSERVER, "epoch": 5, "leader": 2}, NodeState("RaftFollower", 5, 2)),
     "an observer that led": ({**OBSERVER, "epoch": 5, "leader": 4}, NodeState("Resigned", 5, 4)),
 }
 
@@ -80,7 +83,7 @@ def test_the_candidacy_of_a_former_disk_is_a_vote_for_another() -> None:
 def test_a_candidate_that_heard_of_a_leader_does_not_stand_again() -> None:
     """Kafka stands again; once the leader has written, others find its requests for votes malformed."""
     world = NodeWorld(epoch=5, leader=2, voted=key_of(OWN))
-    assert world.seen == NodeState("Following", 5, 2, OWN)
+    assert world.seen == NodeState("RaftFollower", 5, 2, OWN)
 
 
 @LEVELS
@@ -119,7 +122,7 @@ def test_a_candidate_goes_on_with_its_election(kraft_version: int) -> None:
     asked: Any = first.request.topics[0].partitions[0]  # type: ignore[attr-defined]
     assert (asked.replica_epoch, asked.last_offset_epoch, asked.last_offset) == (5, 3, 2)
     world.answer_vote(second)
-    assert world.seen == NodeState("Leading", 5, OWN)
+    assert world.seen == NodeState("RaftLeader", 5, OWN)
     change: LeaderChangeMessage = world.news(AppendControl)[0].messages[0][0]
     assert [each.voter_id for each in change.granting_voters] == [1, 3]
 
@@ -185,12 +188,16 @@ def test_the_timeouts_of_a_start_are_whole(start: str, after_ms: int) -> None:
         ({"voters": (1, 2), "kraft_version": 0, "log": [(3, *VOTERS)]}, (1, 2, 3), 1),
         ({"voters": (), "log": [(3, 1), (3, *VOTERS)]}, (1, 2, 3), 1),
         ({"log": [(3, *VOTERS), (3, voters_of(1, 2).to_record())]}, (1, 2), 1),
-        ({"log": [(3, 9)], "snapshots": [SnapshotId(9, 3)], "log_start": SnapshotId(9, 3)}, (1, 2, 3), 1),
+        (
+            {"log": [(3, 9)], "snapshots": [MetadataSnapshotId(9, 3)], "log_start": MetadataSnapshotId(9, 3)},
+            (1, 2, 3),
+            1,
+        ),
         (
             {
                 "log": [(3, 9), (3, voters_of(2, 3).to_record())],
-                "snapshots": [SnapshotId(9, 3)],
-                "log_start": SnapshotId(9, 3),
+                "snapshots": [MetadataSnapshotId(9, 3)],
+                "log_start": MetadataSnapshotId(9, 3),
             },
             (2, 3),
             1,
@@ -225,7 +232,7 @@ def test_a_node_without_voters_waits_for_a_leader() -> None:
 
 def test_a_log_that_ends_before_its_snapshot_begins_behind_it() -> None:
     """As after a crash in the midst of fetching it."""
-    world = NodeWorld(epoch=5, log=[(3, 2)], snapshots=[SnapshotId(9, 4)])
+    world = NodeWorld(epoch=5, log=[(3, 2)], snapshots=[MetadataSnapshotId(9, 4)])
     assert (world.quorum.log.start_offset, world.end_offset, world.quorum.log.end) == (9, 9, (4, 9))
 
 
@@ -262,10 +269,10 @@ def test_a_restart_after_each_step_of_an_election(kraft_version: int) -> None:
     for sent in world.votes:
         if world.seen.state == "RaftCandidate":
             world.answer_vote(sent)
-    assert world.seen == NodeState("Leading", 6, OWN)
+    assert world.seen == NodeState("RaftLeader", 6, OWN)
     world.restart()
     assert world.seen == NodeState("Resigned", 6, OWN)
     world.sleep(ELECTION_MS - 1)
     world.begin(2, 7)
     world.restart()
-    assert world.seen == NodeState("Following", 7, 2)
+    assert world.seen == NodeState("RaftFollower", 7, 2)

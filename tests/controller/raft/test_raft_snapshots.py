@@ -19,7 +19,7 @@ from ottla.controller.raft.effects import (
 )
 from ottla.controller.raft.settings import RaftTimes
 from ottla.controller.raft.voter_set import ReplicaKey
-from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotId
+from ottla.log.metadata_snapshots import BOOTSTRAP_ID, MetadataSnapshotId
 from ottla.tests.controller.raft.node_world import Fetched, NodeState, NodeWorld
 from ottla.tests.controller.raft.quorum_parts import (
     BOOTSTRAP,
@@ -37,8 +37,8 @@ from ottla.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapsh
 LEVELS = pytest.mark.parametrize("kraft_version", [0, 1])
 EPOCH = 6
 LOG = [(2, 3), (2, 3), (4, 3)]
-OLDEST, NEWEST = SnapshotId(3, 2), SnapshotId(6, 2)
-LATER = SnapshotId(100, 4)
+OLDEST, NEWEST = MetadataSnapshotId(3, 2), MetadataSnapshotId(6, 2)
+LATER = MetadataSnapshotId(100, 4)
 
 
 def led(**options: Any) -> NodeWorld:
@@ -54,11 +54,11 @@ def led(**options: Any) -> NodeWorld:
 class FetchRow(NamedTuple):
     """A leader with these snapshots, deleted before ``log_start``, and what a fetch gets."""
 
-    snapshots: tuple[SnapshotId, ...]
-    log_start: SnapshotId | None
+    snapshots: tuple[MetadataSnapshotId, ...]
+    log_start: MetadataSnapshotId | None
     offset: int
     last_epoch: int
-    snapshot: SnapshotId | None = None
+    snapshot: MetadataSnapshotId | None = None
     diverging: tuple[int, int] | None = None
 
 
@@ -128,7 +128,7 @@ class SnapshotPiece(NamedTuple):
     error: ErrorCode
     epoch: int
     leader_id: int
-    snapshot: SnapshotId | None = None
+    snapshot: MetadataSnapshotId | None = None
     size: int = 0
     position: int = 0
     data: bytes = b""
@@ -136,7 +136,7 @@ class SnapshotPiece(NamedTuple):
 
 def fetch_snapshot(
     world: NodeWorld,
-    snapshot: SnapshotId = NEWEST,
+    snapshot: MetadataSnapshotId = NEWEST,
     position: int = 0,
     max_bytes: int = 1 << 20,
     *,
@@ -147,7 +147,7 @@ def fetch_snapshot(
     response = world.response(world.ask(request))
     assert not response.error_code
     told = response.topics[0].partitions[0]
-    found = SnapshotId(told.snapshot_id.end_offset, told.snapshot_id.epoch)
+    found = MetadataSnapshotId(told.snapshot_id.end_offset, told.snapshot_id.epoch)
     return SnapshotPiece(
         ErrorCode(told.error_code),
         told.current_leader.leader_epoch,
@@ -185,9 +185,9 @@ def test_a_snapshot_is_served_in_pieces(parts: int) -> None:
     ("snapshot", "position", "epoch", "error"),
     [
         (BOOTSTRAP_ID, 0, EPOCH, ErrorCode.SNAPSHOT_NOT_FOUND),
-        (SnapshotId(3, 2), 0, EPOCH, ErrorCode.SNAPSHOT_NOT_FOUND),
-        (SnapshotId(6, 3), 0, EPOCH, ErrorCode.SNAPSHOT_NOT_FOUND),
-        (SnapshotId(6, 3), -1, EPOCH, ErrorCode.SNAPSHOT_NOT_FOUND),
+        (MetadataSnapshotId(3, 2), 0, EPOCH, ErrorCode.SNAPSHOT_NOT_FOUND),
+        (MetadataSnapshotId(6, 3), 0, EPOCH, ErrorCode.SNAPSHOT_NOT_FOUND),
+        (MetadataSnapshotId(6, 3), -1, EPOCH, ErrorCode.SNAPSHOT_NOT_FOUND),
         (NEWEST, -1, EPOCH, ErrorCode.POSITION_OUT_OF_RANGE),
         (NEWEST, 1 << 20, EPOCH, ErrorCode.POSITION_OUT_OF_RANGE),
         (NEWEST, None, EPOCH, ErrorCode.POSITION_OUT_OF_RANGE),
@@ -198,7 +198,7 @@ def test_a_snapshot_is_served_in_pieces(parts: int) -> None:
     ids=str,
 )
 def test_a_snapshot_that_is_not_served(
-    snapshot: SnapshotId, position: int | None, epoch: int, error: ErrorCode
+    snapshot: MetadataSnapshotId, position: int | None, epoch: int, error: ErrorCode
 ) -> None:
     world = led(snapshots=(NEWEST,))
     at = len(world.disk.snapshots[NEWEST]) if position is None else position
@@ -223,7 +223,7 @@ def test_who_fetches_a_snapshot_follows(voters: tuple[int, ...], replicas: list[
     for replica in replicas:
         fetch_snapshot(world, replica=replica)
     world.sleep(1)
-    assert world.seen.state == ("Leading" if stays else "Resigned")
+    assert world.seen.state == ("RaftLeader" if stays else "Resigned")
 
 
 def test_a_replica_with_the_leaders_id_gets_no_snapshot() -> None:
@@ -238,7 +238,7 @@ def follower(own: int = OWN, **options: Any) -> NodeWorld:
     return NodeWorld(**{"own": key_of(own), "epoch": EPOCH, "leader": 2, **options})
 
 
-def downloading(snapshot: SnapshotId = LATER, **options: Any) -> NodeWorld:
+def downloading(snapshot: MetadataSnapshotId = LATER, **options: Any) -> NodeWorld:
     """A follower that has been told to fetch a snapshot."""
     world = follower(**options)
     world.answer_fetch(world.fetch_sent, snapshot=snapshot)
@@ -280,15 +280,15 @@ def test_a_follower_fetches_a_snapshot(own: int, kraft_version: int) -> None:
     assert (asked.fetch_offset, asked.last_fetched_epoch, asked.high_watermark) == (100, 4, 100)
 
 
-def finish(world: NodeWorld, snapshot: SnapshotId = LATER, voters: tuple[int, ...] = (1, 2, 3)) -> None:
+def finish(world: NodeWorld, snapshot: MetadataSnapshotId = LATER, voters: tuple[int, ...] = (1, 2, 3)) -> None:
     data = snapshot_of(snapshot, voters_of(*voters))
     world.answer_snapshot(snapshot_sent(world), data, snapshot=snapshot, size=len(data))
 
 
 def test_the_log_is_emptied_even_where_it_goes_further() -> None:
     """A log of another epoch beyond the snapshot is not the leader's."""
-    world = downloading(SnapshotId(4, 3), log=[(2, 9)])
-    finish(world, SnapshotId(4, 3))
+    world = downloading(MetadataSnapshotId(4, 3), log=[(2, 9)])
+    finish(world, MetadataSnapshotId(4, 3))
     assert (world.quorum.log.start_offset, world.quorum.log.end, world.batches) == (4, (3, 4), [])
     world.answer_fetch(world.fetch_sent, batch_of(4, 6))
     assert world.batches == [(4, 6)]
@@ -297,9 +297,9 @@ def test_the_log_is_emptied_even_where_it_goes_further() -> None:
 def test_a_snapshot_below_what_is_committed_stops_the_node() -> None:
     world = follower(log=[(2, 9)])
     world.answer_fetch(world.fetch_sent, high_watermark=9)
-    world.answer_fetch(world.fetch_sent, snapshot=SnapshotId(4, 3))
+    world.answer_fetch(world.fetch_sent, snapshot=MetadataSnapshotId(4, 3))
     with pytest.raises(AssertionError):
-        finish(world, SnapshotId(4, 3))
+        finish(world, MetadataSnapshotId(4, 3))
 
 
 def test_older_snapshots_go_when_one_was_fetched() -> None:
@@ -320,7 +320,7 @@ def test_a_snapshot_that_was_fetched_counts_after_a_restart() -> None:
     finish(world)
     world.restart()
     assert (world.quorum.log.start_offset, world.quorum.log.end) == (100, (4, 100))
-    assert world.seen == NodeState("Following", EPOCH, 2)
+    assert world.seen == NodeState("RaftFollower", EPOCH, 2)
 
 
 @pytest.mark.parametrize("how", ["restart", "another leader", "a higher epoch", "timeout"])
@@ -355,12 +355,12 @@ def test_a_response_that_comes_too_late_is_ignored() -> None:
     ("snapshot", "error"),
     [
         (LATER, ErrorCode.SNAPSHOT_NOT_FOUND),
-        (SnapshotId(-1, LATER.epoch), ErrorCode.NONE),
-        (SnapshotId(LATER.end_offset, -1), ErrorCode.NONE),
+        (MetadataSnapshotId(-1, LATER.epoch), ErrorCode.NONE),
+        (MetadataSnapshotId(LATER.end_offset, -1), ErrorCode.NONE),
     ],
     ids=["deleted", "no offset", "no epoch"],
 )
-def test_a_snapshot_that_the_leader_has_no_more(snapshot: SnapshotId, error: ErrorCode) -> None:
+def test_a_snapshot_that_the_leader_has_no_more(snapshot: MetadataSnapshotId, error: ErrorCode) -> None:
     """The follower starts over with a fetch, and may be told of a newer one."""
     world = downloading()
     world.sleep(FETCH_MS - 1)
@@ -370,18 +370,18 @@ def test_a_snapshot_that_the_leader_has_no_more(snapshot: SnapshotId, error: Err
     assert sent.peer.node_id == 2
     assert sent.request.topics[0].partitions[0].fetch_offset == 0  # type: ignore[attr-defined]
     world.sleep(FETCH_MS - 1)
-    assert world.seen == NodeState("Following", EPOCH, 2)
-    world.answer_fetch(sent, snapshot=SnapshotId(200, 5))
-    finish(world, SnapshotId(200, 5))
+    assert world.seen == NodeState("RaftFollower", EPOCH, 2)
+    world.answer_fetch(sent, snapshot=MetadataSnapshotId(200, 5))
+    finish(world, MetadataSnapshotId(200, 5))
     assert world.end_offset == 200
 
 
 @pytest.mark.parametrize(
     ("error", "epoch", "leader", "expected"),
     [
-        (ErrorCode.FENCED_LEADER_EPOCH, EPOCH + 1, 3, NodeState("Following", EPOCH + 1, 3)),
-        (ErrorCode.FENCED_LEADER_EPOCH, EPOCH + 1, 2, NodeState("Following", EPOCH + 1, 2)),
-        (ErrorCode.NONE, EPOCH + 1, 3, NodeState("Following", EPOCH + 1, 3)),
+        (ErrorCode.FENCED_LEADER_EPOCH, EPOCH + 1, 3, NodeState("RaftFollower", EPOCH + 1, 3)),
+        (ErrorCode.FENCED_LEADER_EPOCH, EPOCH + 1, 2, NodeState("RaftFollower", EPOCH + 1, 2)),
+        (ErrorCode.NONE, EPOCH + 1, 3, NodeState("RaftFollower", EPOCH + 1, 3)),
         (ErrorCode.FENCED_LEADER_EPOCH, EPOCH + 1, -1, NodeState("Unattached", EPOCH + 1)),
     ],
 )
@@ -400,7 +400,7 @@ def test_an_older_epoch_is_void() -> None:
     world = downloading()
     options: dict[str, Any] = {"error": ErrorCode.UNKNOWN_LEADER_EPOCH, "epoch": EPOCH - 1, "leader": 3}
     world.answer_snapshot(snapshot_sent(world), snapshot=LATER, size=9, **options)
-    assert world.seen == NodeState("Following", EPOCH, 2)
+    assert world.seen == NodeState("RaftFollower", EPOCH, 2)
     assert snapshot_sent(world).request.topics[0].partitions[0].position == 0
 
 
@@ -428,13 +428,13 @@ def test_each_piece_begins_the_fetch_timeout_anew() -> None:
     for position in range(4):
         world.sleep(FETCH_MS - 1)
         world.answer_snapshot(snapshot_sent(world), b"1", snapshot=LATER, size=500, position=position)
-    assert world.seen == NodeState("Following", EPOCH, 2)
+    assert world.seen == NodeState("RaftFollower", EPOCH, 2)
 
 
 @pytest.mark.parametrize(
-    ("snapshot", "position"), [(SnapshotId(101, 4), 0), (SnapshotId(100, 5), 0), (LATER, 3)], ids=str
+    ("snapshot", "position"), [(MetadataSnapshotId(101, 4), 0), (MetadataSnapshotId(100, 5), 0), (LATER, 3)], ids=str
 )
-def test_a_piece_that_was_not_asked_for_stops_the_node(snapshot: SnapshotId, position: int) -> None:
+def test_a_piece_that_was_not_asked_for_stops_the_node(snapshot: MetadataSnapshotId, position: int) -> None:
     world = downloading()
     with pytest.raises(AssertionError):
         world.answer_snapshot(snapshot_sent(world), b"1", snapshot=snapshot, size=9, position=position)
@@ -450,8 +450,10 @@ def test_a_damaged_snapshot_is_dropped(data: bytes) -> None:
     assert world.end_offset == 9
 
 
-@pytest.mark.parametrize("snapshot", [SnapshotId(-1, 4), SnapshotId(100, -1)], ids=["no offset", "no epoch"])
-def test_a_snapshot_id_that_is_none(snapshot: SnapshotId) -> None:
+@pytest.mark.parametrize(
+    "snapshot", [MetadataSnapshotId(-1, 4), MetadataSnapshotId(100, -1)], ids=["no offset", "no epoch"]
+)
+def test_a_snapshot_id_that_is_none(snapshot: MetadataSnapshotId) -> None:
     """Such a fetch has failed: the leader is left alone for a moment, and the timeout goes on."""
     world = follower(bootstrap=(3,))
     world.sleep(FETCH_MS - 1)
@@ -463,7 +465,7 @@ def test_a_snapshot_id_that_is_none(snapshot: SnapshotId) -> None:
 
 
 @pytest.mark.parametrize("snapshot", [NEWEST, BOOTSTRAP_ID], ids=["of its own", "of formatting"])
-def test_a_snapshot_that_is_there_is_not_fetched(snapshot: SnapshotId) -> None:
+def test_a_snapshot_that_is_there_is_not_fetched(snapshot: MetadataSnapshotId) -> None:
     """As Kafka's ``createNewSnapshotUnchecked``; the follower goes on with a fetch."""
     world = follower(log=[(2, 9)], snapshots=(NEWEST,), log_start=None)
     world.answer_fetch(world.fetch_sent, snapshot=snapshot)
@@ -493,10 +495,10 @@ def test_a_snapshot_from_before_the_log_does_not_count() -> None:
 
 @pytest.mark.parametrize(
     ("wanted", "is_deleted"),
-    [(OLDEST, True), (NEWEST, True), (SnapshotId(9, 4), False), (SnapshotId(12, 6), False)],
+    [(OLDEST, True), (NEWEST, True), (MetadataSnapshotId(9, 4), False), (MetadataSnapshotId(12, 6), False)],
     ids=["the oldest", "the newest", "not there", "not committed"],
 )
-def test_the_log_is_deleted_before_a_snapshot_that_there_is(wanted: SnapshotId, is_deleted: bool) -> None:
+def test_the_log_is_deleted_before_a_snapshot_that_there_is(wanted: MetadataSnapshotId, is_deleted: bool) -> None:
     world = led(snapshots=(OLDEST, NEWEST))
     world.fetch(2, 9, 4)
     world.step(events.CleanRequested(wanted))
@@ -533,9 +535,9 @@ def test_what_a_fetch_is_told_is_what_the_log_was() -> None:
     world = led()
     world.commit(2)
     waiting = world.ask(world.fetch_request(4, max_wait_ms=500))
-    world.disk.add_snapshot(SnapshotId(12, 6), b"image")
-    world.step(events.SnapshotWritten(SnapshotId(12, 6), 5))
-    world.step(events.CleanRequested(SnapshotId(12, 6)))
+    world.disk.add_snapshot(MetadataSnapshotId(12, 6), b"image")
+    world.step(events.SnapshotWritten(MetadataSnapshotId(12, 6), 5))
+    world.step(events.CleanRequested(MetadataSnapshotId(12, 6)))
     assert world.fetched(waiting) is None
     world.append(1)
     assert world.fetched(waiting) == Fetched(ErrorCode.NONE, EPOCH, OWN, 12, ((12, EPOCH),))

@@ -9,7 +9,7 @@ import pytest
 
 from ottla.controller.raft import messages
 from ottla.controller.raft.voter_set import ListenerEndpoint, QuorumVoter, ReplicaKey
-from ottla.log.metadata_snapshots import SnapshotId
+from ottla.log.metadata_snapshots import MetadataSnapshotId
 from ottla.tests.controller.raft.node_world import NodeWorld
 from ottla.tests.controller.raft.quorum_parts import OWN
 from ottla.tests.simulation.raft.machine import CLUSTER_ID, endpoint_of, key_of
@@ -27,7 +27,7 @@ STARTS: list[dict[str, Any]] = [
     {"leader": 2},
     {"leader": OWN},
     {"voted": key_of(OWN)},
-    {"snapshots": (SnapshotId(3, 2),), "log_start": SnapshotId(3, 2)},
+    {"snapshots": (MetadataSnapshotId(3, 2),), "log_start": MetadataSnapshotId(3, 2)},
 ]
 
 
@@ -69,7 +69,7 @@ class Stranger:
             end = (last, offset)
             return messages.fetch_request(cluster_id, self.key(), epoch, end, known, max_wait_ms=wait, max_bytes=offset)
         if kind == 2:
-            snapshot = SnapshotId(self.near(3), self.near(2))
+            snapshot = MetadataSnapshotId(self.near(3), self.near(2))
             return messages.fetch_snapshot_request(cluster_id, self.key(), epoch, snapshot, self.near(10), abs(offset))
         if kind == 3:
             voter = self.voter()

@@ -13,7 +13,7 @@ import pytest
 from ottla.base.errors import ErrorCode
 from ottla.controller.raft import messages
 from ottla.controller.raft.voter_set import ReplicaKey
-from ottla.log.metadata_snapshots import SnapshotId
+from ottla.log.metadata_snapshots import MetadataSnapshotId
 from ottla.tests.controller.raft.node_world import Fetched, NodeState, NodeWorld, Told
 from ottla.tests.controller.raft.quorum_parts import OWN, voter_of
 from ottla.tests.simulation.raft.machine import CLUSTER_ID, endpoint_of, key_of
@@ -66,7 +66,9 @@ REQUESTS: dict[str, Callable[[], Any]] = {
     "BeginQuorumEpoch": lambda: messages.begin_quorum_epoch_request(CLUSTER_ID, 2, EPOCH, key_of(OWN), ()),
     "EndQuorumEpoch": lambda: messages.end_quorum_epoch_request(CLUSTER_ID, 2, EPOCH, (), ()),
     "Fetch": lambda: messages.fetch_request(CLUSTER_ID, key_of(2), EPOCH, (3, 3), -1, max_wait_ms=0, max_bytes=9),
-    "FetchSnapshot": lambda: messages.fetch_snapshot_request(CLUSTER_ID, key_of(2), EPOCH, SnapshotId(3, 3), 0, 9),
+    "FetchSnapshot": lambda: messages.fetch_snapshot_request(
+        CLUSTER_ID, key_of(2), EPOCH, MetadataSnapshotId(3, 3), 0, 9
+    ),
     "AddRaftVoter": lambda: AddRaftVoterRequest(
         cluster_id=CLUSTER_ID,
         voter_id=4,

@@ -110,7 +110,7 @@ def begun(**options: Any) -> list[Any]:
     for sent in world.become_candidate():
         if world.seen.state == "RaftCandidate":
             world.answer_vote(sent)
-    assert world.seen == NodeState("Leading", EPOCH, OWN)
+    assert world.seen == NodeState("RaftLeader", EPOCH, OWN)
     return [message for message, _ in world.news(AppendControl)[0].messages]
 
 
@@ -322,7 +322,7 @@ def test_a_leader_by_itself_goes_on_leading_when_it_has_another_voter() -> None:
     answer_versions(world)
     assert world.quorum.voters.ids == (1, NEW)
     world.sleep(CHECK_QUORUM_MS - 1)
-    assert world.seen == NodeState("Leading", EPOCH, OWN)
+    assert world.seen == NodeState("RaftLeader", EPOCH, OWN)
     world.sleep(1)
     assert world.seen == NodeState("Resigned", EPOCH, OWN)
 
@@ -371,7 +371,7 @@ def test_a_voter_is_removed() -> None:
     assert error_of(world, request) is None
     world.fetch(2)
     assert error_of(world, request) == NONE
-    assert world.seen == NodeState("Leading", EPOCH, OWN)
+    assert world.seen == NodeState("RaftLeader", EPOCH, OWN)
 
 
 @pytest.mark.parametrize(
@@ -388,7 +388,7 @@ def test_what_is_no_voter_is_not_removed(key: ReplicaKey) -> None:
 def test_the_only_voter_is_not_removed() -> None:
     world = led(1)
     assert error_of(world, remove(world, key_of(OWN))) == ErrorCode.VOTER_NOT_FOUND
-    assert world.seen == NodeState("Leading", EPOCH, OWN)
+    assert world.seen == NodeState("RaftLeader", EPOCH, OWN)
 
 
 def test_removing_takes_too_long_to_commit() -> None:
@@ -406,7 +406,7 @@ def test_a_leader_that_removes_itself_leads_until_that_is_committed() -> None:
     world = led(1, 2, 3)
     request = remove(world, key_of(OWN))
     world.fetch(2)
-    assert (error_of(world, request), world.seen) == (None, NodeState("Leading", EPOCH, OWN))
+    assert (error_of(world, request), world.seen) == (None, NodeState("RaftLeader", EPOCH, OWN))
     world.fetch(3)
     assert error_of(world, request) == NONE
     assert world.seen == NodeState("Resigned", EPOCH, OWN)
@@ -424,7 +424,7 @@ def test_a_leader_that_removes_itself_is_no_part_of_the_majority_that_follows(re
     for replica in replicas:
         world.fetch(replica, 3, EPOCH)
     world.sleep(1)
-    assert world.seen.state == ("Leading" if stays else "Resigned")
+    assert world.seen.state == ("RaftLeader" if stays else "Resigned")
 
 
 def test_a_removed_leader_may_stand_until_its_removal_is_committed() -> None:
@@ -446,7 +446,7 @@ def test_a_removed_voter_does_not_stand(high_watermark: int, stands: bool) -> No
     world.sleep(10 * FETCH_MS)
     assert bool(world.all_sent(VoteRequest)) == stands
     if not stands:
-        assert world.seen == NodeState("Following", EPOCH, 2)
+        assert world.seen == NodeState("RaftFollower", EPOCH, 2)
 
 
 def test_a_removed_voter_that_fetches_is_an_observer() -> None:
@@ -591,7 +591,7 @@ def test_a_voter_is_updated(voter: QuorumVoter) -> None:
     assert error_of(world, request) == NONE
     assert written_voters(world) == [voters_of(1, 2, 3).with_voter(voter)]
     world.sleep(1)
-    assert world.seen == NodeState("Leading", EPOCH, OWN)
+    assert world.seen == NodeState("RaftLeader", EPOCH, OWN)
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ def test_vote_in_a_lower_epoch(state: str, pre_vote: bool) -> None:
 def test_a_leader_grants_nothing_in_its_epoch(candidate: int, pre_vote: bool, last: tuple[int, int]) -> None:
     world = leader()
     assert world.vote(candidate, EPOCH, last, pre_vote=pre_vote) == Told(ErrorCode.NONE, EPOCH, OWN)
-    assert world.seen == NodeState("Leading", EPOCH, OWN)
+    assert world.seen == NodeState("RaftLeader", EPOCH, OWN)
 
 
 @pytest.mark.parametrize("pre_vote", [False, True], ids=["vote", "pre-vote"])

@@ -18,7 +18,7 @@ from ottla.broker.auth.sasl_client import authenticate
 from ottla.controller.quorum.active.request_source import RequestSource
 from ottla.controller.quorum.envelope import enveloped
 from ottla.log.memory_disk import MemoryDisk
-from ottla.replication.broker_client import BrokerClient, Secured
+from ottla.replication.broker_client import BrokerClient, SecuredConnection
 from ottla.security.acl import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
 from ottla.security.authorizer_settings import STANDARD_AUTHORIZER
 from ottla.security.plain import PlainClient
@@ -101,9 +101,9 @@ class World:
     def connected(self, mechanism: str, sasl: SaslClient) -> BrokerClient:
         """A client that authenticates so."""
 
-        async def secure(connection: Connection, host: str) -> Secured:
+        async def secure(connection: Connection, host: str) -> SecuredConnection:
             await authenticate(connection, mechanism, sasl)
-            return Secured(connection)
+            return SecuredConnection(connection)
 
         return BrokerClient(self.network, HOST, PORT, "test", timeout=20, secure=secure)
 

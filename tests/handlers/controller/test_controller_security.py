@@ -13,7 +13,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.network import Connection
 from ottla.base.seams import InlineWorkers
 from ottla.base.tls import TlsConnection
-from ottla.replication.broker_client import BrokerClient, PeerUnavailableError, Secured
+from ottla.replication.broker_client import BrokerClient, PeerUnavailableError, SecuredConnection
 from ottla.security.acl import Operation
 from ottla.security.plain import PlainClient
 from ottla.security.scram import ScramMechanism
@@ -127,10 +127,10 @@ async def test_an_api_of_brokers_ends_the_connection(autojump_clock: MockClock) 
 def over_tls(world: World, identity: Identity | None) -> BrokerClient:
     context = client_context(*parsed(settings_of(identity)))
 
-    async def secure(connection: Connection, host: str) -> Secured:
+    async def secure(connection: Connection, host: str) -> SecuredConnection:
         tls = TlsConnection(connection, context, InlineWorkers(), server_name=host)
         await tls.handshake()
-        return Secured(tls)
+        return SecuredConnection(tls)
 
     return BrokerClient(world.network, HOST, PORT, "test", timeout=20, secure=secure)
 

@@ -14,16 +14,16 @@ import pytest
 
 from ottla.base.partitions import NO_BROKER_EPOCH
 from ottla.controller.zookeeper.active import leadership
-from ottla.controller.zookeeper.active.deletion import Deletions
+from ottla.controller.zookeeper.active.deletion import TopicDeletionManager
 from ottla.controller.zookeeper.active.known_brokers import KnownBrokers
-from ottla.controller.zookeeper.active.term import Term
+from ottla.controller.zookeeper.active.term import ControllerTerm
 from ottla.controller.zookeeper.state import partition_states
 from ottla.controller.zookeeper.state.context import PartitionState
 from ottla.controller.zookeeper.state.loading import load_brokers
 from ottla.metadata.types import LeaderState
 from ottla.replication import follower
 from ottla.replication.fetch_watches import FetchWatches
-from ottla.replication.isr import Committed, PendingExpand
+from ottla.replication.isr import CommittedPartitionState, PendingExpand
 from ottla.replication.leader import FollowerProgress, LeaderRole
 from ottla.wire.records import RecordBatch
 
@@ -53,7 +53,7 @@ def join_below_the_watermark(patch: pytest.MonkeyPatch) -> None:
 
     def expansion(self: LeaderRole, joining: Any, high_watermark: int) -> PendingExpand | None:
         state = self.isr
-        if isinstance(state, Committed) and joining.broker_id not in state.isr:
+        if isinstance(state, CommittedPartitionState) and joining.broker_id not in state.isr:
             return PendingExpand(state.isr, joining.broker_id, joining.broker_epoch)
         return None
 
@@ -99,7 +99,7 @@ def deletion_forgets_the_dead(patch: pytest.MonkeyPatch) -> None:
     """A topic counts as deleted when all live brokers have deleted it."""
     replicas_of = rules.REPLICAS_TO_DELETE.function
 
-    def alive(self: Deletions, name: str) -> set[Any]:
+    def alive(self: TopicDeletionManager, name: str) -> set[Any]:
         return {replica for replica in replicas_of(self, name) if replica[0] in self._context.brokers}
 
     rules.REPLICAS_TO_DELETE.replace(patch, alive)
@@ -109,7 +109,7 @@ def bounced_leader_goes_on(patch: pytest.MonkeyPatch) -> None:
     """A broker that has registered again is treated as if it had not been away."""
     failed = rules.FAILED_BROKERS.function
 
-    async def brokers_failed(self: Term, gone: Collection[int]) -> None:
+    async def brokers_failed(self: ControllerTerm, gone: Collection[int]) -> None:
         registered = await load_brokers(self._store)
         await failed(self, [broker_id for broker_id in gone if broker_id not in registered])
 

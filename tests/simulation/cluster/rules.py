@@ -19,10 +19,10 @@ from ottla.controller.zookeeper.active import (
     topics,
 )
 from ottla.controller.zookeeper.active.alter_partition import AlterPartitions
-from ottla.controller.zookeeper.active.deletion import Deletions
+from ottla.controller.zookeeper.active.deletion import TopicDeletionManager
 from ottla.controller.zookeeper.active.known_brokers import KnownBrokers
-from ottla.controller.zookeeper.active.leaders import Leaders
-from ottla.controller.zookeeper.active.term import Term
+from ottla.controller.zookeeper.active.leaders import PartitionStateMachine
+from ottla.controller.zookeeper.active.term import ControllerTerm
 from ottla.controller.zookeeper.replica_requests import ReplicaRequests
 from ottla.controller.zookeeper.state import (
     partition_states,
@@ -72,11 +72,11 @@ REMOVED_REPLICAS = Rule("_delete_removed", (ReplicaManager,))
 # The controller
 KNOWN_LEADER = Rule("_knows", (AlterPartitions,))
 FENCED_WRITE = Rule("fenced_multi", (partition_states, deletion, term, topics, topic_changes))
-REPLICAS_TO_DELETE = Rule("_replicas_of", (Deletions,))
-FAILED_BROKERS = Rule("_brokers_failed", (Term,))
+REPLICAS_TO_DELETE = Rule("_replicas_of", (TopicDeletionManager,))
+FAILED_BROKERS = Rule("_brokers_failed", (ControllerTerm,))
 FAILED_OVER_STATE = Rule("failed_over_state", (leaders,))
 FINISHED_MOVE = Rule("finished_state", (reassignment,))
-TOLD_OF_MOVE = Rule("tell_of_move", (Leaders,))
+TOLD_OF_MOVE = Rule("tell_of_move", (PartitionStateMachine,))
 STAYED_BROKERS = Rule("stayed", (KnownBrokers,))
 
 # Coordinators

@@ -13,8 +13,8 @@ import pytest
 
 from ottla.controller.raft import effects, election, inbound, polling, voter_changes
 from ottla.controller.raft.election_file import NOBODY
-from ottla.controller.raft.follower import Following
-from ottla.controller.raft.leader import Leading
+from ottla.controller.raft.follower import RaftFollower
+from ottla.controller.raft.leader import RaftLeader
 from ottla.controller.raft.log_outline import Divergence, LogOutline
 from ottla.controller.raft.metadata_log import MetadataLog
 from ottla.controller.raft.quorum_state import QuorumState, RaftState
@@ -47,7 +47,7 @@ def unflushed_leader_counts(patch: pytest.MonkeyPatch) -> None:
 
 def watermark_of_earlier_epochs(patch: pytest.MonkeyPatch) -> None:
     """Records of earlier epochs are committed as soon as a majority has them."""
-    patch.setattr(Leading, "_is_of_own_epoch", lambda self, offset: True)
+    patch.setattr(RaftLeader, "_is_of_own_epoch", lambda self, offset: True)
 
 
 def no_resigned_start(patch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def followers_vote(patch: pytest.MonkeyPatch) -> None:
     def may_grant(self: Any, candidate: Any, is_up_to_date: bool, is_pre_vote: bool) -> bool:
         return is_up_to_date
 
-    patch.setattr(Following, "may_grant", may_grant)
+    patch.setattr(RaftFollower, "may_grant", may_grant)
     patch.setattr(election.RaftCandidate, "may_grant", may_grant)
 
 
@@ -113,7 +113,7 @@ def voters_when_committed(patch: pytest.MonkeyPatch) -> None:
 def voters_at_once(patch: pytest.MonkeyPatch) -> None:
     """A change of the voters begins before the last one is committed."""
 
-    def committed_voters(quorum: QuorumState, leading: Leading, now_ms: float, change: str = "") -> VoterSet:
+    def committed_voters(quorum: QuorumState, leading: RaftLeader, now_ms: float, change: str = "") -> VoterSet:
         leading.adding = leading.removing = None
         return quorum.voters
 
@@ -124,7 +124,7 @@ def removed_leader_stays(patch: pytest.MonkeyPatch) -> None:
     """A leader that is no voter any more leads on."""
     complete = voter_changes.complete_committed
 
-    def complete_committed(quorum: QuorumState, leading: Leading) -> None:
+    def complete_committed(quorum: QuorumState, leading: RaftLeader) -> None:
         complete(quorum, leading)
         leading.is_resign_requested = False
 
@@ -138,12 +138,12 @@ def removed_voters_never_stand(patch: pytest.MonkeyPatch) -> None:
 
 def no_check_quorum(patch: pytest.MonkeyPatch) -> None:
     """A leader that nobody follows leads on."""
-    patch.setattr(Leading, "check_quorum_deadline_ms", float("inf"))
+    patch.setattr(RaftLeader, "check_quorum_deadline_ms", float("inf"))
 
 
 def single_voters_check_quorum(patch: pytest.MonkeyPatch) -> None:
     """A leader that is the only voter resigns because nobody fetches (KAFKA-16144)."""
-    patch.setattr(Leading, "check_quorum_deadline_ms", property(lambda self: self._check_quorum_ms))
+    patch.setattr(RaftLeader, "check_quorum_deadline_ms", property(lambda self: self._check_quorum_ms))
 
 
 def old_leaders_vote(patch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from ottla.controller.raft.election_file import ElectionState
 from ottla.controller.raft.log_outline import LogOutline, QuorumEntry
 from ottla.controller.raft.storage import LogEffect
 from ottla.controller.raft.voter_set import VoterSet
-from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotId, parse_snapshot_head
+from ottla.log.metadata_snapshots import BOOTSTRAP_ID, MetadataSnapshotId, parse_snapshot_head
 from ottla.wire.control_records import build_quorum_batch, decode_quorum_record
 from ottla.wire.records import RecordBatch, iter_batches
 
@@ -76,7 +76,7 @@ class LogFiles:
                 assert self.batches[-1].base_offset >= change.offset, "a cut within a batch"
                 self.batches.pop()
 
-    def ends_before(self, snapshot: SnapshotId) -> bool:
+    def ends_before(self, snapshot: MetadataSnapshotId) -> bool:
         """Whether the log lacks what the snapshot stands for, so that it begins anew behind it."""
         if self.base_offset == self.end_offset == snapshot.end_offset:
             return False
@@ -123,8 +123,8 @@ class ModelDisk:
         self.log = LogFiles()
         self.synced = LogFiles()
         self._changes: list[_Change] = []
-        self.snapshots: dict[SnapshotId, bytes] = {}
-        self._forgotten: dict[SnapshotId, bytes] = {}
+        self.snapshots: dict[MetadataSnapshotId, bytes] = {}
+        self._forgotten: dict[MetadataSnapshotId, bytes] = {}
         """Removed, which may come undone."""
         self._is_full = False
         self.persisting: ElectionState | None = None
@@ -215,10 +215,10 @@ class ModelDisk:
             self.synced.apply(change)
         del self._changes[:count]
 
-    def add_snapshot(self, snapshot: SnapshotId, data: bytes) -> None:
+    def add_snapshot(self, snapshot: MetadataSnapshotId, data: bytes) -> None:
         self.snapshots[snapshot] = data
 
-    def start_after(self, snapshot: SnapshotId) -> None:
+    def start_after(self, snapshot: MetadataSnapshotId) -> None:
         """A snapshot that was fetched takes the place of the log."""
         assert self.download is not None
         self.add_snapshot(snapshot, bytes(self.download))
@@ -226,7 +226,7 @@ class ModelDisk:
         self.write(_Change(offset=snapshot.end_offset, starts=True))
         self._forget_before(snapshot)
 
-    def _forget_before(self, snapshot: SnapshotId) -> None:
+    def _forget_before(self, snapshot: MetadataSnapshotId) -> None:
         for each in [each for each in self.snapshots if each < snapshot]:
             self._forgotten[each] = self.snapshots.pop(each)
 

@@ -15,7 +15,7 @@ import hashlib
 import itertools
 from typing import TYPE_CHECKING
 
-from ottla.controller.raft.leader import Leading
+from ottla.controller.raft.leader import RaftLeader
 from ottla.controller.raft.voter_set import ReplicaKey
 from ottla.tests.simulation.raft.disk import StoredBatch
 from ottla.tests.simulation.run import Violation
@@ -70,7 +70,7 @@ class QuorumInspector:
         if quorum.high_watermark is not None:
             self.check(quorum.high_watermark >= machine.high_watermark, f"high watermark of {machine.name} falls")
             machine.high_watermark = quorum.high_watermark
-        if isinstance(state, Leading) and machine.led_epoch != state.epoch:
+        if isinstance(state, RaftLeader) and machine.led_epoch != state.epoch:
             machine.led_epoch = state.epoch
             known = self.leaders.setdefault(state.epoch, quorum.key)
             self.check(known == quorum.key, f"{known.node_id} and {quorum.key.node_id} lead epoch {state.epoch}")
@@ -96,7 +96,7 @@ class QuorumInspector:
             if changed:
                 changes.append(after.offset)
         state = quorum.state
-        if isinstance(state, Leading) and state.high_watermark is not None:
+        if isinstance(state, RaftLeader) and state.high_watermark is not None:
             uncommitted = [offset for offset in changes if offset >= state.high_watermark]
             self.check(len(uncommitted) <= 1, f"{machine.name} changes voters at {uncommitted} at once")
 
@@ -125,7 +125,7 @@ class QuorumInspector:
         assert machine.node is not None
         quorum = machine.node.quorum
         state = quorum.state
-        if isinstance(state, Leading):
+        if isinstance(state, RaftLeader):
             voters = [machine.world.machines[voter_id] for voter_id in state.voters]
             having = sum(voter.disk.has_synced(batch) for voter in voters)
             self.check(

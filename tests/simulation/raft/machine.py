@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ottla.controller.raft import effects, events
-from ottla.controller.raft.leader import Leading
+from ottla.controller.raft.leader import RaftLeader
 from ottla.controller.raft.log_outline import QuorumEntry
 from ottla.controller.raft.node import RaftNode
 from ottla.controller.raft.quorum_state import RaftIdentity
@@ -19,7 +19,7 @@ from ottla.controller.raft.settings import RaftTimes
 from ottla.controller.raft.storage import LogEffect
 from ottla.controller.raft.voter_set import ListenerEndpoint, ReplicaKey, VoterSet
 from ottla.controller.raft.voters import KRAFT_VERSIONS, ControllerAddress
-from ottla.log.metadata_snapshots import SnapshotId
+from ottla.log.metadata_snapshots import MetadataSnapshotId
 from ottla.tests.simulation.raft.disk import DiskFullError, ModelDisk
 from ottla.tests.simulation.raft.real_disk import RealDisk
 from ottla.wire.control_records import build_quorum_batch
@@ -328,7 +328,7 @@ class RaftMachine:
             return
         if end_offset > self.checked_offset or self.disk.is_full:
             return
-        snapshot = SnapshotId(end_offset, log.epoch_at(end_offset - 1))
+        snapshot = MetadataSnapshotId(end_offset, log.epoch_at(end_offset - 1))
         if snapshot.epoch < 0 or snapshot in log.snapshots:
             return
         data = encode_model_snapshot(log.quorum_at(end_offset - 1), snapshot, digest)
@@ -337,10 +337,10 @@ class RaftMachine:
 
     @property
     def is_leader(self) -> bool:
-        return self.node is not None and isinstance(self.node.quorum.state, Leading)
+        return self.node is not None and isinstance(self.node.quorum.state, RaftLeader)
 
 
-def encode_model_snapshot(quorum: QuorumEntry, snapshot: SnapshotId, digest: bytes) -> bytes:
+def encode_model_snapshot(quorum: QuorumEntry, snapshot: MetadataSnapshotId, digest: bytes) -> bytes:
     """A snapshot whose content is the digest of the committed log."""
     messages: list[tuple[Message, int]] = [(SnapshotHeaderRecord(last_contained_log_timestamp=0), 0)]
     if quorum.kraft_version and quorum.voters is not None:

@@ -19,7 +19,7 @@ from ottla.log.disk import join
 from ottla.log.files import METADATA_LOG_FOLDER
 from ottla.log.log_directory import LogFolder
 from ottla.log.memory_disk import MemoryDisk
-from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotId, list_snapshots
+from ottla.log.metadata_snapshots import BOOTSTRAP_ID, MetadataSnapshotId, list_snapshots
 from ottla.tests.simulation.raft.disk import DiskFullError, LogFiles, ModelDisk, StoredBatch
 from ottla.tests.simulation.run import Violation
 from ottla.wire.records import RecordBatch, iter_batches
@@ -101,7 +101,7 @@ class RealDisk(ModelDisk):
     def advance(self, high_watermark: int) -> None:
         self._storage.log.advance_high_watermark(high_watermark)
 
-    def add_snapshot(self, snapshot: SnapshotId, data: bytes) -> None:
+    def add_snapshot(self, snapshot: MetadataSnapshotId, data: bytes) -> None:
         super().add_snapshot(snapshot, data)
         log = self._storage.log
         if snapshot not in log.snapshots:

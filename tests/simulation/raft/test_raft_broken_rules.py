@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ottla.controller.raft.follower import Following
+from ottla.controller.raft.follower import RaftFollower
 from ottla.tests.simulation.raft.breakages import BREAKAGES
 from ottla.tests.simulation.raft.stage import QuorumStage, RaftScript, perform_script
 from ottla.tests.simulation.run import Violation
@@ -85,7 +85,7 @@ def another_candidate_of_the_epoch(stage: QuorumStage) -> None:
 
     def follows() -> bool:
         node = stage.machines[follower].node
-        return node is not None and isinstance(node.quorum.state, Following)
+        return node is not None and isinstance(node.quorum.state, RaftFollower)
 
     stage.until(follows)
     stage.ask_for_vote(follower, 3, stage.epoch(leader))

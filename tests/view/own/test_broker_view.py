@@ -12,7 +12,7 @@ import trio.testing
 
 from ottla.base.seams import InlineWorkers, SimulatedClock
 from ottla.handlers.activity import Activity
-from ottla.replication.delayed_fetch import FetchedPartition, FetchNews
+from ottla.replication.delayed_fetch import DelayedFetch, FetchedPartition
 from ottla.view.own.activity import consumer_rows, writer_rows
 from ottla.view.own.administration import cluster_detail
 from ottla.view.own.applications import application_rows
@@ -229,7 +229,7 @@ async def test_who_writes_and_reads_is_looked_up_in_slices(autojump_clock: trio.
             activity = connection.call.activity = Activity()
             activity.produced = {("many", number): (1, 0, -1) for number in range(900)}
             activity.fetched = [
-                FetchedPartition("many", topic.topic_id, FetchPartition(partition=number), FetchNews())
+                FetchedPartition("many", topic.topic_id, FetchPartition(partition=number), DelayedFetch())
                 for number in range(900)
             ]
         pace = Pace(view._clock.elapsed)

@@ -8,14 +8,14 @@ import pytest
 
 import ottla
 from ottla.cli.tools.access import users
-from ottla.cli.tools.client import Connection
+from ottla.cli.tools.client import ClusterConnection
 from ottla.cli.tools.running import ToolError, UsageError
 from ottla.log.disk import OsDisk
 from ottla.security.scram import ScramMechanism
 
 from ...helpers.node_folders import Node
 
-NOWHERE = Connection("127.0.0.1:1")
+NOWHERE = ClusterConnection("127.0.0.1:1")
 BOTH = {ScramMechanism.SHA_256: 4096, ScramMechanism.SHA_512: 4096}
 
 
@@ -26,13 +26,13 @@ def password(tmp_path: Path) -> Path:
     return file
 
 
-def add(place: users.Place, name: str, password: Path, *mechanisms: str, iterations: int = 4096) -> None:
+def add(place: users.UserStoreOptions, name: str, password: Path, *mechanisms: str, iterations: int = 4096) -> None:
     users.add(place, name, mechanisms or None, password_file=password, iterations=iterations)
 
 
 def test_the_first_users_are_there_when_the_broker_starts(tmp_path: Path, password: Path) -> None:
     folder = tmp_path / "data"
-    place = users.Place(NOWHERE, folder, None)
+    place = users.UserStoreOptions(NOWHERE, folder, None)
     add(place, "alice", password)
     add(place, "b c", password, "scram-sha-512", iterations=8192)
     add(place, "carol", password)
@@ -47,7 +47,7 @@ def test_the_first_users_are_there_when_the_broker_starts(tmp_path: Path, passwo
         broker.create_topic("t")
         with pytest.raises(ToolError, match="is in use by a broker: name that by --bootstrap-server, or stop it"):
             add(place, "dora", password)
-        here = users.Place(Connection(broker.bootstrap_servers), None, None)
+        here = users.UserStoreOptions(ClusterConnection(broker.bootstrap_servers), None, None)
         assert here.users().described() == before
         add(here, "dora", password)
     assert place.users().described()["dora"] == BOTH
@@ -58,15 +58,15 @@ def test_the_first_users_are_there_when_the_broker_starts(tmp_path: Path, passwo
 def test_the_folder_that_a_configuration_names(tmp_path: Path, password: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text(f"log.dirs={tmp_path}/one,{tmp_path}/two\n")
-    add(users.Place(NOWHERE, None, file), "alice", password)
-    assert users.Place(NOWHERE, tmp_path / "one", None).users().described() == {"alice": BOTH}
+    add(users.UserStoreOptions(NOWHERE, None, file), "alice", password)
+    assert users.UserStoreOptions(NOWHERE, tmp_path / "one", None).users().described() == {"alice": BOTH}
     with pytest.raises(UsageError, match="either --data-dir or --config"):
-        users.Place(NOWHERE, tmp_path, file).users()
+        users.UserStoreOptions(NOWHERE, tmp_path, file).users()
 
 
 def test_a_node_that_is_its_own_quorum(tmp_path: Path, password: Path) -> None:
     assert Node(tmp_path).format(is_standalone=True, credentials=["SCRAM-SHA-256=[name=root,password=hush]"]) == 0
-    place = users.Place(NOWHERE, None, tmp_path / "server.properties")
+    place = users.UserStoreOptions(NOWHERE, None, tmp_path / "server.properties")
     add(place, "alice", password)
     add(place, "bob", password, "SCRAM-SHA-512", iterations=8192)
     users.remove(place, "alice", ["SCRAM-SHA-256"])
@@ -88,11 +88,11 @@ def test_a_node_of_a_quorum_of_several(tmp_path: Path, password: Path) -> None:
     with pytest.raises(
         ToolError, match="is of node 3 of a cluster with the controllers 3, 4: only a running controller"
     ):
-        add(users.Place(NOWHERE, None, tmp_path / "server.properties"), "alice", password)
+        add(users.UserStoreOptions(NOWHERE, None, tmp_path / "server.properties"), "alice", password)
 
 
 def test_what_is_refused(tmp_path: Path, password: Path) -> None:
-    place = users.Place(NOWHERE, tmp_path / "data", None)
+    place = users.UserStoreOptions(NOWHERE, tmp_path / "data", None)
     with pytest.raises(UsageError, match="--mechanism takes SCRAM-SHA-256 or SCRAM-SHA-512, not PLAIN"):
         add(place, "alice", password, "PLAIN")
     with pytest.raises(ToolError, match="user alice has no password for SCRAM-SHA-256 and SCRAM-SHA-512"):

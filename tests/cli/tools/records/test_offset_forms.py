@@ -8,7 +8,16 @@ from collections.abc import Collection, Mapping
 import pytest
 from kafka import TopicPartition
 
-from ottla.cli.tools.records.offset_forms import END, START, Kind, Place, Span, parse_place, parse_span, resolve
+from ottla.cli.tools.records.offset_forms import (
+    END,
+    START,
+    OffsetExpression,
+    OffsetExpressionRange,
+    OffsetOrigin,
+    parse_place,
+    parse_span,
+    resolve,
+)
 from ottla.cli.tools.records.times import parse_duration_ms
 from ottla.cli.tools.running import UsageError
 
@@ -19,39 +28,54 @@ FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 @pytest.mark.parametrize(
     ("texts", "span"),
     [
-        ((), Span(START)),
-        (("start",), Span(START)),
-        (("beginning",), Span(START)),
-        (("oldest",), Span(START)),
-        (("end",), Span(END)),
-        (("newest",), Span(END)),
-        (("47",), Span(Place(Kind.OFFSET, 47))),
-        (("47:",), Span(Place(Kind.OFFSET, 47))),
-        (("+3",), Span(Place(Kind.START, 3))),
-        (("-3",), Span(Place(Kind.END, -3))),
-        ((":47",), Span(START, Place(Kind.OFFSET, 47))),
-        ((":end",), Span(START, END)),
-        (("10:20",), Span(Place(Kind.OFFSET, 10), Place(Kind.OFFSET, 20))),
-        (("-10:end",), Span(Place(Kind.END, -10), END)),
-        (("@1769817600000",), Span(Place(Kind.TIME, JAN_31))),
-        (("@1769817600",), Span(Place(Kind.TIME, JAN_31))),
-        (("@2026-01-31",), Span(Place(Kind.TIME, JAN_31))),
-        (("@2026-01-31T12:00:00:",), Span(Place(Kind.TIME, JAN_31 + 43_200_000))),
-        (("@2026-01-31T12:00:00.5Z",), Span(Place(Kind.TIME, JAN_31 + 43_200_500))),
-        (("@2026-01-31T01:00+01:00:end",), Span(Place(Kind.TIME, JAN_31), END)),
-        (("@2026-01-31:1h30m",), Span(Place(Kind.TIME, JAN_31), Place(Kind.TIME, JAN_31 + 5_400_000))),
-        (("@:2026-01-31",), Span(START, Place(Kind.TIME, JAN_31))),
-        (("s@5", "e@1700000000"), Span(Place(Kind.TIME, 5), Place(Kind.TIME, 1_700_000_000))),
-        (("e@7",), Span(START, Place(Kind.TIME, 7))),
+        ((), OffsetExpressionRange(START)),
+        (("start",), OffsetExpressionRange(START)),
+        (("beginning",), OffsetExpressionRange(START)),
+        (("oldest",), OffsetExpressionRange(START)),
+        (("end",), OffsetExpressionRange(END)),
+        (("newest",), OffsetExpressionRange(END)),
+        (("47",), OffsetExpressionRange(OffsetExpression(OffsetOrigin.OFFSET, 47))),
+        (("47:",), OffsetExpressionRange(OffsetExpression(OffsetOrigin.OFFSET, 47))),
+        (("+3",), OffsetExpressionRange(OffsetExpression(OffsetOrigin.START, 3))),
+        (("-3",), OffsetExpressionRange(OffsetExpression(OffsetOrigin.END, -3))),
+        ((":47",), OffsetExpressionRange(START, OffsetExpression(OffsetOrigin.OFFSET, 47))),
+        ((":end",), OffsetExpressionRange(START, END)),
+        (
+            ("10:20",),
+            OffsetExpressionRange(OffsetExpression(OffsetOrigin.OFFSET, 10), OffsetExpression(OffsetOrigin.OFFSET, 20)),
+        ),
+        (("-10:end",), OffsetExpressionRange(OffsetExpression(OffsetOrigin.END, -10), END)),
+        (("@1769817600000",), OffsetExpressionRange(OffsetExpression(OffsetOrigin.TIME, JAN_31))),
+        (("@1769817600",), OffsetExpressionRange(OffsetExpression(OffsetOrigin.TIME, JAN_31))),
+        (("@2026-01-31",), OffsetExpressionRange(OffsetExpression(OffsetOrigin.TIME, JAN_31))),
+        (("@2026-01-31T12:00:00:",), OffsetExpressionRange(OffsetExpression(OffsetOrigin.TIME, JAN_31 + 43_200_000))),
+        (("@2026-01-31T12:00:00.5Z",), OffsetExpressionRange(OffsetExpression(OffsetOrigin.TIME, JAN_31 + 43_200_500))),
+        (("@2026-01-31T01:00+01:00:end",), OffsetExpressionRange(OffsetExpression(OffsetOrigin.TIME, JAN_31), END)),
+        (
+            ("@2026-01-31:1h30m",),
+            OffsetExpressionRange(
+                OffsetExpression(OffsetOrigin.TIME, JAN_31), OffsetExpression(OffsetOrigin.TIME, JAN_31 + 5_400_000)
+            ),
+        ),
+        (("@:2026-01-31",), OffsetExpressionRange(START, OffsetExpression(OffsetOrigin.TIME, JAN_31))),
+        (
+            ("s@5", "e@1700000000"),
+            OffsetExpressionRange(
+                OffsetExpression(OffsetOrigin.TIME, 5), OffsetExpression(OffsetOrigin.TIME, 1_700_000_000)
+            ),
+        ),
+        (("e@7",), OffsetExpressionRange(START, OffsetExpression(OffsetOrigin.TIME, 7))),
     ],
 )
-def test_forms(texts: tuple[str, ...], span: Span) -> None:
+def test_forms(texts: tuple[str, ...], span: OffsetExpressionRange) -> None:
     assert parse_span(texts) == span
 
 
 def test_a_duration_counts_from_now(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: 1_000.0)
-    assert parse_span(["@-10s:-1s"]) == Span(Place(Kind.TIME, 990_000), Place(Kind.TIME, 999_000))
+    assert parse_span(["@-10s:-1s"]) == OffsetExpressionRange(
+        OffsetExpression(OffsetOrigin.TIME, 990_000), OffsetExpression(OffsetOrigin.TIME, 999_000)
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,7 +101,7 @@ def test_what_is_no_offset(texts: tuple[str, ...]) -> None:
 
 
 def test_one_place_has_no_end() -> None:
-    assert parse_place("-1") == Place(Kind.END, -1)
+    assert parse_place("-1") == OffsetExpression(OffsetOrigin.END, -1)
     with pytest.raises(UsageError):
         parse_place("1:2")
 

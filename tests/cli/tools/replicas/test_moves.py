@@ -17,7 +17,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 import ottla
 from ottla.cli.tools.client import Admin
-from ottla.cli.tools.replicas.moves import Layout
+from ottla.cli.tools.replicas.moves import ClusterLayout
 from ottla.compat_tests.session import eventually
 from ottla.testing.cluster import Cluster
 
@@ -158,7 +158,7 @@ def test_a_drain_is_throttled_interrupted_and_taken_up_again(
 ) -> None:
     name = topic({0: [1, 2], 1: [2, 4], 2: [3, 2]})
     began = command.start("cluster", "drain", "1", "--replicas", "--throttle", "1")
-    eventually(lambda: bool(Layout(admin).moves))
+    eventually(lambda: bool(ClusterLayout(admin).moves))
     assert throttles(admin, name) == {
         "leader.replication.throttled.replicas": "0:1,0:2",
         "follower.replication.throttled.replicas": "0:3",
@@ -212,7 +212,7 @@ def test_a_controller_that_dies_ends_no_wait(
     name = topic({0: [one, other]})
     path = plan_file(tmp_path, name, {0: [third, other]})
     began = command.start("cluster", "reassign", path, "--throttle", "1")
-    eventually(lambda: bool(Layout(admin).moves))
+    eventually(lambda: bool(ClusterLayout(admin).moves))
     cluster.kill(controller)
     cluster.clock.advance(seconds=SESSION_S + 1)
     eventually(lambda: cluster.controller() not in (controller, None))

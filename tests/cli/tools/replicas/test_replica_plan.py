@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.cli.tools.replicas import reassignment_file
-from ottla.cli.tools.replicas.move_progress import Progress
-from ottla.cli.tools.replicas.moves import Layout, planned
+from ottla.cli.tools.replicas.move_progress import MoveProgress
+from ottla.cli.tools.replicas.moves import ClusterLayout, planned
 from ottla.cli.tools.replicas.replica_drain import targets_of
 from ottla.cli.tools.replicas.replica_plan import Racks, Replicas, spread, with_factor, without_broker
 
@@ -166,7 +166,7 @@ def test_a_file_that_makes_no_sense(text: str, why: str, tmp_path: Path) -> None
 
 
 def test_progress_in_bytes_and_the_time_that_is_left() -> None:
-    progress = Progress()
+    progress = MoveProgress()
     one, two = ("t", 0), ("t", 1)
     progress.look({one: (1000, [100]), two: (500, [0, 0])}, 50.0)
     assert (progress.done, progress.total, progress.seconds_left(50.0)) == (100, 2000, None)
@@ -183,7 +183,7 @@ def test_a_drain_moves_nothing_twice_though_a_broker_has_not_heard_of_it() -> No
     before: Assignment = {("t", 0): (3, 2), ("t", 1): (1, 3)}
     racks = {1: None, 2: None, 3: None}
     known = SimpleNamespace(racks=racks, receiving=racks, moves={}, partitions=partitions, targets=before)
-    layout = cast(Layout, known)
+    layout = cast(ClusterLayout, known)
     moved = targets_of(layout, 3, {})
     assert moved == {("t", 0): (1, 2), ("t", 1): (1, 2)}
     assert targets_of(layout, 3, moved) == {}

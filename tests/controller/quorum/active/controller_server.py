@@ -17,7 +17,7 @@ from ottla.broker.config_file import load_config
 from ottla.broker.controller_services import controller_services
 from ottla.broker.listener_config import ListenerConfig
 from ottla.broker.listeners.acceptor import Acceptor
-from ottla.broker.listeners.addresses import Endpoint
+from ottla.broker.listeners.addresses import ListenerAddress
 from ottla.broker.listeners.connection_limits import ConnectionLimits
 from ottla.broker.listeners.listener_security import ServedListener, listener_security
 from ottla.broker.listeners.monitor import Monitor
@@ -149,7 +149,7 @@ class ControllerServer:
         )
         security = listener_security(self._listener, self.workers, is_inter_broker=False)
         listener = await self._network.listen(self.endpoint.host, self.endpoint.port, 10)
-        at = Endpoint(LISTENER, self.endpoint.host, listener.port, self._listener.security_protocol)
+        at = ListenerAddress(LISTENER, self.endpoint.host, listener.port, self._listener.security_protocol)
         return acceptor, ServedListener(at, listener, security, is_inter_broker=False)
 
     def _made(self, log: MetadataLog) -> ControllerNode:

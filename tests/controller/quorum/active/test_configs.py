@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.controller.configs.topic_configs import Change
+from ottla.controller.configs.topic_configs import ConfigOpType
 from ottla.controller.configs.unused_configs import UNUSED
 from ottla.controller.quorum.active.configs import (
     ConfigClient,
@@ -64,16 +64,16 @@ def _shown(records: Sequence[VersionedRecord]) -> list[tuple[str, str | None]]:
 def test_a_list_grows_and_shrinks() -> None:
     image = cluster(topics=["t"])
     for change, value, written in (
-        (Change.APPEND, "0:1,0:2,0:3", "0:1,0:2,0:3"),
-        (Change.APPEND, "0:1,0:2", None),
-        (Change.SUBTRACT, "0:1,0:2", "0:3"),
-        (Change.SUBTRACT, "9:9", None),
-        (Change.SUBTRACT, "0:3", ""),
-        (Change.DELETE, "ignored", None),
+        (ConfigOpType.APPEND, "0:1,0:2,0:3", "0:1,0:2,0:3"),
+        (ConfigOpType.APPEND, "0:1,0:2", None),
+        (ConfigOpType.SUBTRACT, "0:1,0:2", "0:3"),
+        (ConfigOpType.SUBTRACT, "9:9", None),
+        (ConfigOpType.SUBTRACT, "0:3", ""),
+        (ConfigOpType.DELETE, "ignored", None),
     ):
         error, records, image = altered(image, "t", [(THROTTLED, change, value)])
         assert error is ErrorCode.NONE
-        assert records == ([(THROTTLED, written)] if written is not None or change is Change.DELETE else [])
+        assert records == ([(THROTTLED, written)] if written is not None or change is ConfigOpType.DELETE else [])
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_the_least_number_of_replicas_in_sync_clears_eligible_leaders(
     levels: Mapping[str, int], kind: int, name: str, value: str | None, error: str, records: list[Any] | None
 ) -> None:
     image = cluster(levels, brokers=[1], topics=["t"])
-    found, written, _ = altered(image, name, [("min.insync.replicas", Change.SET, value)], kind)
+    found, written, _ = altered(image, name, [("min.insync.replicas", ConfigOpType.SET, value)], kind)
     assert found.name == error
     assert written == ([] if records is None else [("min.insync.replicas", value), *records])
 
@@ -163,7 +163,7 @@ def test_what_is_not_named_is_removed_from_a_topic() -> None:
 
 
 def test_more_records_than_an_operation_may_have_are_refused() -> None:
-    changes = [(f"plugin.{number}", Change.SET, "1") for number in range(MAX_RECORDS + 1)]
+    changes = [(f"plugin.{number}", ConfigOpType.SET, "1") for number in range(MAX_RECORDS + 1)]
     with pytest.raises(KafkaError) as raised:
         altered(cluster(brokers=[1]), "1", changes, BROKER_CONFIG)
     assert raised.value.code is ErrorCode.POLICY_VIOLATION
