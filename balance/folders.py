@@ -48,7 +48,7 @@ class _Volumes:
         return min(self.taken, key=lambda path: (self.over(path), self.given.get(path, 0), path))
 
 
-def folders_for_new(cluster: ClusterModel, moves: Iterable[PlannedMove]) -> dict[tuple[str, int, int], str]:
+def log_dirs_for_new(cluster: ClusterModel, moves: Iterable[PlannedMove]) -> dict[tuple[str, int, int], str]:
     """The folder with the most room for each replica that comes to a broker with several, by topic, partition and broker."""
     volumes = {broker.broker_id: _Volumes(broker, cluster.disk_limit) for broker in cluster.brokers}
     found = {}

@@ -51,14 +51,14 @@ class Assembly:
     services: Services
     _parts: BrokerComponents
 
-    def __init__(self, around: BrokerDependencies, kind: ClusterKind, on_failure: Callable[[str], None]) -> None:
-        self._config = around.config
-        self._around = around
+    def __init__(self, dependencies: BrokerDependencies, kind: ClusterKind, on_failure: Callable[[str], None]) -> None:
+        self._config = dependencies.config
+        self._dependencies = dependencies
         self._on_failure = on_failure
-        self._folder_failed = trio.Event()
+        self._log_dir_failed = trio.Event()
         self._kind = kind
         self._foundation = kind.foundation
-        self.logs.offline_listeners.append(self._note_failed_folder)
+        self.logs.offline_listeners.append(self._on_log_dir_failure)
         self.is_started = False
         self._is_member = False
         self._loads: trio.Nursery | None = None
@@ -150,7 +150,7 @@ class Assembly:
         nursery.start_soon(services.replicas.run)
         nursery.start_soon(parts.fetchers.run)
         nursery.start_soon(parts.isr_changes.run)
-        nursery.start_soon(self._report_failed_folders)
+        nursery.start_soon(self._report_log_dir_failures)
         nursery.start_soon(parts.cluster.run)
         nursery.start_soon(services.groups.run)
         nursery.start_soon(services.transactions.run)
@@ -184,25 +184,25 @@ class Assembly:
         else:
             self._loads.start_soon(coordinator.load, partition, leader_epoch)
 
-    def _note_failed_folder(self, folder: LogFolder) -> None:
+    def _on_log_dir_failure(self, folder: LogFolder) -> None:
         if self.logs.is_offline:
             self._on_failure(f"every data folder has failed, {folder.path} with: {folder.failure}")
-        elif folder is self._foundation.state_folder:
+        elif folder is self._foundation.state_log_dir:
             self._on_failure(f"{folder.path}, which has the cluster's state, has failed: {folder.failure}")
-        self._folder_failed.set()
+        self._log_dir_failed.set()
 
-    async def _report_failed_folders(self) -> None:
+    async def _report_log_dir_failures(self) -> None:
         """Tell the controller of each failed folder."""
         while True:
-            await self._folder_failed.wait()
-            self._folder_failed = trio.Event()
-            await self._parts.cluster.report_failed_folder()
+            await self._log_dir_failed.wait()
+            self._log_dir_failed = trio.Event()
+            await self._parts.cluster.report_log_dir_failure()
 
     # --- stop ---------------------------------------------------------------------------------------------------------
 
-    async def hand_over(self) -> None:
+    async def run_controlled_shutdown(self) -> None:
         """Before the stop, while everything still works: have other brokers lead instead of this one."""
-        await self._parts.hand_over()
+        await self._parts.run_controlled_shutdown()
 
     async def resign(self) -> None:
         """Let another broker become the controller at once, and not only when this one has flushed its logs."""

@@ -29,19 +29,19 @@ logger = logging.getLogger(__name__)
 _CONTROLLER_SECONDS = 1.0
 """How long to look for a controller that cannot be reached: if another broker can be elected, that takes less."""
 
-_ANSWER_SECONDS = 10.0
+_RESPONSE_SECONDS = 10.0
 """For all answers together, without the pauses: a controller that is cut off from the store never answers. Kafka waits 30 s for
 each."""
 
 
-async def hand_over(
+async def run_controlled_shutdown(
     channel: ControllerChannel, metadata: MetadataCache, broker_id: int, broker_epoch: int, settings: BrokerSettings
 ) -> None:
     """Return once this broker leads nothing that another one could lead, or when that was tried often enough."""
     if not settings.controlled_shutdown_enable:
         return
     pauses = settings.controlled_shutdown_max_retries * settings.controlled_shutdown_retry_backoff_ms / 1000
-    with trio.move_on_after(_ANSWER_SECONDS + pauses) as waiting:
+    with trio.move_on_after(_RESPONSE_SECONDS + pauses) as waiting:
         await _ask_until_nothing_is_left(channel, metadata, broker_id, broker_epoch, settings)
     if waiting.cancelled_caught:
         logger.warning("The leaderships of this broker are not all handed over: the controller takes too long")
@@ -57,7 +57,7 @@ async def _ask_until_nothing_is_left(
             return  # there is no broker to hand anything to
         try:
             response: ControlledShutdownResponse = await channel.send(
-                request, timeout=_ANSWER_SECONDS, patience=_CONTROLLER_SECONDS
+                request, timeout=_RESPONSE_SECONDS, patience=_CONTROLLER_SECONDS
             )
         except (PeerUnavailableError, KafkaError) as error:
             logger.warning("The leaderships of this broker are not handed over: %s", error)

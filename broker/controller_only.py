@@ -25,7 +25,7 @@ from ..base.settings import SettingError
 from ..controller.quorum.settings import QuorumSettings
 from ..controller.raft.voter_set import ReplicaKey
 from ..log.disk import Disk, OsDisk
-from ..log.log_directories import DataFolders, LogStartError, metadata_folder_of
+from ..log.log_directories import DataFolders, LogStartError, metadata_log_dir_of
 from ..log.log_directory import LogFolder
 from ..wire.api_keys import ApiKey
 from .config_file import load_config
@@ -174,7 +174,7 @@ class ControllerOnlyServer:
 
     @property
     def _metadata_dir(self) -> str:
-        return metadata_folder_of(self._config.settings(QuorumSettings).metadata_log_dir, self.data_dirs)
+        return metadata_log_dir_of(self._config.settings(QuorumSettings).metadata_log_dir, self.data_dirs)
 
     async def _serve_in(self, folders: DataFolders, on_ready: Callable[[], None]) -> None:
         try:

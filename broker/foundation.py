@@ -26,17 +26,17 @@ class BrokerCore(ABC):
 
     def __init__(
         self,
-        around: BrokerDependencies,
+        dependencies: BrokerDependencies,
         data_dirs: Sequence[str],
         disk: Disk,
         on_failure: Callable[[str], None],
         metadata_dir: str | None = None,
     ) -> None:
         """``metadata_dir`` is the folder of the metadata log where it is no data folder."""
-        self._around = around
+        self._dependencies = dependencies
         self._disk = disk
         self._on_failure = on_failure
-        config = around.config
+        config = dependencies.config
         self.broker_id = -1
         self.controller: ControllerRole | None = None
         """The node's own controller of a quorum, once the start has made it."""
@@ -46,9 +46,9 @@ class BrokerCore(ABC):
             data_dirs,
             config.settings(LogSettings),
             config.settings(LogManagerSettings),
-            around.clock,
-            around.workers,
-            around.randomness,
+            dependencies.clock,
+            dependencies.workers,
+            dependencies.randomness,
             config.settings(LogCleanerSettings),
             metadata_dir,
         )
@@ -60,7 +60,7 @@ class BrokerCore(ABC):
 
     @property
     @abstractmethod
-    def state_folder(self) -> LogFolder | None:
+    def state_log_dir(self) -> LogFolder | None:
         """The folder with the cluster's state, without which the broker cannot go on; None when it is elsewhere."""
 
     @property
@@ -88,7 +88,7 @@ class BrokerCore(ABC):
 
     def update_log_settings(self) -> None:
         """Have the logs use what is set on the broker now."""
-        config = self._around.config
+        config = self._dependencies.config
         self.logs.update_settings(
             config.settings(LogSettings), config.settings(LogManagerSettings), config.settings(LogCleanerSettings)
         )

@@ -52,21 +52,21 @@ if TYPE_CHECKING:
 class BrokerComponents(ABC):
     """All parts that need a ``BrokerCore``. ``services`` is what handlers see of them."""
 
-    def __init__(self, around: BrokerDependencies, foundation: BrokerCore) -> None:
-        self._around = around
+    def __init__(self, dependencies: BrokerDependencies, foundation: BrokerCore) -> None:
+        self._dependencies = dependencies
         self._foundation = foundation
         self._broker_id = foundation.broker_id
         self._metadata = foundation.metadata
-        listener = around.inter_broker
-        self.peers = Peers(around.network, self._broker_id, listener.name, self._metadata, listener.secure)
-        self._authorizer = make_authorizer(around.config, around.clock)
+        listener = dependencies.inter_broker
+        self.peers = Peers(dependencies.network, self._broker_id, listener.name, self._metadata, listener.secure)
+        self._authorizer = make_authorizer(dependencies.config, dependencies.clock)
         self.cluster = self._make_cluster()
         self.isr_changes = AlterPartitionManager(
             self._broker_id, self._controller_channel("alter-partition"), self._broker_epoch
         )
         self._replicas = self._make_replicas()
         self.fetchers = self._replicas.fetchers = self._make_fetchers()
-        self._end_markers = TransactionMarkerWriter(self._replicas, around.clock)
+        self._end_markers = TransactionMarkerWriter(self._replicas, dependencies.clock)
         self._groups = self._make_groups()
         self.cluster.producer_ids = self._make_producer_ids()
         self._transactions = self._make_transactions()
@@ -107,7 +107,7 @@ class BrokerComponents(ABC):
         return None
 
     @abstractmethod
-    async def hand_over(self) -> None:
+    async def run_controlled_shutdown(self) -> None:
         """Before a stop: have other brokers lead what this one leads."""
 
     # --- the rest -----------------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ class BrokerComponents(ABC):
         return self.cluster.broker_epoch
 
     def _make_replicas(self) -> ReplicaManager:
-        config = self._around.config
+        config = self._dependencies.config
         replicas = ReplicaManager(
             self._broker_id,
             self._foundation.logs,
@@ -134,7 +134,7 @@ class BrokerComponents(ABC):
         return replicas
 
     def _make_fetchers(self) -> Fetchers:
-        settings = self._around.config.settings(ReplicationSettings)
+        settings = self._dependencies.config.settings(ReplicationSettings)
         timeout = settings.replica_socket_timeout_ms / 1000
 
         def connect(broker_id: int) -> BrokerClient:
@@ -143,9 +143,11 @@ class BrokerComponents(ABC):
         return Fetchers(self._broker_id, connect, settings, self._broker_epoch, self._replicas.quotas.follower)
 
     def _make_groups(self) -> GroupCoordinator:
-        around = self._around
+        dependencies = self._dependencies
         log = self._coordinator_log(OFFSETS_TOPIC)
-        groups = GroupCoordinator(log, around.config.settings(GroupSettings), around.clock, around.randomness)
+        groups = GroupCoordinator(
+            log, dependencies.config.settings(GroupSettings), dependencies.clock, dependencies.randomness
+        )
         self._end_markers.owners[OFFSETS_TOPIC] = groups.end_transaction
         return groups
 
@@ -153,8 +155,8 @@ class BrokerComponents(ABC):
         settling_seconds = 0 if self._foundation.is_alone else SETTLING_SECONDS
         return TransactionCoordinator(
             self._coordinator_log(TRANSACTIONS_TOPIC),
-            self._around.config.settings(TransactionSettings),
-            self._around.clock,
+            self._dependencies.config.settings(TransactionSettings),
+            self._dependencies.clock,
             self.cluster,
             TransactionMarkerChannelManager(
                 self._broker_id, self._metadata, self._end_markers, self.peers, settling_seconds
@@ -162,40 +164,40 @@ class BrokerComponents(ABC):
         )
 
     def _coordinator_log(self, topic: str) -> CoordinatorPartitionLog:
-        around = self._around
-        return CoordinatorPartitionLog(topic, self._replicas, self._metadata, around.clock, around.workers)
+        dependencies = self._dependencies
+        return CoordinatorPartitionLog(topic, self._replicas, self._metadata, dependencies.clock, dependencies.workers)
 
     def _make_services(self) -> Services:
-        around, foundation, authorizer = self._around, self._foundation, self._authorizer
+        dependencies, foundation, authorizer = self._dependencies, self._foundation, self._authorizer
         served = self._served()
-        slots = around.config.settings(ReplicationSettings).max_incremental_fetch_session_cache_slots
+        slots = dependencies.config.settings(ReplicationSettings).max_incremental_fetch_session_cache_slots
         return Services(
             node_id=self._broker_id,
             cluster_id=foundation.cluster_id,
-            config=around.config,
-            clock=around.clock,
-            workers=around.workers,
+            config=dependencies.config,
+            clock=dependencies.clock,
+            workers=dependencies.workers,
             logs=foundation.logs,
             replicas=self._replicas,
             log_dir_moves=LogDirMoves(self._replicas, foundation.logs, self._metadata, self._move_notices()),
-            fetch_sessions=FetchSessionCache(slots, around.randomness),
+            fetch_sessions=FetchSessionCache(slots, dependencies.randomness),
             fetchers=self.fetchers,
             metadata=self._metadata,
             cluster=self.cluster,
             own_commands=self._own_commands(),
             controller_requests=self._controller_requests(),
             passwords=self._stored_passwords(),
-            client_quotas=ClientQuotas(around.config.settings(ClientQuotaSettings)),
-            token_passwords=make_token_passwords(around.config, self._metadata, around.clock),
+            client_quotas=ClientQuotas(dependencies.config.settings(ClientQuotaSettings)),
+            token_passwords=make_token_passwords(dependencies.config, self._metadata, dependencies.clock),
             groups=self._groups,
             transactions=self._transactions,
-            transaction_entries=AddPartitionsToTxnManager(
+            add_partitions_to_txn_manager=AddPartitionsToTxnManager(
                 self._broker_id, self._metadata, self.peers, self._transactions
             ),
             end_markers=self._end_markers,
             authorizer=authorizer,
             served=served if authorizer is None else guarded(served),
-            absent_topics=RepeatedLines(around.clock.elapsed, _still_absent),
+            absent_topics=RepeatedLines(dependencies.clock.elapsed, _still_absent),
             supported_features=self._supported_features(),
         )
 

@@ -30,7 +30,7 @@ from ..controller.raft.metadata_cleaning import MetadataLogCleaner
 from ..controller.raft.voter_set import ReplicaKey
 from ..log.checkpoints import read_clean_shutdown
 from ..log.disk import Disk
-from ..log.log_directories import LogStartError, metadata_folder_of
+from ..log.log_directories import LogStartError, metadata_log_dir_of
 from ..log.log_directory import LogFolder
 from ..metadata.delta import ClusterDelta
 from ..wire.schema import ZERO_UUID
@@ -77,25 +77,25 @@ class QuorumBrokerCore(BrokerCore):
 
     def __init__(
         self,
-        around: BrokerDependencies,
+        dependencies: BrokerDependencies,
         data_dirs: Sequence[str],
         disk: Disk,
         on_failure: Callable[[str], None],
         nursery: trio.Nursery,
         place: QuorumConnection,
     ) -> None:
-        self.settings = around.config.settings(QuorumSettings)
-        metadata_dir = metadata_folder_of(self.settings.metadata_log_dir, data_dirs)
-        super().__init__(around, data_dirs, disk, on_failure, None if metadata_dir in data_dirs else metadata_dir)
+        self.settings = dependencies.config.settings(QuorumSettings)
+        metadata_dir = metadata_log_dir_of(self.settings.metadata_log_dir, data_dirs)
+        super().__init__(dependencies, data_dirs, disk, on_failure, None if metadata_dir in data_dirs else metadata_dir)
         self._metadata_dir = metadata_dir
         self._nursery = nursery
         self._place = place
         self._raft = RaftManager(
-            around.config,
-            around.network,
-            around.clock,
-            around.workers,
-            around.randomness,
+            dependencies.config,
+            dependencies.network,
+            dependencies.clock,
+            dependencies.workers,
+            dependencies.randomness,
             place.controllers,
             () if place.own is None else place.own.endpoints,
         )
@@ -107,10 +107,10 @@ class QuorumBrokerCore(BrokerCore):
         self._first_image = trio.Event()
 
     @property
-    def state_folder(self) -> LogFolder:
+    def state_log_dir(self) -> LogFolder:
         """The folder of the metadata log."""
-        if self.logs.metadata_folder is not None:
-            return self.logs.metadata_folder
+        if self.logs.metadata_log_dir is not None:
+            return self.logs.metadata_log_dir
         return next(each for each in self.logs.folders if each.path == self._metadata_dir)
 
     @property
@@ -126,12 +126,12 @@ class QuorumBrokerCore(BrokerCore):
 
     async def start(self) -> None:
         """Do all of it, in the order above. Raises CorruptFileError, too."""
-        config, logs = self._around.config, self.logs
+        config, logs = self._dependencies.config, self.logs
         logs.take(configured_broker_id(config))
         if self._place.forms_itself:
             await self._form_quorum()
         logs.check_formatted()
-        logs.complete_directory_ids(lambda: random_directory_id(self._around.randomness))
+        logs.complete_directory_ids(lambda: random_directory_id(self._dependencies.randomness))
         assert logs.broker_id is not None
         assert logs.cluster_id is not None
         self.broker_id, self.metadata.cluster_id = logs.broker_id, logs.cluster_id
@@ -151,18 +151,18 @@ class QuorumBrokerCore(BrokerCore):
             await logs.load()
 
     async def _form_quorum(self) -> None:
-        around, own = self._around, self._place.own
+        dependencies, own = self._dependencies, self._place.own
         assert own is not None
         await form_quorum(
             self._disk,
-            around.config,
+            dependencies.config,
             self.logs,
-            self.state_folder,
+            self.state_log_dir,
             own.endpoints,
             is_dynamic=not self.settings.voters,
-            randomness=around.randomness,
-            clock=around.clock,
-            workers=around.workers,
+            randomness=dependencies.randomness,
+            clock=dependencies.clock,
+            workers=dependencies.workers,
         )
 
     def _read_previous_epoch(self) -> int:
@@ -174,31 +174,39 @@ class QuorumBrokerCore(BrokerCore):
     # --- the quorum ---------------------------------------------------------------------------------------------------
 
     async def _begin_following(self) -> None:
-        around, raft, folder = self._around, self._raft, self.state_folder
+        dependencies, raft, folder = self._dependencies, self._raft, self.state_log_dir
         key = ReplicaKey(self.broker_id, self.logs.directory_id(folder))
         await raft.open(folder, self.logs.folders, key, self.cluster_id)
         driver = raft.driver
-        follower = MetadataFollower(driver, LoaderListener(driver, self.loader), around.workers)
+        follower = MetadataFollower(driver, LoaderListener(driver, self.loader), dependencies.workers)
         run = driver.run
         if self._place.own is not None:
             self.controller = self._make_controller(self._place.own)
             run = self.controller.run  # it writes the snapshots and cleans the log, too
         else:
             log, limits = driver.storage.log, raft.log_settings
-            generator = SnapshotGenerator(log, limits, around.clock, around.workers, driver.note_snapshot)
-            self.loader.on_image = generator.take_image
+            generator = SnapshotGenerator(log, limits, dependencies.clock, dependencies.workers, driver.note_snapshot)
+            self.loader.on_image = generator.on_metadata_update
             self._nursery.start_soon(generator.run)
-            self._nursery.start_soon(MetadataLogCleaner(log, limits, around.clock, around.workers, driver.clean).run)
+            self._nursery.start_soon(
+                MetadataLogCleaner(log, limits, dependencies.clock, dependencies.workers, driver.clean).run
+            )
         self.driver = driver
         self._nursery.start_soon(self._drive, run)
         self._nursery.start_soon(run_guarded, follower.run, self._on_failure)
 
     def _make_controller(self, listeners: ControllerListeners) -> ControllerRole:
-        around, place = self._around, self._place
+        dependencies, place = self._dependencies, self._place
         bootstrap = bootstrap_of(self._disk, self._metadata_dir)
         check_bootstrap(self._raft.driver, bootstrap)
         return ControllerRole(
-            self._raft, listeners, bootstrap, place.monitor, around.clock, around.workers, around.randomness
+            self._raft,
+            listeners,
+            bootstrap,
+            place.monitor,
+            dependencies.clock,
+            dependencies.workers,
+            dependencies.randomness,
         )
 
     async def _drive(self, run: Callable[[], Awaitable[None]]) -> None:

@@ -33,7 +33,7 @@ class QuorumBrokerComponents(BrokerComponents):
 
     cluster: QuorumCluster
 
-    def __init__(self, around: BrokerDependencies, foundation: QuorumBrokerCore, nursery: trio.Nursery) -> None:
+    def __init__(self, dependencies: BrokerDependencies, foundation: QuorumBrokerCore, nursery: trio.Nursery) -> None:
         self._quorum = foundation
         self._nursery = nursery
         self._assignments = DirectoryAssignments(
@@ -42,7 +42,7 @@ class QuorumBrokerComponents(BrokerComponents):
             self._broker_epoch,
             foundation.logs,
         )
-        super().__init__(around, foundation)
+        super().__init__(dependencies, foundation)
         foundation.broker_epoch = self._broker_epoch
         nursery.start_soon(self._assignments.run)
         self.cluster.replica_publisher = ReplicaPublisher(self._replicas, foundation.logs, self._assignments.placed)
@@ -52,7 +52,7 @@ class QuorumBrokerComponents(BrokerComponents):
         assert foundation.driver is not None
         lifecycle = BrokerLifecycle(
             foundation.cluster_id,
-            uuid.UUID(int=self._around.randomness.getrandbits(128), version=4).bytes,
+            uuid.UUID(int=self._dependencies.randomness.getrandbits(128), version=4).bytes,
             self._controller_channel("heartbeat"),
             foundation.settings,
             SUPPORTED,
@@ -84,7 +84,7 @@ class QuorumBrokerComponents(BrokerComponents):
         return self._quorum.channel(purpose)
 
     def _served(self) -> ServedApis:
-        return served_by_forwarding(self._around.served, FORWARDED, self.cluster)
+        return served_by_forwarding(self._dependencies.served, FORWARDED, self.cluster)
 
     def _supported_features(self) -> Mapping[str, VersionRange]:
         return SUPPORTED
@@ -101,6 +101,6 @@ class QuorumBrokerComponents(BrokerComponents):
     def _move_notices(self) -> MoveNotices:
         return self._assignments
 
-    async def hand_over(self) -> None:
+    async def run_controlled_shutdown(self) -> None:
         self._replicas.is_leaving = True
-        await self.cluster.hand_over()
+        await self.cluster.run_controlled_shutdown()

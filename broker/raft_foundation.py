@@ -27,7 +27,7 @@ from ..controller.raft.voters import ControllerAddress
 from ..handlers.controller.services import ControllerServices
 from ..log.checkpoints import CorruptFileError
 from ..log.disk import join
-from ..log.files import METADATA_LOG_FOLDER
+from ..log.files import METADATA_PARTITION_DIR
 from ..log.log_directories import LogStartError
 from ..log.log_directory import LogFolder
 from ..replication.broker_client import BrokerClient
@@ -133,7 +133,7 @@ class RaftManager:
 def _check_place(folder: LogFolder, others: Iterable[LogFolder]) -> None:
     """Refuse to pass over a metadata log elsewhere: ``metadata.log.dir`` was changed. Raises LogStartError."""
     for other in others:
-        path = join(other.path, METADATA_LOG_FOLDER)
+        path = join(other.path, METADATA_PARTITION_DIR)
         if other is not folder and not other.is_offline and other.disk.is_dir(path):
             raise LogStartError(
                 f"Found unexpected metadata location in data directory `{path}` (the configured metadata directory is "

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_LAST_ANSWERS_SECONDS = 3.0
+_LAST_RESPONSES_SECONDS = 3.0
 _JOIN_SECONDS = 30.0
 
 
@@ -319,7 +319,7 @@ class BrokerServer:
         logger.debug("Advertised listeners: %s", ", ".join(map(str, self.endpoints)))
 
     async def _serve_bound(self, on_ready: Callable[[], None]) -> None:
-        around = BrokerDependencies(
+        dependencies = BrokerDependencies(
             self.config,
             self._network,
             self._clock,
@@ -332,8 +332,8 @@ class BrokerServer:
         failure: StartError | None = None
         async with trio.open_nursery() as longest:
             try:
-                kind = self._kind_of_cluster(around, longest)
-                assembly = self.assembly = Assembly(around, kind, self._fail)
+                kind = self._kind_of_cluster(dependencies, longest)
+                assembly = self.assembly = Assembly(dependencies, kind, self._fail)
                 if await self._start(assembly):
                     await self._serve_started(assembly, on_ready)
             except StartError as error:
@@ -342,20 +342,20 @@ class BrokerServer:
         if failure is not None:
             raise failure
 
-    def _kind_of_cluster(self, around: BrokerDependencies, longest: trio.Nursery) -> ClusterKind:
+    def _kind_of_cluster(self, dependencies: BrokerDependencies, longest: trio.Nursery) -> ClusterKind:
         """``longest`` has the tasks of a broker of KRaft that go on from before its start until it has stopped."""
         if self._quorum_place is not None:
             from .quorum_foundation import QuorumBrokerCore
             from .quorum_parts import QuorumBrokerComponents
 
-            quorum = QuorumBrokerCore(around, self.data_dirs, self._disk, self._fail, longest, self._quorum_place)
-            return ClusterKind(quorum, lambda: QuorumBrokerComponents(around, quorum, longest))
+            quorum = QuorumBrokerCore(dependencies, self.data_dirs, self._disk, self._fail, longest, self._quorum_place)
+            return ClusterKind(quorum, lambda: QuorumBrokerComponents(dependencies, quorum, longest))
         from .store_foundation import ZooKeeperBrokerCore  # so that a node imports the parts of its own kind of cluster
         from .store_parts import ZooKeeperBrokerComponents
 
         assert self._home is not None
-        store = ZooKeeperBrokerCore(around, self.data_dirs, self._disk, self._home, self._fail)
-        return ClusterKind(store, lambda: ZooKeeperBrokerComponents(around, store))
+        store = ZooKeeperBrokerCore(dependencies, self.data_dirs, self._disk, self._home, self._fail)
+        return ClusterKind(store, lambda: ZooKeeperBrokerComponents(dependencies, store))
 
     async def _serve_started(self, assembly: Assembly, on_ready: Callable[[], None]) -> None:
         try:
@@ -376,7 +376,7 @@ class BrokerServer:
                     connections.start_soon(self._tell_ready, assembly.services.metadata, on_ready)
                     await self._stop_asked.wait()
                     if self._failure is None:
-                        await assembly.hand_over()
+                        await assembly.run_controlled_shutdown()
                     await self._end_connections(acceptor)
                     connections.cancel_scope.cancel()
                 await assembly.resign()
@@ -416,7 +416,7 @@ class BrokerServer:
     async def _tell_ready(self, metadata: MetadataCache, on_ready: Callable[[], None]) -> None:
         """Call ``on_ready`` once the controller has told this broker of the cluster, over a listener that is open already."""
         with trio.move_on_after(_JOIN_SECONDS) as waiting:
-            await metadata.wait_known()
+            await metadata.wait_initialized()
         if waiting.cancelled_caught:
             logger.warning("No controller has told this broker of its cluster in %g s", _JOIN_SECONDS)
         on_ready()
@@ -429,7 +429,7 @@ class BrokerServer:
         acceptor.stop()
         self.assembly.services.replicas.release_waiters()
         self.assembly.services.groups.stop()
-        with trio.move_on_after(_LAST_ANSWERS_SECONDS):
+        with trio.move_on_after(_LAST_RESPONSES_SECONDS):
             await acceptor.wait_empty()
 
 

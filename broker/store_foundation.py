@@ -41,19 +41,19 @@ class ZooKeeperBrokerCore(BrokerCore):
 
     def __init__(
         self,
-        around: BrokerDependencies,
+        dependencies: BrokerDependencies,
         data_dirs: Sequence[str],
         disk: Disk,
         home: ClusterHome,
         on_failure: Callable[[str], None],
     ) -> None:
-        super().__init__(around, data_dirs, disk, on_failure)
+        super().__init__(dependencies, data_dirs, disk, on_failure)
         self._home = home
         self._is_open = False
         self.features: FeatureStore | None = None
 
     @property
-    def state_folder(self) -> LogFolder | None:
+    def state_log_dir(self) -> LogFolder | None:
         return None
 
     @property
@@ -77,7 +77,7 @@ class ZooKeeperBrokerCore(BrokerCore):
             raise unserved(error) from error
 
     async def _start(self) -> None:
-        config, logs, zookeeper = self._around.config, self.logs, self._home.zookeeper
+        config, logs, zookeeper = self._dependencies.config, self.logs, self._home.zookeeper
         if zookeeper is not None:
             check_no_own_cluster(self._disk, [folder.path for folder in logs.folders if not folder.is_offline])
         logs.take(configured_broker_id(config), is_on_zookeeper=zookeeper is not None)
@@ -86,7 +86,7 @@ class ZooKeeperBrokerCore(BrokerCore):
         self._is_open = True
         if zookeeper is not None:
             await self._check_cluster(zookeeper)
-        cluster_id = await ensure_cluster(self.session, self._around.randomness, logs.cluster_id)
+        cluster_id = await ensure_cluster(self.session, self._dependencies.randomness, logs.cluster_id)
         self.metadata.cluster_id = cluster_id
         self.broker_id = await self._find_broker_id()
         await logs.identify(self.broker_id, cluster_id, zookeeper)
@@ -106,8 +106,8 @@ class ZooKeeperBrokerCore(BrokerCore):
 
     async def _find_broker_id(self) -> int:
         """The one that was given, else that of the log directories, else the next of the ZooKeeper. Raises StoreError."""
-        settings, known = self._around.config.settings(BrokerSettings), self.logs.broker_id
-        configured = configured_broker_id(self._around.config)
+        settings, known = self._dependencies.config.settings(BrokerSettings), self.logs.broker_id
+        configured = configured_broker_id(self._dependencies.config)
         if configured is not None:
             return configured
         if known is not None:
@@ -118,11 +118,11 @@ class ZooKeeperBrokerCore(BrokerCore):
 
     async def _take_over_configs(self) -> None:
         """Read what is set on topics and brokers, because how logs are opened depends on it."""
-        self.configs = ConfigStore(self.session, self._around.clock, self.metadata)
+        self.configs = ConfigStore(self.session, self._dependencies.clock, self.metadata)
         await self.configs.start()
-        passwords = BrokerPasswords(self._around.config)
+        passwords = BrokerPasswords(self._dependencies.config)
         await take_new_secret(passwords, self.configs, self.broker_id)
-        BrokerConfigs(self._around.config, self.metadata, self.broker_id, passwords.decoded).follow()
+        BrokerConfigs(self._dependencies.config, self.metadata, self.broker_id, passwords.decoded).follow()
         self.update_log_settings()
 
     async def close(self) -> None:

@@ -18,7 +18,7 @@ from ..log.settings import LogSettings
 from ..replication.controller_channel import ControllerChannel
 from ..replication.inter_broker_protocol import inter_broker_protocol
 from ..replication.settings import ReplicationSettings
-from .controlled_shutdown import hand_over
+from .controlled_shutdown import run_controlled_shutdown
 from .dependencies import BrokerDependencies
 from .parts import BrokerComponents
 from .settings import BrokerSettings
@@ -30,12 +30,12 @@ class ZooKeeperBrokerComponents(BrokerComponents):
 
     cluster: ZooKeeperCluster
 
-    def __init__(self, around: BrokerDependencies, foundation: ZooKeeperBrokerCore) -> None:
+    def __init__(self, dependencies: BrokerDependencies, foundation: ZooKeeperBrokerCore) -> None:
         self._store = foundation
         self._protocol = inter_broker_protocol(
-            around.config.settings(ReplicationSettings).inter_broker_protocol_version
+            dependencies.config.settings(ReplicationSettings).inter_broker_protocol_version
         )
-        super().__init__(around, foundation)
+        super().__init__(dependencies, foundation)
 
     def _own_commands(self) -> ClusterCommands | None:
         return self.cluster
@@ -44,33 +44,33 @@ class ZooKeeperBrokerComponents(BrokerComponents):
         return ReplicaRequests(self._replicas, self._metadata, self._broker_epoch, self.cluster.refresh_topic_configs)
 
     def _stored_passwords(self) -> BrokerPasswords:
-        return BrokerPasswords(self._around.config)
+        return BrokerPasswords(self._dependencies.config)
 
     def _served(self) -> ServedApis:
-        served = self._around.served
+        served = self._dependencies.served
         return without_transactions_v2(served) if self._store.is_on_zookeeper else served
 
     def _controller_channel(self, purpose: str) -> ControllerChannel:
         return ControllerChannel(self._broker_id, self._metadata, self.peers, self.cluster, purpose)
 
-    async def hand_over(self) -> None:
-        settings = self._around.config.settings(BrokerSettings)
+    async def run_controlled_shutdown(self) -> None:
+        settings = self._dependencies.config.settings(BrokerSettings)
         self._replicas.is_leaving = True
         channel = self._controller_channel("controlled-shutdown")
-        await hand_over(channel, self._metadata, self._broker_id, self.cluster.broker_epoch, settings)
+        await run_controlled_shutdown(channel, self._metadata, self._broker_id, self.cluster.broker_epoch, settings)
 
     def _make_cluster(self) -> ZooKeeperCluster:
-        around, foundation = self._around, self._store
+        dependencies, foundation = self._dependencies, self._store
         controller = ZooKeeperController(
             self._broker_id,
             foundation.session,
             foundation.configs,
             self._channel_to,
-            around.config.settings(ControllerSettings),
-            around.config.settings(LogSettings),
-            around.clock,
-            around.randomness,
-            around.inter_broker.name,
+            dependencies.config.settings(ControllerSettings),
+            dependencies.config.settings(LogSettings),
+            dependencies.clock,
+            dependencies.randomness,
+            dependencies.inter_broker.name,
         )
         return ZooKeeperCluster(
             self._broker_id,
@@ -79,9 +79,9 @@ class ZooKeeperBrokerComponents(BrokerComponents):
             foundation.configs,
             controller,
             foundation.features,
-            around.config,
-            around.clock,
-            around.randomness,
+            dependencies.config,
+            dependencies.clock,
+            dependencies.randomness,
             has_acls=self._authorizer is not None,
         )
 
@@ -90,16 +90,16 @@ class ZooKeeperBrokerComponents(BrokerComponents):
         registration = broker.registration
         if registration.broker_id == self._broker_id:
             return self.services.replica_requests
-        around = self._around
-        timeout = around.config.settings(ControllerSettings).controller_socket_timeout_ms / 1000
+        dependencies = self._dependencies
+        timeout = dependencies.config.settings(ControllerSettings).controller_socket_timeout_ms / 1000
         return RemoteChannel(
-            around.network,
+            dependencies.network,
             registration,
-            around.control_plane.name,
+            dependencies.control_plane.name,
             f"controller-{self._broker_id}",
             timeout,
             self._protocol,
-            around.control_plane.secure,
+            dependencies.control_plane.secure,
         )
 
     def _make_producer_ids(self) -> ProducerIdSource:

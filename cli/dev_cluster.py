@@ -26,7 +26,7 @@ from ..base.settings import SettingError
 from ..base.system_calls import raise_descriptor_limit
 from ..broker.config_file import parse_overrides, warn_of_unused
 from ..broker.server import StartError
-from ..log.disk import FOLDER_MODE, OsDisk
+from ..log.disk import DIR_MODE, OsDisk
 from ..testing.cluster import QUICK, refuse_unusable, replicas_by_default
 from ..testing.cluster_member import ClusterEnvironment
 from ..testing.running_cluster import RunningCluster
@@ -148,7 +148,7 @@ def _folder(data_dir: Path | None) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="ottla-dev-cluster-", ignore_cleanup_errors=True) as folder:
             yield Path(folder)
         return
-    data_dir.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+    data_dir.mkdir(DIR_MODE, parents=True, exist_ok=True)
     lock = OsDisk().lock(str(data_dir / ".lock"))
     try:
         if (data_dir / _FORMER_STATE).exists():

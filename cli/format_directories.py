@@ -22,7 +22,7 @@ from ..controller.quorum.settings import CONTROLLER_ROLE, QuorumSettings
 from ..controller.quorum.snapshot_records import credential_record
 from ..controller.raft.voters import InitialVoter, parse_initial_voters
 from ..log.disk import OsDisk
-from ..log.log_directories import metadata_folder_of
+from ..log.log_directories import metadata_log_dir_of
 from ..security.scram_arguments import parse_credential_argument
 from ..wire.messages.access_records import UserScramCredentialRecord
 from ..wire.schema import uuid_to_text
@@ -76,15 +76,15 @@ def _formatting(config: Config, options: FormatOptions, randomness: random.Rando
     if not config.is_given("node.id"):
         raise FormatError("the file has no node.id")
     folders = broker.log_dirs or (broker.log_dir,)
-    metadata_folder = metadata_folder_of(quorum.metadata_log_dir, folders)
+    metadata_log_dir = metadata_log_dir_of(quorum.metadata_log_dir, folders)
     listener = broker.controller_listener_names[0] if broker.controller_listener_names else None
     if listener is None:
         raise FormatError("the file has no controller.listener.names")
     return Formatting(
         node_id=broker.node_id,
         cluster_id=options.cluster_id or uuid_to_text(random_directory_id(randomness)),
-        folders=sorted({*folders, metadata_folder}),
-        metadata_folder=metadata_folder,
+        folders=sorted({*folders, metadata_log_dir}),
+        metadata_log_dir=metadata_log_dir,
         controller_listener=listener.upper(),
         is_dynamic=not quorum.voters,
         is_controller=CONTROLLER_ROLE in quorum.process_roles,

@@ -34,7 +34,7 @@ from .visitor import current
 from .visitor_rights import VisitorRights
 
 CLIENT_ID = "ottla-console"
-_ANSWER_SECONDS = 40.0
+_RESPONSE_SECONDS = 40.0
 _FIND_SECONDS = 5.0
 _PAUSE_SECONDS = 0.1
 _SIZE_BYTES = 4
@@ -114,7 +114,7 @@ class OwnBroker:
         assembly = self._broker.assembly
         assert assembly is not None
         try:
-            client = assembly.peers.client(node, "console", timeout=_ANSWER_SECONDS)
+            client = assembly.peers.client(node, "console", timeout=_RESPONSE_SECONDS)
             version = await client.negotiate(type(request), HIGHEST.get(ApiKey(request.api_key)))
             response = await client.send(request, version)
         except NoAnswerError as error:
@@ -157,14 +157,14 @@ async def _dispatch(call: Call, request: Message) -> Any:
     except ValueError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
     if call.observer is not None:
-        call.take_up(call.observer.elapsed())
+        call.start_turn(call.observer.elapsed())
     try:
         parts = await answer(call, memoryview(frame))
         assert not isinstance(parts, PendingAnswer)
     except (ProtocolError, CloseConnection) as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
     finally:
-        call.tell()
+        call.report_batch()
     if call.throttle_ms:  # a quota holds a visitor up as it does a client
         await trio.sleep(call.throttle_ms / 1000)
     return _read(key, version, parts)

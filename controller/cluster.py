@@ -84,7 +84,7 @@ class ClusterMember(ClusterAccess, Protocol):
         """Advertise other addresses."""
         ...
 
-    async def report_failed_folder(self) -> None:
+    async def report_log_dir_failure(self) -> None:
         """Tell the controller that a data folder has failed (KIP-112)."""
         ...
 

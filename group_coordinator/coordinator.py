@@ -322,7 +322,7 @@ class GroupCoordinator:
             if late_ms > STALL_MS:
                 logger.warning("The event loop stood still for %d ms; sessions are extended by that", late_ms)
                 for shard in self._shards:
-                    shard.timers.grant(late_ms)
+                    shard.timers.extend_all(late_ms)
             self._fire_timers()
 
     def _fire_timers(self) -> None:

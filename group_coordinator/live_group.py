@@ -82,17 +82,17 @@ class ClassicGroupMember:
         waiter = self.sync_waiter = Waiter()
         return waiter
 
-    def answer_join(self, response: JoinGroupResponse, offset: int) -> None:
+    def respond_to_join(self, response: JoinGroupResponse, offset: int) -> None:
         """Give it its answer to JoinGroup, if it waits for one."""
         waiter, self.join_waiter = self.join_waiter, None
         if waiter is not None:
-            waiter.give(response, offset)
+            waiter.complete(response, offset)
 
-    def answer_sync(self, response: SyncGroupResponse, offset: int) -> bool:
+    def respond_to_sync(self, response: SyncGroupResponse, offset: int) -> bool:
         """Give it its answer to SyncGroup; returns whether it waited for one."""
         waiter, self.sync_waiter = self.sync_waiter, None
         if waiter is not None:
-            waiter.give(response, offset)
+            waiter.complete(response, offset)
         return waiter is not None
 
     def abandon_join(self) -> None:
@@ -113,7 +113,7 @@ class InitialRebalance:
     remaining_ms: int
     member_added: bool = False
 
-    def prolong(self, delay_ms: int) -> int | None:
+    def extend(self, delay_ms: int) -> int | None:
         """A delay is over: the next one, at most ``delay_ms`` if members came meanwhile; None when the wait is over."""
         if not self.member_added or self.remaining_ms <= 0:
             return None
@@ -159,7 +159,7 @@ class LiveGroup:
                 )
             )
         self.pending_members: set[str] = set()
-        self.pending_sync: set[str] = set()
+        self.pending_sync_members: set[str] = set()
         self.initial_rebalance: InitialRebalance | None = None
         self.rebalance_reason = ""
         self.rebalance_began_ms: float | None = None
@@ -188,12 +188,12 @@ class LiveGroup:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"the generation is {self.generation.generation_id}")
 
     @property
-    def all_joined(self) -> bool:
+    def has_all_members_joined(self) -> bool:
         """Whether every member waits for its answer to JoinGroup and none is pending."""
         return not self.pending_members and all(member.join_waiter for member in self.members.values())
 
     @property
-    def awaiting_join(self) -> int:
+    def num_awaiting_join_response(self) -> int:
         """How many members wait for their answer to JoinGroup."""
         return sum(member.join_waiter is not None for member in self.members.values())
 
@@ -267,7 +267,7 @@ class LiveGroup:
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
         self.pending_members.discard(member_id)
-        self.pending_sync.discard(member_id)
+        self.pending_sync_members.discard(member_id)
         return member
 
     def replace(self, old: ClassicGroupMember, new: ClassicGroupMember) -> None:
@@ -284,10 +284,10 @@ class LiveGroup:
         """Call for a rebalance: nobody is waited for to sync any more."""
         self.rebalance_reason = reason
         self.rebalance_began_ms = now_ms
-        self.pending_sync.clear()
+        self.pending_sync_members.clear()
         self.state = GroupState.PREPARING_REBALANCE
 
-    def explain(self, reason: str) -> None:
+    def set_rebalance_reason(self, reason: str) -> None:
         """Why the group has no members any more."""
         self.rebalance_reason = reason
 
@@ -314,7 +314,7 @@ class LiveGroup:
         name = select_protocol(self.members.values())
         members = {member.member_id: member.in_generation(name) for member in self.members.values()}
         self.generation = Generation(self._next_id, self.protocol_type, name, self.leader_id, members, now_ms)
-        self.pending_sync = set(members)
+        self.pending_sync_members = set(members)
         self.state = GroupState.COMPLETING_REBALANCE
         for member in self.members.values():
             member.is_new = False
@@ -329,10 +329,10 @@ class LiveGroup:
     def _next_id(self) -> int:
         return self.generation.generation_id + 1
 
-    def has_synced(self, member_id: str) -> bool:
+    def remove_pending_sync_member(self, member_id: str) -> bool:
         """A member has asked for its assignment; whether all have."""
-        self.pending_sync.discard(member_id)
-        return not self.pending_sync
+        self.pending_sync_members.discard(member_id)
+        return not self.pending_sync_members
 
     def settle(self, generation: Generation) -> None:
         """The generation is durable, with the assignments of its members."""

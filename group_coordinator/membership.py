@@ -29,8 +29,8 @@ from .conversion import make_room
 from .group import Group
 from .live_group import ClassicGroupMember, GroupState, LiveGroup, Protocols
 from .rebalance import (
-    answer_join,
-    answer_sync,
+    respond_to_join,
+    respond_to_sync,
     complete_sync,
     joined,
     maybe_complete_join,
@@ -113,7 +113,7 @@ def _has_room(shard: GroupCoordinatorShard, group: Group, member_id: str) -> boo
     member = live.members.get(member_id)
     if live.state is GroupState.PREPARING_REBALANCE:
         # The first to rejoin stay: the group may be too large already, when the limit was lowered.
-        return (member is not None and member.join_waiter is not None) or live.awaiting_join < limit
+        return (member is not None and member.join_waiter is not None) or live.num_awaiting_join_response < limit
     return member is not None or len(live.members) < limit
 
 
@@ -176,7 +176,7 @@ def _why(what: str, request: JoinGroupRequest) -> str:
 
 def _wait_to_join(shard: GroupCoordinatorShard, group: Group, member: ClassicGroupMember) -> JoinWaiter:
     response = JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id)
-    answer_join(shard, group, member, response)
+    respond_to_join(shard, group, member, response)
     return group.live.join_again(member)
 
 
@@ -220,8 +220,8 @@ def _take_over(
     live.replace(old, member)
     shard.timers.cancel(session_timer(group, old.member_id))
     fenced = ErrorCode.FENCED_INSTANCE_ID
-    answer_join(shard, group, old, JoinGroupResponse(error_code=fenced, member_id=old.member_id))
-    answer_sync(shard, group, old, SyncGroupResponse(error_code=fenced))
+    respond_to_join(shard, group, old, JoinGroupResponse(error_code=fenced, member_id=old.member_id))
+    respond_to_sync(shard, group, old, SyncGroupResponse(error_code=fenced))
     shard.timeline.note(group, EventKind.TOOK_OVER, now, member, f"from {old.member_id}, as {old.group_instance_id}")
     restart_session(shard, group, member, now)
     if generation is not None:
@@ -257,7 +257,7 @@ def sync(shard: GroupCoordinatorShard, request: SyncGroupRequest, now: Coordinat
     member_has_synced(shard, group, member)
     if group.live.state is GroupState.STABLE:
         return Waiter.answered(synced(group, member.member_id), shard.depends_on(group.group_id))
-    answer_sync(shard, group, member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    respond_to_sync(shard, group, member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     waiter = member.wait_to_sync()
     if group.live.leader_id == member.member_id:
         complete_sync(shard, group, {a.member_id: a.assignment for a in request.assignments}, now)

@@ -58,18 +58,18 @@ def restart_session(
     shard.timers.set(session_timer(group, member.member_id), now.monotonic_ms + timeout)
 
 
-def answer_join(
+def respond_to_join(
     shard: GroupCoordinatorShard, group: Group, member: ClassicGroupMember, response: JoinGroupResponse
 ) -> None:
     """Give the member its answer to JoinGroup, if it waits for one."""
-    member.answer_join(response, shard.depends_on(group.group_id))
+    member.respond_to_join(response, shard.depends_on(group.group_id))
 
 
-def answer_sync(
+def respond_to_sync(
     shard: GroupCoordinatorShard, group: Group, member: ClassicGroupMember, response: SyncGroupResponse
 ) -> bool:
     """Give the member its answer to SyncGroup; returns whether it waited for one."""
-    return member.answer_sync(response, shard.depends_on(group.group_id))
+    return member.respond_to_sync(response, shard.depends_on(group.group_id))
 
 
 def joined(generation: Generation, member_id: str) -> JoinGroupResponse:
@@ -104,15 +104,15 @@ def remove_member(shard: GroupCoordinatorShard, group: Group, member_id: str) ->
     shard.timers.cancel(session_timer(group, member_id))
     member = group.live.remove(member_id)
     if member is not None:
-        answer_join(shard, group, member, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
-        answer_sync(shard, group, member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+        respond_to_join(shard, group, member, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+        respond_to_sync(shard, group, member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
 
 
 def members_changed(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime, reason: str) -> None:
     """Members came, went or changed what they offer: call for a rebalance, or see whether the one going on is done."""
     if group.live.state is GroupState.PREPARING_REBALANCE:
         if not group.live.members:
-            group.live.explain(reason)
+            group.live.set_rebalance_reason(reason)
         maybe_complete_join(shard, group, now)
     else:
         prepare_rebalance(shard, group, now, reason)
@@ -124,7 +124,7 @@ def prepare_rebalance(shard: GroupCoordinatorShard, group: Group, now: Coordinat
     logger.debug("Group %s: rebalance after generation %d: %s", group.group_id, live.generation.generation_id, reason)
     shard.timeline.note(group, EventKind.REBALANCE, now, detail=reason)
     for member in live.members.values():
-        if answer_sync(shard, group, member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)):
+        if respond_to_sync(shard, group, member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)):
             restart_session(shard, group, member, now)
     shard.timers.cancel(sync_timer(group))
     delay_ms = shard.settings.group_initial_rebalance_delay_ms
@@ -135,7 +135,7 @@ def prepare_rebalance(shard: GroupCoordinatorShard, group: Group, now: Coordinat
     if is_initial and delay_ms > 0:
         live.delay(delay_ms)
         shard.timers.set(join_timer(group), now.monotonic_ms + delay_ms)
-    elif is_initial or live.all_joined:
+    elif is_initial or live.has_all_members_joined:
         complete_join(shard, group, now)
     else:
         shard.timers.set(join_timer(group), now.monotonic_ms + live.rebalance_timeout_ms)
@@ -144,7 +144,7 @@ def prepare_rebalance(shard: GroupCoordinatorShard, group: Group, now: Coordinat
 def maybe_complete_join(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime) -> None:
     """Close the round if no member is missing. The first round of a group runs its time, unless all have gone."""
     live = group.live
-    if live.state is not GroupState.PREPARING_REBALANCE or not live.all_joined:
+    if live.state is not GroupState.PREPARING_REBALANCE or not live.has_all_members_joined:
         return
     if live.initial_rebalance is None or not live.members:
         complete_join(shard, group, now)
@@ -187,7 +187,7 @@ def _begin_generation(shard: GroupCoordinatorShard, group: Group, now: Coordinat
         group, EventKind.GENERATION, now, last, f"{members}; {generation.protocol_name}; the last to join is named"
     )
     for member in live.members.values():
-        answer_join(shard, group, member, joined(generation, member.member_id))
+        respond_to_join(shard, group, member, joined(generation, member.member_id))
         restart_session(shard, group, member, now)
     shard.timers.set(sync_timer(group), now.monotonic_ms + live.rebalance_timeout_ms)
 
@@ -217,7 +217,7 @@ def complete_sync(
         code = as_seen_by_clients(error).code
         logger.warning("Group %s: could not write its assignments: %s", group.group_id, error)
         for member in live.members.values():
-            if answer_sync(shard, group, member, SyncGroupResponse(error_code=code)):
+            if respond_to_sync(shard, group, member, SyncGroupResponse(error_code=code)):
                 restart_session(shard, group, member, now)
         prepare_rebalance(shard, group, now, "its assignments could not be written")
         return
@@ -226,13 +226,13 @@ def complete_sync(
     shard.timeline.note(group, EventKind.ASSIGNED, now)
     for member in live.members.values():
         # A session that ended while the member waited was ignored, so each one begins again here.
-        if answer_sync(shard, group, member, synced(group, member.member_id)):
+        if respond_to_sync(shard, group, member, synced(group, member.member_id)):
             restart_session(shard, group, member, now)
 
 
 def member_has_synced(shard: GroupCoordinatorShard, group: Group, member: ClassicGroupMember) -> None:
     """The member asked for its assignment."""
-    if group.live.has_synced(member.member_id):
+    if group.live.remove_pending_sync_member(member.member_id):
         shard.timers.cancel(sync_timer(group))
 
 
@@ -253,8 +253,8 @@ def release(shard: GroupCoordinatorShard) -> None:
     code = ErrorCode.NOT_COORDINATOR
     for group in shard.groups.values():
         for member in group.live.members.values():
-            answer_join(shard, group, member, JoinGroupResponse(error_code=code, member_id=member.member_id))
-            answer_sync(shard, group, member, SyncGroupResponse(error_code=code))
+            respond_to_join(shard, group, member, JoinGroupResponse(error_code=code, member_id=member.member_id))
+            respond_to_sync(shard, group, member, SyncGroupResponse(error_code=code))
 
 
 def expire(shard: GroupCoordinatorShard, name: TimerName, now: CoordinatorTime) -> None:
@@ -294,7 +294,7 @@ def _expire_join(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTim
     if live.state is not GroupState.PREPARING_REBALANCE:
         return
     most_ms = shard.settings.group_initial_rebalance_delay_ms
-    delay_ms = None if live.initial_rebalance is None else live.initial_rebalance.prolong(most_ms)
+    delay_ms = None if live.initial_rebalance is None else live.initial_rebalance.extend(most_ms)
     if delay_ms is None:
         complete_join(shard, group, now)
     else:
@@ -303,9 +303,9 @@ def _expire_join(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTim
 
 def _expire_sync(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime) -> None:
     live = group.live
-    if live.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not live.pending_sync:
+    if live.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not live.pending_sync_members:
         return
-    late = sorted(live.pending_sync)
+    late = sorted(live.pending_sync_members)
     for member_id in late:
         shard.timeline.note(group, EventKind.NOT_SYNCED, now, live.members.get(member_id))
         remove_member(shard, group, member_id)

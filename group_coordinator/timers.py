@@ -64,7 +64,7 @@ class Timers:
         self._queued.pop(name, None)
         return name
 
-    def grant(self, extra_ms: float) -> None:
+    def extend_all(self, extra_ms: float) -> None:
         """Move every deadline later: no member could be heard for that long."""
         for name in self._deadlines:
             self._deadlines[name] += extra_ms

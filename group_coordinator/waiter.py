@@ -26,10 +26,10 @@ class Waiter(Generic[T]):
     def answered(cls, answer: T, offset: int) -> Waiter[T]:
         """A waiter that has its answer from the start."""
         waiter = cls()
-        waiter.give(answer, offset)
+        waiter.complete(answer, offset)
         return waiter
 
-    def give(self, answer: T, offset: int) -> None:
+    def complete(self, answer: T, offset: int) -> None:
         """Set the answer, once."""
         assert self.answer is None
         self.answer = answer

@@ -14,7 +14,7 @@ from ..group_coordinator.settings import TOPIC
 from ..security.acl import Operation
 from ..wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from .call import Call
-from .fenced import as_known
+from .fenced import downgrade_fenced
 from .rights import GROUP, TRANSACTIONAL_ID, check
 
 _PRODUCER_FENCED_FROM = 2
@@ -28,7 +28,7 @@ async def handle(call: Call, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxn
     try:
         await call.broker.transactions.add_partitions(request.transactional_id, producer, [partition], 0, call.flush)
     except KafkaError as error:
-        raise as_known(error, call.version >= _PRODUCER_FENCED_FROM) from error
+        raise downgrade_fenced(error, call.version >= _PRODUCER_FENCED_FROM) from error
     return AddOffsetsToTxnResponse()
 
 

@@ -30,7 +30,7 @@ from ..wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from .call import Call
-from .fenced import as_known
+from .fenced import downgrade_fenced
 from .rights import CLUSTER, TOPIC, TRANSACTIONAL_ID, allowed_names, check
 
 _BROKERS_FROM = 4
@@ -119,7 +119,7 @@ async def _one(call: Call, asked: AddPartitionsToTxnTransaction, verify_only: bo
         await transactions.add_partitions(transactional_id, producer, partitions, client_version, call.flush)
         return _codes(ErrorCode.NONE)
     except KafkaError as error:
-        return _codes(as_known(error, call.version >= _PRODUCER_FENCED_FROM).code)
+        return _codes(downgrade_fenced(error, call.version >= _PRODUCER_FENCED_FROM).code)
 
 
 async def _results(topics: Iterable[AddPartitionsToTxnTopic], code_of: CodeOf) -> list[AddPartitionsToTxnTopicResult]:

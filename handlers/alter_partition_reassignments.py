@@ -32,13 +32,13 @@ async def handle(call: Call, request: AlterPartitionReassignmentsRequest) -> Alt
     topics: dict[str, ReassignableTopicResponse] = {}
     for key in wanted:
         topic = topics.setdefault(key.topic, ReassignableTopicResponse(name=key.topic))
-        topic.partitions.append(_answer(key.partition, outcome[key]))
+        topic.partitions.append(_response(key.partition, outcome[key]))
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change, responses=list(topics.values())
     )
 
 
-def _answer(number: int, error: KafkaError | None) -> ReassignablePartitionResponse:
+def _response(number: int, error: KafkaError | None) -> ReassignablePartitionResponse:
     if error is None:
         return ReassignablePartitionResponse(partition_index=number, error_code=ErrorCode.NONE, error_message=None)
     return ReassignablePartitionResponse(partition_index=number, error_code=error.code, error_message=error.message)

@@ -35,11 +35,11 @@ class RequestObserver(Protocol):
         """Seconds that never go back."""
         ...
 
-    def wants_each(self, api_key: int) -> bool:
+    def observes_each(self, api_key: int) -> bool:
         """Whether each request of this API is to be given to ``answered``, even one that neither waited nor failed."""
         ...
 
-    def answered_at_once(self, key: int, count: int, seconds: float) -> None:
+    def observe_batch(self, key: int, count: int, seconds: float) -> None:
         """``count`` requests of one API and version (``Call.key``), none of which waited or failed, took ``seconds`` together."""
         ...
 
@@ -126,7 +126,7 @@ class NodeCall:
     ``may_suspend``: a handler may return a ``PendingResponse``, and the next request is handled before it is finished.
 
     A wait can be answered in the step that ends it, which saves the client a turn of the loop: what is to be done is put into
-    ``early_answers``, the node's, and done when the present request is handled or waits. ``send_early`` sends a response then,
+    ``early_responses``, the node's, and done when the present request is handled or waits. ``send_early`` sends a response then,
     if it is small and there is room for it, and returns whether it has: then the handler returns None. ``note_ready`` is called
     when a pending response may be ready. Where ``may_suspend`` is False, nothing is answered so. ``route`` is the present
     request's.
@@ -134,7 +134,7 @@ class NodeCall:
 
     __slots__ = (
         "_flush",
-        "_is_each_wanted",
+        "_is_each_observed",
         "_started",
         "_waited_since",
         "activity",
@@ -145,7 +145,7 @@ class NodeCall:
         "connection",
         "correlation_id",
         "cost",
-        "early_answers",
+        "early_responses",
         "error_counts",
         "failed",
         "is_plain",
@@ -172,16 +172,16 @@ class NodeCall:
         self.connection = connection
         self._flush = flush
         self.observer = observer
-        self._is_each_wanted = False
+        self._is_each_observed = False
         self._started = 0.0
         self.key = -1
         self.answered = 0
-        self.begin_plain()
+        self.reset()
         self.version = 0
         self.correlation_id = 0
         self.throttle_ms = 0
         self.may_suspend = False
-        self.early_answers: list[Callable[[], None]] = []
+        self.early_responses: list[Callable[[], None]] = []
         self.send_early: Callable[[Any], bool] | None = None
         self.note_ready: Callable[[], None] | None = None
         self.route: Any = None
@@ -192,27 +192,27 @@ class NodeCall:
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
 
-    def take_up(self, now: float) -> None:
+    def start_turn(self, now: float) -> None:
         """A turn of the connection begins: requests that were read are answered from now on."""
         self._started = now
         self.answered = 0
 
-    def change_kind(self, key: int, api_key: int) -> None:
+    def switch_api(self, key: int, api_key: int) -> None:
         """The present request is of another kind than those before it."""
-        self.tell()
+        self.report_batch()
         if self.observer is not None:
-            self._is_each_wanted = self.observer.wants_each(api_key)
+            self._is_each_observed = self.observer.observes_each(api_key)
         self.key = key
-        self.begin_plain()
+        self.reset()
 
-    def tell(self) -> None:
+    def report_batch(self) -> None:
         """Report the requests that have not been reported yet."""
         if self.observer is not None and self.answered:
             now = self.observer.elapsed()
-            self.observer.answered_at_once(self.key, self.answered, now - self._started)
-            self.take_up(now)
+            self.observer.observe_batch(self.key, self.answered, now - self._started)
+            self.start_turn(now)
 
-    def tell_closely(self, frame: memoryview, response: Any, parts: Sequence[Part] | None) -> None:
+    def report_request(self, frame: memoryview, response: Any, parts: Sequence[Part] | None) -> None:
         """Report the present request, which was just answered; those before it count with the same local time."""
         if self.observer is None:
             return
@@ -220,40 +220,40 @@ class NodeCall:
         until = self._waited_since or now
         local = (until - self._started) / (self.answered + 1)
         if self.answered:
-            self.observer.answered_at_once(self.key, self.answered, local * self.answered)
+            self.observer.observe_batch(self.key, self.answered, local * self.answered)
         self.observer.answered(self, frame, response, parts, local, now - until)
-        self.take_up(now)
+        self.start_turn(now)
 
     def suspend(self) -> SuspendedCall:
         """Leave the present request, which is going to wait, for the next one."""
-        self.tell()
+        self.report_batch()
         now = 0.0 if self.observer is None else self.observer.elapsed()
         noted = SuspendedCall(
             *(self.key, self.version, self.client_id, self.correlation_id, self.failed, self.reason),
             *(self._started, self._waited_since or now),
         )
-        self.take_up(now)
+        self.start_turn(now)
         self.is_plain = False  # so that the next request begins anew
         return noted
 
     def resume(self, noted: SuspendedCall) -> None:
-        """Go on with a request that was suspended; it is reported by ``tell_closely``."""
-        self.tell()
+        """Go on with a request that was suspended; it is reported by ``report_request``."""
+        self.report_batch()
         self.key, self.version, self.client_id, self.correlation_id, self.failed, self.reason = noted[:6]
         self._started, self._waited_since = noted.started, noted.waited_since
         self.is_plain = False
 
-    def answer_early(self) -> None:
+    def respond_early(self) -> None:
         """Answer the requests whose wait has ended in this step."""
-        while self.early_answers:
+        while self.early_responses:
             try:
-                self.early_answers.pop(0)()
+                self.early_responses.pop(0)()
             except Exception:
                 logger.exception("a request could not be answered early")
 
-    def begin_plain(self) -> None:
+    def reset(self) -> None:
         """Reset what is noted of a request, for the next one."""
-        self.is_plain = not self._is_each_wanted
+        self.is_plain = not self._is_each_observed
         self.failed = False
         self.reason = ""
         self._waited_since = 0.0
@@ -282,9 +282,9 @@ class NodeCall:
             self._waited_since = self.observer.elapsed()
             self.is_plain = False
         if self.cost is not None:
-            self.cost.note_wait()
-        if self.early_answers:
-            self.answer_early()
+            self.cost.stop_timing()
+        if self.early_responses:
+            self.respond_early()
         try:
             await self._flush()
         except (OSError, KafkaError) as error:

@@ -31,7 +31,7 @@ async def handle(call: Call, request: CreateDelegationTokenRequest) -> CreateDel
         token = await call.broker.commands.create_token(owner, requester, renewers, request.max_lifetime_ms)
     except KafkaError as error:
         return refused_token(call.version, owner, requester, error)
-    return _from(call.version, owner, requester, _answer(token, passwords.hmac(token)))
+    return _from(call.version, owner, requester, _response(token, passwords.hmac(token)))
 
 
 def token_owner(request: CreateDelegationTokenRequest, requester: Principal) -> Principal:
@@ -58,7 +58,7 @@ def _from(
     return response
 
 
-def _answer(token: DelegationToken, hmac: bytes) -> CreateDelegationTokenResponse:
+def _response(token: DelegationToken, hmac: bytes) -> CreateDelegationTokenResponse:
     return CreateDelegationTokenResponse(
         issue_timestamp_ms=token.issued_ms,
         expiry_timestamp_ms=token.expiry_ms,

@@ -12,7 +12,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..replication.metadata_cache import MetadataCache
 from ..wire.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 from .call import Call
-from .joining import wait_known
+from .joining import wait_initialized
 from .rights import NOT_ASKED, cluster_operations
 
 _BROKERS, _CONTROLLERS = 1, 2
@@ -24,7 +24,7 @@ async def handle(call: Call, request: DescribeClusterRequest) -> DescribeCluster
         raise KafkaError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, why)
     if request.endpoint_type != _BROKERS:
         raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
-    await wait_known(call)
+    await wait_initialized(call)
     metadata = call.broker.metadata
     return DescribeClusterResponse(
         endpoint_type=_BROKERS,

@@ -35,10 +35,10 @@ def answer(logs: LogManager, request: DescribeLogDirsRequest) -> DescribeLogDirs
     asked: set[tuple[str, int]] | None = None
     if request.topics is not None:
         asked = {(topic.topic, partition) for topic in request.topics for partition in topic.partitions}
-    return DescribeLogDirsResponse(results=[describe_folder(logs, folder, asked) for folder in logs.folders])
+    return DescribeLogDirsResponse(results=[describe_log_dir(logs, folder, asked) for folder in logs.folders])
 
 
-def describe_folder(logs: LogManager, folder: LogFolder, asked: set[tuple[str, int]] | None) -> DescribeLogDirsResult:
+def describe_log_dir(logs: LogManager, folder: LogFolder, asked: set[tuple[str, int]] | None) -> DescribeLogDirsResult:
     """One folder with the partitions of ``asked`` (None: all) that are in it."""
     result = DescribeLogDirsResult(log_dir=os.path.abspath(folder.path))
     if folder.is_offline:

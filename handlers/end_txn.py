@@ -14,7 +14,7 @@ from ..security.acl import Operation
 from ..transaction_coordinator.transaction import TRANSACTIONS_V2
 from ..wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from .call import Call
-from .fenced import as_known
+from .fenced import downgrade_fenced
 from .rights import TRANSACTIONAL_ID, check
 
 _PRODUCER_FENCED_FROM = 2
@@ -30,7 +30,7 @@ async def handle(call: Call, request: EndTxnRequest) -> EndTxnResponse:
             request.transactional_id, producer, request.committed, client_version, call.flush
         )
     except KafkaError as error:
-        raise as_known(error, call.version >= _PRODUCER_FENCED_FROM) from error
+        raise downgrade_fenced(error, call.version >= _PRODUCER_FENCED_FROM) from error
     return EndTxnResponse(producer_id=producer_id, producer_epoch=producer_epoch)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..base.errors import ErrorCode, KafkaError
 
 
-def as_known(error: KafkaError, knows_fenced: bool) -> KafkaError:
+def downgrade_fenced(error: KafkaError, knows_fenced: bool) -> KafkaError:
     """``error``, under its older name INVALID_PRODUCER_EPOCH where the client's version does not have the newer."""
     if error.code is ErrorCode.PRODUCER_FENCED and not knows_fenced:
         return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message)

@@ -27,7 +27,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.network import total_size
 from ..log.segment import SegmentSlice
 from ..replication.delayed_fetch import DelayedFetch, FetchedPartition
-from ..replication.fetch_session import FetchSession, PartitionKey, take_up
+from ..replication.fetch_session import FetchSession, PartitionKey, update_session
 from ..replication.fetching import FetchReads, FollowerId, refused_partition
 from ..replication.read_replica import RACK_AWARE_SELECTOR, ConsumerRack
 from ..replication.settings import ReplicationSettings
@@ -42,7 +42,7 @@ from ..wire.messages.fetch import (
     PartitionData,
 )
 from .call import Call
-from .leader_hints import NotLeaderPartition, name_leaders
+from .leader_hints import NotLeaderPartition, add_current_leaders
 from .request_cost import RequestCost
 from .rights import CLUSTER, TOPIC, may
 
@@ -73,7 +73,7 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse | None:
         sessions.close(request.session_id)
         news = DelayedFetch(is_followers=follower is not None)
         partitions: dict[PartitionKey, FetchedPartition] = {}
-        take_up(request, by_id, partitions, news)
+        update_session(request, by_id, partitions, news)
     else:
         session = sessions.resume(request, by_id)
         if session is None:
@@ -83,9 +83,9 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse | None:
         reads, early = await _read(call, request, follower, news, partitions, session)
         if early is not None and early.response is not None:
             return None if early.is_sent else early.response
-        is_held_up = call.cost is not None and follower is None and _is_held_up(call, call.cost, reads, session)
+        is_held_up = call.cost is not None and follower is None and _is_throttled(call, call.cost, reads, session)
         if is_held_up:
-            return _held_up(reads, session)
+            return _throttled_response(reads, session)
         told = partitions.values() if session is None else None
         is_new = request.session_epoch == _INITIAL_EPOCH and call.version >= _FIRST_SESSION_VERSION
         # Only now is it known what the client may read; one that may read nothing must not take up a session.
@@ -94,7 +94,7 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse | None:
         response = _response(reads, told, session)
     except BaseException:
         for state in partitions.values():
-            state.note_change(0)  # what was read is not answered
+            state.on_change(0)  # what was read is not answered
         raise
     finally:
         if session is None and news.is_watching:
@@ -103,7 +103,9 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse | None:
     if reads.failure is not None:
         call.fail(reads.failure)
         if call.version >= _FIRST_HINT_VERSION:
-            response.node_endpoints = name_leaders(call, _led_otherwise(response), LeaderIdAndEpoch, NodeEndpoint)
+            response.node_endpoints = add_current_leaders(
+                call, _led_otherwise(response), LeaderIdAndEpoch, NodeEndpoint
+            )
     return response
 
 
@@ -168,7 +170,7 @@ class _EarlyAnswer:
         self.is_sent = False
 
     def offer(self) -> None:
-        self._call.early_answers.append(self._make)
+        self._call.early_responses.append(self._make)
 
     def _make(self) -> None:
         reads = self._reads
@@ -179,7 +181,7 @@ class _EarlyAnswer:
                 self.is_sent = self._call.send_early(self.response)
         except Exception:
             for state in self._session.partitions.values():
-                state.note_change(0)  # a bug must not hide records: the next fetch reads everything
+                state.on_change(0)  # a bug must not hide records: the next fetch reads everything
             raise
 
 
@@ -198,17 +200,17 @@ def _follower(request: FetchRequest) -> FollowerId | None:
 def _most_within_quota(cost: RequestCost, follower: FollowerId | None, most: int) -> int:
     """How many bytes may be read at most: for a consumer, not so many that its answer would be held up each time."""
     if follower is not None:
-        cost.be_free()
+        cost.exempt()
         return most
-    within_quota = cost.most_fetched()
+    within_quota = cost.max_fetch_bytes()
     return most if within_quota is None else min(most, int(within_quota))
 
 
-def _is_held_up(call: Call, cost: RequestCost, reads: FetchReads, session: FetchSession | None) -> bool:
-    return cost.is_fetch_held_up(lambda: _answer_size(reads, call.version, is_news_only=session is not None))
+def _is_throttled(call: Call, cost: RequestCost, reads: FetchReads, session: FetchSession | None) -> bool:
+    return cost.is_fetch_throttled(lambda: _response_size(reads, call.version, is_news_only=session is not None))
 
 
-def _answer_size(reads: FetchReads, version: int, *, is_news_only: bool) -> int:
+def _response_size(reads: FetchReads, version: int, *, is_news_only: bool) -> int:
     """The size of the answer that would be given, without its header (FetchResponse ``sizeOf``)."""
     topics: dict[tuple[str, bytes], FetchableTopicResponse] = {}
     for state, result in reads.results.items():
@@ -219,10 +221,10 @@ def _answer_size(reads: FetchReads, version: int, *, is_news_only: bool) -> int:
     return _SIZE_OF_LENGTH + total_size(encode(FetchResponse(responses=list(topics.values())), version))
 
 
-def _held_up(reads: FetchReads, session: FetchSession | None) -> FetchResponse:
+def _throttled_response(reads: FetchReads, session: FetchSession | None) -> FetchResponse:
     """The empty answer of a fetch beyond a quota: a session stays as it was, and one that would be new is not made."""
     for state in reads.results:
-        state.note_change(0)
+        state.on_change(0)
     reads.release()
     return FetchResponse() if session is None else FetchResponse(session_id=session.session_id)
 

@@ -27,7 +27,7 @@ from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from ..wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from .auto_creation import create
 from .call import Call
-from .joining import wait_known
+from .joining import wait_initialized
 from .mutations import permissive_charge
 from .rights import check
 
@@ -41,7 +41,7 @@ _LOAD_SECONDS = 1.0
 
 
 async def handle(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    await wait_known(call)
+    await wait_initialized(call)
     if call.version >= _MANY_KEYS_FROM:
         return FindCoordinatorResponse(
             coordinators=[await _find_one(call, request.key_type, key) for key in request.coordinator_keys]

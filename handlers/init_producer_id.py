@@ -18,7 +18,7 @@ from ..security.acl import Operation
 from ..wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ..wire.records import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from .call import Call
-from .fenced import as_known
+from .fenced import downgrade_fenced
 from .rights import CLUSTER, TOPIC, TRANSACTIONAL_ID, check, may, may_with_any, refusal
 
 _PRODUCER_FENCED_FROM = 4
@@ -53,7 +53,7 @@ async def _initialize(call: Call, request: InitProducerIdRequest, transactional_
             transactional_id, request.transaction_timeout_ms, expected, call.flush
         )
     except KafkaError as error:
-        raise as_known(error, call.version >= _PRODUCER_FENCED_FROM) from error
+        raise downgrade_fenced(error, call.version >= _PRODUCER_FENCED_FROM) from error
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=producer_epoch)
 
 

@@ -20,7 +20,7 @@ class NotLeaderPartition(NamedTuple):
     answer: Any
 
 
-def name_leaders(
+def add_current_leaders(
     call: Call, refused: Iterable[NotLeaderPartition], leader_of: Callable[..., Any], endpoint: Callable[..., _Endpoint]
 ) -> list[_Endpoint]:
     """Put leader and epoch into each answer, where they are known; returns the endpoints of the leaders that are alive.

@@ -61,7 +61,7 @@ async def handle(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse
             try:
                 if times > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "the partition is in the request twice")
-                answers.append(await _answer(call, topic.name, asked, request))
+                answers.append(await _response(call, topic.name, asked, request))
             except KafkaError as error:
                 answers.append(
                     ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=error.code)
@@ -71,7 +71,7 @@ async def handle(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse
     return ListOffsetsResponse(topics=topics)
 
 
-async def _answer(
+async def _response(
     call: Call, topic: str, asked: ListOffsetsPartition, request: ListOffsetsRequest
 ) -> ListOffsetsPartitionResponse:
     timestamp = asked.timestamp

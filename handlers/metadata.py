@@ -38,7 +38,7 @@ from ..wire.messages.metadata import (
 from ..wire.schema import ZERO_UUID, replace
 from .auto_creation import create_missing
 from .call import Call
-from .joining import wait_known
+from .joining import wait_initialized
 from .mutations import permissive_charge
 from .rights import CLUSTER, NOT_ASKED, TOPIC, allowed_names, authorized_operations, cluster_operations, may
 
@@ -47,7 +47,7 @@ _FIRST_VERSION_BY_ID = 12
 
 
 async def handle(call: Call, request: MetadataRequest) -> MetadataResponse:
-    await wait_known(call)
+    await wait_initialized(call)
     topics = await _topics(call, request)
     if request.include_topic_authorized_operations:
         topics = [_with_operations(call, topic) for topic in topics]
@@ -148,7 +148,7 @@ def _by_name(call: Call, metadata: MetadataCache, name: str, error: ErrorCode | 
         return describe_topic(call, topic)
     if error is None and why_invalid(name):
         error = ErrorCode.INVALID_TOPIC_EXCEPTION
-    elif error is None and metadata.is_told:
+    elif error is None and metadata.is_initialized:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     elif error in (None, ErrorCode.NONE):
         error = ErrorCode.LEADER_NOT_AVAILABLE

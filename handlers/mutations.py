@@ -21,5 +21,5 @@ def permissive_charge(call: NodeCall) -> Charge | None:
     """The same for what is made because a client named it: it is counted, and never refused."""
     if call.cost is None:
         return None
-    mutations = call.cost.mutations(is_strict=False, holds_up=False)
+    mutations = call.cost.mutations(is_strict=False, throttles=False)
     return None if mutations is None else mutations.charge

@@ -41,7 +41,7 @@ class NodeServices:
     supported_features: Mapping[str, VersionRange] = dataclasses.field(default_factory=dict)
     """Those that a node of KRaft tells of, each with its levels."""
     large_decoding: trio.Lock = dataclasses.field(default_factory=trio.Lock)
-    early_answers: list[Callable[[], None]] = dataclasses.field(default_factory=list)
+    early_responses: list[Callable[[], None]] = dataclasses.field(default_factory=list)
     """What answers requests whose wait has just ended, before their tasks go on (``NodeCall``)."""
 
     @property

@@ -29,14 +29,14 @@ async def handle(call: Call, request: OffsetForLeaderEpochRequest) -> OffsetForL
         allowed, refused = split(call, Operation.DESCRIBE, TOPIC, request.topics, lambda topic: topic.topic)
     answers = [
         OffsetForLeaderTopicResult(
-            topic=topic.topic, partitions=[_answer(call, topic.topic, asked) for asked in topic.partitions]
+            topic=topic.topic, partitions=[_response(call, topic.topic, asked) for asked in topic.partitions]
         )
         for topic in allowed
     ]
     return OffsetForLeaderEpochResponse(topics=answers + [_refused(topic, refusal(TOPIC)) for topic in refused])
 
 
-def _answer(call: Call, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+def _response(call: Call, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
         partition = call.broker.replicas.partition(topic, asked.partition)
         partition.check_leader(asked.current_leader_epoch)

@@ -54,10 +54,10 @@ from ..wire.messages.produce import (
 from ..wire.records import RecordBatch
 from .activity import MOST_PARTITIONS
 from .call import Call, CloseConnection, PendingResponse
-from .leader_hints import NotLeaderPartition, name_leaders
+from .leader_hints import NotLeaderPartition, add_current_leaders
 from .replaced_leader import refuse_where_replaced
 from .rights import TOPIC, TRANSACTIONAL_ID, check, may, refusal
-from .transaction_partitions import Entry, as_seen_by_producers, enter
+from .transaction_partitions import Entry, as_seen_by_producers, verify_partitions
 
 _TURN_SECONDS = 0.003
 """After so long requests of other connections have a turn: a request may name thousands of partitions, and a partition's first
@@ -144,7 +144,7 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | Pendi
         await _wait(call, waiting, request, trio.current_time())
     response = ProduceResponse(responses=topics)
     if call.failed:
-        await _say_who_leads(call, response)
+        await _add_leader_hints(call, response)
     return response
 
 
@@ -177,15 +177,15 @@ class PendingProduce(PendingResponse):
         await _wait(self._call, self._waiting, self._request, self._appended_at, self._call.note_ready)
         response = ProduceResponse(responses=self._topics)
         if self._call.failed:
-            await _say_who_leads(self._call, response)
+            await _add_leader_hints(self._call, response)
         return response
 
 
-async def _say_who_leads(call: Call, response: ProduceResponse) -> None:
+async def _add_leader_hints(call: Call, response: ProduceResponse) -> None:
     """Add to a response with errors what a client needs to find the leader."""
     await refuse_where_replaced(call, response)
     if call.version >= _FIRST_HINT_VERSION:
-        response.node_endpoints = name_leaders(call, _not_led_here(response), LeaderIdAndEpoch, NodeEndpoint)
+        response.node_endpoints = add_current_leaders(call, _not_led_here(response), LeaderIdAndEpoch, NodeEndpoint)
 
 
 def _not_led_here(response: ProduceResponse) -> list[NotLeaderPartition]:
@@ -254,7 +254,7 @@ async def _enter_transaction(
                 entries[TopicPartition(name, data.index)] = Entry(
                     partition, batch.producer_id, batch.producer_epoch, batch.base_sequence
                 )
-    refused = await enter(
+    refused = await verify_partitions(
         call,
         transactional_id,
         entries,

@@ -50,7 +50,7 @@ class RequestCost:
     __slots__ = (
         "_began",
         "_clock",
-        "_is_free",
+        "_is_exempt",
         "_mutations",
         "_names",
         "_quotas",
@@ -65,45 +65,45 @@ class RequestCost:
         self._names = user, client_id[:_LONGEST_CLIENT_ID]
         self._began = clock.elapsed()
         self._until = 0.0
-        self._is_free = False
+        self._is_exempt = False
         self._mutations: MutationCost | None = None
         self._throttle_ms = 0
         self._throttled_by: SharedQuota | None = None
 
-    def note_wait(self) -> None:
+    def stop_timing(self) -> None:
         """The request is about to wait; from now on its time is not counted."""
         if not self._until:
             self._until = self._clock.elapsed()
 
-    def be_free(self) -> None:
+    def exempt(self) -> None:
         """It is a request of a broker."""
-        self._is_free = True
+        self._is_exempt = True
 
     # --- Fetch --------------------------------------------------------------------------------------------------------
 
-    def most_fetched(self) -> float | None:
+    def max_fetch_bytes(self) -> float | None:
         """How many bytes a fetch may read: more would be held up however seldom it comes; None: no limit."""
         shared = self._quotas.fetch.of(*self._names, _now_ms())
         return None if shared is None else shared.most_at_once
 
-    def is_fetch_held_up(self, size: Callable[[], int]) -> bool:
+    def is_fetch_throttled(self, size: Callable[[], int]) -> bool:
         """Count the answer of a fetch and its time; whether it is to be answered empty instead. ``size``: of the answer."""
         now_ms = _now_ms()
-        self._use_time(now_ms)
+        self._charge_time(now_ms)
         shared = self._quotas.fetch.of(*self._names, now_ms)
         if shared is not None:
             used = size()
-            self._hold_up(shared.use(used, now_ms), shared)
+            self._throttle(shared.use(used, now_ms), shared)
             if self._throttle_ms:
                 shared.use(-used, now_ms)
         return self._throttle_ms > 0
 
     # --- changes of topics --------------------------------------------------------------------------------------------
 
-    def mutations(self, *, is_strict: bool, holds_up: bool = True) -> MutationCost | None:
+    def mutations(self, *, is_strict: bool, throttles: bool = True) -> MutationCost | None:
         """What charges the request's changes of topics; None where no quota holds for them.
 
-        ``holds_up``: whether the client is held up for what goes beyond the quota.
+        ``throttles``: whether the client is held up for what goes beyond the quota.
         """
         if self._mutations is not None:
             return self._mutations
@@ -111,7 +111,7 @@ class RequestCost:
         if shared is None:
             return None
         mutations = MutationCost(shared, is_strict=is_strict)
-        if holds_up:
+        if throttles:
             self._mutations = mutations
         return mutations
 
@@ -121,26 +121,26 @@ class RequestCost:
         """For how many milliseconds the client is held up, for a request of so many bytes."""
         now_ms = _now_ms()
         if api_key == ApiKey.PRODUCE and (shared := self._quotas.produce.of(*self._names, now_ms)) is not None:
-            self._hold_up(shared.use(size, now_ms), shared)
-        if has_answer and not self._is_free and api_key not in _OF_BROKERS:
-            self._use_time(now_ms)
+            self._throttle(shared.use(size, now_ms), shared)
+        if has_answer and not self._is_exempt and api_key not in _OF_BROKERS:
+            self._charge_time(now_ms)
         if self._mutations is not None:
-            self._hold_up(self._mutations.throttle_ms(now_ms), self._mutations.shared)
+            self._throttle(self._mutations.throttle_ms(now_ms), self._mutations.shared)
         if self._throttled_by is not None:
             self._throttled_by.note_throttled(self._throttle_ms, now_ms)
         return self._throttle_ms
 
-    def _use_time(self, now_ms: int) -> None:
+    def _charge_time(self, now_ms: int) -> None:
         """Count the time, once."""
         if self._began < 0:
             return
         shared = self._quotas.request.of(*self._names, now_ms)
         if shared is not None:
             seconds = (self._until or self._clock.elapsed()) - self._began
-            self._hold_up(shared.use(seconds * 100, now_ms, self._quotas.longest_request_throttle_ms), shared)
+            self._throttle(shared.use(seconds * 100, now_ms, self._quotas.longest_request_throttle_ms), shared)
         self._began = -1.0
 
-    def _hold_up(self, throttle_ms: int, shared: SharedQuota) -> None:
+    def _throttle(self, throttle_ms: int, shared: SharedQuota) -> None:
         if throttle_ms > self._throttle_ms:
             self._throttle_ms, self._throttled_by = throttle_ms, shared
 

@@ -46,7 +46,7 @@ class Services(NodeServices):
     passwords: StoredPasswords
     groups: GroupCoordinator
     transactions: TransactionCoordinator
-    transaction_entries: AddPartitionsToTxnManager
+    add_partitions_to_txn_manager: AddPartitionsToTxnManager
     end_markers: TransactionMarkerWriter
     absent_topics: RepeatedLines
 

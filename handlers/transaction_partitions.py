@@ -18,7 +18,7 @@ from ..replication.partition import Partition
 from ..transaction_coordinator.add_partitions_to_txn import ProducerPartitions
 from ..transaction_coordinator.settings import TransactionSettings
 from .call import Call
-from .fenced import as_known
+from .fenced import downgrade_fenced
 
 _END_OF_THE_LAST_SECONDS = 0.1
 
@@ -34,7 +34,7 @@ class Entry(NamedTuple):
     sequence: int
 
 
-async def enter(
+async def verify_partitions(
     call: Call, transactional_id: str, entries: dict[TopicPartition, Entry], *, adds: bool, knows_abortable: bool
 ) -> dict[TopicPartition, KafkaError]:
     """Ask about the partitions where the transaction is not open yet; returns those that must not be written to, with the reason.
@@ -53,7 +53,7 @@ async def enter(
         try:
             verifications, missing = await _ask(call, transactional_id, producer, asked, adds=adds)
         except KafkaError as error:
-            refused |= dict.fromkeys(names, as_known(error, knows_fenced=False))
+            refused |= dict.fromkeys(names, downgrade_fenced(error, knows_fenced=False))
             continue
         for name in names:
             try:
@@ -70,7 +70,7 @@ async def _ask(
     call: Call, transactional_id: str, producer: tuple[int, int], entries: dict[TopicPartition, Entry], *, adds: bool
 ) -> tuple[Verifications, set[TopicPartition]]:
     """Ask the coordinator; returns the verifications begun before, and the partitions not in the transaction. KafkaError."""
-    coordinators = call.broker.transaction_entries
+    coordinators = call.broker.add_partitions_to_txn_manager
     asked = ProducerPartitions(transactional_id, producer, set(entries))
     verifications = _begin(call, producer, entries)
     if not adds:
@@ -82,7 +82,7 @@ async def _ask(
         try:
             while True:
                 await coordinators.add(asked, call.flush)
-                if _stand(verifications, producer[0], entries):
+                if _are_current(verifications, producer[0], entries):
                     return verifications, set()
                 # While the request was on its way the last transaction was ended here, and then at the coordinator.
                 verifications = _begin(call, producer, entries)
@@ -104,7 +104,7 @@ def _begin(call: Call, producer: tuple[int, int], entries: dict[TopicPartition, 
     }
 
 
-def _stand(verifications: Verifications, producer_id: int, entries: dict[TopicPartition, Entry]) -> bool:
+def _are_current(verifications: Verifications, producer_id: int, entries: dict[TopicPartition, Entry]) -> bool:
     """Whether no end marker has come since the verifications began."""
     return all(
         entry.partition.log.producer_state.verifications.get(producer_id) is verifications[name]
@@ -122,7 +122,7 @@ _TRY_AGAIN = (
 
 
 def as_seen_by_producers(error: KafkaError) -> KafkaError:
-    """A reason of ``enter`` in the answer to a Produce, whose clients talk to a leader and not to a coordinator."""
+    """A reason of ``verify_partitions`` in the answer to a Produce, whose clients talk to a leader and not to a coordinator."""
     if error.code in _TRY_AGAIN:
         return KafkaError(
             ErrorCode.NOT_ENOUGH_REPLICAS,

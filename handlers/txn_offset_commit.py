@@ -28,7 +28,7 @@ from .call import Call
 from .joining import check_known
 from .rights import GROUP, TRANSACTIONAL_ID, check, may
 from .rights import TOPIC as TOPIC_RESOURCE
-from .transaction_partitions import Entry, enter
+from .transaction_partitions import Entry, verify_partitions
 
 _LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 _LOAD_IN_PROGRESS_FROM = 2
@@ -70,7 +70,7 @@ async def _enter(call: Call, request: TxnOffsetCommitRequest) -> None:
     except KafkaError as error:
         raise KafkaError(ErrorCode.NOT_COORDINATOR, error.message) from error
     entry = Entry(partition, request.producer_id, request.producer_epoch, _NO_SEQUENCE)
-    refused = await enter(
+    refused = await verify_partitions(
         call,
         request.transactional_id,
         {TopicPartition(TOPIC, index): entry},

@@ -196,7 +196,7 @@ def read_clean_shutdown(disk: Disk, folder: str) -> int | None:
         return -1  # as Kafka has it: earlier versions left an empty file
 
 
-def take_clean_shutdown(disk: Disk, folder: str) -> bool:
+def consume_clean_shutdown(disk: Disk, folder: str) -> bool:
     """Whether the last stop was clean; the mark is gone afterwards, so that a crash from here on counts. Raises OSError."""
     path = join(folder, CLEAN_SHUTDOWN)
     if not disk.exists(path):

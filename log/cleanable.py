@@ -68,7 +68,7 @@ def _first_dirty_offset(partition_log: PartitionLog) -> int:
             cleaned,
             partition_log.log_end_offset,
         )
-        partition_log.note_cleaned(None)
+        partition_log.update_cleaned_offset(None)
         return log_start_offset
     return cleaned
 

@@ -83,7 +83,7 @@ class Cleaning:
         log = self._log
         if log.cleaned_offset is None:
             # On disk before the first swap, because recovery takes gaps for lost records in a log never compacted.
-            log.note_cleaned(self._first_dirty_offset)
+            log.update_cleaned_offset(self._first_dirty_offset)
             log.folder.checkpoint_now()
         await self._fill_map()
         clean_to = self._map.latest_offset + 1

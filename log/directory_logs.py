@@ -28,17 +28,17 @@ from .checkpoints import (
     MetaProperties,
     read_meta_properties,
     read_offsets,
-    take_clean_shutdown,
+    consume_clean_shutdown,
     write_clean_shutdown,
     write_offsets,
 )
 from .disk import Lock, join
 from .files import (
-    DELETED_FOLDER_SUFFIX,
-    STRAY_FOLDER_SUFFIX,
-    deleted_folder_name,
-    parse_log_folder,
-    stray_folder_name,
+    DELETE_DIR_SUFFIX,
+    STRAY_DIR_SUFFIX,
+    log_delete_dir_name,
+    parse_topic_partition_name,
+    log_stray_dir_name,
 )
 from .log_directory import LogFolder
 from .log_loader import LogLoader
@@ -78,7 +78,7 @@ class FolderLogs:
     async def load(self, settings: LogSettings, threads: int) -> None:
         """Open every log. Raises OSError, KafkaError, UnsupportedLogError."""
         folder = self.folder
-        is_clean = take_clean_shutdown(folder.disk, folder.path)
+        is_clean = consume_clean_shutdown(folder.disk, folder.path)
         found = list(self._find_logs())
         if found and not is_clean:
             logger.warning("%s was not stopped cleanly; recovering %s", folder.path, counted(len(found), "log"))
@@ -111,13 +111,13 @@ class FolderLogs:
         folder = self.folder
         for name in folder.disk.names(folder.path):
             path = join(folder.path, name)
-            if name.endswith(DELETED_FOLDER_SUFFIX):
+            if name.endswith(DELETE_DIR_SUFFIX):
                 folder.call_later(0, functools.partial(folder.delete_now, path))
                 continue
-            if name.endswith(STRAY_FOLDER_SUFFIX):
+            if name.endswith(STRAY_DIR_SUFFIX):
                 logger.warning("%s was set aside because it is of no topic of this cluster, and is left alone", path)
                 continue
-            topic_partition = parse_log_folder(name)
+            topic_partition = parse_topic_partition_name(name)
             if topic_partition is not None and folder.disk.is_dir(path):
                 yield topic_partition, name
 
@@ -187,22 +187,22 @@ class FolderLogs:
         if partition_log.segments:
             self._remove(partition_log)
 
-    def set_aside(self, partition_log: PartitionLog) -> None:
+    def rename_to_stray(self, partition_log: PartitionLog) -> None:
         """Forget a log and keep its folder, under a name that every start leaves alone. Raises KafkaError."""
         del self.logs[TopicPartition(partition_log.topic, partition_log.partition)]
         partition_log.close()
         if not partition_log.segments:
             return
         before = partition_log.directory
-        name = stray_folder_name(partition_log.topic, partition_log.partition, self.folder.randomness)
+        name = log_stray_dir_name(partition_log.topic, partition_log.partition, self.folder.randomness)
         try:
-            partition_log.rename_folder(name)
+            partition_log.rename_dir(name)
         except OSError as error:
             raise self.folder.fail(f"cannot set {before} aside", error) from error
         logger.warning(
             "%s is of no replica that the cluster has here, and is set aside as %s", before, partition_log.directory
         )
-        self._gone()
+        self._log_removed()
 
     def _remove(self, partition_log: PartitionLog) -> None:
         try:
@@ -213,16 +213,16 @@ class FolderLogs:
 
     def rename_to_deleted(self, partition_log: PartitionLog) -> None:
         """Give a log's folder the name of a deleted one, which every start removes. Raises OSError."""
-        partition_log.rename_folder(
-            deleted_folder_name(partition_log.topic, partition_log.partition, self.folder.randomness)
+        partition_log.rename_dir(
+            log_delete_dir_name(partition_log.topic, partition_log.partition, self.folder.randomness)
         )
 
     def remove_deleted(self, partition_log: PartitionLog) -> None:
         """Have the folder of a log removed that was renamed as a deleted one."""
         self.folder.delete_later(partition_log.directory, partition_log.settings.file_delete_delay_ms)
-        self._gone()
+        self._log_removed()
 
-    def _gone(self) -> None:
+    def _log_removed(self) -> None:
         """A log is gone: have the checkpoints written without it."""
         self.folder.deleted_logs += 1
         self.folder.checkpoint_soon()

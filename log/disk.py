@@ -19,7 +19,7 @@ from typing import ClassVar, Protocol
 from ..base.system_calls import descriptor_limit, sync_all, sync_data
 
 FILE_MODE = 0o600
-FOLDER_MODE = 0o700
+DIR_MODE = 0o700
 
 Bytes = bytes | bytearray | memoryview
 
@@ -255,7 +255,7 @@ class OsDisk:
             os.remove(path)
 
     def make_dir(self, path: str) -> None:
-        os.makedirs(path, FOLDER_MODE, exist_ok=True)
+        os.makedirs(path, DIR_MODE, exist_ok=True)
 
     def remove_dir(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):

@@ -26,24 +26,24 @@ SNAPSHOT_SUFFIX = ".snapshot"
 DELETED_SUFFIX = ".deleted"
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
-DELETED_FOLDER_SUFFIX = "-delete"
-FUTURE_FOLDER_SUFFIX = "-future"
-STRAY_FOLDER_SUFFIX = "-stray"
+DELETE_DIR_SUFFIX = "-delete"
+FUTURE_DIR_SUFFIX = "-future"
+STRAY_DIR_SUFFIX = "-stray"
 CHECKPOINT_SUFFIX = ".checkpoint"
 """Of a snapshot of a quorum's metadata log (see ``metadata_snapshots``)."""
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 """The first records of a cluster, in the form of a snapshot."""
-METADATA_LOG_FOLDER = "__cluster_metadata-0"
+METADATA_PARTITION_DIR = "__cluster_metadata-0"
 """Where a KRaft node keeps the cluster's metadata. It is no topic's, and no other broker opens it."""
 
-OLD_STATE_FOLDER = "__cluster_state"
+OLD_STATE_DIR = "__cluster_state"
 """Where a broker before KRaft kept the cluster's metadata; a file for people once they were taken over."""
-OLD_STATE_TAKEN_FOLDER = "__cluster_state_taken"
+OLD_STATE_TAKEN_DIR = "__cluster_state_taken"
 """The same folder, while it is being set aside."""
 
 _MAX_NAME_LENGTH = 255
 _OFFSET_FILE = re.compile(r"(\d{20})(\.[a-z]+)")
-_LOG_FOLDER = re.compile(r"([A-Za-z0-9._-]+)-(\d+)(?:\.[0-9a-f]{32}" + FUTURE_FOLDER_SUFFIX + ")?")
+_LOG_DIR_NAME = re.compile(r"([A-Za-z0-9._-]+)-(\d+)(?:\.[0-9a-f]{32}" + FUTURE_DIR_SUFFIX + ")?")
 
 
 def file_name(offset: int, suffix: str) -> str:
@@ -57,32 +57,32 @@ def parse_file_name(name: str) -> tuple[int, str] | None:
     return None if match is None else (int(match[1]), match[2])
 
 
-def partition_folder_name(topic: str, partition: int) -> str:
+def log_dir_name(topic: str, partition: int) -> str:
     return f"{topic}-{partition}"
 
 
-def parse_log_folder(name: str) -> TopicPartition | None:
+def parse_topic_partition_name(name: str) -> TopicPartition | None:
     """Topic and partition of a partition's folder, or of that of a future log; None for another name."""
-    match = _LOG_FOLDER.fullmatch(name)
-    return None if match is None or name == METADATA_LOG_FOLDER else TopicPartition(match[1], int(match[2]))
+    match = _LOG_DIR_NAME.fullmatch(name)
+    return None if match is None or name == METADATA_PARTITION_DIR else TopicPartition(match[1], int(match[2]))
 
 
-def future_folder_name(topic: str, partition: int, randomness: random.Random) -> str | None:
+def log_future_dir_name(topic: str, partition: int, randomness: random.Random) -> str | None:
     """A new name for the folder of a future log; None when file systems do not allow one so long."""
-    name = f"{topic}-{partition}.{randomness.getrandbits(128):032x}{FUTURE_FOLDER_SUFFIX}"
+    name = f"{topic}-{partition}.{randomness.getrandbits(128):032x}{FUTURE_DIR_SUFFIX}"
     return name if len(name) <= _MAX_NAME_LENGTH else None
 
 
-def deleted_folder_name(topic: str, partition: int, randomness: random.Random) -> str:
+def log_delete_dir_name(topic: str, partition: int, randomness: random.Random) -> str:
     """A new name for the folder of a deleted partition, cut to what file systems allow."""
-    return _cut_folder_name(topic, partition, randomness, DELETED_FOLDER_SUFFIX)
+    return _log_dir_name_capped(topic, partition, randomness, DELETE_DIR_SUFFIX)
 
 
-def stray_folder_name(topic: str, partition: int, randomness: random.Random) -> str:
+def log_stray_dir_name(topic: str, partition: int, randomness: random.Random) -> str:
     """A new name for a folder that is set aside, cut to what file systems allow."""
-    return _cut_folder_name(topic, partition, randomness, STRAY_FOLDER_SUFFIX)
+    return _log_dir_name_capped(topic, partition, randomness, STRAY_DIR_SUFFIX)
 
 
-def _cut_folder_name(topic: str, partition: int, randomness: random.Random, suffix: str) -> str:
+def _log_dir_name_capped(topic: str, partition: int, randomness: random.Random, suffix: str) -> str:
     ending = f"-{partition}.{randomness.getrandbits(128):032x}{suffix}"
     return topic[: _MAX_NAME_LENGTH - len(ending)] + ending

@@ -42,7 +42,7 @@ class FlushJob:
         self._paths = paths
         self._epochs = epochs
         self._has_new_names = has_new_names
-        self._has_new_folder = has_new_folder
+        self._has_new_dir = has_new_folder
 
     def run(self) -> None:
         """Write and sync. Raises OSError."""
@@ -62,7 +62,7 @@ class FlushJob:
             write_leader_epochs(disk, join(self._directory, LEADER_EPOCH_CHECKPOINT), self._epochs)
         if self._has_new_names:
             disk.sync_dir(self._directory)
-        if self._has_new_folder:
+        if self._has_new_dir:
             disk.sync_dir(os.path.dirname(self._directory))
 
 

@@ -48,7 +48,7 @@ def append_as_follower(log: PartitionLog, records: Bytes, fetch_epoch: int, lead
     batches = _checked(records, fetch_epoch)
     if not batches:
         return FollowerAppend(0, False)
-    _meet_log_end(log, batches, leader_start)
+    _align_with_log_end(log, batches, leader_start)
     first_offset = log.log_end_offset
     size = batches[0].size if len(batches) == 1 else sum([batch.size for batch in batches])
     _write(log, batches, memoryview(records)[:size])
@@ -87,7 +87,7 @@ def _check_readable(batch: RecordBatch) -> None:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the control batch cannot be read: {error.message}") from error
 
 
-def _meet_log_end(log: PartitionLog, batches: list[RecordBatch], leader_start: int) -> None:
+def _align_with_log_end(log: PartitionLog, batches: list[RecordBatch], leader_start: int) -> None:
     """Make sure that the first batch begins at or after the log's end. Raises KafkaError where it cannot."""
     first, end = batches[0].base_offset, log.log_end_offset
     if first >= end:

@@ -89,7 +89,7 @@ class LeaderEpochCache:
             self.start_offsets[0] = start_offset
             self.is_dirty = True
 
-    def take_over(self, other: LeaderEpochCache) -> None:
+    def copy_state_from(self, other: LeaderEpochCache) -> None:
         """Copy the entries of another cache."""
         self.epochs, self.start_offsets = other.epochs[:], other.start_offsets[:]
         self.is_dirty = True

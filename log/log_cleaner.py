@@ -204,7 +204,7 @@ class LogCleaner:
             if not partition_log.is_closed and not partition_log.folder.is_offline:
                 partition_log.folder.fail(f"cannot compact {partition_log.directory}", error)
             return False
-        partition_log.note_cleaned(cleaned_offset)
+        partition_log.update_cleaned_offset(cleaned_offset)
         partition_log.folder.checkpoint_soon()
         stats = cleaning.stats
         self.runs += 1

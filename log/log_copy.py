@@ -37,7 +37,7 @@ class LogCopy:
         self._truncations = current.truncations
         self._cut_what_differs()
         if future.cleaned_offset is None:
-            future.note_cleaned(current.cleaned_offset)
+            future.update_cleaned_offset(current.cleaned_offset)
 
     def _cut_what_differs(self) -> None:
         """Leave in ``future`` only what ``current`` has, which a follower may have truncated and rewritten since.
@@ -99,7 +99,7 @@ class LogCopy:
                 return False
         if future.log_end_offset < current.log_end_offset:
             future.skip_to(current.log_end_offset)  # its last batches were compacted away
-        future.take_over(current)
+        future.copy_state_from(current)
         return True
 
     def _check(self) -> None:

@@ -42,7 +42,7 @@ class LogStartError(Exception):
         self.may_pass = may_pass
 
 
-def metadata_folder_of(wanted: str | None, folders: Sequence[str]) -> str:
+def metadata_log_dir_of(wanted: str | None, folders: Sequence[str]) -> str:
     """Where ``metadata.log.dir`` puts the metadata log: in the first data folder, in another one, or beside them."""
     if wanted is None:
         return folders[0]
@@ -58,12 +58,12 @@ class DataFolders:
     their cluster was at their last start, None if it was no ZooKeeper.
     """
 
-    def __init__(self, folders: Iterable[LogFolder], metadata_folder: LogFolder | None = None) -> None:
+    def __init__(self, folders: Iterable[LogFolder], metadata_log_dir: LogFolder | None = None) -> None:
         self._parts = [FolderLogs(folder) for folder in folders]
         self.all_parts = list(self._parts)
-        if metadata_folder is not None:
-            self.all_parts.append(FolderLogs(metadata_folder))
-            metadata_folder.write_checkpoints = None  # they are of partitions
+        if metadata_log_dir is not None:
+            self.all_parts.append(FolderLogs(metadata_log_dir))
+            metadata_log_dir.write_checkpoints = None  # they are of partitions
         self.cluster_id: str | None = None
         self.broker_id: int | None = None
         self.zookeeper: str | None = None
@@ -87,7 +87,7 @@ class DataFolders:
         return [part for part in self.all_parts if not part.folder.is_offline]
 
     @property
-    def offline_paths(self) -> list[str]:
+    def offline_log_dirs(self) -> list[str]:
         return [folder.path for folder in self.folders if folder.is_offline]
 
     def part(self, folder: LogFolder) -> FolderLogs:
@@ -109,7 +109,7 @@ class DataFolders:
             self._take(part)
         self._check_identity(broker_id, only_version_0=is_on_zookeeper)
 
-    def take_again(self) -> None:
+    def reopen(self) -> None:
         """See whose the folders are after some were formatted. Raises LogStartError."""
         for part in self._all_online:
             try:

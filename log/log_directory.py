@@ -52,7 +52,7 @@ class LogFolder:
     """One entry of ``log.dirs``.
 
     ``on_offline`` is called once, with the folder, when it fails. The other callbacks are the log manager's:
-    ``wants_flush(log, inactive_only)`` has a log flushed in the background, ``write_checkpoints`` writes them at once.
+    ``enqueue_flush(log, inactive_only)`` has a log flushed in the background, ``write_checkpoints`` writes them at once.
     ``flush_times`` are those of its logs' flushes, in milliseconds.
     ``deleted_logs`` counts deletions; the checkpoints have no entry any more of the first ``checkpointed_deletions`` of
     these. ``timers`` is a heap of (when by trio's clock, ticket, what to call).
@@ -76,7 +76,7 @@ class LogFolder:
         self.max_open_files = disk.max_open_files()
         self.failure: Exception | None = None
         self.on_offline: Callable[[LogFolder], None] | None = None
-        self.wants_flush: Callable[[Flushable, bool], None] | None = None
+        self.enqueue_flush: Callable[[Flushable, bool], None] | None = None
         self.write_checkpoints: Callable[[], None] | None = None
         self.flush_times = Distribution()
         self.deleted_logs = 0

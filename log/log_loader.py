@@ -91,7 +91,7 @@ class LogLoader:
             producers.truncate_fully(0)
             if self._log_start_offset:
                 state.log_start_offset = self._log_start_offset
-                self._start_anew(state, 0)
+                self._start_empty(state, 0)
             return state
         segments = [self._segment(base_offset) for base_offset in base_offsets]
         segments[-1].created_ms = self._disk.modified_ms(segments[-1].path)  # only an active one is ever asked
@@ -181,7 +181,7 @@ class LogLoader:
         end_offset = state.segments[-1].next_offset
         self._warn_of_lost_end(end_offset)
         if end_offset < state.log_start_offset:
-            self._start_anew(state, end_offset)
+            self._start_empty(state, end_offset)
             end_offset = state.log_start_offset
         if self._is_clean and not producers.snapshots:
             producers.map_end_offset = producers.last_snapshot_offset = end_offset  # there were no producers
@@ -214,7 +214,7 @@ class LogLoader:
                 high_watermark,
             )
 
-    def _start_anew(self, state: LogState, end_offset: int) -> None:
+    def _start_empty(self, state: LogState, end_offset: int) -> None:
         """The files end before the log starts: some were taken away. Begin an empty segment at the start."""
         start_offset = state.log_start_offset
         logger.warning("%s ends at %d, before its start %d", self._directory, end_offset, start_offset)

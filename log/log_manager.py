@@ -30,7 +30,7 @@ from ..wire.schema import ZERO_UUID
 from .background_flushes import BackgroundFlushes, flush_for_stop
 from .directory_logs import FolderLogs
 from .disk import Disk
-from .files import future_folder_name
+from .files import log_future_dir_name
 from .log_cleaner import LogCleaner
 from .log_directories import DataFolders, LogStartError
 from .log_directory import LogFolder
@@ -68,14 +68,14 @@ class LogManager:
         self.manager_settings = manager_settings
         self._clock = clock
         folders = [LogFolder(disk, path, clock, workers, randomness=randomness) for path in directories]
-        self.metadata_folder: LogFolder | None = None
+        self.metadata_log_dir: LogFolder | None = None
         if metadata_directory is not None:
-            self.metadata_folder = LogFolder(disk, metadata_directory, clock, workers, randomness=randomness)
-        self._folders = DataFolders(folders, self.metadata_folder)
+            self.metadata_log_dir = LogFolder(disk, metadata_directory, clock, workers, randomness=randomness)
+        self._folders = DataFolders(folders, self.metadata_log_dir)
         self._flushes = BackgroundFlushes()
         for part in self._folders.all_parts:
-            part.folder.wants_flush = self._flushes.want
-            part.folder.on_offline = self._folder_failed
+            part.folder.enqueue_flush = self._flushes.want
+            part.folder.on_offline = self._handle_log_dir_failure
         self.offline_listeners: list[Callable[[LogFolder], None]] = []
         self.is_loaded = False
         self._logs: dict[TopicPartition, PartitionLog] = {}
@@ -104,7 +104,7 @@ class LogManager:
         return self._folders.zookeeper
 
     @property
-    def has_offline_folder(self) -> bool:
+    def has_offline_log_dir(self) -> bool:
         return len(self._folders.online) < len(self._folders)
 
     @property
@@ -131,7 +131,7 @@ class LogManager:
         """The logs in a folder, future ones too."""
         return self._folders.part(folder).logs.values()
 
-    def folder_at(self, path: str) -> LogFolder | None:
+    def log_dir_at(self, path: str) -> LogFolder | None:
         """The folder with this absolute path."""
         return self._folders.at(path)
 
@@ -145,9 +145,9 @@ class LogManager:
         """Write ``meta.properties`` where it does not say so already (``DataFolders.identify``). Raises LogStartError."""
         await self._folders.identify(broker_id, cluster_id, zookeeper)
 
-    def take_again(self) -> None:
-        """See whose the folders are after some were formatted (``DataFolders.take_again``). Raises LogStartError."""
-        self._folders.take_again()
+    def reopen(self) -> None:
+        """See whose the folders are after some were formatted (``DataFolders.reopen``). Raises LogStartError."""
+        self._folders.reopen()
 
     def check_formatted(self) -> None:
         """Check that each folder is one of a node of KRaft (``DataFolders.check_formatted``). Raises LogStartError."""
@@ -180,7 +180,7 @@ class LogManager:
                         "one of them has to be removed, preferably the one of a folder that failed recently"
                     )
                 logs[key] = partition_log
-        if not self.has_offline_folder:
+        if not self.has_offline_log_dir:
             for key in self._futures.keys() - self._logs.keys():
                 future = self._futures.pop(key)
                 if finish_replacement(future):
@@ -206,13 +206,13 @@ class LogManager:
         partition_log = self._logs.get(TopicPartition(topic, partition))
         if partition_log is not None and topic_id is not None and partition_log.topic_id != topic_id:
             if partition_log.topic_id == ZERO_UUID:
-                partition_log.take_topic_id(topic_id)
+                partition_log.assign_topic_id(topic_id)
             else:
-                self.set_aside(topic, partition)
+                self.rename_to_stray(topic, partition)
                 partition_log = None
         if partition_log is None:
             if not is_new:
-                self._check_no_folder_offline(topic, partition)
+                self._check_all_log_dirs_online(topic, partition)
             partition_log = self._create(topic, partition, topic_id, settings or self.settings)
         elif settings is not None:
             partition_log.update_settings(settings)
@@ -221,8 +221,8 @@ class LogManager:
                 partition_log.flush_at_once()
         return partition_log
 
-    def _check_no_folder_offline(self, topic: str, partition: int) -> None:
-        offline = self._folders.offline_paths
+    def _check_all_log_dirs_online(self, topic: str, partition: int) -> None:
+        offline = self._folders.offline_log_dirs
         if offline:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR,
@@ -266,13 +266,13 @@ class LogManager:
         if partition_log is not None:
             self._folders.part(partition_log.folder).delete(partition_log)
 
-    def set_aside(self, topic: str, partition: int) -> None:
+    def rename_to_stray(self, topic: str, partition: int) -> None:
         """Forget a log, and one that was to replace it; both folders stay, under another name. Raises KafkaError."""
         key = TopicPartition(topic, partition)
         for logs in (self._futures, self._logs):  # a future log first: alone it would be taken for the partition's log
             partition_log = logs.pop(key, None)
             if partition_log is not None:
-                self._folders.part(partition_log.folder).set_aside(partition_log)
+                self._folders.part(partition_log.folder).rename_to_stray(partition_log)
 
     # --- moving a log to another folder -------------------------------------------------------------------------------
 
@@ -282,8 +282,8 @@ class LogManager:
         Raises KafkaError KAFKA_STORAGE_ERROR, also while a folder is offline, where there may be such a log already.
         """
         topic, partition = current.topic, current.partition
-        self._check_no_folder_offline(topic, partition)
-        name = future_folder_name(topic, partition, folder.randomness)
+        self._check_all_log_dirs_online(topic, partition)
+        name = log_future_dir_name(topic, partition, folder.randomness)
         if name is None:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic name is too long.")
         future = PartitionLog(folder, topic, partition, current.topic_id, current.settings, folder_name=name)
@@ -347,7 +347,7 @@ class LogManager:
                 _repeat, manager.producer_id_expiration_check_interval_ms / 1000, self._expire_idle_producers
             )
 
-    def _folder_failed(self, folder: LogFolder) -> None:
+    def _handle_log_dir_failure(self, folder: LogFolder) -> None:
         """Close the logs of a folder that has failed; what is in their files is not known any more."""
         self._folders.part(folder).close_logs()
         for logs in (self._logs, self._futures):

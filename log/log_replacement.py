@@ -12,7 +12,7 @@ import logging
 import os
 
 from .directory_logs import FolderLogs
-from .files import partition_folder_name
+from .files import log_dir_name
 from .partition_log import PartitionLog
 
 logger = logging.getLogger(__name__)
@@ -37,16 +37,16 @@ def exchange_names(source: FolderLogs, current: PartitionLog, future: PartitionL
 
 
 def _give_plain_name(future: PartitionLog) -> None:
-    future.rename_folder(partition_folder_name(future.topic, future.partition))
+    future.rename_dir(log_dir_name(future.topic, future.partition))
     future.folder.disk.sync_dir(future.folder.path)
 
 
 def _take_back(current: PartitionLog, future: PartitionLog, future_name: str) -> None:
     """Undo the renames, the last one first, so that a crash does not leave the partition in two folders."""
     with contextlib.suppress(OSError):
-        future.rename_folder(future_name)
+        future.rename_dir(future_name)
     try:
-        current.rename_folder(partition_folder_name(current.topic, current.partition))
+        current.rename_dir(log_dir_name(current.topic, current.partition))
     except OSError as error:
         current.folder.fail(f"cannot rename {current.directory}", error, is_half_done=True)
 

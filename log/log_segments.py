@@ -135,7 +135,7 @@ class LogSegments(Sequence[LogSegment]):
         assert (new.base_offset, new.next_offset) == (old[0].base_offset, old[-1].next_offset)
         self._segments[first:end] = [new]
 
-    def rename_folder(self, directory: str) -> None:
+    def rename_dir(self, directory: str) -> None:
         """Take note of the folder's new name; what is open stays open."""
         self.directory = directory
         for segment in self._segments:

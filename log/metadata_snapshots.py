@@ -32,7 +32,7 @@ from ..wire.records import RecordBatch, RecordsBuilder, iter_batches, iter_compl
 from ..wire.schema import Message
 from .checkpoints import CorruptFileError
 from .disk import Bytes, Disk, join
-from .files import CHECKPOINT_SUFFIX, DELETED_SUFFIX, METADATA_LOG_FOLDER
+from .files import CHECKPOINT_SUFFIX, DELETED_SUFFIX, METADATA_PARTITION_DIR
 
 PART_SUFFIX = ".part"
 RECORDS_IN_BATCH = 1024
@@ -248,7 +248,7 @@ def known_voters(disk: Disk, directory: str) -> list[int] | None:
 
     Raises CorruptFileError, OSError.
     """
-    folder = join(directory, METADATA_LOG_FOLDER)
+    folder = join(directory, METADATA_PARTITION_DIR)
     snapshots = list_snapshots(disk, folder) if disk.is_dir(folder) else []
     if not snapshots:
         return None

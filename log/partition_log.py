@@ -27,7 +27,7 @@ from ..wire.schema import ZERO_UUID
 from .batch_preparation import LargeBatchError
 from .checkpoints import PARTITION_METADATA, write_topic_id
 from .disk import Bytes, join
-from .files import FUTURE_FOLDER_SUFFIX, partition_folder_name
+from .files import FUTURE_DIR_SUFFIX, log_dir_name
 from .flush import LogFlusher
 from .leader_epochs import UNDEFINED_EPOCH
 from .log_directory import LogFolder
@@ -115,7 +115,7 @@ class PartitionLog:
         self.topic = topic
         self.partition = partition
         self.settings = settings
-        self.directory = join(folder.path, folder_name or partition_folder_name(topic, partition))
+        self.directory = join(folder.path, folder_name or log_dir_name(topic, partition))
         state = state or LogState(ProducerStateManager(folder.disk, self.directory, 0))
         self.topic_id = topic_id or state.topic_id or ZERO_UUID
         self.segments = LogSegments(folder, self.directory, state.segments)
@@ -140,7 +140,7 @@ class PartitionLog:
     @property
     def is_future(self) -> bool:
         """Whether this log is being filled, to replace that of another folder."""
-        return self.directory.endswith(FUTURE_FOLDER_SUFFIX)
+        return self.directory.endswith(FUTURE_DIR_SUFFIX)
 
     @property
     def size(self) -> int:
@@ -178,7 +178,7 @@ class PartitionLog:
     def update_settings(self, settings: LogSettings) -> None:
         self.settings = settings
 
-    def take_topic_id(self, topic_id: bytes) -> None:
+    def assign_topic_id(self, topic_id: bytes) -> None:
         """Learn the topic's id, which was not known when the log was made. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
         self.topic_id = topic_id
         if self.segments.active is not None:
@@ -560,7 +560,7 @@ class PartitionLog:
 
     # --- compaction ---------------------------------------------------------------------------------------------------
 
-    def note_cleaned(self, cleaned_offset: int | None) -> None:
+    def update_cleaned_offset(self, cleaned_offset: int | None) -> None:
         """Everything below ``cleaned_offset`` has been compacted; None when that is not known."""
         self.cleaned_offset = cleaned_offset
 
@@ -590,13 +590,13 @@ class PartitionLog:
         except OSError as error:
             raise self.folder.fail(f"cannot write to {self.directory}", error) from error
 
-    def take_over(self, other: PartitionLog) -> None:
+    def copy_state_from(self, other: PartitionLog) -> None:
         """Learn what ``other``, which has the same batches, knows beside them. Raises KafkaError."""
         if other.log_start_offset > self.log_start_offset:
             self.advance_log_start_offset(other.log_start_offset)
         self.high_watermark = other.high_watermark
-        self.leader_epochs.take_over(other.leader_epochs)
-        self.producer_state.take_over(other.producer_state)
+        self.leader_epochs.copy_state_from(other.leader_epochs)
+        self.producer_state.copy_state_from(other.producer_state)
         if other.recovery_point > self.recovery_point:
             self._flusher.flush_at_once()
 
@@ -635,12 +635,12 @@ class PartitionLog:
         if self.listener is not None:
             self.listener.bounds_changed()
 
-    def rename_folder(self, name: str) -> None:
+    def rename_dir(self, name: str) -> None:
         """Give the log's folder another name; what is open stays open. Raises OSError."""
         directory = join(self.folder.path, name)
         self.folder.disk.rename(self.directory, directory)
         self.directory = self.producer_state.directory = directory
-        self.segments.rename_folder(directory)
+        self.segments.rename_dir(directory)
 
     def close(self) -> None:
         """Close every file; nothing is written."""
@@ -661,8 +661,8 @@ class PartitionLog:
 
     def request_flush(self, *, inactive_only: bool = False) -> None:
         """Have ``flush`` called in the background."""
-        if self.folder.wants_flush is not None:
-            self.folder.wants_flush(self, inactive_only)
+        if self.folder.enqueue_flush is not None:
+            self.folder.enqueue_flush(self, inactive_only)
 
     def _flushed(self) -> None:
         if self.listener is not None:

@@ -326,7 +326,7 @@ class ProducerStateManager:
             return
         self.map_end_offset = self.last_snapshot_offset = first_offset
 
-    def take_over(self, other: ProducerStateManager) -> None:
+    def copy_state_from(self, other: ProducerStateManager) -> None:
         """Go on with the producers of another manager, which has seen the same batches; its snapshots stay its own."""
         self.producers = other.producers
         self.ongoing = other.ongoing

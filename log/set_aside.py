@@ -31,7 +31,7 @@ from .files import (
     TRANSACTION_INDEX_SUFFIX,
     file_name,
     parse_file_name,
-    parse_log_folder,
+    parse_topic_partition_name,
 )
 from .offset_index import CorruptIndexError, OffsetIndex
 from .recovery import check_order
@@ -99,7 +99,7 @@ class _Log:
         self._disk = disk
         self._partition = partition
         self._directory = join(data_folder, partition)
-        if parse_log_folder(partition) is None or not disk.is_dir(self._directory):
+        if parse_topic_partition_name(partition) is None or not disk.is_dir(self._directory):
             raise NothingToSetAsideError(
                 f"there is no partition {partition} in {data_folder}; they are named TOPIC-NUMBER"
             )

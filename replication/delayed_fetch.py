@@ -70,7 +70,7 @@ class DelayedFetch:
         if terms != self._terms:
             if self.fetches:
                 for fetched in everything:
-                    fetched.note_change(0)
+                    fetched.on_change(0)
             self._terms = terms
         self.fetches += 1
         if self.is_followers:
@@ -117,8 +117,8 @@ class DelayedFetch:
 class FetchedPartition:
     """One partition of a fetch: what is asked, what the last answer of the session said, and where its changes are noted.
 
-    ``partition`` is the partition it was found to be, None before it is read and after an error. ``rests_since`` is the number of
-    the fetch that read it to its end, -1 while it has news.
+    ``partition`` is the partition it was found to be, None before it is read and after an error. ``parked_since`` is the
+    number of the fetch that read it to its end, -1 while it has news.
     """
 
     __slots__ = (
@@ -131,7 +131,7 @@ class FetchedPartition:
         "news",
         "number",
         "partition",
-        "rests_since",
+        "parked_since",
         "sent_error",
         "sent_high_watermark",
         "sent_last_stable_offset",
@@ -155,12 +155,12 @@ class FetchedPartition:
         self.sent_high_watermark = self.sent_last_stable_offset = self.sent_log_start_offset = -1
         self.sent_error = 0
         self._progress: FollowerProgress | None = None
-        self.rests_since = -1
+        self.parked_since = -1
 
     def ask(self, asked: FetchPartition) -> None:
         """Note what a request asks of this partition, which is to be read therefore."""
-        if self.rests_since >= 0:
-            self._end_rest()
+        if self.parked_since >= 0:
+            self._unpark()
         self.fetch_offset = asked.fetch_offset
         self.max_bytes = asked.partition_max_bytes
         self.current_leader_epoch = asked.current_leader_epoch
@@ -177,10 +177,10 @@ class FetchedPartition:
 
     def rest(self, progress: FollowerProgress | None) -> None:
         """Not to be read before the partition changes. ``progress`` is that of the follower whose fetch it is."""
-        self.rests_since = self.news.fetches
+        self.parked_since = self.news.fetches
         if progress is not None:
             self._progress = progress
-            progress.rest_in(self.news)
+            progress.park_in(self.news)
         self.watch()
 
     # --- as a FetchWatch ----------------------------------------------------------------------------------------------
@@ -199,36 +199,36 @@ class FetchedPartition:
 
     @property
     def uncounted(self) -> int:
-        return self.news.fetches - self.rests_since if self.rests_since >= 0 else 0
+        return self.news.fetches - self.parked_since if self.parked_since >= 0 else 0
 
-    def note_change(self, visible: int) -> bool:
-        if self.rests_since >= 0:
-            self._end_rest()
+    def on_change(self, visible: int) -> bool:
+        if self.parked_since >= 0:
+            self._unpark()
         return self.news.note(self, visible)
 
-    def note_end(self) -> None:
-        if self.rests_since >= 0:
-            self._end_rest()
+    def on_end(self) -> None:
+        if self.parked_since >= 0:
+            self._unpark()
         self.news.note(self, 0)
         self.news.wake()
 
-    def _end_rest(self) -> None:
+    def _unpark(self) -> None:
         assert self.partition is not None
-        self.partition.counted_fetches += self.news.fetches - self.rests_since
-        self.rests_since = -1
+        self.partition.counted_fetches += self.news.fetches - self.parked_since
+        self.parked_since = -1
         if self._progress is not None:
             self._progress.settle()
             self._progress = None
 
-    def lose_partition(self) -> None:
+    def clear_partition(self) -> None:
         """It could not be read."""
         self._stop_watching()
         self.partition = None
 
     def leave(self) -> None:
         """It is not fetched any more."""
-        if self.rests_since >= 0:
-            self._end_rest()
+        if self.parked_since >= 0:
+            self._unpark()
         self._stop_watching()
         self.news.changed.pop(self, None)
 

@@ -86,7 +86,7 @@ class FetchSession:
             fetched.leave()
 
 
-def take_up(
+def update_session(
     request: FetchRequest, by_id: bool, partitions: dict[PartitionKey, FetchedPartition], news: DelayedFetch
 ) -> bool:
     """Add and change partitions as a request says; all that it lists are ``news``.
@@ -189,7 +189,7 @@ class FetchSessionCache:
                 ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, "the session was begun with the other topic naming"
             )
         before = len(session.partitions)
-        has_no_topics_name = take_up(request, by_id, session.partitions, session.news)
+        has_no_topics_name = update_session(request, by_id, session.partitions, session.news)
         if request.forgotten_topics_data:
             session.forget(request.forgotten_topics_data)
         self._partitions += len(session.partitions) - before

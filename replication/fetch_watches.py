@@ -34,11 +34,11 @@ class FetchWatch(Protocol):
         """How many requests have fetched the partition since it was read to its end."""
         ...
 
-    def note_change(self, visible: int) -> bool:
+    def on_change(self, visible: int) -> bool:
         """The partition has changed, and ``visible`` bytes more can be read; returns whether to tell of the next change."""
         ...
 
-    def note_end(self) -> None:
+    def on_end(self) -> None:
         """The partition is gone, has another leader, or all waits are to end: answer now. Nothing more is told."""
         ...
 
@@ -61,26 +61,26 @@ class FetchWatches:
         """Whether a consumer's request counts the bytes that are committed."""
         return any(fetch.is_waiting for fetch in self.consumers)
 
-    def tell_followers(self, appended: int) -> None:
+    def notify_followers(self, appended: int) -> None:
         """The log has changed, by ``appended`` bytes at its end."""
-        self.followers = {fetch for fetch in self.followers if fetch.note_change(appended)}
+        self.followers = {fetch for fetch in self.followers if fetch.on_change(appended)}
 
-    def tell_consumers(self, committed: int, stable: int) -> None:
+    def notify_consumers(self, committed: int, stable: int) -> None:
         """Watermarks have moved: so many bytes more are committed, and so many stable."""
         self.consumers = {
-            fetch for fetch in self.consumers if fetch.note_change(stable if fetch.reads_committed else committed)
+            fetch for fetch in self.consumers if fetch.on_change(stable if fetch.reads_committed else committed)
         }
 
-    def tell_all(self) -> None:
+    def notify_all(self) -> None:
         """Something else has changed; no bytes have come."""
         if self.followers:
-            self.tell_followers(0)
+            self.notify_followers(0)
         if self.consumers:
-            self.tell_consumers(0, 0)
+            self.notify_consumers(0, 0)
 
     def end(self) -> None:
         """End all waits, and tell nobody of anything more."""
         watching = *self.consumers, *self.followers
         self.consumers, self.followers = set(), set()
         for fetch in watching:
-            fetch.note_end()
+            fetch.on_end()

@@ -1,9 +1,9 @@
 """The fetcher: one task that fetches all partitions followed from one leader (Kafka's fetcher thread).
 
 There is one request under way at a time, in one fetch session. Partitions come, go and get other leader epochs meanwhile; an
-answer to what was asked before that is ignored (``follower.take_answer``). A partition that has to wait is left out of the
-requests until then: an error is answered at once, and would be again and again. Where the leader has only not heard of its
-election yet, the first waits are short (Kafka: a second), because records may be waiting for this replica to be committed.
+answer to what was asked before that is ignored (``follower.process_partition_data``). A partition that has to wait is left out
+of the requests until then: an error is answered at once, and would be again and again. Where the leader has only not heard of
+its election yet, the first waits are short (Kafka: a second), because records may be waiting for this replica to be committed.
 
 A partition whose replication is throttled here (KIP-73) waits in the same way while the quota is exceeded, unless it has all
 that is committed (shouldFollowerThrottle in Kafka). What it fetches counts, in sync or not.
@@ -36,8 +36,8 @@ from .follower import (
     begin_following,
     position_of,
     reset_to_leader,
-    take_answer,
-    take_reset_error,
+    process_partition_data,
+    process_reset_error,
 )
 from .inter_broker_protocol import inter_broker_protocol
 from .leader_session import FetchSessionHandler, Key
@@ -81,7 +81,7 @@ class Fetcher:
         self._delayed: dict[Key, float] = {}  # until when, by trio's clock
         self._pauses: dict[Key, float] = {}  # the next one, of those whose leader was asked too early
         self._changed: dict[Key, None] = {}
-        self._came = trio.Event()
+        self._partition_added = trio.Event()
         self._is_reachable = True
         self._leader_watermarks: dict[Key, int] = {}
         self._failed: set[Key] = set()
@@ -116,7 +116,7 @@ class Fetcher:
     def follow(self, partition: Partition) -> None:
         """Fetch a partition, or go on under another leader epoch, which also starts a stopped one again."""
         key = _key(partition)
-        self._forget(key)
+        self._remove(key)
         try:
             begin_following(partition)
         except KafkaError as error:
@@ -127,17 +127,17 @@ class Fetcher:
         partition.fetcher = self
         if self._older is not None:
             self._older.note(partition.topic, partition.topic_id)
-        self._came.set()
+        self._partition_added.set()
 
     def unfollow(self, partition: Partition) -> None:
         """Fetch a partition no more; an answer that is under way is not appended to it."""
-        self._forget(_key(partition))
+        self._remove(_key(partition))
 
     def bounds_changed(self, partition: Partition) -> None:
         """The partition's log starts or ends elsewhere: its leader is to be told."""
         self._changed[_key(partition)] = None
 
-    def _forget(self, key: Key) -> None:
+    def _remove(self, key: Key) -> None:
         partition = self._followed.pop(key, None)
         if partition is not None:
             partition.fetcher = None
@@ -167,7 +167,7 @@ class Fetcher:
             self._is_reachable = True
             if self._older is not None:
                 self._older.read(response)
-            await self._take(response)
+            await self._process_response(response)
 
     async def _wait_for_partitions(self) -> None:
         """Return when a partition can be fetched."""
@@ -177,14 +177,14 @@ class Fetcher:
                 del self._delayed[key]
                 self._changed[key] = None
             if self._quota.limit < NO_LIMIT:
-                self._hold_back_throttled(now)
+                self._delay_throttled(now)
             if len(self._followed) > len(self._delayed):
                 return
-            self._came = trio.Event()
+            self._partition_added = trio.Event()
             with trio.move_on_at(min(self._delayed.values(), default=float("inf"))):
-                await self._came.wait()
+                await self._partition_added.wait()
 
-    def _hold_back_throttled(self, now: float) -> None:
+    def _delay_throttled(self, now: float) -> None:
         """Delay throttled partitions that are not in sync while the quota is exceeded; not for long, as the limit may change."""
         pause = self._quota.seconds_exceeded(now)
         if not pause:
@@ -207,9 +207,9 @@ class Fetcher:
         level = logging.INFO if self._is_reachable else logging.DEBUG
         logger.log(level, "Nothing can be fetched from broker %d: %s", self.leader_id, error)
         self._is_reachable = False
-        self._came = trio.Event()
+        self._partition_added = trio.Event()
         with trio.move_on_after(self._settings.replica_fetch_backoff_ms / 1000):
-            await self._came.wait()
+            await self._partition_added.wait()
 
     def _request(self) -> FetchRequest:
         settings, session = self._settings, self._session
@@ -239,7 +239,7 @@ class Fetcher:
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
-    async def _take(self, response: FetchResponse) -> None:
+    async def _process_response(self, response: FetchResponse) -> None:
         """Apply each partition's part of the answer; other tasks run in between."""
         if not self._session.take(response):
             if response.error_code not in _SESSION_ERRORS:
@@ -253,7 +253,7 @@ class Fetcher:
                 partition = self._followed.get(key)
                 if partition is None or key in self._delayed:
                     continue
-                outcome = self._take_one(key, partition, data)
+                outcome = self._process_partition(key, partition, data)
                 if outcome in (FollowerAction.FLUSH, FollowerAction.RESET):
                     later.append((key, partition, outcome))
                 taken += size_of(data.records or b"")
@@ -266,27 +266,27 @@ class Fetcher:
             else:
                 await self._flush(partition)
 
-    def _take_one(self, key: Key, partition: Partition, data: PartitionData) -> FollowerAction:
-        outcome = take_answer(partition, self._session.asked[key], data)
+    def _process_partition(self, key: Key, partition: Partition, data: PartitionData) -> FollowerAction:
+        outcome = process_partition_data(partition, self._session.asked[key], data)
         if not data.error_code:
             self._leader_watermarks[key] = data.high_watermark
             if partition.log.settings.follower_replication_throttled_replicas and self._is_throttled(partition):
                 self._quota.record(size_of(data.records or b""), trio.current_time())
-        self._go_on(key, partition, outcome)
+        self._apply_outcome(key, partition, outcome)
         return outcome
 
-    def _go_on(self, key: Key, partition: Partition, outcome: FollowerAction) -> None:
+    def _apply_outcome(self, key: Key, partition: Partition, outcome: FollowerAction) -> None:
         if self._followed.get(key) is not partition:
             return  # its folder failed while the answer was taken
         self._changed[key] = None
         if outcome is FollowerAction.STOP:
-            self._forget(key)
+            self._remove(key)
             self._failed.add(key)
-        elif outcome is FollowerAction.ASK_ANEW:
+        elif outcome is FollowerAction.REFETCH:
             self._session.lose()
         elif outcome is FollowerAction.BACK_OFF:
             self._delay(key, self._settings.replica_fetch_backoff_ms / 1000)
-        elif outcome is FollowerAction.TRY_AGAIN:
+        elif outcome is FollowerAction.RETRY:
             pause = self._pauses.get(key, _SHORTEST_PAUSE)
             self._pauses[key] = 2 * pause
             self._delay(key, min(pause, self._settings.replica_fetch_backoff_ms / 1000))
@@ -313,11 +313,11 @@ class Fetcher:
                 return  # it was stopped or deleted, or has another leader
             outcome = reset_to_leader(partition, leader_start, leader_end)
         except KafkaError as error:
-            outcome = take_reset_error(partition, error.code)
+            outcome = process_reset_error(partition, error.code)
         except NoAnswerError as error:
             logger.info("%s-%d: the leader cannot be asked where its log ends: %s", partition.topic, key[1], error)
         if position_of(partition).leader_epoch == asked.leader_epoch:
-            self._go_on(key, partition, outcome)
+            self._apply_outcome(key, partition, outcome)
 
     async def _leader_offset(self, partition: Partition, which: int) -> int:
         """Where the leader's log starts or ends. Raises KafkaError, NoAnswerError."""

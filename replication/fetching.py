@@ -72,7 +72,7 @@ class FetchReads:
         "_by_id",
         "_elapsed",
         "_has_waited",
-        "_held_back",
+        "_throttled_partitions",
         "_is_over_quota",
         "_isolation_level",
         "_limit",
@@ -123,7 +123,7 @@ class FetchReads:
         self._elapsed = elapsed
         self._quota = replicas.quotas.leader
         self._is_over_quota = False
-        self._held_back: set[Partition] | None = None
+        self._throttled_partitions: set[Partition] | None = None
         self._has_waited = False
         self._now = news.fetched_at
         self.min_bytes = min(min_bytes, max_bytes)
@@ -142,7 +142,7 @@ class FetchReads:
         news = self.news
         news.expect(self.min_bytes - self.total, on_enough)
         self.release()
-        held_back = self._held_back or ()
+        held_back = self._throttled_partitions or ()
         for state in news.changed:
             if state.partition is not None and state.partition not in held_back:
                 state.watch()
@@ -177,7 +177,7 @@ class FetchReads:
         self.enough = False
         if self.follower is not None:
             self._is_over_quota = self._quota.limit < NO_LIMIT and self._quota.is_exceeded(trio.current_time())
-            self._held_back = None
+            self._throttled_partitions = None
         news = self.news
         # A new dictionary, because going through one costs what it has held, not what it holds.
         changed, news.changed = news.changed, {}
@@ -198,18 +198,18 @@ class FetchReads:
                     has_paused, now = True, self._elapsed()
                     turn_began = now
                 turn_began = turn_began or now
-            assert state.rests_since < 0
+            assert state.parked_since < 0
             try:
                 result, size = self._read(state, self._limit - self.total)
             except KafkaError as error:
                 self._count_failure(state, error)
-                state.lose_partition()
+                state.clear_partition()
                 self.failure = error.message or ""
                 result = refused_partition(state.number, error)
                 size = 0
                 # The error of a partition that is not here does not make the answer urgent.
                 self.enough |= error.code not in _NOT_LOOKED_AT
-            if state.rests_since < 0:
+            if state.parked_since < 0:
                 news.changed[state] = None
             self.results[state] = result
             self.total += size
@@ -242,8 +242,8 @@ class FetchReads:
         records: SegmentSlice | None = None
         size = 0
         max_bytes = min(state.max_bytes, remaining)
-        is_held_back = self._is_over_quota and self._hold_back(partition)
-        if (max_bytes > 0 or self.total == 0) and not is_held_back:
+        is_throttled = self._is_over_quota and self._throttle_follower(partition)
+        if (max_bytes > 0 or self.total == 0) and not is_throttled:
             records = partition.read(state.fetch_offset, max(max_bytes, 0), up_to, at_least_one=self.total == 0)
             if records is not None:
                 size = records.nbytes
@@ -257,11 +257,11 @@ class FetchReads:
             partition.fetched_by(
                 follower, state.fetch_offset, state.log_start_offset, log.log_end_offset, epoch, self._now
             )
-        if records is None and state.fetch_offset >= up_to and not is_held_back:
-            self._let_rest(partition, state, follower, result)
+        if records is None and state.fetch_offset >= up_to and not is_throttled:
+            self._park_if_unchanged(partition, state, follower, result)
         return result, size
 
-    def _let_rest(
+    def _park_if_unchanged(
         self, partition: Partition, state: FetchedPartition, follower: FollowerProgress | None, result: PartitionData
     ) -> None:
         """Let a partition rest that was read to its end, where the next reading could only say the same."""
@@ -279,7 +279,7 @@ class FetchReads:
         if state.partition is not None and error.code not in _EXPECTED:
             state.partition.failed_fetch_requests += 1
 
-    def _hold_back(self, partition: Partition) -> bool:
+    def _throttle_follower(self, partition: Partition) -> bool:
         """Whether the follower gets nothing now, because the partition is throttled and it is not in sync (shouldLeaderThrottle).
 
         Called while the quota is exceeded.
@@ -289,8 +289,8 @@ class FetchReads:
         throttled = partition.log.settings.throttled_on_leader
         if broker_id in partition.isr or (partition.log.partition, partition.broker_id) not in throttled:
             return False
-        self._held_back = self._held_back or set()
-        self._held_back.add(partition)
+        self._throttled_partitions = self._throttled_partitions or set()
+        self._throttled_partitions.add(partition)
         return True
 
     def count_throttled(self, partition: Partition, size: int) -> None:

@@ -62,11 +62,11 @@ class FollowerAction(enum.Enum):
     """What comes next for a partition."""
 
     FETCH = enum.auto()
-    ASK_ANEW = enum.auto()
+    REFETCH = enum.auto()
     """Fetch in a new session: the watermarks of this answer were not taken, and in its session they would not come again."""
     FLUSH = enum.auto()
     """Fetch, but not before the log is flushed: the fetch says that this replica has the records (``flush.messages``)."""
-    TRY_AGAIN = enum.auto()
+    RETRY = enum.auto()
     """Fetch again in a moment: the leader may not have heard yet that it leads."""
     BACK_OFF = enum.auto()
     """Fetch again after ``replica.fetch.backoff.ms``."""
@@ -90,34 +90,34 @@ def begin_following(partition: Partition) -> None:
     partition.coherent_from = log.log_end_offset
 
 
-def take_answer(partition: Partition, asked: Position, data: PartitionData) -> FollowerAction:
+def process_partition_data(partition: Partition, asked: Position, data: PartitionData) -> FollowerAction:
     """Apply a leader's answer to the fetch at ``asked``; returns what comes next."""
     log = partition.log
     if asked.offset != log.log_end_offset or asked.leader_epoch != partition.leader_epoch:
-        return FollowerAction.ASK_ANEW
+        return FollowerAction.REFETCH
     try:
         if data.error_code:
-            return _take_error(log, asked, known_code(data.error_code))
+            return _process_error(log, asked, known_code(data.error_code))
         diverging = data.diverging_epoch
         if diverging is not None and diverging.epoch >= 0:
             _truncate(log, divergence(log, diverging))
-            return FollowerAction.ASK_ANEW
-        return _take_records(partition, asked, data)
+            return FollowerAction.REFETCH
+        return _append_records(partition, asked, data)
     except KafkaError as error:
-        return _take_failure(log, error)
+        return _process_failure(log, error)
 
 
-def _take_records(partition: Partition, asked: Position, data: PartitionData) -> FollowerAction:
+def _append_records(partition: Partition, asked: Position, data: PartitionData) -> FollowerAction:
     records = data.records or b""
     assert isinstance(records, bytes | bytearray | memoryview), "what was received is in memory"
-    silent_since, partition.answered_at = partition.answered_at, trio.current_time()
+    silent_since, partition.last_response_at = partition.last_response_at, trio.current_time()
     if partition.log.producer_state.ongoing and _may_lack_a_marker(partition, records, silent_since):
-        return FollowerAction.ASK_ANEW
+        return FollowerAction.REFETCH
     appended = append_as_follower(partition.log, records, asked.leader_epoch, data.log_start_offset)
     partition.counters.bytes_in += appended.size
     if partition.broker_id in partition.adding:
         partition.counters.reassignment_bytes_in += appended.size
-    follow_watermarks(partition, data.high_watermark, data.log_start_offset)
+    update_watermarks(partition, data.high_watermark, data.log_start_offset)
     if len(records) and not appended.size:
         return FollowerAction.BACK_OFF  # all of it is of a leader that this broker has not heard of
     return FollowerAction.FLUSH if appended.flush_due else FollowerAction.FETCH
@@ -129,7 +129,7 @@ def _may_lack_a_marker(partition: Partition, records: Bytes, silent_since: float
     ``silent_since`` is when the leader's last answer came.
     """
     log = partition.log
-    if partition.answered_at - silent_since > log.settings.delete_retention_ms / 1000:
+    if partition.last_response_at - silent_since > log.settings.delete_retention_ms / 1000:
         partition.coherent_from = log.log_end_offset
     first = next(iter(log.producer_state.ongoing))
     if first >= partition.coherent_from or not _has_gap(records, log.log_end_offset):
@@ -149,7 +149,7 @@ def _has_gap(records: Bytes, next_offset: int) -> bool:
     return False
 
 
-def follow_watermarks(partition: Partition, high_watermark: int, log_start_offset: int) -> None:
+def update_watermarks(partition: Partition, high_watermark: int, log_start_offset: int) -> None:
     """Take over the leader's high watermark and log start, as far as the log reaches."""
     log = partition.log
     fetches = partition.fetches
@@ -167,7 +167,7 @@ def follow_watermarks(partition: Partition, high_watermark: int, log_start_offse
         if fetches.is_size_wanted:
             committed = visible_between(log, before[0], log.high_watermark)
             stable = visible_between(log, before[1], log.last_stable_offset)
-        fetches.tell_consumers(committed, stable)
+        fetches.notify_consumers(committed, stable)
 
 
 def divergence(log: PartitionLog, leader: EpochEndOffset) -> int:
@@ -199,19 +199,21 @@ def reset_to_leader(partition: Partition, leader_start: int, leader_end: int) ->
         else:
             return FollowerAction.BACK_OFF  # the leader's log has changed meanwhile
     except KafkaError as error:
-        return _take_failure(log, error)
+        return _process_failure(log, error)
     return FollowerAction.FETCH
 
 
-def take_reset_error(partition: Partition, code: ErrorCode) -> FollowerAction:
+def process_reset_error(partition: Partition, code: ErrorCode) -> FollowerAction:
     """The leader refuses to say where its log begins and ends."""
     position = position_of(partition)
     return (
-        FollowerAction.BACK_OFF if code is ErrorCode.OFFSET_OUT_OF_RANGE else _take_error(partition.log, position, code)
+        FollowerAction.BACK_OFF
+        if code is ErrorCode.OFFSET_OUT_OF_RANGE
+        else _process_error(partition.log, position, code)
     )
 
 
-def _take_error(log: PartitionLog, asked: Position, code: ErrorCode) -> FollowerAction:
+def _process_error(log: PartitionLog, asked: Position, code: ErrorCode) -> FollowerAction:
     if code is ErrorCode.OFFSET_OUT_OF_RANGE:
         return FollowerAction.RESET
     if code is ErrorCode.FENCED_LEADER_EPOCH:
@@ -220,10 +222,10 @@ def _take_error(log: PartitionLog, asked: Position, code: ErrorCode) -> Follower
     is_usual = code in _REPEATED_WHILE_LEADERS_CHANGE
     level = logging.DEBUG if is_usual else logging.ERROR
     logger.log(level, "%s: the leader answers %s at offset %d", _name(log), code.name, asked.offset)
-    return FollowerAction.TRY_AGAIN if is_usual else FollowerAction.BACK_OFF
+    return FollowerAction.RETRY if is_usual else FollowerAction.BACK_OFF
 
 
-def _take_failure(log: PartitionLog, error: KafkaError) -> FollowerAction:
+def _process_failure(log: PartitionLog, error: KafkaError) -> FollowerAction:
     """Bad records are fetched again, since they may be the leader's or the network's passing fault. Other failures are final.
 
     But not a storage error while the folder is online: then descriptors have run out for a moment (``LogFolder.fail``).

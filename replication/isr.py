@@ -3,7 +3,7 @@
 Rules (KIP-497; Kafka's Partition.PartitionState):
 
 - ``isr`` is what the controller has confirmed. It decides whether ``min.insync.replicas`` is met.
-- ``maximal`` is every replica that may be in sync once the change under way has ended, whichever way it ends. It decides how
+- ``maximal_isr`` is every replica that may be in sync once the change under way has ended, whichever way it ends. It decides how
   far the high watermark goes: each replica that the controller might elect, before or after the change, must have what is
   committed.
 - One change at a time. It ends with the controller's answer or with another state from the controller. An answer counts only
@@ -23,7 +23,7 @@ class CommittedPartitionState:
     isr: tuple[int, ...]
 
     @property
-    def maximal(self) -> tuple[int, ...]:
+    def maximal_isr(self) -> tuple[int, ...]:
         return self.isr
 
 
@@ -39,12 +39,12 @@ class PendingExpand:
     broker_epoch: int
 
     @property
-    def maximal(self) -> tuple[int, ...]:
+    def maximal_isr(self) -> tuple[int, ...]:
         return (*self.isr, self.joining)
 
     @property
     def proposed(self) -> tuple[int, ...]:
-        return self.maximal
+        return self.maximal_isr
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +55,7 @@ class PendingShrink:
     leaving: Collection[int]
 
     @property
-    def maximal(self) -> tuple[int, ...]:
+    def maximal_isr(self) -> tuple[int, ...]:
         return self.isr
 
     @property
@@ -70,7 +70,7 @@ class PendingRecovery:
     isr: tuple[int, ...]
 
     @property
-    def maximal(self) -> tuple[int, ...]:
+    def maximal_isr(self) -> tuple[int, ...]:
         return self.isr
 
     @property

@@ -48,9 +48,9 @@ class FollowerProgress:
         "_caught_up_at",
         "_fetched_at",
         "_leader_end_at_last_fetch",
-        "_not_asked_until",
+        "_not_proposed_until",
         "_pause",
-        "_resting_in",
+        "_parked_in",
         "broker_epoch",
         "broker_id",
         "log_end_offset",
@@ -64,9 +64,9 @@ class FollowerProgress:
         self.log_start_offset = UNKNOWN_OFFSET
         self._caught_up_at = LONG_AGO
         self._fetched_at = LONG_AGO
-        self._resting_in: FollowerSession | None = None
+        self._parked_in: FollowerSession | None = None
         self._leader_end_at_last_fetch = UNKNOWN_OFFSET
-        self._not_asked_until = LONG_AGO
+        self._not_proposed_until = LONG_AGO
         self._pause = _FIRST_PAUSE_SECONDS
 
     def begin_epoch(self, leader_end: int, now: float, *, is_in_sync: bool) -> None:
@@ -75,7 +75,7 @@ class FollowerProgress:
         A follower in sync has the whole ``replica.lag.time.max.ms`` to show that it still is; another one must not hold up the
         high watermark, nor count as caught up because of a fetch in the epoch before.
         """
-        self._resting_in = None
+        self._parked_in = None
         self._caught_up_at = self._fetched_at = now if is_in_sync else LONG_AGO
         self._leader_end_at_last_fetch = leader_end
 
@@ -90,48 +90,48 @@ class FollowerProgress:
         self.log_start_offset = log_start
         if broker_epoch != self.broker_epoch:
             if self.broker_epoch != NO_BROKER_EPOCH:
-                self.forget_refusals()
+                self.reset_refusals()
             self.broker_epoch = broker_epoch
         self._leader_end_at_last_fetch = max(self._leader_end_at_last_fetch, leader_end)
         self._fetched_at = now
 
-    def rest_in(self, session: FollowerSession) -> None:
+    def park_in(self, session: FollowerSession) -> None:
         """It has all that the leader has, and is in sync: from now on each fetch of its session is one at the leader's end."""
         self.settle()
-        self._resting_in = session
+        self._parked_in = session
 
     def settle(self) -> None:
         """Its next fetch is noted by itself: the leader's log is about to change, or has just changed, or it left the session."""
-        session = self._resting_in
+        session = self._parked_in
         if session is not None:
-            self._resting_in = None
+            self._parked_in = None
             self._caught_up_at = self._fetched_at = max(self._fetched_at, session.fetched_at)
 
     @property
     def last_caught_up(self) -> float:
         """The last time at which it had all that the leader had."""
-        session = self._resting_in
+        session = self._parked_in
         return self._caught_up_at if session is None else max(self._caught_up_at, session.fetched_at)
 
     @property
     def last_fetch(self) -> float:
-        session = self._resting_in
+        session = self._parked_in
         return self._fetched_at if session is None else max(self._fetched_at, session.fetched_at)
 
     def refused(self, now: float) -> None:
         """The controller does not take it in."""
-        self._not_asked_until = now + self._pause
+        self._not_proposed_until = now + self._pause
         self._pause = min(2 * self._pause, _LONGEST_PAUSE_SECONDS)
 
-    def forget_refusals(self) -> None:
+    def reset_refusals(self) -> None:
         """Something has changed, so the controller may answer differently: ask it again."""
-        self._not_asked_until = LONG_AGO
+        self._not_proposed_until = LONG_AGO
         self._pause = _FIRST_PAUSE_SECONDS
 
     @property
     def is_refused(self) -> bool:
         """Whether its last fetch was before the controller may be asked again; a follower that has stopped stays refused."""
-        return self.last_fetch < self._not_asked_until
+        return self.last_fetch < self._not_proposed_until
 
     def is_caught_up(self, leader_end: int, now: float, lag_seconds: float) -> bool:
         return self.log_end_offset == leader_end or now - self.last_caught_up <= lag_seconds
@@ -161,7 +161,7 @@ class LeaderRole:
             if replica != self._broker_id
         }
         for follower in self.followers.values():
-            follower.forget_refusals()
+            follower.reset_refusals()
             if follower.broker_id in dropped:
                 follower.refused(now)
         self.isr = CommittedPartitionState(isr)
@@ -200,7 +200,7 @@ class LeaderRole:
 
     def lacks_replicas(self, wanted: int) -> bool:
         """Whether fewer than ``min_in_sync`` are, or may be, in sync."""
-        return len(self.isr.maximal) < self.min_in_sync(wanted)
+        return len(self.isr.maximal_isr) < self.min_in_sync(wanted)
 
     def committed_end(self, own_end: int, log_end: int, clock: Callable[[], float]) -> int:
         """The offset up to which every replica that matters has the log.
@@ -209,10 +209,10 @@ class LeaderRole:
         is not in sync.
         """
         end = own_end
-        maximal = self.isr.maximal
+        maximal_isr = self.isr.maximal_isr
         for follower in self.followers.values():
             if follower.log_end_offset < end and (
-                follower.broker_id in maximal or self._is_about_to_join(follower, log_end, clock())
+                follower.broker_id in maximal_isr or self._is_about_to_join(follower, log_end, clock())
             ):
                 end = follower.log_end_offset
         return end

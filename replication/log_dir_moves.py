@@ -14,7 +14,7 @@ from typing import Protocol
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..log.files import future_folder_name
+from ..log.files import log_future_dir_name
 from ..log.log_copy import CopyAborted, LogCopy
 from ..log.log_directory import LogFolder
 from ..log.log_manager import LogManager
@@ -65,10 +65,10 @@ class LogDirMoves:
 
         For a partition that does not exist yet the folder is remembered, and KafkaError raised, as for other refusals.
         """
-        folder = self._logs.folder_at(path)
+        folder = self._logs.log_dir_at(path)
         if folder is None:
             raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not one of this broker's data folders")
-        if future_folder_name(topic, number, folder.randomness) is None:
+        if log_future_dir_name(topic, number, folder.randomness) is None:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic name is too long.")
         folder.check_online()
         partition = self._find(topic, number, folder)

@@ -46,7 +46,7 @@ class MetadataCache:
     def __init__(self, cluster_id: str = "", has_logs: Callable[[], bool] = lambda: False) -> None:
         self.cluster_id = cluster_id
         self._has_logs = has_logs
-        self._is_told = False
+        self._is_initialized = False
         self._doubted_until: float | None = None
         self.image = ClusterImage()
         self.topics: Mapping[str, TopicImage] = self.image.topics.newest()
@@ -135,13 +135,13 @@ class MetadataCache:
             await self._changed.wait()
 
     @property
-    def is_told(self) -> bool:
+    def is_initialized(self) -> bool:
         """Whether a controller has told of the cluster; before that the cluster would look empty."""
-        return self._is_told or (self._doubted_until is not None and trio.current_time() >= self._doubted_until)
+        return self._is_initialized or (self._doubted_until is not None and trio.current_time() >= self._doubted_until)
 
-    async def wait_known(self) -> None:
-        """Return once ``is_told``."""
-        while not self.is_told:
+    async def wait_initialized(self) -> None:
+        """Return once ``is_initialized``."""
+        while not self.is_initialized:
             # The end of the doubt is no update, so nothing else wakes this.
             doubted_until = math.inf if self._doubted_until is None else self._doubted_until
             with trio.move_on_at(doubted_until):
@@ -159,15 +159,15 @@ class MetadataCache:
         for topic in delta.topics:
             self._derived.pop(topic.name, None)
         if delta.brokers is not None:
-            self._note_told()
+            self._update_initialized()
         for publish in self.publishers:
             publish(delta, image)
         self._changed.set()
         self._changed = trio.Event()
 
-    def _note_told(self) -> None:
-        self._is_told = self._is_told or bool(self.topics) or not self._has_logs()
-        if not self._is_told and self._doubted_until is None:
+    def _update_initialized(self) -> None:
+        self._is_initialized = self._is_initialized or bool(self.topics) or not self._has_logs()
+        if not self._is_initialized and self._doubted_until is None:
             self._doubted_until = trio.current_time() + _TOPICS_FOLLOW_SECONDS
 
 

@@ -78,15 +78,15 @@ class Partition:
     (``ReplicaManager.appendToLocalLog`` and ``readFromLog``: neither a leader elsewhere, nor an offset, nor too large a batch).
     ``counters`` are the broker's.
     Of a follower ``coherent_from`` is where the part of the log begins that was fetched from the present leader, with no long
-    time in between, and ``answered_at`` when that has answered last, of ``trio.current_time``.
+    time in between, and ``last_response_at`` when that has answered last, of ``trio.current_time``.
     ``fetches`` are told of what changes here; ``fetcher`` fetches from the leader, None where nothing does.
     """
 
     __slots__ = (
         "_surroundings",
-        "_unannounced",
+        "_pending_visibility",
         "adding",
-        "answered_at",
+        "last_response_at",
         "broker_id",
         "bytes_in",
         "bytes_out",
@@ -128,7 +128,7 @@ class Partition:
         self.adding: tuple[int, ...] = ()
         self.removing: tuple[int, ...] = ()
         self.coherent_from = 0
-        self.answered_at = 0.0
+        self.last_response_at = 0.0
         self.fetches = FetchWatches()
         self.fetcher: FollowerFetcher | None = None
         self.offset_waiters: list[OffsetWaiter] = []
@@ -141,7 +141,7 @@ class Partition:
         self.counted_fetches = 0
         self.failed_produce_requests = 0
         self.failed_fetch_requests = 0
-        self._unannounced = PendingVisibility()
+        self._pending_visibility = PendingVisibility()
         log.listener = self
 
     @property
@@ -184,7 +184,7 @@ class Partition:
         if registration.partition_epoch < self.partition_epoch:
             logger.debug("%s-%d: %s is past", self.topic, self.log.partition, registration)
             return False
-        self.fetches.tell_all()
+        self.fetches.notify_all()
         is_elected = registration.leader_epoch > self.leader_epoch
         former_leader, self.leader_id = self.leader_id, registration.leader
         self.leader_epoch = registration.leader_epoch
@@ -203,7 +203,7 @@ class Partition:
             is_elected = True
             surroundings = self._surroundings
             leader = self.leader = LeaderRole(self.broker_id, surroundings.is_alive, surroundings.lag_seconds)
-            self._unannounced.size = 0 if log.high_watermark == log.log_end_offset else UNKNOWN_SIZE
+            self._pending_visibility.size = 0 if log.high_watermark == log.log_end_offset else UNKNOWN_SIZE
         leader.assign(registration.replicas, registration.isr, now, former_leader)
         if is_elected:
             # Although nothing is written under it yet: followers may ask where the epoch before it ended (KIP-101).
@@ -218,7 +218,7 @@ class Partition:
     def _follow(self, is_elected: bool) -> None:
         if self.leader is not None or is_elected:
             self.leader = None
-            self._unannounced.stable_end = -1
+            self._pending_visibility.stable_end = -1
             self.release_waiters()
 
     def stop(self) -> None:
@@ -230,7 +230,7 @@ class Partition:
         """Go on with another log, which has the same records; waiting requests notice nothing."""
         self.log = log
         log.listener = self
-        self.fetches.tell_all()
+        self.fetches.notify_all()
 
     def release_waiters(self) -> None:
         """End all waits here, so that their requests find out what has changed."""
@@ -322,7 +322,7 @@ class Partition:
 
     def bounds_changed(self) -> None:
         """The log starts or ends elsewhere."""
-        self.fetches.tell_all()
+        self.fetches.notify_all()
         if self.fetcher is not None:
             self.fetcher.bounds_changed(self)
 
@@ -331,13 +331,13 @@ class Partition:
 
         ``appended`` bytes came with this change; they become visible when the watermark has passed them.
         """
-        leader, log, unannounced, fetches = self.leader, self.log, self._unannounced, self.fetches
+        leader, log, unannounced, fetches = self.leader, self.log, self._pending_visibility, self.fetches
         assert leader is not None
         if appended:
             if unannounced.size != UNKNOWN_SIZE:
                 unannounced.size += appended
             if fetches.followers:
-                fetches.tell_followers(appended)
+                fetches.notify_followers(appended)
         before, end_offset = log.high_watermark, log.safe_end_offset
         if end_offset < log.log_end_offset:
             log.request_flush()
@@ -358,9 +358,9 @@ class Partition:
         if log.producer_state.ongoing or unannounced.stable_end >= 0:
             stable = unannounced.newly_stable(log, before, is_wanted=is_wanted)
         if fetches.consumers:
-            fetches.tell_consumers(visible, stable)
+            fetches.notify_consumers(visible, stable)
         if fetches.followers:
-            fetches.tell_followers(0)
+            fetches.notify_followers(0)
         if self.offset_waiters:
             wake_up_to(end_offset, self.offset_waiters)
 
@@ -387,7 +387,7 @@ class Partition:
             await wait_in(self.offset_waiters, offset, timeout, on_reached)
         leader, wanted = self.leader, self.log.settings.min_insync_replicas
         if leader is not None and leader.lacks_replicas(wanted):
-            why = f"{len(leader.isr.maximal)} in sync, where {leader.min_in_sync(wanted)} must be; the records are written"
+            why = f"{len(leader.isr.maximal_isr)} in sync, where {leader.min_in_sync(wanted)} must be; the records are written"
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, why)
 
     def has_committed(self, offset: int, role: LeaderRole | None) -> bool:
@@ -474,7 +474,7 @@ class Partition:
         self.counters.isr_shrinks += isinstance(change, PendingShrink)
         self.partition_epoch = partition_epoch
         leader.isr = CommittedPartitionState(isr)
-        self.fetches.tell_all()
+        self.fetches.notify_all()
         self._advance_high_watermark(0)
 
     def isr_refused(self, change: PendingIsr) -> None:

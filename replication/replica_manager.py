@@ -97,7 +97,7 @@ class ReplicaManager:
         self.leadership_listeners: list[LeadershipListener] = []
         self.future_listeners: list[Callable[[Partition], None]] = []
         """Told of a partition whose log was being moved to another folder when the broker ended."""
-        logs.offline_listeners.append(self._folder_failed)
+        logs.offline_listeners.append(self._handle_log_dir_failure)
         metadata.publishers.append(self._delete_removed)
 
     async def run(self) -> None:
@@ -224,7 +224,7 @@ class ReplicaManager:
             log = self._logs.get_or_create(topic, number, known_id, settings, is_new=is_new)
             future = self._logs.future(topic, number)
         except KafkaError as error:
-            if error.code is ErrorCode.KAFKA_STORAGE_ERROR and self._logs.has_offline_folder:
+            if error.code is ErrorCode.KAFKA_STORAGE_ERROR and self._logs.has_offline_log_dir:
                 self._offline.add((topic, number))
             raise
         partition = self._partitions.get(topic, {}).get(number)
@@ -291,7 +291,7 @@ class ReplicaManager:
         if not by_number:
             self._partitions.pop(topic, None)
 
-    def _folder_failed(self, folder: LogFolder) -> None:
+    def _handle_log_dir_failure(self, folder: LogFolder) -> None:
         lost = [partition for partition in self.partitions() if partition.log.folder is folder]
         self._offline.update((partition.topic, partition.log.partition) for partition in lost)
         for partition in lost:

@@ -38,13 +38,13 @@ class ReplicaPublisher:
         self._broker_id = replicas.broker_id
         self._is_first = True
 
-    def set_aside_strays(self, image: ClusterImage) -> None:
+    def rename_strays(self, image: ClusterImage) -> None:
         """Before the first delta: set the logs aside that no replica of this broker has."""
         for log in list(self._logs.logs()):
             topic = image.topics.get(log.topic)
             partition = None if topic is None or topic.topic_id != log.topic_id else topic.partitions.get(log.partition)
             if partition is None or self._broker_id not in partition.replicas:
-                self._logs.set_aside(log.topic, log.partition)
+                self._logs.rename_to_stray(log.topic, log.partition)
 
     def publish(self, delta: ClusterDelta, image: ClusterImage) -> None:
         """Stop what is gone, then lead, then follow."""

@@ -61,7 +61,7 @@ class OAuthBearerServer:
     def respond(self, token: bytes) -> bytes:
         if self._refusal is not None:
             why, challenge = self._refusal
-            raise AuthenticationError(challenge, is_told=True) from AuthenticationError(why)
+            raise AuthenticationError(challenge, is_shown=True) from AuthenticationError(why)
         first = parse_client_first(token)
         try:
             bearer = self._validate(first.token)
@@ -73,7 +73,7 @@ class OAuthBearerServer:
             raise AuthenticationError(
                 f"Authentication failed: Client requested an authorization id ({first.authorization_id}) that is different "
                 f"from the token's principal name ({bearer.principal_name})",
-                is_told=True,
+                is_shown=True,
             )
         self.outcome = Authenticated(Principal(USER, bearer.principal_name), bearer.expires_ms)
         return b""

@@ -36,17 +36,19 @@ class PlainServer:
     def respond(self, token: bytes) -> bytes:
         parts = token.decode(errors="replace").split("\0", 3)
         if len(parts) != 3:
-            raise AuthenticationError(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}", is_told=True)
+            raise AuthenticationError(
+                f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}", is_shown=True
+            )
         authorization_id, name, password = parts
         if not name:
-            raise AuthenticationError("Authentication failed: username not specified", is_told=True)
+            raise AuthenticationError("Authentication failed: username not specified", is_shown=True)
         if not password:
-            raise AuthenticationError("Authentication failed: password not specified", is_told=True)
+            raise AuthenticationError("Authentication failed: password not specified", is_shown=True)
         if not self._is_right(name, password):
-            raise AuthenticationError("Authentication failed: Invalid username or password", is_told=True)
+            raise AuthenticationError("Authentication failed: Invalid username or password", is_shown=True)
         if authorization_id not in ("", name):
             why = "Authentication failed: Client requested an authorization id that is different from username"
-            raise AuthenticationError(why, is_told=True)
+            raise AuthenticationError(why, is_shown=True)
         self.outcome = Authenticated(Principal(USER, name))
         return b""
 

@@ -15,13 +15,13 @@ from .principal import Principal
 class AuthenticationError(Exception):
     """The authentication of the other side has failed. ``str()`` is one line for this side's log, without secrets.
 
-    ``is_told``: the client is sent the same text. Otherwise the text could tell too much, such as which users exist, and the
+    ``is_shown``: the client is sent the same text. Otherwise the text could tell too much, such as which users exist, and the
     client is sent one text for all reasons (Kafka's SaslException, in contrast to its SaslAuthenticationException).
     """
 
-    def __init__(self, why: str, *, is_told: bool = False) -> None:
+    def __init__(self, why: str, *, is_shown: bool = False) -> None:
         super().__init__(why)
-        self.is_told = is_told
+        self.is_shown = is_shown
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ class ScramServer:
             raise AuthenticationError(f"no credential for {'token' if message.is_token else 'user'} {message.name!r}")
         if message.authorization_id not in ("", message.name):
             why = "Authentication failed: Client requested an authorization id that is different from username"
-            raise AuthenticationError(why, is_told=True)
+            raise AuthenticationError(why, is_shown=True)
         credential = user.credential
         if credential.iterations < MIN_ITERATIONS:
             raise AuthenticationError(f"the credential of {message.name!r} has less than {MIN_ITERATIONS} iterations")

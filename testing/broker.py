@@ -78,7 +78,7 @@ class Broker:
         self._arguments = (data_dir, listen, properties)
         self._served = served_by(version)
         self._properties: dict[str, str] = {}
-        self._life: BrokerRun | None = None
+        self._broker_run: BrokerRun | None = None
         self._failure: Exception | None = None
         self._network = ClusterNetwork({})
         self._time = AdjustableClock()
@@ -121,15 +121,15 @@ class Broker:
         """
 
         async def kill() -> None:
-            if self._life is not None:
-                await self._life.kill()
+            if self._broker_run is not None:
+                await self._broker_run.kill()
 
         self._loop.call(kill)
 
     @property
     def is_running(self) -> bool:
         """Whether it was started, and has neither been stopped nor killed since, nor ended by itself."""
-        return self._life is not None and self._life.services is not None
+        return self._broker_run is not None and self._broker_run.services is not None
 
     def __enter__(self) -> Broker:
         return self.start()
@@ -226,12 +226,12 @@ class Broker:
                 raise self._failure
 
     async def _begin(self) -> None:
-        if self._life is not None:
+        if self._broker_run is not None:
             raise StartError("the broker is running")
         place = BrokerEnvironment(broker_id=0, network=self._network, clock=self._time, sharers=1)
         config = load_config(self._properties)
         life = BrokerRun(config, place, self._interception, on_end=self._ended, served=self._served)
-        self._life = life
+        self._broker_run = life
         await life.begin(self._nursery)
         self.__dict__.update(dataclasses.asdict(describe(life.server)))
         if life.server.controller is not None:
@@ -240,13 +240,13 @@ class Broker:
         await self._carried_out(lambda controller: controller.add_users(self._access.users))
 
     def _ended(self, life: BrokerRun) -> None:
-        self._life = None
+        self._broker_run = None
         if life.services is not None and life.failure is not None:
             self._failure = self._failure or life.failure
 
     async def _end(self) -> None:
-        if self._life is not None:
-            await self._life.stop()
+        if self._broker_run is not None:
+            await self._broker_run.stop()
 
     async def _do_upkeep(self) -> None:
         await administration.do_upkeep(self._running())
@@ -256,7 +256,7 @@ class Broker:
         return self._loop.call(lambda: self._carried_out(command))
 
     async def _carried_out(self, command: Callable[[ControllerCommands], Awaitable[T]]) -> T:
-        services, life = self._running(), self._life
+        services, life = self._running(), self._broker_run
         assert life is not None and life.server.controller is not None
         controller = life.server.controller.node
         result = await command(ControllerCommands(controller))
@@ -264,7 +264,7 @@ class Broker:
         return result
 
     def _running(self) -> Services:
-        services = None if self._life is None else self._life.services
+        services = None if self._broker_run is None else self._broker_run.services
         if services is None:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "the broker is not running")
         return services

@@ -272,7 +272,7 @@ class Cluster:
         """
 
         async def find() -> int | None:
-            return self._running.controller.told_broker
+            return self._running.controller.notified_broker
 
         return self._loop.call(find)
 

@@ -4,7 +4,7 @@ It serves the brokers over a network in memory, and keeps its metadata log in a 
 for the first time. Folders of brokers are formatted with its cluster id.
 
 Clients are told of one broker as the controller, as Kafka's brokers tell of one of themselves, and forward what they are sent.
-Here all tell of the same broker, for as long as that is neither fenced nor about to stop; ``told_broker`` is its id.
+Here all tell of the same broker, for as long as that is neither fenced nor about to stop; ``notified_broker`` is its id.
 
 Everything here is called in the cluster's loop.
 """
@@ -30,7 +30,7 @@ from ..controller.quorum.settings import QuorumSettings
 from ..controller.raft.voters import InitialVoter
 from ..log.checkpoints import CorruptFileError, read_meta_properties
 from ..log.disk import Disk
-from ..log.log_directories import metadata_folder_of
+from ..log.log_directories import metadata_log_dir_of
 from ..metadata.image import ClusterImage, TopicImage
 from ..wire.schema import uuid_to_text
 from .cluster_network import CONTROLLER_ADDRESS, CONTROLLER_ID, ClusterNetwork
@@ -91,7 +91,7 @@ class ClusterController:
         self.on_failure: Callable[[Exception], None] = lambda error: None
         self.known_alive: Callable[[], Iterable[int]] = tuple
         """The brokers whose sessions never end, whatever the clock and the machine do: those that no test has made silent."""
-        self.told_broker: int | None = None
+        self.notified_broker: int | None = None
         self.cluster_id = ""
         """Empty before ``start``."""
 
@@ -144,14 +144,14 @@ class ClusterController:
     def format_node(self, config: Config, voters: Sequence[InitialVoter] = ()) -> None:
         """Format those of a node's folders that are new, for this cluster. Raises StartError, OSError."""
         folders = log_directories(config)
-        metadata_folder = metadata_folder_of(config.settings(QuorumSettings).metadata_log_dir, folders)
+        metadata_log_dir = metadata_log_dir_of(config.settings(QuorumSettings).metadata_log_dir, folders)
         node_id = configured_broker_id(config)
         assert node_id is not None
         wanted = Formatting(
             node_id,
             self.cluster_id,
-            list(dict.fromkeys([*folders, metadata_folder])),
-            metadata_folder,
+            list(dict.fromkeys([*folders, metadata_log_dir])),
+            metadata_log_dir,
             LISTENER,
             is_dynamic=True,
             is_controller=True,  # the first records of brokers are read by nobody
@@ -186,9 +186,9 @@ class ClusterController:
         return self.image.topics.newest().get(name)
 
     def _follow(self, image: ClusterImage) -> None:
-        if (told := self.told_broker) is None or not _is_active(image, told):
+        if (told := self.notified_broker) is None or not _is_active(image, told):
             active = [broker_id for broker_id in image.quorum_brokers.newest() if _is_active(image, broker_id)]
-            self.told_broker = min(active, default=None)
+            self.notified_broker = min(active, default=None)
         self.on_change()
 
     @property

@@ -67,7 +67,7 @@ class RestartableBroker:
             "broker.id": str(broker_id),
             "listeners": f"PLAINTEXT://{self.address}",
         }
-        self._life: BrokerRun | None = None
+        self._broker_run: BrokerRun | None = None
         around.network.broker_at[self._port.number] = broker_id
 
     @property
@@ -78,7 +78,7 @@ class RestartableBroker:
     @property
     def services(self) -> Services | None:
         """The broker's parts while it runs, paused or not; otherwise None."""
-        return None if self._life is None else self._life.services
+        return None if self._broker_run is None else self._broker_run.services
 
     @property
     def is_in_reach(self) -> bool:
@@ -88,7 +88,7 @@ class RestartableBroker:
 
     async def start(self, nursery: trio.Nursery) -> None:
         """Start the broker in ``nursery``; returns when it serves clients. Raises StartError, SettingError."""
-        if self._life is not None:
+        if self._broker_run is not None:
             raise StartError(f"broker {self.broker_id} is running")
         config, around = load_config(self._properties), self._around
         around.controller.format_node(config)
@@ -98,11 +98,11 @@ class RestartableBroker:
             self.interception,
             on_end=self._ended,
         )
-        self._life = life
+        self._broker_run = life
         await life.begin(nursery)
 
     def _ended(self, life: BrokerRun) -> None:
-        self._life = None
+        self._broker_run = None
         if life.services is not None and life.failure is not None:
             self.failure = self.failure or life.failure
             self.on_failure(life.failure)
@@ -110,13 +110,13 @@ class RestartableBroker:
     async def stop(self) -> None:
         """Stop as SIGTERM does; a paused broker is resumed first. Does nothing if it does not run."""
         self.resume()
-        if self._life is not None:
-            await self._life.stop()
+        if self._broker_run is not None:
+            await self._broker_run.stop()
 
     async def kill(self) -> None:
         """End as SIGKILL does. Does nothing if it does not run."""
-        if self._life is not None:
-            await self._life.kill()
+        if self._broker_run is not None:
+            await self._broker_run.kill()
         self._around.network.resume(self.broker_id)
 
     def pause(self) -> None:

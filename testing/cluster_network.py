@@ -47,14 +47,14 @@ class ClusterNetwork:
         """End every ``cut`` and ``isolate``; a paused broker stays paused."""
         self._cuts.clear()
         self._isolated.clear()
-        self.tell()
+        self.notify()
 
     def pause(self, broker: int) -> None:
         self._paused.add(broker)
 
     def resume(self, broker: int) -> None:
         self._paused.discard(broker)
-        self.tell()
+        self.notify()
 
     def is_isolated(self, broker: int) -> bool:
         return broker in self._isolated
@@ -70,7 +70,7 @@ class ClusterNetwork:
             return False
         return bool(self._isolated & {broker, peer}) or frozenset((broker, peer)) in self._cuts
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Wake the tasks that wait for a change: a fault has ended, or a connection was closed."""
         changed, self._changed = self._changed, trio.Event()
         changed.set()
@@ -114,7 +114,7 @@ class BrokerNetwork:
     def closed(self, each: NetworkListener | HeldConnection) -> None:
         """Forget what its user has closed."""
         self._open.discard(each)
-        self.cluster.tell()
+        self.cluster.notify()
 
     def close_all(self) -> None:
         """Close every socket, as the kernel does when a process is killed; no more can be opened."""

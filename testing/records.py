@@ -96,12 +96,12 @@ class _CommittedRecords:
     def owner(self) -> object:
         return self
 
-    def note_change(self, visible: int) -> bool:
+    def on_change(self, visible: int) -> bool:
         if visible > 0:
             self.came.set()
         return True
 
-    def note_end(self) -> None:
+    def on_end(self) -> None:
         self.came.set()
 
 

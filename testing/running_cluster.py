@@ -132,7 +132,7 @@ class RunningCluster:
 
     def tell_of_controller(self) -> None:
         """Have all brokers in reach tell clients of the same broker as the controller."""
-        told = self.controller.told_broker
+        told = self.controller.notified_broker
         for _, services in self.in_reach():
             if told is not None and services.metadata.controller_id != told:
                 services.metadata.publish(ClusterDelta(controller_id=told))

@@ -30,7 +30,7 @@ from .transaction import TRANSACTIONS_V2
 
 _PURPOSE = "transaction-coordinator"
 _BETWEEN_BROKERS_FROM = 4
-_LOOK_AGAIN_SECONDS = 0.02
+_RETRY_SECONDS = 0.02
 """add.partitions.to.txn.retry.backoff.ms of Kafka 4."""
 
 
@@ -85,7 +85,7 @@ class AddPartitionsToTxnManager:
         if self._coordinator(transactional_id) == self._broker_id:
             await self._local.wait_ended(transactional_id)
         else:
-            await trio.sleep(_LOOK_AGAIN_SECONDS)
+            await trio.sleep(_RETRY_SECONDS)
 
     def _coordinator(self, transactional_id: str) -> int:
         """The broker that coordinates an id. As long as the topic does not exist no id is known, which this broker can say."""

@@ -23,7 +23,7 @@ from ..wire.messages.describe_transactions import TransactionState as DescribedT
 from ..wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from . import transaction as transitions
 from .describe import STATES, Filter, describe
-from .ending import RETRY_SECONDS, FencedError, MarkerChannels, OutdatedError, outdo, write_markers
+from .ending import RETRY_SECONDS, FencedError, MarkerChannels, OutdatedError, bump_epoch_past, write_markers
 from .settings import TOPIC, TransactionSettings
 from .shard import TransactionShard
 from .transaction import PREPARED, TRANSACTIONS_V2, Transaction, TransactionStatus
@@ -31,7 +31,7 @@ from .transaction import PREPARED, TRANSACTIONS_V2, Transaction, TransactionStat
 logger = logging.getLogger(__name__)
 
 COMMIT_TIMEOUT_MS = 5000
-_FORGOTTEN_PER_BATCH = 1000
+_REMOVED_PER_BATCH = 1000
 
 
 async def _no_flush() -> None:
@@ -128,8 +128,10 @@ class TransactionCoordinator:
         await self._shards.committed(shard, offset, flush, transaction.timeout_ms)
 
     @asynccontextmanager
-    async def _certain(self, shard: TransactionShard, transactional_id: str, flush: Flush) -> AsyncIterator[None]:
-        """Send a refusal only after ``_be_certain``: a producer takes it for final, and it may rest on outdated state.
+    async def _confirmed_errors(
+        self, shard: TransactionShard, transactional_id: str, flush: Flush
+    ) -> AsyncIterator[None]:
+        """Send a refusal only after ``_confirm_state``: a producer takes it for final, and it may rest on outdated state.
 
         CONCURRENT_TRANSACTIONS goes out at once, because the producer asks again.
         """
@@ -137,10 +139,10 @@ class TransactionCoordinator:
             yield
         except KafkaError as error:
             if error.code is not ErrorCode.CONCURRENT_TRANSACTIONS:
-                await self._be_certain(shard, transactional_id, flush)
+                await self._confirm_state(shard, transactional_id, flush)
             raise
 
-    async def _be_certain(
+    async def _confirm_state(
         self, shard: TransactionShard, transactional_id: str, flush: Flush, timeout_ms: int | None = None
     ) -> None:
         """Return once what is known of an id is committed, and no other coordinator knows more of it.
@@ -190,12 +192,12 @@ class TransactionCoordinator:
         if known is None:
             renewed = transitions.create(transactional_id, new_id, timeout_ms, now_ms)
         elif known.state is TransactionStatus.ONGOING:
-            async with self._certain(shard, transactional_id, flush):
+            async with self._confirmed_errors(shard, transactional_id, flush):
                 transitions.check_expected(known, expected)
             await self._write(shard, transitions.fence(known, TRANSACTIONS_V2, now_ms), flush)
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "the open transaction is being aborted")
         else:
-            async with self._certain(shard, transactional_id, flush):
+            async with self._confirmed_errors(shard, transactional_id, flush):
                 renewed = transitions.initialize(known, expected, new_id, timeout_ms, now_ms)
         await self._write(shard, renewed, flush)
         return renewed.producer_id, renewed.producer_epoch
@@ -210,24 +212,24 @@ class TransactionCoordinator:
     ) -> None:
         """AddPartitionsToTxn and AddOffsetsToTxn; ``client_version`` 2 when the partition's leader asks for a V2 client."""
         shard = self._shard(transactional_id)
-        async with self._certain(shard, transactional_id, flush):
+        async with self._confirmed_errors(shard, transactional_id, flush):
             known = transitions.check_adding(shard.transactions.get(transactional_id), *producer)
         changed = transitions.add_partitions(known, partitions, client_version, self._clock.now_ms())
         if changed is not None:
             await self._write(shard, changed, flush)
         else:
-            await self._be_certain(shard, transactional_id, flush, known.timeout_ms)
+            await self._confirm_state(shard, transactional_id, flush, known.timeout_ms)
 
     async def verify_partitions(
         self, transactional_id: str, producer: tuple[int, int], partitions: Collection[TopicPartition], flush: Flush
     ) -> set[TopicPartition]:
         """Those of ``partitions`` that are part of the producer's open transaction."""
         shard = self._shard(transactional_id)
-        async with self._certain(shard, transactional_id, flush):
+        async with self._confirmed_errors(shard, transactional_id, flush):
             known = transitions.check_producer(shard.transactions.get(transactional_id), *producer)
         verified = {partition for partition in partitions if partition in known.partitions}
         if len(verified) < len(partitions):
-            await self._be_certain(shard, transactional_id, flush)
+            await self._confirm_state(shard, transactional_id, flush)
         else:
             await self._shards.committed(shard, shard.depends_on(transactional_id), flush)
         return verified
@@ -244,11 +246,11 @@ class TransactionCoordinator:
                 break
             await flush()
             new_id = await self._producer_ids.next_producer_id()
-        async with self._certain(shard, transactional_id, flush):
+        async with self._confirmed_errors(shard, transactional_id, flush):
             prepared = transitions.end(known, producer, commit, client_version, new_id, self._clock.now_ms())
         if prepared is None:
             assert known is not None
-            await self._be_certain(shard, transactional_id, flush, known.timeout_ms)
+            await self._confirm_state(shard, transactional_id, flush, known.timeout_ms)
             return known.producer_id, known.producer_epoch
         await self._write(shard, prepared, flush)
         if prepared.next_producer_id != transitions.NO_PRODUCER_ID:
@@ -339,10 +341,10 @@ class TransactionCoordinator:
             await write_markers(self._channels, prepared, shard.leader_epoch)
             return prepared
         except OutdatedError as error:
-            await self._be_certain(shard, prepared.transactional_id, _no_flush)
+            await self._confirm_state(shard, prepared.transactional_id, _no_flush)
             logger.warning("Transaction %s was not the last one: %s", prepared.transactional_id, error)
-            return transitions.outdo(
-                prepared, await outdo(self._channels, prepared, error.partitions, shard.leader_epoch)
+            return transitions.bump_epoch_past(
+                prepared, await bump_epoch_past(self._channels, prepared, error.partitions, shard.leader_epoch)
             )
 
     # Time
@@ -377,9 +379,9 @@ class TransactionCoordinator:
     async def _run_expiry(self) -> None:
         while True:
             await trio.sleep(self.settings.transaction_remove_expired_transaction_cleanup_interval_ms / 1000)
-            self.forget_expired()
+            self.remove_expired_transactional_ids()
 
-    def forget_expired(self) -> None:
+    def remove_expired_transactional_ids(self) -> None:
         """Forget transactional ids that were not used for ``transactional.id.expiration.ms``."""
         now_ms = self._clock.now_ms()
         for shard in self._shards:
@@ -389,7 +391,7 @@ class TransactionCoordinator:
                 if transitions.is_expired(known, now_ms, self.settings.transactional_id_expiration_ms)
             ]
             try:
-                for start in range(0, len(expired), _FORGOTTEN_PER_BATCH):
-                    shard.forget(expired[start : start + _FORGOTTEN_PER_BATCH], now_ms)
+                for start in range(0, len(expired), _REMOVED_PER_BATCH):
+                    shard.forget(expired[start : start + _REMOVED_PER_BATCH], now_ms)
             except KafkaError as error:
                 logger.warning("Transactional ids of partition %d could not be removed: %s", shard.partition, error)

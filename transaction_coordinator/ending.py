@@ -6,8 +6,8 @@ whose topic is gone needs no marker. A partition without a leader, or whose lead
 
 A partition may know a later epoch of the producer than its coordinator does, when a loss of power took the newest records of
 ``__transaction_state`` but not those of the partition. Then the partition has the end of the earlier transaction already, and
-may have a later one open, which ``outdo`` aborts. Kafka's coordinator leaves the transaction as it is, and the transactional
-id unusable.
+may have a later one open, which ``bump_epoch_past`` aborts. Kafka's coordinator leaves the transaction as it is, and the
+transactional id unusable.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ async def write_markers(channels: MarkerChannels, transaction: Transaction, coor
         raise OutdatedError(refused)
 
 
-async def outdo(
+async def bump_epoch_past(
     channels: MarkerChannels, transaction: Transaction, partitions: Collection[TopicPartition], coordinator_epoch: int
 ) -> int:
     """Abort what a later epoch of the producer has open in these partitions; returns the epoch that they have now.

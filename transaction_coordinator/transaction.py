@@ -293,7 +293,7 @@ def complete(prepared: Transaction, now_ms: int) -> Transaction:
     return dataclasses.replace(completed, producer_id=prepared.next_producer_id, producer_epoch=0)
 
 
-def outdo(prepared: Transaction, epoch: int) -> Transaction:
+def bump_epoch_past(prepared: Transaction, epoch: int) -> Transaction:
     """The transaction after its markers were written with ``epoch``, above all that partitions knew; no producer has it."""
     assert prepared.state in PREPARED
     return dataclasses.replace(prepared, producer_epoch=epoch, last_producer_epoch=NO_EPOCH)

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 Ask = Callable[[int, Message], Awaitable[Any]]
 """One broker's answer. Raises OSError, KafkaError."""
 
-_ANSWER_SECONDS = 10.0
+_RESPONSE_SECONDS = 10.0
 _CONFIG_SECONDS = 5.0
 _AT_ONCE = 500
 _REASSIGNMENT_MS = 5000
@@ -50,7 +50,7 @@ def asked_by(peers: Peers) -> Ask:
     """By the way that brokers take among themselves."""
 
     async def ask(broker_id: int, request: Message) -> Any:
-        client = peers.client(broker_id, "layout", timeout=_ANSWER_SECONDS)
+        client = peers.client(broker_id, "layout", timeout=_RESPONSE_SECONDS)
         return await client.send(request, await client.negotiate(type(request)))
 
     return ask

@@ -53,9 +53,9 @@ class JwksSource:
             with trio.move_on_after(self._refresh_seconds):
                 await self._wanted.wait()
             self._wanted = trio.Event()
-            await self._read_with_patience(workers)
+            await self._read_with_retries(workers)
 
-    async def _read_with_patience(self, workers: Workers) -> None:
+    async def _read_with_retries(self, workers: Workers) -> None:
         """Read the keys, trying again for a while; if that fails, the keys read before stay in use."""
         pause = self._backoff_seconds
         deadline = trio.current_time() + self._backoff_max_seconds

@@ -26,7 +26,7 @@ from ...log.checkpoints import (
     write_meta_properties,
 )
 from ...log.disk import Disk, join
-from ...log.files import METADATA_LOG_FOLDER
+from ...log.files import METADATA_PARTITION_DIR
 from ...log.metadata_snapshots import BOOTSTRAP_ID, SnapshotHead, encode_snapshot
 from ...wire.messages.access_records import UserScramCredentialRecord
 from ...wire.metadata_records import VersionedRecord
@@ -49,7 +49,7 @@ class Formatting:
     node_id: int
     cluster_id: str
     folders: Sequence[str]
-    metadata_folder: str
+    metadata_log_dir: str
     controller_listener: str
     is_dynamic: bool
     is_controller: bool = False
@@ -84,15 +84,15 @@ def format_folders(
         report(f"Formatting {_kind_of(folder, wanted)} {folder} with {FEATURE} {release_of(level)}.")
         disk.make_dir(folder)
         write_bootstrap(disk, folder, records, now_ms)
-        if folder == wanted.metadata_folder and wanted.voters:
+        if folder == wanted.metadata_log_dir and wanted.voters:
             head = SnapshotHead(now_ms, levels[KRAFT_VERSION], voters_record(wanted.voters, wanted.controller_listener))
-            log_folder = join(folder, METADATA_LOG_FOLDER)
+            log_folder = join(folder, METADATA_PARTITION_DIR)
             disk.make_dir(log_folder)
             batches = encode_snapshot(head, (), epoch=0, now_ms=now_ms)
             disk.write_file(join(log_folder, BOOTSTRAP_ID.file_name), b"".join(batches))
-    for folder in sorted(empty, key=lambda each: each == wanted.metadata_folder):
+    for folder in sorted(empty, key=lambda each: each == wanted.metadata_log_dir):
         directory_id = wanted.directory_ids.get(folder) or random_directory_id(randomness)
-        if folder == wanted.metadata_folder and wanted.voters:
+        if folder == wanted.metadata_log_dir and wanted.voters:
             directory_id = _own_directory_id(wanted) or directory_id
         meta = MetaProperties(wanted.node_id, wanted.cluster_id, version=1, directory_id=directory_id)
         write_meta_properties(disk, folder, meta)
@@ -168,7 +168,7 @@ def _own_directory_id(wanted: Formatting) -> bytes | None:
 
 
 def _kind_of(folder: str, wanted: Formatting) -> str:
-    if folder != wanted.metadata_folder:
+    if folder != wanted.metadata_log_dir:
         return "data directory"
     if not wanted.voters:
         return "metadata directory"

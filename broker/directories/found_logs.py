@@ -12,7 +12,7 @@ from ...base.partitions import TopicPartition
 from ...controller.zookeeper.leaving.tree_image import UnmovableStateError
 from ...log.checkpoints import PARTITION_METADATA, CorruptFileError, read_topic_id, write_topic_id
 from ...log.disk import Disk, join
-from ...log.files import parse_log_folder
+from ...log.files import parse_topic_partition_name
 from ...metadata.image import ClusterImage
 
 
@@ -42,7 +42,7 @@ def found_logs(disk: Disk, directories: Iterable[str]) -> list[FoundLog]:
 def _folders(disk: Disk, directories: Iterable[str]) -> Iterator[tuple[str, str, TopicPartition]]:
     for directory in directories:
         for name in disk.names(directory):
-            partition = parse_log_folder(name)
+            partition = parse_topic_partition_name(name)
             if partition is not None and disk.is_dir(join(directory, name)):
                 yield directory, name, partition
 

@@ -38,7 +38,7 @@ from ...controller.zookeeper.leaving.tree_image import MoveRules, UnmovableState
 from ...controller.zookeeper.store.cluster_store import ClusterStore
 from ...log.checkpoints import META_PROPERTIES, MetaProperties
 from ...log.disk import Disk, join
-from ...log.files import BOOTSTRAP_CHECKPOINT, LOG_SUFFIX, METADATA_LOG_FOLDER
+from ...log.files import BOOTSTRAP_CHECKPOINT, LOG_SUFFIX, METADATA_PARTITION_DIR
 from ...log.log_directories import DataFolders, LogStartError
 from ...log.log_directory import LogFolder
 from ...log.metadata_snapshots import known_voters
@@ -177,7 +177,7 @@ class Migration:
             node_id=node.node_id,
             cluster_id=cluster_id,
             folders=node.directories,
-            metadata_folder=node.metadata_directory,
+            metadata_log_dir=node.metadata_directory,
             controller_listener=listener,
             is_dynamic=True,
             is_controller=True,  # the levels are those of the quorum, whatever this node is in it
@@ -199,7 +199,7 @@ class Migration:
     def _check_not_started(self) -> None:
         """Raises MigrationError."""
         directory = self._node.metadata_directory
-        folder = join(directory, METADATA_LOG_FOLDER)
+        folder = join(directory, METADATA_PARTITION_DIR)
         names = self._disk.names(folder) if self._disk.is_dir(folder) else []
         if any(name.endswith(LOG_SUFFIX) or name == _QUORUM_STATE for name in names):
             raise MigrationError(f"{directory} has a metadata log: the node has been started as one of KRaft")
@@ -219,7 +219,7 @@ class Migration:
             voter = standalone_voter(
                 self._node.new.settings(BrokerSettings),
                 wanted.controller_listener,
-                wanted.directory_ids.get(wanted.metadata_folder) or random_directory_id(self._randomness),
+                wanted.directory_ids.get(wanted.metadata_log_dir) or random_directory_id(self._randomness),
             )
             records = list(records_beside_levels(plan.moved.image))
             wanted = dataclasses.replace(wanted, voters=[voter], records=records)
@@ -246,7 +246,7 @@ class Migration:
                 disk.sync_dir(directory)
 
     def _remove_first_metadata(self, directory: str) -> None:
-        disk, folder = self._disk, join(directory, METADATA_LOG_FOLDER)
+        disk, folder = self._disk, join(directory, METADATA_PARTITION_DIR)
         if disk.exists(join(directory, BOOTSTRAP_CHECKPOINT)):
             disk.remove(join(directory, BOOTSTRAP_CHECKPOINT))
         if disk.is_dir(folder):

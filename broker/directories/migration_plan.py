@@ -17,7 +17,7 @@ from ...controller.zookeeper.leaving.old_state import KEPT_PREFIX
 from ...controller.zookeeper.leaving.tree_image import ConvertedImage
 from ...controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
 from ...log.checkpoints import META_PROPERTIES, MetaProperties
-from ...log.log_directories import metadata_folder_of
+from ...log.log_directories import metadata_log_dir_of
 from ...security.entities import BROKERS, TOPICS
 from ...wire.schema import ZERO_UUID
 from ..identity import log_directories
@@ -76,7 +76,7 @@ class MigratingNode:
 
     @property
     def metadata_directory(self) -> str:
-        return metadata_folder_of(self.new.settings(QuorumSettings).metadata_log_dir, log_directories(self.new))
+        return metadata_log_dir_of(self.new.settings(QuorumSettings).metadata_log_dir, log_directories(self.new))
 
     @property
     def directories(self) -> list[str]:

@@ -17,7 +17,7 @@ from ...base.seams import Clock, Workers
 from ...controller.raft.voter_set import Endpoints
 from ...log.checkpoints import LOCK, CorruptFileError, read_meta_properties
 from ...log.disk import Disk, join
-from ...log.files import OLD_STATE_FOLDER, OLD_STATE_TAKEN_FOLDER
+from ...log.files import OLD_STATE_DIR, OLD_STATE_TAKEN_DIR
 from ...log.log_directories import LogStartError
 from ...log.log_directory import LogFolder
 from ...log.log_manager import LogManager
@@ -42,7 +42,7 @@ async def form_quorum(
     disk: Disk,
     config: Config,
     logs: LogManager,
-    metadata_folder: LogFolder,
+    metadata_log_dir: LogFolder,
     own: Endpoints,
     *,
     is_dynamic: bool,
@@ -55,14 +55,14 @@ async def form_quorum(
     ``own`` is where the node's controller is; ``is_dynamic`` is False where the node is its own only voter by a property. Raises
     LogStartError, KafkaError, OSError.
     """
-    if metadata_folder.is_offline:
-        failed = f"{metadata_folder.path} has the cluster's state and cannot be used: {metadata_folder.failure}"
+    if metadata_log_dir.is_offline:
+        failed = f"{metadata_log_dir.path} has the cluster's state and cannot be used: {metadata_log_dir.failure}"
         raise LogStartError(failed, may_pass=True)
     directories = [each.path for each in logs.folders if not each.is_offline]
-    every = [*dict.fromkeys((*directories, metadata_folder.path))]
+    every = [*dict.fromkeys((*directories, metadata_log_dir.path))]
     is_formed = not any(_is_to_be_formed(disk, directory) for directory in every)
     try:
-        if is_formed and (not is_lone(config) or logs.broker_id in (known_voters(disk, metadata_folder.path) or ())):
+        if is_formed and (not is_lone(config) or logs.broker_id in (known_voters(disk, metadata_log_dir.path) or ())):
             return
     except CorruptFileError as error:
         raise LogStartError(str(error)) from None
@@ -76,7 +76,7 @@ async def form_quorum(
         node_id=node_id,
         cluster_id=logs.cluster_id or uuid_to_text(random_directory_id(randomness)),
         folders=every,
-        metadata_folder=metadata_folder.path,
+        metadata_log_dir=metadata_log_dir.path,
         controller_listener=own[0].name,
         is_dynamic=is_dynamic,
         is_controller=True,
@@ -90,7 +90,7 @@ async def form_quorum(
             await workers.run(format_folders, disk, wanted, randomness, clock.now_ms(), logger.debug)
     except FormatError as error:
         raise LogStartError(str(error)) from None
-    logs.take_again()
+    logs.reopen()
 
 
 async def _take_over(
@@ -108,7 +108,7 @@ async def _take_over(
     from .stopped_node import pending_credentials
     from .take_over import TakeOver
 
-    past = TakeOver(disk, config, directories, wanted.metadata_folder)
+    past = TakeOver(disk, config, directories, wanted.metadata_log_dir)
     if past.needs_logs:
         await logs.load()
     node_id = past.broker_id if logs.broker_id is None and past.broker_id is not None else wanted.node_id
@@ -117,7 +117,7 @@ async def _take_over(
         node_id=node_id,
         cluster_id=past.cluster_id or wanted.cluster_id,
         voters=[voter._replace(node_id=node_id) for voter in wanted.voters],
-        credentials=pending_credentials(disk, wanted.metadata_folder),
+        credentials=pending_credentials(disk, wanted.metadata_log_dir),
     )
 
     def form() -> None:
@@ -131,7 +131,7 @@ async def _take_over(
 
 def _is_to_be_formed(disk: Disk, directory: str) -> bool:
     """Whether a directory is not one of a node of KRaft, or has metadata of a broker before that. Raises OSError."""
-    if disk.is_dir(join(directory, OLD_STATE_FOLDER)) or disk.is_dir(join(directory, OLD_STATE_TAKEN_FOLDER)):
+    if disk.is_dir(join(directory, OLD_STATE_DIR)) or disk.is_dir(join(directory, OLD_STATE_TAKEN_DIR)):
         return True
     try:
         meta = read_meta_properties(disk, directory)

@@ -28,7 +28,7 @@ from ...controller.raft.voters import KRAFT_VERSIONS
 from ...log.checkpoints import META_PROPERTIES, CorruptFileError
 from ...log.directory_logs import FolderLogs
 from ...log.disk import Disk, join
-from ...log.files import METADATA_LOG_FOLDER
+from ...log.files import METADATA_PARTITION_DIR
 from ...log.log_directory import LogFolder
 from ...log.memory_disk import MemoryDisk
 
@@ -116,7 +116,7 @@ def _known_endpoints(remains: QuorumRemains) -> Endpoints:
 
 def _taken(disk: Disk, directory: str, clock: Clock) -> FolderLogs:
     """The directory, locked. Raises QuorumRecoveryError, OSError."""
-    if not disk.is_dir(join(directory, METADATA_LOG_FOLDER)):
+    if not disk.is_dir(join(directory, METADATA_PARTITION_DIR)):
         raise QuorumRecoveryError(
             f"{directory} has no metadata log: it is in metadata.log.dir, or in the first directory of log.dirs"
         )
@@ -137,7 +137,7 @@ def _taken(disk: Disk, directory: str, clock: Clock) -> FolderLogs:
 
 def _copy_of(disk: Disk, directory: str) -> MemoryDisk:
     """The files of the metadata log in memory: opening a log repairs it."""
-    copy, path = MemoryDisk(), join(directory, METADATA_LOG_FOLDER)
+    copy, path = MemoryDisk(), join(directory, METADATA_PARTITION_DIR)
     copy.make_dir(path)
     for name in disk.names(path):
         file = join(path, name)
@@ -179,11 +179,11 @@ def _opened(folder: LogFolder) -> MetadataLog:
 
 def _archive(copy: MemoryDisk, directory: str) -> bytes:
     """The files as they were, under the name of their directory."""
-    data, path = io.BytesIO(), join(directory, METADATA_LOG_FOLDER)
+    data, path = io.BytesIO(), join(directory, METADATA_PARTITION_DIR)
     with tarfile.open(fileobj=data, mode="w") as archive:
         for name in copy.names(path):
             content = copy.read_file(join(path, name))
-            entry = tarfile.TarInfo(f"{METADATA_LOG_FOLDER}/{name}")
+            entry = tarfile.TarInfo(f"{METADATA_PARTITION_DIR}/{name}")
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
     return data.getvalue()

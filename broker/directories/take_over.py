@@ -61,10 +61,10 @@ from ...log.disk import Disk, join
 from ...log.files import (
     BOOTSTRAP_CHECKPOINT,
     LOG_SUFFIX,
-    METADATA_LOG_FOLDER,
-    deleted_folder_name,
-    partition_folder_name,
-    stray_folder_name,
+    METADATA_PARTITION_DIR,
+    log_delete_dir_name,
+    log_dir_name,
+    log_stray_dir_name,
 )
 from ...log.log_directories import LogStartError
 from ...log.metadata_snapshots import known_voters
@@ -205,7 +205,7 @@ class TakeOver:
             raise LogStartError(
                 f"{self._metadata_directory} is of node {meta.broker_id} of a cluster with the controllers "
                 f"{', '.join(map(str, ids))}: it is started with process.roles. If it is to be a cluster of its own, with the "
-                f"topics of its logs, remove {META_PROPERTIES} and {METADATA_LOG_FOLDER} from it first"
+                f"topics of its logs, remove {META_PROPERTIES} and {METADATA_PARTITION_DIR} from it first"
             )
         return True
 
@@ -280,9 +280,7 @@ class TakeOver:
         ids: Mapping[str, bytes],
         randomness: random.Random,
     ) -> ConvertedImage:
-        places = {
-            each.partition: ids[each.directory] for each in found if each.name == partition_folder_name(*each.partition)
-        }
+        places = {each.partition: ids[each.directory] for each in found if each.name == log_dir_name(*each.partition)}
         elsewhere = self._only_directory(ids) or UNASSIGNED_DIRECTORY
         passwords = BrokerPasswords(self._config)
         rules = MoveRules(
@@ -313,9 +311,9 @@ class TakeOver:
 
     def _set_metadata_log_aside(self, directory: str, randomness: random.Random) -> None:
         """Beside older metadata, a metadata log is that of the broker that had the log directory before."""
-        folder = join(directory, METADATA_LOG_FOLDER)
+        folder = join(directory, METADATA_PARTITION_DIR)
         if self._disk.is_dir(folder) and any(name.endswith(LOG_SUFFIX) for name in self._disk.names(folder)):
-            name = stray_folder_name(_METADATA_TOPIC, 0, randomness)
+            name = log_stray_dir_name(_METADATA_TOPIC, 0, randomness)
             logger.warning("%s is older than the cluster, and is set aside as %s", folder, name)
             self._disk.rename(folder, join(directory, name))
             self._disk.sync_dir(directory)
@@ -327,7 +325,7 @@ class TakeOver:
         for each in found:
             topic, number = each.partition
             if topic in deleted and each.topic_id in (None, deleted[topic]):
-                name = deleted_folder_name(topic, number, randomness)
+                name = log_delete_dir_name(topic, number, randomness)
                 self._disk.rename(join(each.directory, each.name), join(each.directory, name))
         for directory in {each.directory for each in found if each.partition.topic in deleted}:
             self._disk.sync_dir(directory)

@@ -30,9 +30,9 @@ from ...log.files import (
     CHECKPOINT_SUFFIX,
     DELETED_SUFFIX,
     LOG_SUFFIX,
-    METADATA_LOG_FOLDER,
-    OLD_STATE_FOLDER,
-    OLD_STATE_TAKEN_FOLDER,
+    METADATA_PARTITION_DIR,
+    OLD_STATE_DIR,
+    OLD_STATE_TAKEN_DIR,
 )
 from ...log.metadata_snapshots import PART_SUFFIX, SnapshotReader, list_snapshots
 from ...log.verify.findings import Finding, Findings, reason
@@ -46,7 +46,7 @@ def verify_metadata(disk: Disk, path: str) -> Iterator[Finding]:
     """What is wrong with the metadata in the log directory. Raises OSError."""
     yield from _verify_state(disk, path)
     yield from _verify_bootstrap(disk, path)
-    if disk.is_dir(join(path, METADATA_LOG_FOLDER)):
+    if disk.is_dir(join(path, METADATA_PARTITION_DIR)):
         yield from _verify_log(disk, path)
 
 
@@ -59,11 +59,11 @@ def _verify_state(disk: Disk, path: str) -> Iterator[Finding]:
         _check_state(disk, path, findings)
         if has_kept_state(disk, path) or is_being_set_aside(disk, path):
             problem = f"it is beside {KEPT_PREFIX}*, so an Ottla before KRaft has run without what was set aside there"
-            findings.add(OLD_STATE_FOLDER, problem, _IS_REFUSED)
+            findings.add(OLD_STATE_DIR, problem, _IS_REFUSED)
         elif disk.exists(join(path, BOOTSTRAP_CHECKPOINT)):
-            findings.add(OLD_STATE_FOLDER, "its take-over into KRaft did not come to its end", "takes it over")
+            findings.add(OLD_STATE_DIR, "its take-over into KRaft did not come to its end", "takes it over")
     if is_being_set_aside(disk, path):
-        findings.add(OLD_STATE_TAKEN_FOLDER, "it was taken over, and not set aside to its end", "sets it aside")
+        findings.add(OLD_STATE_TAKEN_DIR, "it was taken over, and not set aside to its end", "sets it aside")
     elif has_kept_state(disk, path):
         try:
             examine_state(disk, join(path, KEPT_PREFIX))
@@ -75,16 +75,16 @@ def _verify_state(disk: Disk, path: str) -> Iterator[Finding]:
 def _check_state(disk: Disk, path: str, findings: Findings) -> None:
     """Whether the tree can be read, and become the records of a cluster of KRaft."""
     try:
-        tree, is_torn = examine_state(disk, join(path, OLD_STATE_FOLDER) + "/")
+        tree, is_torn = examine_state(disk, join(path, OLD_STATE_DIR) + "/")
         if is_torn:
-            name = join(OLD_STATE_FOLDER, JOURNAL)
+            name = join(OLD_STATE_DIR, JOURNAL)
             findings.add(name, "its last write did not come to its end", "cuts that off: it was never acknowledged")
         rules = MoveRules(initial_levels(HIGHEST, {}, is_dynamic=True), broker_id=_node_id(disk, path))
         tree_image(tree, rules, random.Random(0))
     except CorruptStateError as error:
-        findings.add(join(OLD_STATE_FOLDER, _file_of(error)), _why(error), _IS_REFUSED)
+        findings.add(join(OLD_STATE_DIR, _file_of(error)), _why(error), _IS_REFUSED)
     except UnmovableStateError as error:
-        findings.add(OLD_STATE_FOLDER, str(error), _IS_REFUSED)
+        findings.add(OLD_STATE_DIR, str(error), _IS_REFUSED)
 
 
 def _node_id(disk: Disk, path: str) -> int:
@@ -116,8 +116,8 @@ def _verify_bootstrap(disk: Disk, path: str) -> Iterator[Finding]:
 
 
 def _verify_log(disk: Disk, path: str) -> Iterator[Finding]:
-    folder = join(path, METADATA_LOG_FOLDER)
-    findings = Findings(METADATA_LOG_FOLDER)
+    folder = join(path, METADATA_PARTITION_DIR)
+    findings = Findings(METADATA_PARTITION_DIR)
     names = disk.names(folder)
     for name in names:
         if name.endswith((CHECKPOINT_SUFFIX + PART_SUFFIX, CHECKPOINT_SUFFIX + DELETED_SUFFIX)):
@@ -136,6 +136,6 @@ def _verify_log(disk: Disk, path: str) -> Iterator[Finding]:
             findings.add(name, reason(error), _IS_REFUSED if snapshot == snapshots[-1] else "does not look there")
     yield from findings.found
     if any(name.endswith(LOG_SUFFIX) for name in names):
-        findings = Findings(METADATA_LOG_FOLDER)
+        findings = Findings(METADATA_PARTITION_DIR)
         PartitionCheck(disk, folder, findings, Expectations(is_clean=False)).run()
         yield from findings.found

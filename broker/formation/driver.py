@@ -31,7 +31,7 @@ from ...handlers.node_services import NodeServices
 from ...handlers.table import ServedApis
 from ...log.checkpoints import LOCK
 from ...log.disk import Disk, Lock, OsDisk, join
-from ...log.log_directories import LogStartError, metadata_folder_of
+from ...log.log_directories import LogStartError, metadata_log_dir_of
 from ...security.client_quotas import ClientQuotas
 from ...security.quota_settings import ClientQuotaSettings
 from ...wire.api_keys import ApiKey
@@ -114,7 +114,7 @@ class Formation:
         self._randomness = randomness
         directories = log_directories(config)
         check_distinct(directories)
-        metadata = metadata_folder_of(config.settings(QuorumSettings).metadata_log_dir, directories)
+        metadata = metadata_log_dir_of(config.settings(QuorumSettings).metadata_log_dir, directories)
         self._store = FormationStore(disk, directories, metadata)
         self._disk = disk
         self._nodes = parse_nodes(",".join(config.settings(FormationSettings).nodes))
@@ -128,7 +128,7 @@ class Formation:
         """Return once the directories are formatted. Raises as ``form_cluster``, in groups as well."""
         check_roles(self._config)
         store = self._store
-        await self._workers.run(store.make_folders)
+        await self._workers.run(store.make_log_dirs)
         with self._locked():
             if await self._workers.run(store.is_formatted):
                 return
@@ -147,7 +147,7 @@ class Formation:
         """Hold the directories, as a running node does. Raises LogStartError."""
         locks: list[Lock] = []
         try:
-            for folder in self._store.all_folders:
+            for folder in self._store.all_log_dirs:
                 try:
                     locks.append(self._disk.lock(join(folder, LOCK)))
                 except BlockingIOError:
@@ -180,7 +180,7 @@ class Formation:
                 said = await self._exchange(connection)
             finally:
                 connection.close()
-            node.hear_response(place, said)
+            node.handle_response(place, said)
 
         try:
             async with trio.open_nursery() as nursery:
@@ -196,7 +196,7 @@ class Formation:
             if listeners is not None:
                 listeners.close()
         if node.is_listed:
-            await self._tell_decision(ask)
+            await self._send_decision(ask)
 
     @property
     def _others(self) -> list[int]:
@@ -236,7 +236,7 @@ class Formation:
         else:
             self._unreached.pop(place, None)
 
-    async def _tell_decision(self, ask: Callable[[int], Awaitable[None]]) -> None:
+    async def _send_decision(self, ask: Callable[[int], Awaitable[None]]) -> None:
         """The others would find out by asking, but only when this node's server listens again."""
         async with trio.open_nursery() as nursery:
             for place in self._others:
@@ -280,7 +280,7 @@ class Formation:
         )
 
     async def _respond(self, _call: NodeCall, said: FormationStatement) -> FormationStatement:
-        self._node.hear_request(said)
+        self._node.handle_request(said)
         await self._settle()
         return self._node.statement
 

@@ -151,7 +151,7 @@ class FormationNode:
         others = (place for place in range(1, len(self.nodes) + 1) if place != self.node_id)
         return [place for place in others if place not in self._heard and place not in self._formed]
 
-    def hear_request(self, said: FormationStatement) -> None:
+    def handle_request(self, said: FormationStatement) -> None:
         """Another node tells of itself, maybe late: by now it may be a different one.
 
         Only a proposal is taken from it, and a decision for what was promised: both hold whenever they come.
@@ -167,7 +167,7 @@ class FormationNode:
         if promise is not None and said.cluster_id == promise.cluster_id:
             self._formed[said.node_id] = said
 
-    def hear_response(self, place: int, said: FormationStatement) -> None:
+    def handle_response(self, place: int, said: FormationStatement) -> None:
         """The node at ``place`` of the list responds to a request of this life."""
         complaint = self._complaint_of(place, said)
         self._heard.pop(place, None)

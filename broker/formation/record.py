@@ -19,7 +19,7 @@ from ...controller.quorum.supported_features import SUPPORTED
 from ...controller.raft.voters import InitialVoter
 from ...log.checkpoints import META_PROPERTIES, CorruptFileError, read_meta_properties
 from ...log.disk import Disk, join
-from ...log.files import METADATA_LOG_FOLDER, OLD_STATE_FOLDER
+from ...log.files import METADATA_PARTITION_DIR, OLD_STATE_DIR
 from ...log.log_directories import LogStartError
 from ..directories.directory_ids import random_directory_id
 from ..directories.format_directories import FormatError, Formatting, format_folders
@@ -31,30 +31,30 @@ RECORD_FILE = "cluster-formation.json"
 
 @dataclass(frozen=True)
 class FormationStore:
-    """The log directories of one node. ``metadata_folder`` is one of ``folders``, or beside them."""
+    """The log directories of one node. ``metadata_log_dir`` is one of ``folders``, or beside them."""
 
     disk: Disk
     folders: Sequence[str]
-    metadata_folder: str
+    metadata_log_dir: str
 
     @property
-    def all_folders(self) -> list[str]:
+    def all_log_dirs(self) -> list[str]:
         """The one of the metadata log is the last."""
-        return [*(each for each in self.folders if each != self.metadata_folder), self.metadata_folder]
+        return [*(each for each in self.folders if each != self.metadata_log_dir), self.metadata_log_dir]
 
     @property
     def _path(self) -> str:
-        return join(self.metadata_folder, RECORD_FILE)
+        return join(self.metadata_log_dir, RECORD_FILE)
 
-    def make_folders(self) -> None:
+    def make_log_dirs(self) -> None:
         """Make the directories that are not there yet. Raises OSError."""
-        for folder in self.all_folders:
+        for folder in self.all_log_dirs:
             _make_durably(self.disk, os.path.abspath(folder))
 
     def is_formatted(self) -> bool:
         """Whether nothing is left to be done. Raises LogStartError where the directories are of another kind of node."""
         try:
-            meta = read_meta_properties(self.disk, self.metadata_folder)
+            meta = read_meta_properties(self.disk, self.metadata_log_dir)
         except CorruptFileError as error:
             raise LogStartError(str(error)) from None
         if meta is None:
@@ -62,7 +62,7 @@ class FormationStore:
             return False
         if meta.version != 1:
             raise LogStartError(
-                f"{join(self.metadata_folder, META_PROPERTIES)} is of a broker that is no node of KRaft: a node of cluster.nodes "
+                f"{join(self.metadata_log_dir, META_PROPERTIES)} is of a broker that is no node of KRaft: a node of cluster.nodes "
                 "needs log directories of its own"
             )
         if self.disk.exists(self._path):
@@ -73,12 +73,12 @@ class FormationStore:
         """Refuse to give a second identity to a metadata log that has lost its ``meta.properties``."""
         if self.disk.exists(self._path):
             return
-        for folder in self.all_folders:
-            for name in (METADATA_LOG_FOLDER, OLD_STATE_FOLDER, META_PROPERTIES):
+        for folder in self.all_log_dirs:
+            for name in (METADATA_PARTITION_DIR, OLD_STATE_DIR, META_PROPERTIES):
                 path = join(folder, name)
                 if self.disk.exists(path):
                     raise LogStartError(
-                        f"{path} is there, but {self.metadata_folder} is not formatted: a node that forms or joins a cluster "
+                        f"{path} is there, but {self.metadata_log_dir} is not formatted: a node that forms or joins a cluster "
                         "needs empty log directories"
                     )
 
@@ -116,14 +116,14 @@ class FormationStore:
         wanted = Formatting(
             node_id,
             record.cluster_id,
-            self.all_folders,
-            self.metadata_folder,
+            self.all_log_dirs,
+            self.metadata_log_dir,
             listener,
             is_dynamic=True,
             levels=levels,
             voters=voters,
             ignores_formatted=True,
-            directory_ids={self.metadata_folder: record.directory_id},
+            directory_ids={self.metadata_log_dir: record.directory_id},
         )
         try:
             format_folders(

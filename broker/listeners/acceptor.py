@@ -94,7 +94,7 @@ class Acceptor:
                 continue
             self._paused = False
             try:
-                context = await self._let_in(connection, served, nursery)
+                context = await self._admit(connection, served, nursery)
             except BaseException:
                 connection.close()
                 raise
@@ -110,7 +110,7 @@ class Acceptor:
         self._paused = True
         await trio.sleep(_PAUSE_SECONDS)
 
-    async def _let_in(
+    async def _admit(
         self, connection: Connection, served: ServedListener, nursery: trio.Nursery
     ) -> ConnectionContext | None:
         """Wait until there is room for one more, and count it; None for one that was closed, or is about to be."""
@@ -120,7 +120,7 @@ class Acceptor:
         )
         await self._pace.wait(listener)
         if self._limits.is_full(listener):
-            self._say_full(listener)
+            self._log_full(listener)
             await self._limits.wait_for_slot(listener)
         if self._stopping or listener not in self._limits.listeners:
             connection.close()
@@ -139,7 +139,7 @@ class Acceptor:
             self._make_room()
         return context
 
-    def _say_full(self, listener: str) -> None:
+    def _log_full(self, listener: str) -> None:
         now = trio.current_time()
         if now >= self._next_line.get(listener, now):
             self._next_line[listener] = now + INTERVAL_SECONDS

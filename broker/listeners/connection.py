@@ -101,17 +101,17 @@ class ClientConnection:
         if monitor.keeps_activity:
             self._call.activity = Activity()
         self._elapsed = services.clock.elapsed
-        self._answers: list[Part] = []
-        self._answer_bytes = 0
+        self._responses: list[Part] = []
+        self._response_bytes = 0
         self._pending: list[PendingAnswer | list[Part]] = []  # and the answers that go after one of them
         self._pending_bytes = 0  # of these requests
         self._awaited: list[PendingAnswer | list[Part]] = []  # those of them that are waited for now
         self._is_sending = False
-        self._answered_early = 0  # so many of these, from the first one on
+        self._sent_early = 0  # so many of these, from the first one on
         self._call.may_suspend = True
         self._call.send_early = self._send_early
-        early = self._early = self._call.early_answers = services.early_answers
-        self._call.note_ready = lambda: early.append(self._answer_pending)
+        early = self._early = self._call.early_responses = services.early_responses
+        self._call.note_ready = lambda: early.append(self._send_pending)
         self._buffer = memoryview(bytearray(SMALL_BUFFER))
         self._start = 0  # first byte not handled yet
         self._end = 0  # first byte not received yet
@@ -176,7 +176,7 @@ class ClientConnection:
             self._monitor.errors[Ending.BUG] += 1
             logger.exception("closing connection from %s: its answer could not be made or sent", self.peer)
         finally:
-            self._drop_answers()
+            self._drop_responses()
             self._connection.close()
             self._buffer = memoryview(b"")  # a large one would live until the next garbage collection
 
@@ -211,7 +211,7 @@ class ClientConnection:
 
     async def _record(self, error: ProtocolError) -> None:
         """Log why the connection ends, and record its last requests; not again for the same host and reason."""
-        self._drop_answers()
+        self._drop_responses()
         self._connection.close()
         start = bytes(self._buffer[self._start : min(self._end, self._start + _SIZE.size)])
         why = foreign_protocol(start, self._context.listener, self._context.security_protocol) or shortened(str(error))
@@ -247,19 +247,19 @@ class ClientConnection:
                 raise
             except AnswersLost as lost:
                 raise lost.error from None
-            if self._answers:
+            if self._responses:
                 await self._flush()
             if self._call.throttle_ms:
                 await self._mute()
                 turn_started, handled = elapsed(), 0
-                self._call.take_up(turn_started)
+                self._call.start_turn(turn_started)
                 continue
             if self._stopping:
                 return
             if self._is_turn_over:
                 await trio.lowlevel.checkpoint()
                 turn_started, handled = elapsed(), 0
-                self._call.take_up(turn_started)
+                self._call.start_turn(turn_started)
                 continue
             # There was one request and nothing after it: the client waits for its answer, so reading would find nothing.
             received = WOULD_BLOCK if handled == 1 and self._drained else self._receive()
@@ -274,7 +274,7 @@ class ClientConnection:
                     await trio.lowlevel.checkpoint()
                     turn_started = now = elapsed()
                     handled = 0
-                self._call.take_up(now)
+                self._call.start_turn(now)
 
     async def _handle_frames(self, turn_started: float) -> int:
         """Handle the complete frames in the buffer, as far as the turn lasts; how many there were."""
@@ -307,19 +307,19 @@ class ClientConnection:
                 self._start = frame_end
                 count += 1
                 if self._early:
-                    call.answer_early()
+                    call.respond_early()
                 if parts is None:
                     pass
                 elif self._pending or isinstance(parts, PendingAnswer):
                     self._pending.append(parts)
                     self._pending_bytes += size
                 else:
-                    self._answers += parts
-                    self._answer_bytes += size_of(parts[0]) if len(parts) == 1 else total_size(parts)
-                    if self._answer_bytes > _MAX_GATHERED_BYTES:
-                        call.tell()
+                    self._responses += parts
+                    self._response_bytes += size_of(parts[0]) if len(parts) == 1 else total_size(parts)
+                    if self._response_bytes > _MAX_GATHERED_BYTES:
+                        call.report_batch()
                         await self._flush()
-                        call.take_up(self._elapsed())
+                        call.start_turn(self._elapsed())
                 if not count % _REQUESTS_BETWEEN_LOOKS and self._elapsed() - turn_started > _TURN_SECONDS:
                     if not 0 < len(self._pending) < _MOST_PENDING:
                         self._is_turn_over = True
@@ -332,7 +332,7 @@ class ClientConnection:
             raise
         finally:
             self.busy = False  # after a refusal only the answer that says so is left, and a stop need not wait for it
-            call.tell()
+            call.report_batch()
         return count
 
     def _read_for_pending(self) -> bool:
@@ -350,20 +350,20 @@ class ClientConnection:
         while self._awaited:
             each = self._awaited[0]
             if isinstance(each, PendingAnswer):
-                if self._answers and not each.is_ready:
+                if self._responses and not each.is_ready:
                     await self._flush()
                 each = await each.parts()
             del self._awaited[0]
-            if self._answered_early:
-                self._answered_early -= 1
+            if self._sent_early:
+                self._sent_early -= 1
             else:
-                self._answers += each
-                self._answer_bytes += total_size(each)
+                self._responses += each
+                self._response_bytes += total_size(each)
         self.busy = False
 
-    def _answer_pending(self) -> None:
+    def _send_pending(self) -> None:
         """Answer what is waited for and ready, in the step that makes it so; the task goes on when it has its turn."""
-        if self._answered_early:
+        if self._sent_early:
             return
         parts: list[Part] = []
         count = 0
@@ -374,7 +374,7 @@ class ClientConnection:
             parts += ready
             count += 1
         if parts and self._send_at_once(parts):
-            self._answered_early = count
+            self._sent_early = count
 
     def _send_early(self, response: Any) -> bool:
         """Send the response to the request whose handler waits, if it is small and there is room for it; whether it was sent."""
@@ -385,7 +385,7 @@ class ClientConnection:
 
     def _send_at_once(self, parts: list[Part]) -> bool:
         """Send parts without waiting, or leave them as they are, when it returns False."""
-        if self._answers or self._is_sending or self._stopping or total_size(parts) > _MOST_SENT_EARLY:
+        if self._responses or self._is_sending or self._stopping or total_size(parts) > _MOST_SENT_EARLY:
             return False
         pieces = []
         for part in parts:
@@ -402,7 +402,7 @@ class ClientConnection:
             return False
         release(parts)
         if sent < len(data):
-            self._answers.append(data[sent:])
+            self._responses.append(data[sent:])
         return True
 
     async def _pass(self, gate: Gate, frame: memoryview) -> Answer:
@@ -495,7 +495,7 @@ class ClientConnection:
 
     async def _flush(self) -> None:
         """Send the answers made so far. A client that does not read them delays its own requests, but not a stop."""
-        parts, self._answers, self._answer_bytes = self._answers, [], 0
+        parts, self._responses, self._response_bytes = self._responses, [], 0
         if parts:
             was_busy, self.busy = self.busy, False
             self._is_sending = True
@@ -503,6 +503,6 @@ class ClientConnection:
             self._is_sending = False
             self.busy = was_busy
 
-    def _drop_answers(self) -> None:
-        release(self._answers)
-        self._answers = []
+    def _drop_responses(self) -> None:
+        release(self._responses)
+        self._responses = []

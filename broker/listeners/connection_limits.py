@@ -53,9 +53,9 @@ class ConnectionLimits:
 
     def _reconfigured(self) -> None:
         self._of_listener.clear()
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         """Have waiting connections check the limits again."""
         self._changed.set()
         self._changed = trio.Event()
@@ -63,7 +63,7 @@ class ConnectionLimits:
     def set_listeners(self, names: set[str]) -> None:
         self.listeners = names
         self._of_listener.clear()
-        self._tell()
+        self._notify()
 
     def add(self, context: ConnectionContext) -> None:
         self.total += 1
@@ -76,7 +76,7 @@ class ConnectionLimits:
         self._by_host[context.host] -= 1
         if not self._by_host[context.host]:
             del self._by_host[context.host]
-        self._tell()
+        self._notify()
 
     def is_full(self, listener: str) -> bool:
         """Whether a new connection of this listener has to wait; False if the listener is gone."""

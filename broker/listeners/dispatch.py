@@ -77,7 +77,7 @@ class PendingAnswer:
             raise
         except Exception:
             response, parts = _bug(call, route, self._request)
-        call.tell_closely(self._frame, response, parts)
+        call.report_request(self._frame, response, parts)
         return parts
 
 
@@ -94,9 +94,9 @@ async def answer(call: NodeCall, frame: memoryview) -> Answer:
         except UnservedApiVersionsError:
             return _unsupported_api_version(correlation_id, call.node.served)
     if key != call.key:
-        call.change_kind(key, route.api_key)
+        call.switch_api(key, route.api_key)
     elif not call.is_plain:
-        call.begin_plain()
+        call.reset()
     handler, version = route.handler, route.version
     assert handler.handle is not None
     assert handler.request_class is not None
@@ -142,7 +142,7 @@ async def answer(call: NodeCall, frame: memoryview) -> Answer:
     if call.is_plain:
         call.answered += 1
     else:
-        call.tell_closely(frame, response, parts)
+        call.report_request(frame, response, parts)
         call.error_counts = None
     return parts
 

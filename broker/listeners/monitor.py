@@ -87,12 +87,12 @@ class Observers:
         self._observers = observers
         self.elapsed = observers[0].elapsed
 
-    def wants_each(self, api_key: int) -> bool:
-        return any(observer.wants_each(api_key) for observer in self._observers)
+    def observes_each(self, api_key: int) -> bool:
+        return any(observer.observes_each(api_key) for observer in self._observers)
 
-    def answered_at_once(self, key: int, count: int, seconds: float) -> None:
+    def observe_batch(self, key: int, count: int, seconds: float) -> None:
         for observer in self._observers:
-            observer.answered_at_once(key, count, seconds)
+            observer.observe_batch(key, count, seconds)
 
     def answered(
         self,

@@ -33,11 +33,11 @@ class RefusalLog:
         """Whether its lines would be seen."""
         return logger.isEnabledFor(logging.DEBUG)
 
-    def wants_each(self, api_key: int) -> bool:
+    def observes_each(self, api_key: int) -> bool:
         """True where the answer has to be searched for errors."""
         return api_key not in TELLING
 
-    def answered_at_once(self, key: int, count: int, seconds: float) -> None:
+    def observe_batch(self, key: int, count: int, seconds: float) -> None:
         """No line: requests reported this way have not failed."""
 
     def answered(
@@ -49,7 +49,7 @@ class RefusalLog:
         local: float,
         remote: float,
     ) -> None:
-        if response is None or not (call.failed or self.wants_each(key_and_version(call.key)[0])):
+        if response is None or not (call.failed or self.observes_each(key_and_version(call.key)[0])):
             return
         codes = error_finder(type(response))(response)
         if not codes:

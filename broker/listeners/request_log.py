@@ -45,10 +45,10 @@ class RequestLog:
         self.elapsed = elapsed
         self._names = {int(key): key.title for key in apis}
 
-    def wants_each(self, api_key: int) -> bool:
+    def observes_each(self, api_key: int) -> bool:
         return api_key in self._names
 
-    def answered_at_once(self, key: int, count: int, seconds: float) -> None:
+    def observe_batch(self, key: int, count: int, seconds: float) -> None:
         """No line: requests of the traced APIs are reported one by one."""
 
     def answered(

@@ -235,7 +235,7 @@ class _Conversation:
             was, now = self._earlier.principal, outcome.principal
             raise AuthenticationError(
                 f"Cannot change principals during re-authentication from {was.type}.{was.name}: {now.type}.{now.name}",
-                is_told=True,
+                is_shown=True,
             )
         self.outcome = outcome
         return response
@@ -255,7 +255,7 @@ class _Conversation:
 
     def _told(self, error: AuthenticationError) -> str:
         """The error message for the client."""
-        if error.is_told:
+        if error.is_shown:
             return str(error)
         return (
             f"Authentication failed during {self._kind} due to invalid credentials with SASL mechanism {self.mechanism}"

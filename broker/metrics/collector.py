@@ -146,9 +146,9 @@ def _logs(services: Services | None, further: Sequence[LogFigures]) -> Iterator[
         sizes[log.folder.path] += log.size
     for folder in folders:
         times.add(folder.flush_times)
-    yield single(storage.OFFLINE_FOLDERS, sum(folder.is_offline for folder in folders))
-    yield simple(storage.OFFLINE_FOLDER, [((folder.path,), folder.is_offline) for folder in folders])
-    yield simple(storage.FOLDER_SIZE, [((folder.path,), sizes[folder.path]) for folder in folders])
+    yield single(storage.OFFLINE_LOG_DIRS, sum(folder.is_offline for folder in folders))
+    yield simple(storage.OFFLINE_LOG_DIR, [((folder.path,), folder.is_offline) for folder in folders])
+    yield simple(storage.LOG_DIR_SIZE, [((folder.path,), sizes[folder.path]) for folder in folders])
     yield distributions(storage.FLUSH_TIMES, [((), times)])
 
 

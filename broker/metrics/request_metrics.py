@@ -66,11 +66,11 @@ class RequestMetrics:
         self.errors: Counter[tuple[int, int]] = Counter()
         self._times: defaultdict[int, RequestTimes] = defaultdict(RequestTimes)
 
-    def wants_each(self, api_key: int) -> bool:
+    def observes_each(self, api_key: int) -> bool:
         """Whether the response has to be searched for errors."""
         return api_key not in TELLING
 
-    def answered_at_once(self, key: int, count: int, seconds: float) -> None:
+    def observe_batch(self, key: int, count: int, seconds: float) -> None:
         times = self._times[key]
         times.at_once[bisect_left(_BOUNDS, seconds / count)] += count
         times.at_once_seconds += seconds
@@ -97,7 +97,7 @@ class RequestMetrics:
         if remote:
             times.waited(local, remote)
         else:
-            self.answered_at_once(call.key, 1, local)
+            self.observe_batch(call.key, 1, local)
 
     def counts(self) -> Iterator[tuple[int, int, int]]:
         """API key, version, and how many requests there were."""

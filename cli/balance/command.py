@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 
-from ...balance.folders import folders_for_new
+from ...balance.folders import log_dirs_for_new
 from ...balance.goals import CHOICE, Goal
 from ...balance.model import ClusterModel
 from ...balance.plan import loads
@@ -18,7 +18,7 @@ from ..tools.client import Admin, ClusterConnection
 from ..tools.output import is_terminal, print_json
 from ..tools.replicas.moves import named
 from ..tools.running import INTERRUPTED, ToolError, UsageError
-from .execution import carry_out, elect, move_folders, take_up
+from .execution import carry_out, elect, move_folders, finish_earlier_run
 from .facts import look
 from .rates import MeasurementWindow
 from .shown import as_object, show, show_brokers
@@ -59,7 +59,7 @@ def balance(connection: ClusterConnection, options: BalanceOptions, *, is_dry: b
     goals = goals_of(options.goals)
     with closing(connection.admin()) as admin:
         if not is_dry:
-            take_up(admin, options.throttle)
+            finish_earlier_run(admin, options.throttle)
         proposal = _proposed(admin, options, goals)
         if is_dry or proposal.is_empty:
             print_json(as_object(proposal)) if as_json else show(proposal)
@@ -79,7 +79,7 @@ def _proposed(admin: Admin, options: BalanceOptions, chosen: Sequence[Goal]) -> 
 
 def _execute(admin: Admin, options: BalanceOptions, proposal: Proposal, *, as_json: bool) -> int | None:
     steps = proposal.steps.steps
-    folders = folders_for_new(proposal.cluster, [move for step in steps for move in step])
+    folders = log_dirs_for_new(proposal.cluster, [move for step in steps for move in step])
     with Stop() as stop:
         run = carry_out(admin, steps, folders, options.throttle, stop)
         within = move_folders(admin, proposal.folder_moves, stop)

@@ -49,7 +49,7 @@ class BalanceResult:
     is_stopped: bool = False
 
 
-def take_up(admin: Admin, bytes_per_second: int | None) -> None:
+def finish_earlier_run(admin: Admin, bytes_per_second: int | None) -> None:
     """Wait for what an earlier run has begun, and remove the throttle that it left. Raises ToolError, KeyboardInterrupt."""
     layout = ClusterLayout(admin)
     if layout.moves:

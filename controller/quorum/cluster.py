@@ -39,7 +39,7 @@ from .leadership import confirmed_leader_epoch
 from .lifecycle import BrokerLifecycle, RegistrationPhase
 from .loader import MetadataLoader
 from .metadata_version import finalized_level, has_directories
-from .supported_features import hindrances
+from .supported_features import unsupported_features
 
 if TYPE_CHECKING:
     from .figures import QuorumFigures
@@ -120,7 +120,7 @@ class QuorumCluster:
 
     def _explain_refusal(self) -> None:
         features = self._metadata.image.features
-        for line in hindrances({} if features is None else features.levels):
+        for line in unsupported_features({} if features is None else features.levels):
             logger.error("This broker cannot take part: %s", line)
 
     def _publish_all(self) -> None:
@@ -132,12 +132,12 @@ class QuorumCluster:
         metadata, replicas = self._metadata, self.replica_publisher
         metadata.publish(delta_between(ClusterImage(), metadata.image))
         self._loader.release()
-        replicas.set_aside_strays(metadata.image)
+        replicas.rename_strays(metadata.image)
         replicas.publish(delta_between(ClusterImage(), metadata.image), metadata.image)
         metadata.publishers.insert(0, replicas.publish)
-        metadata.publishers.append(self._tell_directories)
+        metadata.publishers.append(self._maybe_reregister)
 
-    def _tell_directories(self, delta: ClusterDelta, image: ClusterImage) -> None:
+    def _maybe_reregister(self, delta: ClusterDelta, image: ClusterImage) -> None:
         """Register again where the log has no log directories of this broker, as it was written at an older ``metadata.version``.
 
         Source: Kafka's BrokerRegistrationTracker.
@@ -160,13 +160,13 @@ class QuorumCluster:
         """Others learn of it from the log, where Kafka's broker tells them at its next start."""
         self._lifecycle.amend(registration)
 
-    async def report_failed_folder(self) -> None:
+    async def report_log_dir_failure(self) -> None:
         self._lifecycle.wake()
 
     async def resign(self) -> None:
         """This node is no controller."""
 
-    async def hand_over(self) -> None:
+    async def run_controlled_shutdown(self) -> None:
         """Return once the controller has moved what this broker leads, and lets it go, or when that takes too long.
 
         A broker that no controller responds to for a whole session has been fenced by then, if there is a controller at all.

@@ -29,16 +29,16 @@ logger = logging.getLogger(__name__)
 class MetadataListener(Protocol):
     """Is told what its Raft node finds out. Each call ends before the next one begins."""
 
-    def take_leader(self, news: LeaderChanged) -> None:
+    def handle_leader_change(self, news: LeaderChanged) -> None:
         """Another leader or epoch."""
 
-    def take_high_watermark(self, high_watermark: int) -> bool:
+    def handle_high_watermark(self, high_watermark: int) -> bool:
         """All below is committed; False where it is to be read to this listener, True where it has written that itself."""
 
     async def take_snapshot(self, batches: Iterable[Sequence[Message]], position: LogPosition) -> None:
         """A snapshot that ends with ``position`` takes the place of everything. Raises ReplayError, CorruptFileError."""
 
-    async def take_committed(self, batches: Iterator[CommittedBatch]) -> None:
+    async def handle_commit(self, batches: Iterator[CommittedBatch]) -> None:
         """The next batches; all of them are to be taken. Raises ReplayError."""
 
     def caught_up(self) -> None:
@@ -64,9 +64,9 @@ class MetadataFollower:
         await self._load_newest_snapshot()
         async for news in self._news:
             if isinstance(news, LeaderChanged):
-                self._listener.take_leader(news)
+                self._listener.handle_leader_change(news)
             else:
-                if self._listener.take_high_watermark(news.high_watermark):
+                if self._listener.handle_high_watermark(news.high_watermark):
                     self._offset = news.high_watermark
                 else:
                     await self._read(news.high_watermark)
@@ -79,7 +79,7 @@ class MetadataFollower:
             if before < log.start_offset:
                 await self._load_newest_snapshot()
             else:
-                await self._listener.take_committed(self._counted(log.committed(before)))
+                await self._listener.handle_commit(self._counted(log.committed(before)))
             assert self._offset > before, f"nothing was read from {before} on, and {log.high_watermark} is committed"
 
     def _counted(self, batches: Iterator[CommittedBatch]) -> Iterator[CommittedBatch]:
@@ -111,18 +111,18 @@ class LoaderListener:
         known = driver.storage.log.election
         self._leader = LeaderChanged(-1, NOBODY) if known is None else LeaderChanged(known.epoch, known.leader_id)
 
-    def take_leader(self, news: LeaderChanged) -> None:
+    def handle_leader_change(self, news: LeaderChanged) -> None:
         if news.leader_id != NOBODY and news != self._leader:
             logger.info("Controller %d leads the quorum in epoch %d", news.leader_id, news.epoch)
         self._leader = news
 
-    def take_high_watermark(self, high_watermark: int) -> bool:
+    def handle_high_watermark(self, high_watermark: int) -> bool:
         return False
 
     async def take_snapshot(self, batches: Iterable[Sequence[Message]], position: LogPosition) -> None:
         await self._loader.load_snapshot(batches, position, self._enough)
 
-    async def take_committed(self, batches: Iterator[CommittedBatch]) -> None:
+    async def handle_commit(self, batches: Iterator[CommittedBatch]) -> None:
         await self._loader.commit(batches, self._enough)
 
     def caught_up(self) -> None:

@@ -55,7 +55,7 @@ class DirectoryAssignments:
         self._announced: dict[ReplicaId, bytes] = {}
         """The next directory of each log that moves."""
         self._arrived = trio.Event()
-        self._told = trio.Event()
+        self._assigned = trio.Event()
 
     def placed(self, partition: Partition, state: PartitionRegistration) -> None:
         """A replica is here, as the quorum has it in ``state``."""
@@ -66,31 +66,31 @@ class DirectoryAssignments:
             return
         if known == directory:
             self._waiting.pop(key, None)
-            self._note_told()
+            self._notify_assigned()
         else:
-            self._tell(key, directory)
+            self._submit(key, directory)
 
     async def announce(self, partition: Partition, folder: LogFolder) -> None:
         key = partition.topic_id, partition.log.partition
         self._announced[key] = directory = self._logs.directory_id(folder)
-        self._tell(key, directory)
+        self._submit(key, directory)
         while key in self._waiting:
-            await self._told.wait()
+            await self._assigned.wait()
 
     def settle(self, partition: Partition) -> None:
         key = partition.topic_id, partition.log.partition
         announced = self._announced.pop(key, None)
         directory = self._logs.directory_id(partition.log.folder)
         if announced is not None and announced != directory:
-            self._tell(key, directory)
+            self._submit(key, directory)
 
-    def _tell(self, key: ReplicaId, directory: bytes) -> None:
+    def _submit(self, key: ReplicaId, directory: bytes) -> None:
         self._waiting[key] = directory
         self._arrived.set()
 
-    def _note_told(self) -> None:
-        self._told.set()
-        self._told = trio.Event()
+    def _notify_assigned(self) -> None:
+        self._assigned.set()
+        self._assigned = trio.Event()
 
     async def run(self) -> None:
         """Send until cancelled."""
@@ -103,7 +103,7 @@ class DirectoryAssignments:
                     for key, directory in sent.items():
                         if self._waiting.get(key) == directory:
                             del self._waiting[key]
-                    self._note_told()
+                    self._notify_assigned()
                 else:
                     await trio.sleep(_RETRY_SECONDS)
 

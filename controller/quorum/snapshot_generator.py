@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 class SnapshotGenerator:
-    """``run`` it in a task of its own; ``take_image`` is told of every image that is published.
+    """``run`` it in a task of its own; ``on_metadata_update`` is told of every image that is published.
 
     ``on_written`` is called with each snapshot that has its name, and its size in bytes (``RaftDriver.note_snapshot``).
     """
@@ -54,7 +54,7 @@ class SnapshotGenerator:
         self._due: tuple[ClusterImage, str] | None = None
         self._is_due = trio.Event()
 
-    def take_image(self, image: ClusterImage, manifest: LoaderManifest) -> None:
+    def on_metadata_update(self, image: ClusterImage, manifest: LoaderManifest) -> None:
         """Count what has come with an image, and have it written if that is enough."""
         if manifest.is_snapshot:
             self._reset()

@@ -19,7 +19,7 @@ SUPPORTED: Mapping[str, VersionRange] = {
 }
 
 
-def hindrances(finalized: Mapping[str, int]) -> Iterator[str]:
+def unsupported_features(finalized: Mapping[str, int]) -> Iterator[str]:
     """A line for each feature whose level the broker lacks, with the command that turns it off."""
     for name, level in finalized.items():
         supported = SUPPORTED.get(name, VersionRange(0, 0))

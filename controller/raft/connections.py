@@ -35,7 +35,7 @@ class RaftRequestManager:
         self._randomness = randomness
         self._in_flight: dict[int, OwnRequest] = {}
         self._back_off_until: dict[int, float] = {}
-        self._silent_until: dict[ControllerAddress, float] = {}
+        self._unresponsive_until: dict[ControllerAddress, float] = {}
         """Those that have not answered the last request to them: others are asked first, for a while."""
         self._last_id = 0
 
@@ -66,7 +66,7 @@ class RaftRequestManager:
         self._end(own, _REFUSAL_BACKOFF_MS, now_ms)
 
     def _end(self, own: OwnRequest, back_off_ms: float, now_ms: float) -> None:
-        self._silent_until.pop(own.peer.address, None)
+        self._unresponsive_until.pop(own.peer.address, None)
         if self._in_flight.get(own.peer.node_id) is own:
             del self._in_flight[own.peer.node_id]
             if back_off_ms:
@@ -77,14 +77,14 @@ class RaftRequestManager:
         self._in_flight.clear()
         self._back_off_until.clear()
 
-    def leave_alone(self, peer: RaftPeer, now_ms: float) -> None:
+    def back_off_after_timeout(self, peer: RaftPeer, now_ms: float) -> None:
         """A peer has not answered in time. Others are asked for as long as it was waited for.
 
         Kafka asks it again after half an election timeout. A voter stands for election by then, and a broker would wait again.
         """
         own = self._in_flight.pop(peer.node_id, None)
         if own is not None:
-            self._note_silence(own)
+            self._mark_unresponsive(own)
         self._back_off_until[peer.node_id] = now_ms + self._times.request_timeout_ms
 
     # --- when ---------------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ class RaftRequestManager:
         """One of those that can be asked now, by chance; one of the ``voters`` where all bootstrap servers are useless."""
         for own in self._in_flight.values():
             if own.deadline_ms <= now_ms:
-                self._note_silence(own)
+                self._mark_unresponsive(own)
         ready = [peer for peer in self._useful(useless, now_ms, voters) if self.ready_in_ms(peer, now_ms) <= 0]
         return self._randomness.choice(ready) if ready else None
 
@@ -131,8 +131,8 @@ class RaftRequestManager:
         """All but some, unless these are all. Kafka asks the node itself, and those that do not answer, as well."""
         others = [peer for peer in self._bootstrap if peer.address not in useless]
         others = others or [peer for peer in voters if peer.address not in useless] or self._bootstrap
-        silent = self._silent_until
+        silent = self._unresponsive_until
         return [peer for peer in others if silent.get(peer.address, now_ms) <= now_ms] or others
 
-    def _note_silence(self, own: OwnRequest) -> None:
-        self._silent_until[own.peer.address] = own.deadline_ms + 2 * self._times.request_timeout_ms
+    def _mark_unresponsive(self, own: OwnRequest) -> None:
+        self._unresponsive_until[own.peer.address] = own.deadline_ms + 2 * self._times.request_timeout_ms

@@ -48,7 +48,7 @@ def describe_quorum(
     if not isinstance(state, RaftLeader):
         refused = ResponsePartitionData(partition_index=0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return DescribeQuorumResponse(topics=[ResponseTopicData(topic_name=TOPIC, partitions=[refused])])
-    state.forget_observers(now_ms)
+    state.clear_inactive_observers(now_ms)
 
     def described(progress: ReplicaProgress) -> ReplicaState:
         is_own = progress.key.node_id == state.own.node_id

@@ -125,7 +125,7 @@ class RaftDriver:
         try:
             async with trio.open_nursery() as self._nursery:
                 self._start()
-                self._nursery.start_soon(self._keep_time)
+                self._nursery.start_soon(self._run_timers)
                 self._nursery.start_soon(self._work_on_disk)
                 await self._failed.wait()
                 self._nursery.cancel_scope.cancel()
@@ -202,7 +202,7 @@ class RaftDriver:
         self.step(events.CleanRequested(snapshot))
         return self.node.quorum.log.start_offset > before
 
-    async def _keep_time(self) -> None:
+    async def _run_timers(self) -> None:
         """Wake the node when its deadline has come."""
         while True:
             self._timer_at = self.node.deadline_ms
@@ -259,7 +259,7 @@ class RaftDriver:
                     assert isinstance(effect, effects.FinishSnapshot)
                     head = await self._workers.run(self.storage.freeze_snapshot, effect.snapshot)
                     self.storage.start_after(effect.snapshot, head)
-                    await self.storage.log.remove_forgotten()
+                    await self.storage.log.remove_deleted_snapshots()
             except (OSError, KafkaError, CorruptFileError) as error:
                 self._fail(error)
                 return
@@ -298,11 +298,11 @@ class RaftDriver:
 
     def _delete_before(self, effect: effects.DeleteBefore) -> None:
         self.storage.log.delete_before(effect.snapshot, self._clock.now_ms())
-        self._nursery.start_soon(self._remove_forgotten)
+        self._nursery.start_soon(self._remove_deleted_snapshots)
 
-    async def _remove_forgotten(self) -> None:
+    async def _remove_deleted_snapshots(self) -> None:
         try:
-            await self.storage.log.remove_forgotten()
+            await self.storage.log.remove_deleted_snapshots()
         except OSError as error:
             self._fail(error)
 

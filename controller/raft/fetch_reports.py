@@ -23,13 +23,13 @@ class FetchReports:
 
     def failed(self, why: str) -> None:
         """There is no response; ``why`` begins with the node's address."""
-        self._tell(logging.WARNING, why)
+        self._log(logging.WARNING, why)
 
     def refused(self, address: ControllerAddress, code: ErrorCode, why: str) -> None:
         """There is a response, and no later one need differ from it."""
-        self._tell(logging.ERROR, f"{join_host_port(*address)}: {code.name}: {why}")
+        self._log(logging.ERROR, f"{join_host_port(*address)}: {code.name}: {why}")
 
-    def _tell(self, level: int, reason: str) -> None:
+    def _log(self, level: int, reason: str) -> None:
         if reason not in self._told:
             self._told.add(reason)
             logger.log(level, "No metadata from the controller at %s", reason)

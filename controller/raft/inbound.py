@@ -35,14 +35,14 @@ from .transitions import maybe_transition
 from .voter_set import Endpoints, ListenerEndpoint, ReplicaKey
 
 
-def take_request(quorum: QuorumState, event: RequestReceived, now_ms: float) -> None:
+def handle_request(quorum: QuorumState, event: RequestReceived, now_ms: float) -> None:
     request = event.request
     response: Message | None
     if isinstance(request, FetchRequest):
-        _take_fetch(quorum, event, request, now_ms)
+        _handle_fetch(quorum, event, request, now_ms)
         return
     if isinstance(request, FetchSnapshotRequest):
-        _take_fetch_snapshot(quorum, event, request, now_ms)
+        _handle_fetch_snapshot(quorum, event, request, now_ms)
         return
     if isinstance(request, VoteRequest):
         response = _vote(quorum, event, request, now_ms)
@@ -140,7 +140,7 @@ def _note_vote(quorum: QuorumState, candidate: ReplicaKey, now_ms: float) -> Non
     if isinstance(state, Unattached | Prospective) and state.voted is None:
         state.voted = candidate
         # The candidate gets the time of an election before this node stands itself.
-        if quorum.may_stand:
+        if quorum.may_become_candidate:
             state.deadline_ms = quorum.election_deadline(now_ms)
         quorum.persist()
 
@@ -192,7 +192,7 @@ def _leader_endpoints(
 # --- fetches ----------------------------------------------------------------------------------------------------------
 
 
-def _take_fetch(quorum: QuorumState, event: RequestReceived, request: FetchRequest, now_ms: float) -> None:
+def _handle_fetch(quorum: QuorumState, event: RequestReceived, request: FetchRequest, now_ms: float) -> None:
     names = [(topic.topic_id, each.partition) for topic in request.topics for each in topic.partitions]
     error = ErrorCode.NONE
     if request.cluster_id is not None and request.cluster_id != quorum.identity.cluster_id:
@@ -235,8 +235,8 @@ def _note_fetch(quorum: QuorumState, leading: RaftLeader, key: ReplicaKey, offse
     """A replica has all below ``offset``, a voter on stable storage."""
     if key.node_id < 0:
         return
-    leading.replica(key).note_fetch(offset, quorum.log.end_offset, now_ms)
-    leading.note_following(key, now_ms)
+    leading.replica(key).update_follower_state(offset, quorum.log.end_offset, now_ms)
+    leading.update_check_quorum_for_following_voter(key, now_ms)
     if leading.is_voter(key):
         quorum.advance_leader(leading)
 
@@ -293,7 +293,7 @@ def refuse_all(quorum: QuorumState, left: RaftLeader) -> None:
     left.waiting.clear()
 
 
-def _take_fetch_snapshot(
+def _handle_fetch_snapshot(
     quorum: QuorumState, event: RequestReceived, request: FetchSnapshotRequest, now_ms: float
 ) -> None:
     if request.cluster_id is not None and request.cluster_id != quorum.identity.cluster_id:
@@ -317,7 +317,7 @@ def _take_fetch_snapshot(
     if error or not isinstance(state, RaftLeader):
         quorum.emit(Respond(event.request_id, messages.fetch_snapshot_response(leader, error)))
         return
-    state.note_following(ReplicaKey(request.replica_id, asked.replica_directory_id), now_ms)
+    state.update_check_quorum_for_following_voter(ReplicaKey(request.replica_id, asked.replica_directory_id), now_ms)
     response = messages.fetch_snapshot_response(leader, ErrorCode.NONE, snapshot, size=size, position=asked.position)
     quorum.emit(Respond(event.request_id, response, SnapshotRead(snapshot, asked.position, request.max_bytes)))
 

@@ -31,7 +31,7 @@ class ReplicaProgress:
     leader_end_at_fetch: int = -1
     """The leader's log end offset at the last fetch."""
 
-    def note_fetch(self, offset: int, leader_end: int, now_ms: float) -> None:
+    def update_follower_state(self, offset: int, leader_end: int, now_ms: float) -> None:
         if offset >= leader_end:
             self.last_caught_up_ms = now_ms
         elif 0 < self.leader_end_at_fetch <= offset:
@@ -117,7 +117,7 @@ class RaftLeader:
         voter = self.voters.get(key.node_id)
         return voter is not None and _matches(voter.key, key)
 
-    def follow_voters(self, voters: VoterSet) -> None:
+    def update_voter_and_observer_states(self, voters: VoterSet) -> None:
         """Count by another voter set from now on; what is known of each replica is kept."""
         known = dict(self.voters)
         self.voters = {}
@@ -131,7 +131,7 @@ class RaftLeader:
             self.voters[key.node_id] = progress
         self.observers.update({progress.key: progress for progress in known.values()})
 
-    def forget_observers(self, now_ms: float) -> None:
+    def clear_inactive_observers(self, now_ms: float) -> None:
         self.observers = {
             key: progress
             for key, progress in self.observers.items()
@@ -151,7 +151,7 @@ class RaftLeader:
         others = [progress for progress in self.voters.values() if progress.key.node_id != self.own.node_id]
         return [progress.key for progress in sorted(others, key=_by_offset)]
 
-    def to_remind(self, now_ms: float) -> list[ReplicaKey]:
+    def non_acknowledging_voters(self, now_ms: float) -> list[ReplicaKey]:
         """Voters that have not fetched lately, and may not know who leads."""
         oldest = now_ms - self._times.begin_quorum_interval_ms
         return [
@@ -162,7 +162,7 @@ class RaftLeader:
 
     # --- the high watermark -------------------------------------------------------------------------------------------
 
-    def note_own_end(self, flushed_offset: int) -> None:
+    def update_local_end_offset(self, flushed_offset: int) -> None:
         self.replica(self.own).end_offset = flushed_offset
 
     def advance_high_watermark(self) -> bool:
@@ -180,7 +180,7 @@ class RaftLeader:
 
     # --- check quorum -------------------------------------------------------------------------------------------------
 
-    def note_following(self, key: ReplicaKey, now_ms: float) -> None:
+    def update_check_quorum_for_following_voter(self, key: ReplicaKey, now_ms: float) -> None:
         """A voter follows; a majority of them, with the leader if it is one, starts the timer anew."""
         if self.is_voter(key) and key.node_id != self.own.node_id:
             self._fetched.add(key.node_id)

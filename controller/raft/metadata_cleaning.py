@@ -80,7 +80,7 @@ class MetadataLogCleaner:
         newest_to_go = self._clock.now_ms() - settings.retention_ms
         if settings.retention_ms >= 0:
             self._delete_while(lambda each: facts[each].last_contained_ms < newest_to_go, facts, "it is too old")
-        await log.remove_forgotten()
+        await log.remove_deleted_snapshots()
 
     def _delete_while(
         self,

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ...base.errors import ErrorCode, KafkaError, ProtocolError
 from ...log.checkpoints import CorruptFileError
 from ...log.disk import Bytes, join
-from ...log.files import DELETED_SUFFIX, METADATA_LOG_FOLDER
+from ...log.files import DELETED_SUFFIX, METADATA_PARTITION_DIR
 from ...log.follower_append import append_as_follower
 from ...log.log_directory import LogFolder
 from ...log.log_loader import LogLoader
@@ -84,11 +84,11 @@ class MetadataLog:
                 "retention_bytes": -1,
             }
         )
-        self.directory = join(folder.path, METADATA_LOG_FOLDER)
+        self.directory = join(folder.path, METADATA_PARTITION_DIR)
         self.snapshots: list[MetadataSnapshotId] = []
         self.election: ElectionState | None = None
         """What ``quorum-state`` says."""
-        self._forgotten: list[str] = []
+        self._deleted_snapshots: list[str] = []
         self._log: PartitionLog
         self._quorum: list[QuorumEntry] = []
         """What the log says of the quorum, committed or not."""
@@ -99,14 +99,14 @@ class MetadataLog:
         """Read what there is. Raises OSError, KafkaError, CorruptFileError."""
         await self._folder.workers.run(self._load)
         self._begin()
-        await self.remove_forgotten()
+        await self.remove_deleted_snapshots()
         await self._folder.workers.run(self._read_quorum)
 
     def open_at_once(self) -> None:
         """``open`` without waiting, which holds up the loop."""
         self._load()
         self._begin()
-        self.remove_forgotten_at_once()
+        self.remove_deleted_snapshots_now()
         self._read_quorum()
 
     def _begin(self) -> None:
@@ -124,7 +124,7 @@ class MetadataLog:
         if self.start_offset == self.end_offset:
             # Of a log that was emptied, and whose epochs were not written again before the power failed: the snapshot's counts.
             self._log.leader_epochs.clear()
-        self._forget_before(MetadataSnapshotId(self.start_offset, 0))
+        self._delete_snapshots_before(MetadataSnapshotId(self.start_offset, 0))
         self._log.high_watermark = max(self.start_offset, 0 if newest is None else newest.end_offset)
 
     def _ends_before(self, snapshot: MetadataSnapshotId) -> bool:
@@ -362,7 +362,7 @@ class MetadataLog:
         self.add_snapshot(snapshot)
         self._log.high_watermark = snapshot.end_offset
         self._note_head(snapshot.end_offset, head)
-        self._forget_before(snapshot)
+        self._delete_snapshots_before(snapshot)
 
     def delete_before(self, snapshot: MetadataSnapshotId, now_ms: int) -> bool:
         """Let the log start at the end of a snapshot that there is, and delete older ones and segments that are below.
@@ -373,15 +373,15 @@ class MetadataLog:
             return False
         self._log.delete_records_before(snapshot.end_offset)
         segments = self._log.delete_old_segments(now_ms)
-        return self._forget_before(snapshot) or segments > 0
+        return self._delete_snapshots_before(snapshot) or segments > 0
 
-    def _forget_before(self, snapshot: MetadataSnapshotId) -> bool:
-        """Set older snapshots aside for ``remove_forgotten``; whether there were any. Raises OSError."""
+    def _delete_snapshots_before(self, snapshot: MetadataSnapshotId) -> bool:
+        """Set older snapshots aside for ``remove_deleted_snapshots``; whether there were any. Raises OSError."""
         older = [each for each in self.snapshots if each < snapshot]
         for each in older:
             path = join(self.directory, each.file_name)
             self._folder.disk.rename(path, path + DELETED_SUFFIX)
-            self._forgotten.append(path + DELETED_SUFFIX)
+            self._deleted_snapshots.append(path + DELETED_SUFFIX)
             self.snapshots.remove(each)
         return bool(older)
 
@@ -399,15 +399,15 @@ class MetadataLog:
         epochs = self._log.leader_epochs.entries()
         return LogOutline(self.start_offset, self.end_offset, self.start_offset, epochs, sizes, list(self._quorum))
 
-    def remove_forgotten_at_once(self) -> None:
-        """``remove_forgotten`` without waiting. Raises OSError."""
-        while self._forgotten:
-            self._folder.disk.remove(self._forgotten.pop())
+    def remove_deleted_snapshots_now(self) -> None:
+        """``remove_deleted_snapshots`` without waiting. Raises OSError."""
+        while self._deleted_snapshots:
+            self._folder.disk.remove(self._deleted_snapshots.pop())
 
-    async def remove_forgotten(self) -> None:
+    async def remove_deleted_snapshots(self) -> None:
         """Remove the files of snapshots that do not count any more. Raises OSError."""
-        while self._forgotten:
-            await self._folder.workers.run(self._folder.disk.remove, self._forgotten.pop())
+        while self._deleted_snapshots:
+            await self._folder.workers.run(self._folder.disk.remove, self._deleted_snapshots.pop())
 
 
 def _committed_batch(batch: RecordBatch) -> CommittedBatch:

@@ -75,11 +75,11 @@ class RaftNode:
         """Returns the effects of an event, to be performed in this order behind those of the step before."""
         quorum = self.quorum
         if isinstance(event, ResponseReceived):
-            responses.take_response(quorum, event.request_id, event.response, now_ms)
+            responses.handle_response(quorum, event.request_id, event.response, now_ms)
         elif isinstance(event, RequestReceived):
-            inbound.take_request(quorum, event, now_ms)
+            inbound.handle_request(quorum, event, now_ms)
         elif isinstance(event, RequestFailed):
-            responses.take_failure(quorum, event.request_id, event.error, now_ms, is_refused=event.is_refused)
+            responses.handle_failure(quorum, event.request_id, event.error, now_ms, is_refused=event.is_refused)
         elif isinstance(event, FlushFinished):
             quorum.end_flush()
         elif isinstance(event, AppendRequested):

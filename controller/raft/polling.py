@@ -58,7 +58,7 @@ def _poll_leader(quorum: QuorumState, leading: RaftLeader, now_ms: float) -> flo
     inbound.complete_expired(quorum, leading, now_ms)
     if leading.begin_quorum_deadline_ms <= now_ms:
         leading.begin_quorum_ms = now_ms + quorum.times.begin_quorum_interval_ms
-        for key in leading.to_remind(now_ms):
+        for key in leading.non_acknowledging_voters(now_ms):
             for peer in quorum.peers([key.node_id]):
                 request = messages.begin_quorum_epoch_request(
                     quorum.identity.cluster_id, quorum.key.node_id, quorum.epoch, key, quorum.identity.endpoints
@@ -120,28 +120,28 @@ def _poll_resigned(quorum: QuorumState, state: Resigned, now_ms: float) -> float
 def _poll_unattached(quorum: QuorumState, state: Unattached, now_ms: float) -> float:
     if quorum.shutdown_deadline_ms is not None:
         return math.inf
-    if quorum.may_stand and state.deadline_ms <= now_ms:
+    if quorum.may_become_candidate and state.deadline_ms <= now_ms:
         quorum.become_prospective(now_ms)
         return now_ms
-    return min(_fetch_from_any(quorum, now_ms), state.deadline_ms if quorum.may_stand else math.inf)
+    return min(_fetch_from_any(quorum, now_ms), state.deadline_ms if quorum.may_become_candidate else math.inf)
 
 
 def _poll_follower(quorum: QuorumState, state: RaftFollower, now_ms: float) -> float:
     if not quorum.identity.may_vote:
         return _fetch_from_best(quorum, state, now_ms)
-    is_voter, may_stand = quorum.is_voter, quorum.may_stand
-    if may_stand and state.deadline_ms <= now_ms:
+    is_voter, may_become_candidate = quorum.is_voter, quorum.may_become_candidate
+    if may_become_candidate and state.deadline_ms <= now_ms:
         quorum.become_prospective(now_ms)
         return now_ms
-    deadline = state.deadline_ms if may_stand else math.inf
-    if state.update_deadline_ms <= now_ms and _introduce(quorum, state, is_voter, now_ms):
+    deadline = state.deadline_ms if may_become_candidate else math.inf
+    if state.update_deadline_ms <= now_ms and _maybe_send_voter_change(quorum, state, is_voter, now_ms):
         state.update_deadline_ms = now_ms + quorum.times.fetch_timeout_ms
     if is_voter or quorum.times.auto_join:
         deadline = min(deadline, max(state.update_deadline_ms, now_ms + quorum.connections.busy_for_ms(now_ms)))
     return min(deadline, _fetch_from_best(quorum, state, now_ms))
 
 
-def _introduce(quorum: QuorumState, state: RaftFollower, is_voter: bool, now_ms: float) -> bool:
+def _maybe_send_voter_change(quorum: QuorumState, state: RaftFollower, is_voter: bool, now_ms: float) -> bool:
     """Tell the leader what it does not know of this node; False where that could not be sent yet."""
     if quorum.connections.busy_for_ms(now_ms):
         return False
@@ -170,7 +170,7 @@ def _fetch_from_best(quorum: QuorumState, state: RaftFollower, now_ms: float) ->
     leader = _leader_of(quorum, state)
     connections = quorum.connections
     if connections.has_timed_out(leader, now_ms):
-        connections.leave_alone(leader, now_ms)
+        connections.back_off_after_timeout(leader, now_ms)
         return _fetch_from_any(quorum, now_ms)
     if connections.is_backing_off(leader, now_ms):
         return _fetch_from_any(quorum, now_ms)

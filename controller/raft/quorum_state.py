@@ -52,7 +52,7 @@ RaftState = Unattached | Prospective | RaftCandidate | Resigned | RaftFollower |
 _TURN, _TURNS, _JITTER = 0.1, 0.2, 0.025
 """What of the fetch timeout a follower waits longer than the one before it, so that an election fits in between; the last one
 than the first; and any by chance."""
-_DESERTED = 0.025
+_UNREACHABLE_LEADER = 0.025
 """What of the fetch timeout the first follower waits once nothing listens where its leader was."""
 
 
@@ -134,7 +134,7 @@ class QuorumState:
 
     def _initial_state(self, now_ms: float, known: ElectionState) -> RaftState:
         voted = None if known.voted_id == NOBODY else ReplicaKey(known.voted_id, known.voted_directory_id)
-        deadline = self.election_deadline(now_ms) if self.may_stand else math.inf
+        deadline = self.election_deadline(now_ms) if self.may_become_candidate else math.inf
         endpoints = self.voters.endpoints(known.leader_id)
         if known.epoch < self.log.last_epoch:
             return Unattached(self.log.last_epoch, NOBODY, None, deadline)
@@ -142,7 +142,11 @@ class QuorumState:
             # A broker that was a controller has nothing to resign from. The epoch that Kafka's goes on to, the quorum has not.
             leads_no_more = Unattached(known.epoch, NOBODY, voted, deadline)
             return self._resigned(known.epoch, [], now_ms) if self.identity.may_vote else leads_no_more
-        if voted in (self.key, ReplicaKey(self.key.node_id)) and known.leader_id == NOBODY and self.may_stand:
+        if (
+            voted in (self.key, ReplicaKey(self.key.node_id))
+            and known.leader_id == NOBODY
+            and self.may_become_candidate
+        ):
             # With a leader the election is over. Kafka stands again, which others find malformed once it has written.
             return RaftCandidate(known.epoch, EpochElection(self.voters, self.key.node_id), deadline)
         if known.leader_id != NOBODY and self.can_reach(endpoints):
@@ -181,7 +185,7 @@ class QuorumState:
         return self.identity.may_vote and self.voters.is_voter(self.key)
 
     @property
-    def may_stand(self) -> bool:
+    def may_become_candidate(self) -> bool:
         """Whether it may ask for votes: it is a voter, or was one before a change that may not be committed.
 
         Kafka has voters only. There a leader of two that removes itself, and dies before the other has heard, leaves nobody who
@@ -249,9 +253,9 @@ class QuorumState:
         """When a follower stands for election that does not hear of its leader."""
         return now_ms + self.times.fetch_timeout_ms * (1 + self._turn(leader_id))
 
-    def desertion_deadline(self, leader_id: int, now_ms: float) -> float:
+    def unreachable_leader_deadline(self, leader_id: int, now_ms: float) -> float:
         """When a follower stands for election at whose leader's address nothing listens any more."""
-        return now_ms + self.times.fetch_timeout_ms * (_DESERTED + self._turn(leader_id))
+        return now_ms + self.times.fetch_timeout_ms * (_UNREACHABLE_LEADER + self._turn(leader_id))
 
     def _turn(self, leader_id: int) -> float:
         """What of the fetch timeout this follower waits longer than the first one.
@@ -270,7 +274,7 @@ class QuorumState:
         """Know an epoch, and follow nobody. What is left of an election timeout goes on, unless the election was lost."""
         state = self.state
         assert epoch > state.epoch or isinstance(state, Prospective), f"epoch {epoch} in {state}"
-        if not self.may_stand:
+        if not self.may_become_candidate:
             deadline = math.inf
         elif isinstance(state, RaftCandidate | Unattached | Resigned) or (
             isinstance(state, Prospective) and not state.votes.is_lost
@@ -278,7 +282,7 @@ class QuorumState:
             deadline = state.deadline_ms
         else:
             deadline = self.election_deadline(now_ms)
-        if deadline == math.inf and self.may_stand:
+        if deadline == math.inf and self.may_become_candidate:
             # The state before had no timer: this node has only now become one that may stand.
             deadline = self.election_deadline(now_ms)
         voted = state.voted if isinstance(state, Prospective) and epoch == state.epoch else None
@@ -286,7 +290,9 @@ class QuorumState:
 
     def become_prospective(self, now_ms: float) -> None:
         state = self.state
-        assert self.may_stand and not isinstance(state, RaftLeader | Prospective), f"{state} asks for pre-votes"
+        assert self.may_become_candidate and not isinstance(state, RaftLeader | Prospective), (
+            f"{state} asks for pre-votes"
+        )
         # A pre-vote raises no epoch, so the vote that was given in this one must not be forgotten.
         if isinstance(state, RaftCandidate):
             voted: ReplicaKey | None = self.key
@@ -299,7 +305,7 @@ class QuorumState:
             self.become_candidate(now_ms)
 
     def become_candidate(self, now_ms: float) -> None:
-        assert self.may_stand and isinstance(self.state, Prospective), f"{self.state} asks for votes"
+        assert self.may_become_candidate and isinstance(self.state, Prospective), f"{self.state} asks for votes"
         votes = EpochElection(self.voters, self.key.node_id)
         self._enter(RaftCandidate(self.epoch + 1, votes, self.election_deadline(now_ms)))
         if votes.is_won:
@@ -433,8 +439,8 @@ class QuorumState:
 
     def _count_own_log(self, leading: RaftLeader) -> None:
         """Count the leader's own log as far as it is flushed, and by the newest voter set."""
-        leading.follow_voters(self.voters)
-        leading.note_own_end(self.counted_offset)
+        leading.update_voter_and_observer_states(self.voters)
+        leading.update_local_end_offset(self.counted_offset)
         self.advance_leader(leading)
 
     @property

@@ -35,7 +35,7 @@ from .transitions import PeerRefusalError, maybe_transition, require
 from .voter_set import Endpoints, ListenerEndpoint, VoterSet
 
 
-def take_response(quorum: QuorumState, request_id: int, response: Message, now_ms: float) -> None:
+def handle_response(quorum: QuorumState, request_id: int, response: Message, now_ms: float) -> None:
     own = quorum.connections.take(request_id)
     if own is None:
         return
@@ -48,7 +48,7 @@ def take_response(quorum: QuorumState, request_id: int, response: Message, now_m
         quorum.connections.end(own, succeeded, now_ms)
 
 
-def take_failure(
+def handle_failure(
     quorum: QuorumState, request_id: int, error: ErrorCode, now_ms: float, *, is_refused: bool = False
 ) -> None:
     """No response came."""
@@ -56,7 +56,7 @@ def take_failure(
     if own is None:
         return
     if is_refused:
-        _note_gone(quorum, own, now_ms)
+        _handle_unreachable_leader(quorum, own, now_ms)
     if error is ErrorCode.UNSUPPORTED_VERSION and isinstance(own.request, VoteRequest):
         if isinstance(quorum.state, Prospective):  # a voter that knows no pre-vote (KIP-996)
             quorum.become_candidate(now_ms)
@@ -69,7 +69,7 @@ def take_failure(
         quorum.connections.end(own, False, now_ms)
 
 
-def _note_gone(quorum: QuorumState, own: OwnRequest, now_ms: float) -> None:
+def _handle_unreachable_leader(quorum: QuorumState, own: OwnRequest, now_ms: float) -> None:
     """Nothing listens at the address of a peer. A leader that was heard of has ended, and is not waited for.
 
     Where that is not so, since the network answers for it, others have heard of the leader, and grant no pre-vote. Then the next
@@ -78,7 +78,7 @@ def _note_gone(quorum: QuorumState, own: OwnRequest, now_ms: float) -> None:
     state = quorum.state
     if isinstance(state, RaftFollower) and own.peer.address == quorum.leader_address and state.has_fetched:
         state.has_fetched = False
-        state.deadline_ms = min(state.deadline_ms, quorum.desertion_deadline(state.leader_id, now_ms))
+        state.deadline_ms = min(state.deadline_ms, quorum.unreachable_leader_deadline(state.leader_id, now_ms))
 
 
 def _handle(quorum: QuorumState, own: OwnRequest, response: Any, now_ms: float) -> bool:
@@ -89,7 +89,7 @@ def _handle(quorum: QuorumState, own: OwnRequest, response: Any, now_ms: float) 
         return taken
     if response.error_code:
         if isinstance(response, VoteResponse) and response.error_code == ErrorCode.UNSUPPORTED_VERSION:
-            take_failure(quorum, own.request_id, ErrorCode.UNSUPPORTED_VERSION, now_ms)
+            handle_failure(quorum, own.request_id, ErrorCode.UNSUPPORTED_VERSION, now_ms)
         error = known_code(response.error_code)
         require(quorum, error is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED, error, "the quorum refuses this node")
         _check_refusal(quorum, error)
@@ -110,13 +110,13 @@ def _handle(quorum: QuorumState, own: OwnRequest, response: Any, now_ms: float) 
     if handled is not None:
         return handled
     if is_fetch:
-        return _take_fetch(quorum, own, error, partition, now_ms)
+        return _handle_fetch(quorum, own, error, partition, now_ms)
     if isinstance(response, FetchSnapshotResponse):
-        return _take_snapshot(quorum, error, partition, now_ms)
+        return _handle_fetch_snapshot(quorum, error, partition, now_ms)
     if error:
         return False
     if isinstance(response, VoteResponse):
-        _take_vote(quorum, own.peer.node_id, partition.vote_granted, now_ms)
+        _handle_vote(quorum, own.peer.node_id, partition.vote_granted, now_ms)
     elif isinstance(response, EndQuorumEpochResponse) and isinstance(quorum.state, Resigned):
         quorum.state.unacknowledged.discard(own.peer.node_id)
     else:
@@ -180,7 +180,7 @@ def _take_leader(
     return None
 
 
-def _take_vote(quorum: QuorumState, voter_id: int, is_granted: bool, now_ms: float) -> None:
+def _handle_vote(quorum: QuorumState, voter_id: int, is_granted: bool, now_ms: float) -> None:
     state = quorum.state
     if not isinstance(state, Prospective | RaftCandidate):
         return
@@ -197,7 +197,7 @@ def _take_vote(quorum: QuorumState, voter_id: int, is_granted: bool, now_ms: flo
 # --- fetches ----------------------------------------------------------------------------------------------------------
 
 
-def _take_fetch(
+def _handle_fetch(
     quorum: QuorumState, own: OwnRequest, error: ErrorCode, partition: PartitionData, now_ms: float
 ) -> bool:
     state = quorum.state
@@ -270,7 +270,9 @@ def _append(quorum: QuorumState, records: Any) -> None:
         raise PeerRefusalError(ErrorCode.CORRUPT_MESSAGE, f"no records from offset {log.end_offset} on can be appended")
 
 
-def _take_snapshot(quorum: QuorumState, error: ErrorCode, partition: ResponsePartitionSnapshot, now_ms: float) -> bool:
+def _handle_fetch_snapshot(
+    quorum: QuorumState, error: ErrorCode, partition: ResponsePartitionSnapshot, now_ms: float
+) -> bool:
     state = quorum.state
     if not isinstance(state, RaftFollower) or state.download is None:
         return True

@@ -55,7 +55,7 @@ class RaftStorage:
                 log.truncate(end_offset)
             case effects.DeleteBefore(snapshot):
                 log.delete_before(snapshot, now_ms)
-                log.remove_forgotten_at_once()
+                log.remove_deleted_snapshots_now()
             case effects.BeginSnapshot(snapshot):
                 self._drop()
                 self._download = log.begin_snapshot(snapshot)
@@ -63,7 +63,7 @@ class RaftStorage:
                 self._append_to_snapshot(snapshot, position, data)
             case effects.FinishSnapshot(snapshot):
                 self.start_after(snapshot, self.freeze_snapshot(snapshot))
-                log.remove_forgotten_at_once()
+                log.remove_deleted_snapshots_now()
             case effects.DropSnapshot(snapshot):
                 logger.info("The metadata snapshot %s is fetched no further", snapshot.file_name)
                 self._drop()

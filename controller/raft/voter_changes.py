@@ -171,7 +171,7 @@ def update_voter(quorum: QuorumState, leading: RaftLeader, request: UpdateRaftVo
         quorum.append_voters(voters.with_voter(voter))
     else:
         leading.volatile_voters = voters.with_voter(voter)
-    leading.note_following(voter.key, now_ms)
+    leading.update_check_quorum_for_following_voter(voter.key, now_ms)
 
 
 def _volatile_voters(leading: RaftLeader) -> VoterSet:

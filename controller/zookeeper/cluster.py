@@ -39,7 +39,7 @@ from .config_store import ConfigStore
 from .features import FeatureStore
 from .membership import Membership
 from .nodes import znodes
-from .registration import report_failed_folder
+from .registration import report_log_dir_failure
 from .store.cluster_store import SessionExpiredError, StoreError
 from .store.session import BrokerSession
 from .topic_writer import TopicWriter
@@ -163,10 +163,10 @@ class ZooKeeperCluster:
         except StoreError as error:
             logger.error("The cluster is not told of this broker's listeners: %s", error)
 
-    async def report_failed_folder(self) -> None:
+    async def report_log_dir_failure(self) -> None:
         """Tell the controller that a data folder has failed (KIP-112)."""
         try:
-            await report_failed_folder(self.session, self._broker_id)
+            await report_log_dir_failure(self.session, self._broker_id)
         except SessionExpiredError:
             pass  # the controller finds out when the broker registers again: it then asks for all of its replicas
         except StoreError as error:

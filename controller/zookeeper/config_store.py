@@ -57,7 +57,7 @@ class ConfigStore:
         self._watches = WatchLoop("configs")
         self._changes = Notifications(store, clock, znodes.CONFIG_CHANGES, self._watches.watch)
 
-    async def make_folders(self) -> None:
+    async def create_parent_nodes(self) -> None:
         """Make what users need of a store that no broker has used yet, and not more. Raises StoreError.
 
         By a store without a node for topics a start knows a data folder that it has to look through, because Apache Kafka may
@@ -136,7 +136,7 @@ class ConfigStore:
         if data is None:
             operations = [] if node is None else await self._removal(kind, name, node.stat.version)
         elif node is None:
-            operations = [*await self._missing_folders(kind, name), Create(path, data)]
+            operations = [*await self._missing_parents(kind, name), Create(path, data)]
         else:
             operations = [Set(path, data, node.stat.version)]
         notification = znodes.encode_config_change(f"{kind}/{name}")
@@ -151,7 +151,7 @@ class ConfigStore:
         self._publish({entity: after})
         return True
 
-    async def _missing_folders(self, kind: EntityKind, name: str) -> list[Operation]:
+    async def _missing_parents(self, kind: EntityKind, name: str) -> list[Operation]:
         """What makes the nodes above that of a user's client."""
         folders = _folders(kind, name)
         nodes = await self._store.get_many(folders)

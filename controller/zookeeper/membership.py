@@ -96,10 +96,10 @@ class Membership:
             await self._configs.start()
         except SessionExpiredError:
             return
-        self._tell_watchers()
+        self._notify_watchers()
         self._controller.resume()
 
-    def _tell_watchers(self) -> None:
+    def _notify_watchers(self) -> None:
         for listener in self.watch_losses:
             listener()
 
@@ -112,7 +112,7 @@ class Membership:
                 seen = self._session.changes
                 await self._register()
                 await self._configs.start()
-                self._tell_watchers()
+                self._notify_watchers()
                 await self._controller.elect()
             except SessionExpiredError:
                 continue

@@ -41,7 +41,7 @@ _VERSION = Struct(">h")
 
 async def handle(call: ControllerCall, envelope: EnvelopeRequest) -> EnvelopeResponse:
     if call.cost is not None:
-        call.cost.be_free()
+        call.cost.exempt()
     principal = _principal(envelope.request_principal)
     context = ConnectionContext(
         call.connection.listener, _peer(envelope.client_host_address), call.connection.security_protocol

@@ -57,7 +57,7 @@ _FIRST_STRICT_VERSIONS: dict[type[Message], int] = {
 async def handle(call: ControllerCall, request: Message) -> Any:
     """Raises KafkaError where all of the request is refused."""
     if call.cost is not None and isinstance(request, _FREE):
-        call.cost.be_free()
+        call.cost.exempt()
     if isinstance(request, _TIMED) and request.timeout_ms <= 0:
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     if isinstance(request, CreateAclsRequest | DeleteAclsRequest) and call.node.authorizer is None:

@@ -17,7 +17,7 @@ from ..checkpoints import (
     read_offsets,
 )
 from ..disk import Disk, join
-from ..files import DELETED_FOLDER_SUFFIX, LOG_SUFFIX, STRAY_FOLDER_SUFFIX, parse_file_name, parse_log_folder
+from ..files import DELETE_DIR_SUFFIX, LOG_SUFFIX, STRAY_DIR_SUFFIX, parse_file_name, parse_topic_partition_name
 from .findings import Finding, Findings, reason
 from .partition import PartitionCheck
 from .start import Expectations
@@ -51,7 +51,7 @@ def _check_kind(disk: Disk, path: str) -> None:
     names = disk.names(path)
     if any(name in names for name in _SIGNS):
         return
-    folders = [name for name in names if parse_log_folder(name) is not None and disk.is_dir(join(path, name))]
+    folders = [name for name in names if parse_topic_partition_name(name) is not None and disk.is_dir(join(path, name))]
     if any(_has_segment(disk.names(join(path, name))) for name in folders):
         return
     if _has_segment(names):
@@ -71,7 +71,7 @@ def _verify(disk: Disk, path: str) -> Iterator[Finding]:
     logs = [
         (found, name)
         for name in names
-        if (found := parse_log_folder(name)) is not None and disk.is_dir(join(path, name))
+        if (found := parse_topic_partition_name(name)) is not None and disk.is_dir(join(path, name))
     ]
     _check_identity(disk, path, findings, has_logs=bool(logs))
     is_clean = CLEAN_SHUTDOWN in names
@@ -79,9 +79,9 @@ def _verify(disk: Disk, path: str) -> Iterator[Finding]:
         problem = "it is missing, so the last stop was not clean"
         findings.add(CLEAN_SHUTDOWN, problem, "scans every log from its recovery point on")
     for name in names:
-        if name.endswith(DELETED_FOLDER_SUFFIX):
+        if name.endswith(DELETE_DIR_SUFFIX):
             findings.add(name, "it is left of a deletion", "removes it")
-        elif name.endswith(STRAY_FOLDER_SUFFIX):
+        elif name.endswith(STRAY_DIR_SUFFIX):
             findings.add(name, "it was set aside because it is of no topic of the cluster", "leaves it alone")
         elif name.endswith(".tmp"):
             findings.add(name, "it was not written to its end", "leaves it until the file is written again")

@@ -16,7 +16,7 @@ from ..checkpoints import (
 from ..disk import Disk, join
 from ..files import (
     CLEANED_SUFFIX,
-    DELETED_FOLDER_SUFFIX,
+    DELETE_DIR_SUFFIX,
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -137,7 +137,7 @@ class PartitionCheck:
         start = self._expected.log_start_offset
         begins, removes = (
             f"begins an empty one at offset {start}",
-            f"renames it to *{DELETED_FOLDER_SUFFIX}, to be removed",
+            f"renames it to *{DELETE_DIR_SUFFIX}, to be removed",
         )
         self._findings.add("", "there is no segment in it", begins if start else removes)
 

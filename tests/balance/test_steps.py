@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.balance.folders import folder_moves, folders_for_new
+from ottla.balance.folders import folder_moves, log_dirs_for_new
 from ottla.balance.goals import capacity_of
 from ottla.balance.model import BrokerModel, ClusterModel, LogDirectoryModel, PartitionModel
 from ottla.balance.plan import find_plan
@@ -66,4 +66,4 @@ def test_new_replicas_go_to_the_folder_with_most_room() -> None:
     partitions = tuple(PartitionModel(("t", n), (1,), 1, frozenset((1,)), 1, GIB) for n in range(10))
     cluster = ClusterModel((BrokerModel(1), empty), partitions)
     moves = find_plan(cluster).moves
-    assert {*folders_for_new(cluster, moves).values()} == {"/b"}
+    assert {*log_dirs_for_new(cluster, moves).values()} == {"/b"}

@@ -119,7 +119,7 @@ async def test_the_answer_of_a_registration_that_is_over_says_nothing(autojump_c
         await cluster.restart(2)
         await cluster.until_state("t", LeaderState(1, 1, (1,), 1))
         failed = {TopicPartition("t", 0): int(ErrorCode.KAFKA_STORAGE_ERROR)}
-        await term.take_answer(Answer(2, stale, False, failed))
+        await term.process_response(Answer(2, stale, False, failed))
         assert term.context.offline_replicas.get(2, set()) == set()
 
 

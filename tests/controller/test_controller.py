@@ -9,7 +9,7 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SystemClock
 from ottla.controller.new_topics import CreatedTopic, NewTopic
 from ottla.controller.zookeeper.nodes import znodes
-from ottla.controller.zookeeper.registration import report_failed_folder
+from ottla.controller.zookeeper.registration import report_log_dir_failure
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete
 from ottla.metadata.image import TopicImage
 from ottla.tests.controller.cluster import Cluster, join, running, until
@@ -120,7 +120,7 @@ async def test_partitions_in_a_failed_folder_lose_their_leader() -> None:
         await cluster.create(NewTopic("orders", assignment={0: [2, 1]}), NewTopic("own", assignment={0: [2], 1: [2]}))
         metadata = cluster.brokers[1].metadata
         cluster.brokers[2].lost = {0}
-        await report_failed_folder(cluster.sessions[2], 2)
+        await report_log_dir_failure(cluster.sessions[2], 2)
         with trio.fail_after(5):
             while metadata.partition("orders", 0).offline != (2,):
                 await trio.lowlevel.checkpoint()
@@ -148,7 +148,7 @@ async def test_a_controller_finds_out_at_its_start_what_is_in_a_failed_folder() 
         await cluster.create(NewTopic("orders", 2))
     cluster = Cluster(store)
     cluster.brokers[1].lost = {1}
-    await report_failed_folder(cluster.session, 1)
+    await report_log_dir_failure(cluster.session, 1)
     await cluster.start()
     states = [cluster.brokers[1].metadata.partition("orders", number) for number in range(2)]
     assert [(state.leader, state.isr, state.offline) for state in states] == [(1, (1,), ()), (-1, (1,), (1,))]

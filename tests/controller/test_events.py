@@ -121,8 +121,8 @@ async def test_while_it_is_held_nothing_begins_and_what_waits_can_be_refused() -
         queue.put(event)
         await trio.testing.wait_all_tasks_blocked()
         assert handled == []
-        queue.refuse_waiting(ValueError("over"))
-        queue.go_on()
+        queue.fail_pending(ValueError("over"))
+        queue.resume()
         await trio.testing.wait_all_tasks_blocked()
         assert (handled, refused) == ([], ["over"])
         queue.put(event)

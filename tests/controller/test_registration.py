@@ -19,7 +19,7 @@ from ottla.controller.zookeeper.registration import (
     generate_broker_id,
     register_broker,
     register_when_free,
-    report_failed_folder,
+    report_log_dir_failure,
 )
 from ottla.controller.zookeeper.store.cluster_store import ConnectionLossError, Set, ensure_paths
 from ottla.metadata.types import AdvertisedListener, BrokerRegistration
@@ -149,7 +149,7 @@ async def test_a_failed_folder_is_told_though_the_answer_is_lost(autojump_clock:
     link.lose_connection_at_next_multi(is_executed=False)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(store.run)
-        await report_failed_folder(own, 1)
+        await report_log_dir_failure(own, 1)
         nursery.cancel_scope.cancel()
     assert len(await session.children(znodes.LOG_DIR_EVENTS)) == 1
 

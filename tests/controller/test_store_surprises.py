@@ -214,5 +214,5 @@ async def test_partitions_that_another_writer_adds_at_the_same_time_are_led_too(
             nursery.start_soon(cluster.controller.create_partitions, "t", 3)
             await trio.testing.wait_all_tasks_blocked()
             await cluster.session.multi([Set(path, znodes.encode_topic(TopicAssignment(assignment.topic_id, grown)))])
-            events.go_on()  # the request has its turn before the controller hears of the other writer
+            events.resume()  # the request has its turn before the controller hears of the other writer
         await until(lambda: cluster.brokers[1].leader_epochs("t") == {0: 0, 1: 0, 2: 0})

@@ -82,7 +82,7 @@ async def connected(window: int = 10) -> AsyncIterator[tuple[ZooKeeperSession, S
     session = ZooKeeperSession(server, window)
     session.on_connected()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(session.keep_time)
+        nursery.start_soon(session.run_timers)
         yield session, server
         nursery.cancel_scope.cancel()
 

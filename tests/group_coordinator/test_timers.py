@@ -12,7 +12,7 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("set"), NAMES, st.integers(0, 20)),
         st.tuples(st.just("cancel"), NAMES),
-        st.tuples(st.just("grant"), st.integers(1, 5)),
+        st.tuples(st.just("extend_all"), st.integers(1, 5)),
         st.tuples(st.just("pop"), st.integers(0, 30)),
     )
 )
@@ -29,8 +29,8 @@ def test_timers_behave_like_a_dictionary_of_deadlines(steps):
         elif step[0] == "cancel":
             timers.cancel(step[1])
             model.pop(step[1], None)
-        elif step[0] == "grant":
-            timers.grant(step[1])
+        elif step[0] == "extend_all":
+            timers.extend_all(step[1])
             model = {name: deadline + step[1] for name, deadline in model.items()}
         else:
             popped = timers.pop_expired(step[1])

@@ -88,9 +88,9 @@ async def tell_later(metadata: MetadataCache, topic: str) -> None:
 async def test_a_broker_with_logs_of_no_topic_does_not_wait_for_ever(autojump_clock: trio.testing.MockClock) -> None:
     metadata = MetadataCache("cluster", lambda: True)
     tell(metadata, controller_id=1)
-    assert not metadata.is_told
+    assert not metadata.is_initialized
     await trio.sleep(10)
-    assert metadata.is_told
+    assert metadata.is_initialized
 
 
 async def test_a_broker_without_logs_is_told_of_a_cluster_without_topics_at_once(

@@ -191,7 +191,7 @@ async def test_failed_folder_goes_and_the_other_serves(two_in_memory, read_value
     with refused(ErrorCode.KAFKA_STORAGE_ERROR):
         world.append(logs[1], "b")
     assert failed == [manager.folders[1]]
-    assert (manager.has_offline_folder, manager.is_offline) == (True, False)
+    assert (manager.has_offline_log_dir, manager.is_offline) == (True, False)
     assert manager.get("t", 1) is None
     assert list(manager.logs_in(manager.folders[1])) == []
     world.append(logs[0], "b")
@@ -251,7 +251,7 @@ async def test_folder_that_cannot_be_read_at_the_start(two_in_memory, read_value
     await manager.stop()
     world.disk.fail("read", where=in_second)
     manager = await world.start()
-    assert manager.has_offline_folder
+    assert manager.has_offline_log_dir
     assert read_values(manager.get("t", 0)) == [(0, "0")]
     assert manager.get("t", 1) is None
     await manager.stop()
@@ -311,7 +311,7 @@ async def test_reader_of_the_old_log_finds_its_files(two, read_values):
     filled(two, manager, log, 5)
     await move(manager, log, manager.folders[1])
     assert [offset for offset, _ in read_values(log)] == list(range(5))
-    assert not manager.has_offline_folder
+    assert not manager.has_offline_log_dir
 
 
 async def test_log_that_was_never_written_moves_too(two):

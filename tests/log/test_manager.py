@@ -101,7 +101,7 @@ async def test_checkpoints_are_those_of_open_logs(world):
         world.append(log, value)
     log.high_watermark = 3
     log.delete_records_before(2)
-    log.note_cleaned(1)
+    log.update_cleaned_offset(1)
     manager = world.managers[-1]
     await manager.stop()
     names = (

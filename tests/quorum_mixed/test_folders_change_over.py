@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewTopic
 
 from ottla.compat_tests.session import eventually
-from ottla.log.files import METADATA_LOG_FOLDER
+from ottla.log.files import METADATA_PARTITION_DIR
 from ottla.security.authorizer_settings import STANDARD_AUTHORIZER
 
 from .either_quorum import KAFKA, OTHER, OTTLA, PATIENCE_S, EitherQuorum
@@ -115,7 +115,7 @@ def snapshots(quorum: EitherQuorum) -> list[Path]:
     found = [
         path
         for node in quorum.nodes.values()
-        for path in (node.data_folders[0] / METADATA_LOG_FOLDER).glob("*.checkpoint")
+        for path in (node.data_folders[0] / METADATA_PARTITION_DIR).glob("*.checkpoint")
     ]
     return [path for path in found if not path.name.startswith("0" * 20)]
 

@@ -23,7 +23,7 @@ from ottla.compat_tests.java.tools import MAIN_CLASSES, SHORT_LIVED, java_comman
 from ottla.compat_tests.quorum_cluster import QuorumCluster
 from ottla.compat_tests.session import eventually
 from ottla.controller.quorum.snapshot_records import snapshot_records
-from ottla.log.files import METADATA_LOG_FOLDER
+from ottla.log.files import METADATA_PARTITION_DIR
 from ottla.log.metadata_snapshots import SnapshotHead, SnapshotReader, encode_snapshot
 from ottla.metadata.image import ClusterImage
 from ottla.wire.codec import encode_bytes
@@ -76,7 +76,7 @@ def check_shell_says(cluster: QuorumCluster, image: ClusterImage, path: Path) ->
 
 
 def folder_of(cluster: QuorumCluster, node_id: int) -> Path:
-    return cluster.node(node_id).data_folders[0] / METADATA_LOG_FOLDER
+    return cluster.node(node_id).data_folders[0] / METADATA_PARTITION_DIR
 
 
 def encoded_again(batch: RecordBatch) -> bytes:

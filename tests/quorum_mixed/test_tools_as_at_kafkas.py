@@ -16,7 +16,7 @@ import pytest
 from ottla.compat_tests.session import eventually
 from ottla.log.checkpoints import read_meta_properties
 from ottla.log.disk import OsDisk
-from ottla.log.files import METADATA_LOG_FOLDER
+from ottla.log.files import METADATA_PARTITION_DIR
 from ottla.security.authorizer_settings import STANDARD_AUTHORIZER
 from ottla.wire.schema import uuid_to_text
 
@@ -263,7 +263,7 @@ class Pair:
     def run(self, program: str, call: str) -> Outcome:
         """The outcome of a call at one of them, without what is its own."""
         cluster = self.clusters[program]
-        log = cluster.nodes[1].data_folders[0] / METADATA_LOG_FOLDER / "00000000000000000000.log"
+        log = cluster.nodes[1].data_folders[0] / METADATA_PARTITION_DIR / "00000000000000000000.log"
         second = read_meta_properties(OsDisk(), str(cluster.nodes[2].data_folders[0]))
         assert second is not None and second.directory_id is not None
         own = {
@@ -343,7 +343,7 @@ def at_ottla(pair: Pair, call: str, code: int = 0) -> str:
 
 def copied_metadata(pair: Pair, folder: Path) -> tuple[Path, Path]:
     """The log and the newest snapshot of Ottla's controller, as they are at the moment."""
-    found = pair.clusters[OTTLA].nodes[1].data_folders[0] / METADATA_LOG_FOLDER
+    found = pair.clusters[OTTLA].nodes[1].data_folders[0] / METADATA_PARTITION_DIR
     copies = []
     for path in (found / "00000000000000000000.log", max(found.glob("*.checkpoint"))):
         copies.append(folder / path.name)

@@ -11,7 +11,7 @@ import pytest
 
 from ottla.compat_tests.java.tools import MAIN_CLASSES, SHORT_LIVED, java_command
 from ottla.compat_tests.session import eventually
-from ottla.log.files import METADATA_LOG_FOLDER
+from ottla.log.files import METADATA_PARTITION_DIR
 from ottla.metadata.image import ClusterImage
 from ottla.security.authorizer_settings import STANDARD_AUTHORIZER
 from ottla.wire.records import iter_batches
@@ -44,7 +44,7 @@ def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EitherQuorum]:
 
 def test_metadata_shell(quorum: EitherQuorum, tmp_path: Path) -> None:
     """Of Ottla's log and snapshot it prints the image that Ottla has of them."""
-    found = quorum.nodes[1].data_folders[0] / METADATA_LOG_FOLDER
+    found = quorum.nodes[1].data_folders[0] / METADATA_PARTITION_DIR
     log, snapshot = (tmp_path / path.name for path in (found / f"{0:020}.log", max(found.glob("*.checkpoint"))))
     for copy in (log, snapshot):
         copy.write_bytes((found / copy.name).read_bytes())

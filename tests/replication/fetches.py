@@ -67,9 +67,9 @@ class CountedBytes:
     def is_waiting(self) -> bool:
         return self.missing > 0
 
-    def note_change(self, visible: int) -> bool:
+    def on_change(self, visible: int) -> bool:
         self.missing -= visible
         return self.is_waiting
 
-    def note_end(self) -> None:
+    def on_end(self) -> None:
         self.missing = 0

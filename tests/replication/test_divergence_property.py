@@ -22,7 +22,7 @@ from ottla.replication.follower import (
     begin_following,
     position_of,
     reset_to_leader,
-    take_answer,
+    process_partition_data,
 )
 from ottla.wire.messages.fetch import EpochEndOffset, PartitionData
 
@@ -174,7 +174,7 @@ class Cluster:
 
     def take(self, number: int, asked: Position, answer: PartitionData) -> None:
         partition = self.replicas[number].partition
-        outcome = take_answer(partition, asked, answer)
+        outcome = process_partition_data(partition, asked, answer)
         assert outcome is not FollowerAction.STOP
         if outcome is FollowerAction.RESET:
             reset_to_leader(partition, self.leading.log_start_offset, self.leading.log_end_offset)

@@ -10,7 +10,7 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.replication.delayed_fetch import DelayedFetch
-from ottla.replication.fetch_session import FetchSession, FetchSessionCache, take_up
+from ottla.replication.fetch_session import FetchSession, FetchSessionCache, update_session
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 
 
@@ -31,7 +31,7 @@ def new_cache(slots: int = 10) -> FetchSessionCache:
 def create(cache: FetchSessionCache, *asked: tuple[str, int, int], is_followers: bool = False) -> FetchSession | None:
     """The session that a fetch begins, None where it gets none."""
     news, partitions = DelayedFetch(is_followers=is_followers), {}
-    take_up(request(*asked), False, partitions, news)
+    update_session(request(*asked), False, partitions, news)
     return cache.create(False, partitions, news)
 
 

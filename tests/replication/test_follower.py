@@ -17,8 +17,8 @@ from ottla.replication.follower import (
     begin_following,
     position_of,
     reset_to_leader,
-    take_answer,
-    take_reset_error,
+    process_partition_data,
+    process_reset_error,
 )
 from ottla.replication.partition import Partition
 from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
@@ -59,7 +59,7 @@ def answer(
 
 
 def take(partition: Partition, data: PartitionData) -> FollowerAction:
-    return take_answer(partition, position_of(partition), data)
+    return process_partition_data(partition, position_of(partition), data)
 
 
 # --- records ----------------------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ async def test_answer_to_another_question_is_passed_over(what: str) -> None:
         answer(error=ErrorCode.FENCED_LEADER_EPOCH),
         answer(error=ErrorCode.OFFSET_OUT_OF_RANGE),
     ):
-        assert take_answer(partition, asked, data) is FollowerAction.ASK_ANEW
+        assert process_partition_data(partition, asked, data) is FollowerAction.REFETCH
         assert (partition.log.log_end_offset, partition.log.high_watermark) == (2, 0)
 
 
@@ -231,7 +231,7 @@ async def test_transaction_whose_end_was_compacted_away_is_fetched_anew(
 ) -> None:
     """Open for ever, it would keep the last stable offset below what consumers have seen, if this replica led."""
     partition = await following_with_open_transaction(is_away=is_away)
-    assert take(partition, answer(beyond, high_watermark=10)) is FollowerAction.ASK_ANEW
+    assert take(partition, answer(beyond, high_watermark=10)) is FollowerAction.REFETCH
     log = partition.log
     assert (texts(log), log.log_end_offset, dict(log.producer_state.ongoing)) == (["kept"], 1, {})
     assert (
@@ -244,7 +244,7 @@ async def test_transaction_whose_end_was_compacted_away_is_fetched_anew(
 async def test_emptied_end_marker_is_a_gap(autojump_clock: MockClock) -> None:
     partition = await following_with_open_transaction(is_away=True)
     empty = bytearray(build_batch([], base_offset=2, last_offset=2, producer_id=7, producer_epoch=0, is_control=True))
-    assert take(partition, answer(bytes(empty), high_watermark=3)) is FollowerAction.ASK_ANEW
+    assert take(partition, answer(bytes(empty), high_watermark=3)) is FollowerAction.REFETCH
     assert partition.log.log_end_offset == 1
 
 
@@ -259,7 +259,7 @@ async def test_transaction_that_goes_on_without_a_gap_is_not_fetched_anew(
 
 async def test_transaction_that_is_still_in_the_leaders_log_is_fetched_anew_once(autojump_clock: MockClock) -> None:
     partition = await following_with_open_transaction(is_away=True)
-    assert take(partition, answer(written(9, sequence=4), high_watermark=10)) is FollowerAction.ASK_ANEW
+    assert take(partition, answer(written(9, sequence=4), high_watermark=10)) is FollowerAction.REFETCH
     assert take(partition, answer(written(1), high_watermark=10)) is FollowerAction.FETCH
     assert take(partition, answer(written(9, sequence=4), high_watermark=10)) is FollowerAction.FETCH
     assert take(partition, answer(ended(10), high_watermark=11)) is FollowerAction.FETCH
@@ -293,7 +293,7 @@ async def test_gaps_in_what_one_leader_sends_without_a_pause_are_no_reason(autoj
 async def test_log_is_truncated_to_what_both_have(mine: Sequence[int], leaders: tuple[int, int], expected: int) -> None:
     partition = await following(mine)
     data = answer(batch(len(mine), "x", epoch=1), high_watermark=len(mine), log_start=1, diverging=leaders)
-    assert take(partition, data) is FollowerAction.ASK_ANEW
+    assert take(partition, data) is FollowerAction.REFETCH
     log = partition.log
     assert log.log_end_offset == expected
     assert (log.high_watermark, log.log_start_offset) == (0, 0), "nothing else of the answer counts"
@@ -350,11 +350,11 @@ async def test_truncation_that_fails_stops_the_partition() -> None:
     [
         (ErrorCode.OFFSET_OUT_OF_RANGE, FollowerAction.RESET),
         (ErrorCode.FENCED_LEADER_EPOCH, FollowerAction.STOP),
-        (ErrorCode.UNKNOWN_LEADER_EPOCH, FollowerAction.TRY_AGAIN),
-        (ErrorCode.NOT_LEADER_OR_FOLLOWER, FollowerAction.TRY_AGAIN),
-        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, FollowerAction.TRY_AGAIN),
-        (ErrorCode.UNKNOWN_TOPIC_ID, FollowerAction.TRY_AGAIN),
-        (ErrorCode.INCONSISTENT_TOPIC_ID, FollowerAction.TRY_AGAIN),
+        (ErrorCode.UNKNOWN_LEADER_EPOCH, FollowerAction.RETRY),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, FollowerAction.RETRY),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, FollowerAction.RETRY),
+        (ErrorCode.UNKNOWN_TOPIC_ID, FollowerAction.RETRY),
+        (ErrorCode.INCONSISTENT_TOPIC_ID, FollowerAction.RETRY),
         (ErrorCode.KAFKA_STORAGE_ERROR, FollowerAction.BACK_OFF),
         (ErrorCode.CORRUPT_MESSAGE, FollowerAction.BACK_OFF),
         (9999, FollowerAction.BACK_OFF),
@@ -389,7 +389,7 @@ async def test_reset(start: int, end: int, expected: tuple[int, int], outcome: F
 
 async def test_refused_reset() -> None:
     partition = await following((1, 1, 1))
-    assert take_reset_error(partition, ErrorCode.FENCED_LEADER_EPOCH) is FollowerAction.STOP
-    assert take_reset_error(partition, ErrorCode.UNKNOWN_LEADER_EPOCH) is FollowerAction.TRY_AGAIN
-    assert take_reset_error(partition, ErrorCode.OFFSET_OUT_OF_RANGE) is FollowerAction.BACK_OFF
+    assert process_reset_error(partition, ErrorCode.FENCED_LEADER_EPOCH) is FollowerAction.STOP
+    assert process_reset_error(partition, ErrorCode.UNKNOWN_LEADER_EPOCH) is FollowerAction.RETRY
+    assert process_reset_error(partition, ErrorCode.OFFSET_OUT_OF_RANGE) is FollowerAction.BACK_OFF
     assert partition.log.log_end_offset == 3

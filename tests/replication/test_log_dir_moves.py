@@ -10,7 +10,7 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import InlineWorkers, SimulatedClock
-from ottla.handlers.describe_log_dirs import describe_folder
+from ottla.handlers.describe_log_dirs import describe_log_dir
 from ottla.log.log_directory import LogFolder
 from ottla.log.log_manager import LogManager
 from ottla.log.memory_disk import MemoryDisk
@@ -74,7 +74,7 @@ class Broker:
         """Folder -> (is_future_key, offset_lag) of partition 0."""
         found = {}
         for folder in self.logs.folders:
-            for topic in describe_folder(self.logs, folder, None).topics:
+            for topic in describe_log_dir(self.logs, folder, None).topics:
                 for partition in topic.partitions:
                     found[folder.path] = (partition.is_future_key, partition.offset_lag)
         return found

@@ -111,7 +111,7 @@ async def told_of_brokers_alone() -> AsyncIterator[tuple[MetadataCache, float]]:
     """The cache of a broker with logs, for whose topics a task waits until the end, and when it was told of brokers."""
     cache = MetadataCache("c", lambda: True)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(cache.wait_known)
+        nursery.start_soon(cache.wait_initialized)
         await trio.testing.wait_all_tasks_blocked()
         update(cache, {})
         yield cache, trio.current_time()

@@ -342,9 +342,9 @@ async def test_a_fetch_waits_for_the_sum_of_its_partitions() -> None:
         world.partition.fetches.consumers.add(watch)
         world.partition.append(batch(), NOW_MS)
         assert watch.is_waiting
-        watch.note_change(size - 1)  # as another partition would
+        watch.on_change(size - 1)  # as another partition would
         assert watch.is_waiting
-        watch.note_change(1)
+        watch.on_change(1)
         assert not watch.is_waiting
 
 

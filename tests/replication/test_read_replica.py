@@ -12,7 +12,7 @@ import trio.testing
 from ottla.base.config import Config
 from ottla.base.errors import ErrorCode
 from ottla.base.settings import SettingError
-from ottla.replication.follower import FollowerAction, position_of, take_answer
+from ottla.replication.follower import FollowerAction, position_of, process_partition_data
 from ottla.replication.metadata_cache import BrokerNode
 from ottla.replication.read_replica import ConsumerRack
 from ottla.replication.settings import ReplicationSettings
@@ -141,7 +141,7 @@ def take(world: Replicas, high_watermark: int, *batches: bytearray, log_start: i
         each[0:8] = offset.to_bytes(8, "big")
         each[12:16] = partition.leader_epoch.to_bytes(4, "big")
     answer = PartitionData(high_watermark=high_watermark, log_start_offset=log_start, records=bytes(b"".join(batches)))
-    assert take_answer(partition, position_of(partition), answer) is FollowerAction.FETCH
+    assert process_partition_data(partition, position_of(partition), answer) is FollowerAction.FETCH
 
 
 async def test_a_follower_serves_what_it_knows_to_be_committed() -> None:

@@ -61,7 +61,7 @@ def test_a_first_message_has_a_token_a_name_and_extensions(
 def test_anything_else_is_no_first_message(message: bytes) -> None:
     with pytest.raises(AuthenticationError) as refusal:
         parse_client_first(message)
-    assert not refusal.value.is_told and len(str(refusal.value)) < 200
+    assert not refusal.value.is_shown and len(str(refusal.value)) < 200
 
 
 def test_whoever_shows_an_accepted_token_is_whom_it_names_until_it_ends() -> None:
@@ -91,7 +91,7 @@ def test_a_refused_token_is_a_challenge_first_and_a_failure_after_the_reply(
     assert answer.decode() == challenge
     with pytest.raises(AuthenticationError) as refusal:
         server.respond(reply)
-    assert str(refusal.value) == challenge and refusal.value.is_told
+    assert str(refusal.value) == challenge and refusal.value.is_shown
     assert server.outcome is None
     with pytest.raises(AuthenticationError, match=r"invalid_token|insufficient_scope"):
         client.respond(answer)
@@ -100,7 +100,7 @@ def test_a_refused_token_is_a_challenge_first_and_a_failure_after_the_reply(
 def test_a_client_is_nobody_but_whom_its_token_names() -> None:
     with pytest.raises(AuthenticationError, match=r"authorization id \(bob\) .* principal name \(alice\)") as refusal:
         OAuthBearerServer(validate).respond(b"n,a=bob,\x01auth=Bearer good\x01\x01")
-    assert refusal.value.is_told
+    assert refusal.value.is_shown
     server = OAuthBearerServer(validate)
     server.respond(b"n,a=alice,\x01auth=Bearer good\x01\x01")
     assert server.outcome is not None

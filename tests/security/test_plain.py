@@ -46,7 +46,7 @@ def test_others_are_refused_in_kafkas_words(token: bytes, why: str) -> None:
     server = PlainServer(USERS)
     with pytest.raises(AuthenticationError) as caught:
         server.respond(token)
-    assert (str(caught.value), caught.value.is_told, server.outcome) == (why, True, None)
+    assert (str(caught.value), caught.value.is_shown, server.outcome) == (why, True, None)
 
 
 def test_users_are_options_of_the_login_module() -> None:

@@ -113,24 +113,24 @@ def test_kafka_pythons_client_agrees(mechanism: ScramMechanism) -> None:
     ],
 )
 def test_first_messages_that_are_none(token: bytes) -> None:
-    assert not (refusal(server_for(), token)).is_told
+    assert not (refusal(server_for(), token)).is_shown
 
 
 def test_an_unknown_user_is_not_told_so() -> None:
     error = refusal(server_for(), b"n,,n=bob,r=x")
     assert "bob" in str(error)
-    assert not error.is_told
+    assert not error.is_shown
 
 
 def test_nobody_acts_for_another() -> None:
     error = refusal(server_for(), b"n,a=bob,n=user,r=x")
-    assert error.is_told
+    assert error.is_shown
     server_for().respond(b"n,a=user,n=user,r=x")
 
 
 def test_a_weak_credential_is_of_no_use() -> None:
     weak = new_credential(SHA_256, PASSWORD, 4095)
-    assert not (refusal(ScramServer(SHA_256, knows(weak, NAME), nobody), CLIENT_FIRST)).is_told
+    assert not (refusal(ScramServer(SHA_256, knows(weak, NAME), nobody), CLIENT_FIRST)).is_shown
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_weak_credential_is_of_no_use() -> None:
 def test_final_messages_that_prove_nothing(token: bytes) -> None:
     server = server_for()
     server.respond(CLIENT_FIRST)
-    assert not (refusal(server, token)).is_told
+    assert not (refusal(server, token)).is_shown
 
 
 def test_a_token_is_looked_for_among_tokens() -> None:

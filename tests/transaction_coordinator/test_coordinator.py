@@ -290,10 +290,10 @@ async def test_ids_that_are_not_used_are_forgotten(run, autojump_clock):
         coordinator = await world.coordinator()
         await init(coordinator)
         await trio.sleep(50)
-        coordinator.forget_expired()
+        coordinator.remove_expired_transactional_ids()
         assert await state_of(coordinator) == "Empty"
         await trio.sleep(51)
-        coordinator.forget_expired()
+        coordinator.remove_expired_transactional_ids()
         with refused(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND):
             await coordinator.describe("id", no_flush)
         with refused(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND):

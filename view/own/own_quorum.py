@@ -29,7 +29,7 @@ from ..quorum_rows import (
     untold,
 )
 
-_ANSWER_SECONDS = 2.0
+_RESPONSE_SECONDS = 2.0
 
 
 def controller_of(services: Services) -> int:
@@ -53,7 +53,7 @@ async def _described(cluster: QuorumCluster) -> QuorumRow:
     if cluster.driver.node.leader_address is None:
         return QuorumRow(None)
     try:
-        return quorum_row(await cluster.ask_controller(describe_quorum_request(), _ANSWER_SECONDS))
+        return quorum_row(await cluster.ask_controller(describe_quorum_request(), _RESPONSE_SECONDS))
     except KafkaError as error:
         return untold(error)
 

@@ -57,11 +57,11 @@ class RequestsSeen:
         self.kept = KeptRequests()
         self._errors: dict[tuple[int, int, str], _Error] = {}
 
-    def wants_each(self, api_key: int) -> bool:
+    def observes_each(self, api_key: int) -> bool:
         """Because of the errors that may be in an answer."""
         return api_key not in TELLING
 
-    def answered_at_once(self, key: int, count: int, seconds: float) -> None:
+    def observe_batch(self, key: int, count: int, seconds: float) -> None:
         self.count += count
 
     def answered(

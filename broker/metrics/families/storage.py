@@ -12,19 +12,19 @@ LOG_START = gauge(
 )
 LOG_END = gauge("kafka_log_log_logendoffset", "topic partition", "Offset after the last record.", _LOG + "LogEndOffset")
 LOG_SEGMENTS = gauge("kafka_log_log_numlogsegments", "topic partition", "Segments of the log.", _LOG + "NumLogSegments")
-OFFLINE_FOLDERS = gauge(
+OFFLINE_LOG_DIRS = gauge(
     "kafka_log_logmanager_offlinelogdirectorycount",
     "",
     "Data folders that have failed.",
     "kafka.log:type=LogManager,name=OfflineLogDirectoryCount",
 )
-OFFLINE_FOLDER = gauge(
+OFFLINE_LOG_DIR = gauge(
     "kafka_log_logmanager_logdirectoryoffline",
     "logDirectory",
     "1 for a data folder that has failed, else 0.",
     "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=*",
 )
-FOLDER_SIZE = gauge("ottla_log_folder_size_bytes", "logDirectory", "Size of all logs in a data folder, in bytes.")
+LOG_DIR_SIZE = gauge("ottla_log_folder_size_bytes", "logDirectory", "Size of all logs in a data folder, in bytes.")
 FLUSH_TIMES = histogram(
     "kafka_log_logflushstats_logflushrateandtimems",
     "",

@@ -23,7 +23,7 @@ from ....controller.zookeeper.store.cluster_store import ClusterStore, StoreErro
 from ....controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
 from ....log.checkpoints import read_meta_properties
 from ....log.disk import OsDisk
-from ....log.log_directories import metadata_folder_of
+from ....log.log_directories import metadata_log_dir_of
 from ....replication.metadata_cache import MetadataCache
 from ....security.entities import USERS, Entity
 from ....security.scram import (
@@ -47,7 +47,7 @@ def own_quorum_directory(data_dir: Path | None, config: Path | None) -> str | No
         return None
     settings = properties.settings(BrokerSettings)
     directories = settings.log_dirs or (settings.log_dir,)
-    directory = metadata_folder_of(properties.settings(QuorumSettings).metadata_log_dir, directories)
+    directory = metadata_log_dir_of(properties.settings(QuorumSettings).metadata_log_dir, directories)
     if has_state(OsDisk(), directories[0]):
         why = "has the metadata of an Ottla before KRaft: start the broker once, which takes them over"
         raise ToolError(f"the data folder {directories[0]} {why}")
@@ -96,7 +96,7 @@ class UsersInStore:
         async def run() -> T:
             async with self._session() as session:
                 configs = ConfigStore(session, SystemClock(), MetadataCache())
-                await configs.make_folders()
+                await configs.create_parent_nodes()
                 await configs.start()
                 return await task(configs)
 

@@ -50,7 +50,7 @@ def process_heartbeat(
             records = broker_states.begin_controlled_shutdown(context, broker_id)
     if following is BrokerControlState.SHUTDOWN_NOW:
         # Kafka's controller keeps the session, and has a broker that is started again wait for its end.
-        heartbeats.let_go(broker_id, request.broker_epoch)
+        heartbeats.mark_replaceable(broker_id, request.broker_epoch)
     heartbeats.touch(broker_id, is_fenced=following.is_fenced, metadata_offset=request.current_metadata_offset)
     if metadata_version.has_directories(context.level):
         records += broker_states.lose_directories(context, broker_id, request.offline_log_dirs)

@@ -277,7 +277,7 @@ class ActiveController:
     def _run_task(self, claim: _Claim, task: PeriodicTask, now_ms: int) -> None:
         def appended(has_more: bool, last_offset: int) -> None:
             if has_more:
-                claim.tasks.hasten(task, now_ms)
+                claim.tasks.run_soon(task, now_ms)
 
         self._run(task.work, _of_its_own, appended)
 

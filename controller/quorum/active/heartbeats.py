@@ -78,7 +78,7 @@ class BrokerHeartbeats:
             if not broker.is_fenced:
                 self.track(broker_id, broker.epoch, now_ms)
                 if broker_id == own_id:
-                    self.let_go(broker_id, broker.epoch)
+                    self.mark_replaceable(broker_id, broker.epoch)
 
     def track(self, broker_id: int, broker_epoch: int, now_ms: int) -> bool:
         """Note that a heartbeat has arrived, whoever sent it. True if a session begins with it."""
@@ -93,7 +93,7 @@ class BrokerHeartbeats:
         contact = self._contacts.get(session)
         return contact is not None and session not in self._replaceable and not self._is_over(contact, now_ms)
 
-    def let_go(self, broker_id: int, broker_epoch: int) -> None:
+    def mark_replaceable(self, broker_id: int, broker_epoch: int) -> None:
         """The broker was told to stop, or its process is no more. A heartbeat of it says that it is alive after all."""
         self._replaceable.add(HeartbeatSession(broker_id, broker_epoch))
 

@@ -201,7 +201,7 @@ class ControllerNode:
         """
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._follower.run)
-            nursery.start_soon(self._keep_time)
+            nursery.start_soon(self._run_timers)
             nursery.start_soon(self._registrar.run)
             nursery.start_soon(self._snapshots.run)
             nursery.start_soon(self._cleaner.run)
@@ -274,7 +274,7 @@ class ControllerNode:
 
     # --- the log ------------------------------------------------------------------------------------------------------
 
-    def take_leader(self, news: LeaderChanged) -> None:
+    def handle_leader_change(self, news: LeaderChanged) -> None:
         controller = self.controller
         controller.leader_id = None if news.leader_id < 0 else news.leader_id
         self.counts.new_leaders += news.leader_id >= 0
@@ -285,11 +285,11 @@ class ControllerNode:
             self._sooner.set()
         self._registrar.look()
 
-    def take_high_watermark(self, high_watermark: int) -> bool:
+    def handle_high_watermark(self, high_watermark: int) -> bool:
         if not self.controller.is_active:
             return False
         self.controller.committed(high_watermark - 1)
-        self._take_image(self._writer.bytes_written)
+        self._maybe_generate_snapshot(self._writer.bytes_written)
         self._writer.bytes_written = 0
         self._registrar.look()
         return True
@@ -299,12 +299,12 @@ class ControllerNode:
         self.counts.snapshots_loaded += 1
         self._registrar.look()
 
-    async def take_committed(self, batches: Iterator[CommittedBatch]) -> None:
+    async def handle_commit(self, batches: Iterator[CommittedBatch]) -> None:
         size = 0
         for batch in batches:
             self.controller.apply_committed(batch.records, batch.position)
             size += batch.size
-        self._take_image(size)
+        self._maybe_generate_snapshot(size)
         self._registrar.look()
         await trio.lowlevel.checkpoint()
 
@@ -313,7 +313,7 @@ class ControllerNode:
 
     # --- snapshots ----------------------------------------------------------------------------------------------------
 
-    def _take_image(self, log_bytes: int) -> None:
+    def _maybe_generate_snapshot(self, log_bytes: int) -> None:
         """Have a snapshot written if enough has come with what is committed now, of ``log_bytes`` of the log."""
         state = self.controller.committed_state
         image, position = state.image, state.image.position
@@ -322,11 +322,11 @@ class ControllerNode:
         if position.timestamp < 0:
             # The controller's own records have no time in its image: they got it where they were appended.
             image = dataclasses.replace(image, position=position._replace(timestamp=self._clock.now_ms()))
-        self._snapshots.take_image(image, LoaderManifest(is_snapshot=False, log_bytes=log_bytes))
+        self._snapshots.on_metadata_update(image, LoaderManifest(is_snapshot=False, log_bytes=log_bytes))
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
-    async def _keep_time(self) -> None:
+    async def _run_timers(self) -> None:
         """Have the active controller do what is due."""
         while True:
             self._sooner = trio.Event()

@@ -54,7 +54,7 @@ class PeriodicTasks:
                 return task
         return None
 
-    def hasten(self, task: PeriodicTask, now_ms: int) -> None:
+    def run_soon(self, task: PeriodicTask, now_ms: int) -> None:
         """The task has more to do."""
         self._due[task.name] = now_ms + _AT_ONCE_MS
 

@@ -122,7 +122,7 @@ class AlterPartitions:
 
         found = [key for key in asked if context.find(key) is not None]
         await self._leaders.change(found, decide)
-        self._leaders.tell_all_brokers(found)
+        self._leaders.send_update_metadata(found)
         self._on_change(found)
         return results
 

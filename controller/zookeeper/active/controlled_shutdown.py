@@ -31,11 +31,11 @@ async def shut_down(
         return ControlledShutdownResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
     logger.info("Broker %d shuts down", request.broker_id)
     context.shutting_down.add(request.broker_id)
-    await leaders.move_away(request.broker_id)
+    await leaders.move_leaders_off(request.broker_id)
     return ControlledShutdownResponse(
         remaining_partitions=[
             RemainingPartition(topic_name=key.topic, partition_index=key.partition)
-            for key, partition in context.lasting()
+            for key, partition in context.undeleted_partitions()
             if partition.state is not None
             and partition.state.leader == request.broker_id
             and len(partition.assignment.replicas) > 1

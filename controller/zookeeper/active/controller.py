@@ -69,7 +69,7 @@ RETRY_SECONDS = 0.1
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
 FIRST_BALANCE_SECONDS = 5.0
 """After an election, before leadership first goes back to the preferred replicas, as in Kafka."""
-OWN_ANSWER_SECONDS = 30.0
+OWN_RESPONSE_SECONDS = 30.0
 """How long a request waits at most for the controller's own broker, the only one that any request waits for."""
 
 
@@ -148,9 +148,9 @@ class ZooKeeperController:
             nursery.start_soon(self.run)
             try:
                 await self.elect()
-                with trio.move_on_after(OWN_ANSWER_SECONDS):
+                with trio.move_on_after(OWN_RESPONSE_SECONDS):
                     while self._senders.unanswered(self._broker_id) is not None or not self._events.is_idle:
-                        await self._own_answers()
+                        await self._wait_own_responses()
             except StoreError as error:
                 failure = error
             nursery.cancel_scope.cancel()
@@ -190,9 +190,9 @@ class ZooKeeperController:
         It is no candidate until ``elect``.
         """
         self._candidacy = Candidacy.NONE
-        self._events.refuse_waiting(_not_controller())
+        self._events.fail_pending(_not_controller())
         self._is_suspended = False
-        self._events.go_on()
+        self._events.resume()
         await self._events.ask(self._give_up)
 
     def suspend(self) -> None:
@@ -203,7 +203,7 @@ class ZooKeeperController:
     def resume(self) -> None:
         """The session is not over, but watches may be lost: read everything again."""
         self._is_suspended = False
-        self._events.go_on()
+        self._events.resume()
         self._events.put(self._check_controller)
         if self._term is not None:
             self._term.forget_topic_watches()
@@ -211,7 +211,7 @@ class ZooKeeperController:
         for look in (
             ControllerTerm.follow_topics,
             ControllerTerm.follow_deletions,
-            ControllerTerm.follow_folders,
+            ControllerTerm.follow_log_dir_events,
             ControllerTerm.follow_isr_changes,
             ControllerTerm.follow_reassignment_node,
             ControllerTerm.follow_election_node,
@@ -242,7 +242,7 @@ class ZooKeeperController:
         async def create(term: ControllerTerm) -> dict[str, CreatedTopic | KafkaError]:
             results = await term.topics.create(topics, validate_only=validate_only, charge=charge)
             if any(isinstance(r, KafkaError) and r.code is ErrorCode.NOT_CONTROLLER for r in results.values()):
-                await self._stand_down(term)
+                await self._end_term(term)
             return results
 
         return await self._request(create)
@@ -316,7 +316,9 @@ class ZooKeeperController:
         try:
             response = await self._ask(lambda term: term.shut_down(request))
             if request.broker_id == self._broker_id:
-                await self._senders.wait_answered()  # this controller ends with its broker; the next one tells the rest
+                await (
+                    self._senders.wait_responses()
+                )  # this controller ends with its broker; the next one tells the rest
             return response
         except KafkaError as error:
             return ControlledShutdownResponse(error_code=error.code)
@@ -333,8 +335,11 @@ class ZooKeeperController:
     async def _request(self, change: Callable[[ControllerTerm], Awaitable[T]]) -> T:
         """Make a change in its turn, and wait until this broker has applied it, for its clients go on. Raises KafkaError."""
         outcome = await self._ask(change)
-        with trio.move_on_after(OWN_ANSWER_SECONDS), contextlib.suppress(KafkaError):  # the change is made in any case
-            await self._own_answers()
+        with (
+            trio.move_on_after(OWN_RESPONSE_SECONDS),
+            contextlib.suppress(KafkaError),
+        ):  # the change is made in any case
+            await self._wait_own_responses()
         return outcome
 
     async def _ask(self, change: Callable[[ControllerTerm], Awaitable[T]]) -> T:
@@ -345,7 +350,7 @@ class ZooKeeperController:
         except StoreError as error:
             raise refusal(error) from error
 
-    async def _own_answers(self) -> None:
+    async def _wait_own_responses(self) -> None:
         """Wait until this broker has answered what it was told, and these answers were handled. Raises KafkaError."""
         unanswered = self._senders.unanswered(self._broker_id)
         if unanswered is not None:
@@ -364,7 +369,7 @@ class ZooKeeperController:
             return await change(term)
         except ControllerMovedError:
             logger.warning("The cluster's controller epoch is not %d any more", term.context.epoch)
-            await self._stand_down(term)
+            await self._end_term(term)
             raise
         except SessionExpiredError:
             await self._give_up()
@@ -402,7 +407,7 @@ class ZooKeeperController:
         self._put_look(ControllerTerm.follow_deletions)
 
     def _folders_changed(self, event: WatchEvent) -> None:
-        self._put_look(ControllerTerm.follow_folders)
+        self._put_look(ControllerTerm.follow_log_dir_events)
 
     def _isr_changes_changed(self, event: WatchEvent) -> None:
         self._put_look(ControllerTerm.follow_isr_changes)
@@ -414,10 +419,10 @@ class ZooKeeperController:
         self._put_look(ControllerTerm.follow_election_node)
 
     def _answered(self, answer: Answer) -> None:
-        async def take_answer(term: ControllerTerm) -> None:
-            await term.take_answer(answer)
+        async def process_response(term: ControllerTerm) -> None:
+            await term.process_response(answer)
 
-        self._put_look(take_answer)
+        self._put_look(process_response)
 
     def _put_look(self, look: Look) -> None:
         """Have the term that is present then look at something, unless the same look waits already."""
@@ -435,11 +440,11 @@ class ZooKeeperController:
         except (ControllerMovedError, SessionExpiredError):
             pass  # it has resigned
         except OlderBrokerError as error:
-            await self._hold_back(error)
+            await self._withdraw(error)
         except StoreError as error:
             self._log_lost(error)
             if not isinstance(error, StoreFailedError):
-                await self._stand_down(term)
+                await self._end_term(term)
 
     async def _follow_brokers(self) -> None:
         if self._candidacy is Candidacy.HELD_BACK:
@@ -492,7 +497,7 @@ class ZooKeeperController:
             except ControllerMovedError:
                 await self._give_up()
             except OlderBrokerError as error:
-                await self._hold_back(error)
+                await self._withdraw(error)
                 return
             except StoreError:
                 await self._give_up()
@@ -523,7 +528,7 @@ class ZooKeeperController:
             logger.error("The controller cannot follow the cluster: %s", error)
         self._last_loss = str(error)
 
-    async def _hold_back(self, error: OlderBrokerError) -> None:
+    async def _withdraw(self, error: OlderBrokerError) -> None:
         """Resign, and be no candidate while that broker is in the cluster; one as old may be the controller."""
         self._log_lost(error)
         if self._candidacy is not Candidacy.NONE:
@@ -532,7 +537,7 @@ class ZooKeeperController:
         with contextlib.suppress(StoreError):  # the node goes with the session, and is looked at in the next one
             await withdraw(self._store)
 
-    async def _stand_down(self, term: ControllerTerm) -> None:
+    async def _end_term(self, term: ControllerTerm) -> None:
         """End the term, and be a candidate like any other broker."""
         await self._give_up()
         self._events.put(self._check_controller)

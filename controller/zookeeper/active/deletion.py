@@ -119,19 +119,19 @@ class TopicDeletionManager:
         again = [name for name, left in self._left.items() if any(broker_id in started for broker_id, _ in left)]
         keys = [key for name in dict.fromkeys([*new, *again]) for key in self._keys(name)]
         for name in new:
-            self._tell_who_is_missed(name)
+            self._log_missing_brokers(name)
         if keys:
             update = update_metadata_requests(context, keys)
             self._senders.send({}, update, stop_replica_requests(context, keys, delete=True))
         await self._finish([name for name in new if not self._left[name]])
 
-    def _tell_who_is_missed(self, name: str) -> None:
+    def _log_missing_brokers(self, name: str) -> None:
         missed = sorted({broker_id for broker_id, _ in self._left[name]} - self._context.brokers.keys())
         if missed:
             who = f"{plural(len(missed), 'broker')} {', '.join(map(str, missed))}"
             logger.info("The deletion of topic %s waits for %s", name, who)
 
-    async def take_answer(self, broker_id: int, codes: Mapping[TopicPartition, int]) -> None:
+    async def process_response(self, broker_id: int, codes: Mapping[TopicPartition, int]) -> None:
         """A broker was to delete replicas. Those it could not delete wait for its restart."""
         for key, code in codes.items():
             if code == ErrorCode.NONE and key.topic in self._left:

@@ -27,7 +27,7 @@ class EventQueue:
     def __init__(self) -> None:
         self._waiting: OrderedDict[Event, float] = OrderedDict()
         self._changed = trio.Event()
-        self._is_held = False
+        self._is_paused = False
         self._is_busy = False
         self.times = Distribution()
 
@@ -47,7 +47,7 @@ class EventQueue:
             self._changed.set()
 
     async def ask(self, handle: Callable[[], Awaitable[T]]) -> T:
-        """What ``handle`` returns when it is its turn. Raises what it raises, or what ``refuse_waiting`` was given."""
+        """What ``handle`` returns when it is its turn. Raises what it raises, or what ``fail_pending`` was given."""
         await trio.lowlevel.checkpoint_if_cancelled()  # its turn could come before the cancellation does
         request = _Request(handle)
         self.put(request)
@@ -57,7 +57,7 @@ class EventQueue:
             self._waiting.pop(request, None)
         return request.outcome()
 
-    def refuse_waiting(self, error: Exception) -> None:
+    def fail_pending(self, error: Exception) -> None:
         """Drop all that waits; callers of ``ask`` get ``error``."""
         dropped = list(self._waiting)
         self._waiting.clear()
@@ -66,16 +66,16 @@ class EventQueue:
                 event.refuse(error)
 
     def hold(self) -> None:
-        """Begin no event until ``go_on``."""
-        self._is_held = True
+        """Begin no event until ``resume``."""
+        self._is_paused = True
 
-    def go_on(self) -> None:
-        self._is_held = False
+    def resume(self) -> None:
+        self._is_paused = False
         self._changed.set()
 
     async def run(self) -> None:
         while True:
-            while self._is_held or not self._waiting:
+            while self._is_paused or not self._waiting:
                 self._changed = trio.Event()
                 await self._changed.wait()
             event, put_at = self._waiting.popitem(last=False)

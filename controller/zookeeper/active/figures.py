@@ -55,7 +55,7 @@ class ControllerFigures:
         if context is None:
             return ClusterFigures()
         offline = imbalanced = 0
-        for _, partition in context.lasting():
+        for _, partition in context.undeleted_partitions():
             leader = NO_LEADER if partition.state is None else partition.state.leader
             offline += leader == NO_LEADER
             imbalanced += leader != partition.assignment.replicas[0]

@@ -49,7 +49,7 @@ class KnownBrokers:
     async def begin(self) -> None:
         """Called before a new controller's first write, which must not hide from the next controller who was away."""
         known, context = self._known, self._context
-        if known is not None and all(_covers(known, partition) for _, partition in context.lasting()):
+        if known is not None and all(_covers(known, partition) for _, partition in context.undeleted_partitions()):
             stayed = {b: broker for b, broker in context.brokers.items() if known.epochs.get(b) == broker.epoch}
             await self._write(stayed)
 

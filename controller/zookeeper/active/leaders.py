@@ -61,12 +61,12 @@ class PartitionStateMachine:
             state = partition.state
             return state and failed_over_state(state, context.brokers, stayed(partition), context.epoch)
 
-        await self._change(context.lasting(), decide)
-        await self._elect_in(context.lasting())
+        await self._change(context.undeleted_partitions(), decide)
+        await self._elect_in(context.undeleted_partitions())
 
     async def elect(self) -> set[TopicPartition]:
         """Elect a leader for every partition that has none and can have one; returns those that changed."""
-        return await self._elect_in(self._context.lasting())
+        return await self._elect_in(self._context.undeleted_partitions())
 
     async def elect_first(self, keys: Iterable[TopicPartition]) -> None:
         """New partitions get their first leader, and all brokers hear of them."""
@@ -85,8 +85,8 @@ class PartitionStateMachine:
             gone = set(partition.assignment.replicas).difference(context.online(key))
             return state_without(partition.state, gone, context.epoch)
 
-        await self._read_unclean(context.lasting())
-        return await self._change(context.lasting(), decide)
+        await self._read_unclean(context.undeleted_partitions())
+        return await self._change(context.undeleted_partitions(), decide)
 
     async def _elect_in(self, partitions: Iterable[tuple[TopicPartition, PartitionState]]) -> set[TopicPartition]:
         found = list(partitions)
@@ -127,7 +127,7 @@ class PartitionStateMachine:
 
     # --- a broker that is about to stop -------------------------------------------------------------------------------
 
-    async def move_away(self, broker_id: int) -> None:
+    async def move_leaders_off(self, broker_id: int) -> None:
         """Let other in-sync replicas lead what a broker leads, and take it out of the in-sync replicas where there are others.
 
         Partitions with one replica stay as they are. The broker stops following before it leaves the in-sync replicas, or
@@ -136,7 +136,7 @@ class PartitionStateMachine:
         context = self._context
         held = [
             (key, partition)
-            for key, partition in context.lasting()
+            for key, partition in context.undeleted_partitions()
             if broker_id in partition.assignment.replicas and partition.state is not None
         ]
         led = [(key, p) for key, p in held if p.state is not None and p.state.leader == broker_id]
@@ -151,7 +151,7 @@ class PartitionStateMachine:
         self._senders.send({}, {}, self._stop(followed, broker_id))
         self.tell(await self._change(followed, decide), but=broker_id)
         # Another broker that stops must not wait for this one to take over its leadership.
-        self.tell_all_brokers([key for key, partition in held if partition.state is not None])
+        self.send_update_metadata([key for key, partition in held if partition.state is not None])
 
     def _stop(
         self, partitions: Iterable[tuple[TopicPartition, PartitionState]], broker_id: int
@@ -195,13 +195,15 @@ class PartitionStateMachine:
                 lead.pop(but, None)
             self._senders.send(lead, update_metadata_requests(self._context, told), {})
 
-    def tell_of_move(self, keys: Iterable[TopicPartition], removed: Mapping[TopicPartition, Sequence[int]]) -> None:
+    def send_reassignment(
+        self, keys: Iterable[TopicPartition], removed: Mapping[TopicPartition, Sequence[int]]
+    ) -> None:
         """Tell the replicas of the new assignment, then every broker; those that were ``removed`` are to delete their logs."""
         told = sorted(keys)
         lead = leader_and_isr_requests(self._context, told, adding_are_new=True)
         stop = stop_replica_requests(self._context, sorted(removed), delete=True, removed=removed)
         self._senders.send(lead, update_metadata_requests(self._context, told), stop)
 
-    def tell_all_brokers(self, keys: Iterable[TopicPartition], brokers: Collection[int] | None = None) -> None:
+    def send_update_metadata(self, keys: Iterable[TopicPartition], brokers: Collection[int] | None = None) -> None:
         """Tell brokers (those of ``brokers``, else all) which are alive, and the state of some partitions."""
         self._senders.send({}, update_metadata_requests(self._context, sorted(keys), brokers), {})

@@ -137,13 +137,17 @@ class Reassignments:
         """End those moves that ``note_in_sync`` was told of and that can end."""
         ready, self._ready = self._ready, set()
         found = {key: partition for key in ready if (partition := self._context.find(key)) is not None}
-        await self._go_on([key for key, partition in found.items() if self._finished(key, partition) is not None])
+        await self._advance([key for key, partition in found.items() if self._finished(key, partition) is not None])
 
     async def resume(self, started: Collection[int] | None = None) -> None:
         """Go on with all moves that there are, or those to brokers that were ``started``."""
         context = self._context
-        moving = [(key, partition.assignment) for key, partition in context.lasting() if partition.assignment.is_moving]
-        await self._go_on(
+        moving = [
+            (key, partition.assignment)
+            for key, partition in context.undeleted_partitions()
+            if partition.assignment.is_moving
+        ]
+        await self._advance(
             [key for key, moved in moving if started is None or not set(moved.target).isdisjoint(started)]
         )
 
@@ -199,10 +203,10 @@ class Reassignments:
             key: [replica for replica in before[key].replicas if replica not in assignment.replicas]
             for key, assignment in planned.items()
         }
-        await self._go_on(list(planned), {key: replicas for key, replicas in unwanted.items() if replicas})
+        await self._advance(list(planned), {key: replicas for key, replicas in unwanted.items() if replicas})
         return True
 
-    async def _go_on(
+    async def _advance(
         self, keys: Collection[TopicPartition], unwanted: Mapping[TopicPartition, Sequence[int]] | None = None
     ) -> None:
         """Steps 2 to 4 where they can be done, else the rest of step 1. ``unwanted``: replicas that are none already."""
@@ -227,7 +231,7 @@ class Reassignments:
                 partition.assignment = ReplicaAssignment(partition.assignment.target)
                 written.setdefault(key.topic, {})[key.partition] = partition.assignment
                 logger.info("%s: has been moved to %s", key, _named(partition.assignment))
-        self._leaders.tell_of_move(keys, removed)
+        self._leaders.send_reassignment(keys, removed)
         for topic, assignments in written.items():
             await self._write(topic, assignments)
 

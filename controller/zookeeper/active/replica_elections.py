@@ -68,7 +68,7 @@ class ReplicaElections:
 
         Not while replicas are being moved, as in Kafka: the end of a move elects leaders, too.
         """
-        if any(partition.assignment.is_moving for _, partition in self._context.lasting()):
+        if any(partition.assignment.is_moving for _, partition in self._context.undeleted_partitions()):
             return
         changed = await self._leaders.change(
             self._imbalanced(percentage), functools.partial(_elect, self._context, ElectionType.PREFERRED)
@@ -81,7 +81,7 @@ class ReplicaElections:
         """Partitions not led by their preferred replica, of those brokers for which they are more than ``percentage`` of all."""
         preferred: dict[int, int] = defaultdict(int)
         elsewhere: dict[int, list[TopicPartition]] = defaultdict(list)
-        for key, partition in self._context.lasting():
+        for key, partition in self._context.undeleted_partitions():
             broker_id = partition.assignment.replicas[0]
             preferred[broker_id] += 1
             if partition.state is not None and partition.state.leader != broker_id:

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 RETRY_SECONDS = 0.1
 """Between two attempts, as in Kafka."""
 
-_ANSWERS_SECONDS = 1.0
+_RESPONSES_SECONDS = 1.0
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -51,9 +51,9 @@ class Answer(NamedTuple):
 class ControllerChannelManager:
     """A sender for each live broker, with a channel of its own that goes with the registration."""
 
-    def __init__(self, connect: Connect, on_answer: Callable[[Answer], None]) -> None:
+    def __init__(self, connect: Connect, on_response: Callable[[Answer], None]) -> None:
         self._connect = connect
-        self._on_answer = on_answer
+        self._on_response = on_response
         self._senders: dict[int, BrokerSender] = {}
         self._nursery: trio.Nursery | None = None
 
@@ -65,7 +65,7 @@ class ControllerChannelManager:
                 sender.end()
         for broker_id, broker in brokers.items():
             if broker_id not in self._senders:
-                sender = BrokerSender(broker_id, broker.epoch, self._connect(broker), self._on_answer)
+                sender = BrokerSender(broker_id, broker.epoch, self._connect(broker), self._on_response)
                 self._senders[broker_id] = sender
                 if self._nursery is not None:
                     self._nursery.start_soon(sender.run)
@@ -87,9 +87,9 @@ class ControllerChannelManager:
         sender = self._senders.get(broker_id)
         return None if sender is None else sender.unanswered
 
-    async def wait_answered(self) -> None:
+    async def wait_responses(self) -> None:
         """Return when all brokers have answered the requests queued by now, or after a second: one may be dead."""
-        with trio.move_on_after(_ANSWERS_SECONDS):
+        with trio.move_on_after(_RESPONSES_SECONDS):
             for unanswered in [sender.unanswered for sender in self._senders.values()]:
                 if unanswered is not None:
                     await unanswered.wait()
@@ -117,12 +117,12 @@ class BrokerSender:
     """
 
     def __init__(
-        self, broker_id: int, broker_epoch: int, channel: BrokerChannel, on_answer: Callable[[Answer], None]
+        self, broker_id: int, broker_epoch: int, channel: BrokerChannel, on_response: Callable[[Answer], None]
     ) -> None:
         self._broker_id = broker_id
         self.broker_epoch = broker_epoch
         self._channel = channel
-        self._on_answer = on_answer
+        self._on_response = on_response
         self._batches: deque[ControllerBrokerRequestBatch] = deque()
         self._arrived = trio.Event()
         self._ended = trio.Event()
@@ -172,7 +172,7 @@ class BrokerSender:
             # A leader epoch that the broker knows already is usual: a new controller sends everything again.
             refused = set(codes.values()) - {ErrorCode.STALE_CONTROLLER_EPOCH}
             self._log_refusals("LeaderAndIsr", {led.error_code, *refused})
-            self._on_answer(Answer(self._broker_id, self.broker_epoch, False, codes))
+            self._on_response(Answer(self._broker_id, self.broker_epoch, False, codes))
         if batch.update_metadata is not None:
             updated = await self._until_answered(channel.update_metadata, batch.update_metadata, batch.queued_at)
             batch.update_metadata = None
@@ -183,7 +183,7 @@ class BrokerSender:
             deleted = {key: codes[key] for key in _deleted(batch.stop_replica)}
             batch.stop_replica = None
             self._log_refusals("StopReplica", set(codes.values()))
-            self._on_answer(Answer(self._broker_id, self.broker_epoch, True, deleted))
+            self._on_response(Answer(self._broker_id, self.broker_epoch, True, deleted))
 
     async def _until_answered(
         self, ask: Callable[[Request], Awaitable[Response]], request: Request, queued_at: float

@@ -118,11 +118,11 @@ class ControllerTerm:
         marked = await self._store.children(znodes.DELETE_TOPICS, self._watches.deletions)
         await self.deletions.load(marked, is_allowed=self._settings.delete_topic_enable)
         self._senders.follow(context.brokers)
-        self._leaders.tell_all_brokers(())  # they have to know each other before they replicate
+        self._leaders.send_update_metadata(())  # they have to know each other before they replicate
         await self._known_brokers.load()
         await self._known_brokers.begin()
         await self._leaders.fail_over(self._known_brokers.stayed)
-        keys = [key for key, _ in context.lasting()]
+        keys = [key for key, _ in context.undeleted_partitions()]
         self._leaders.tell(keys)
         # Not before: a controller that dies halfway leaves it to the next one to fail over from these registrations.
         await self._known_brokers.save()
@@ -167,7 +167,7 @@ class ControllerTerm:
         changed = {b for b in known.keys() & found.keys() if b not in bounced and found[b] != known[b]}
         if changed:
             context.brokers = {**known, **{broker_id: found[broker_id] for broker_id in changed}}
-            self._leaders.tell_all_brokers(())
+            self._leaders.send_update_metadata(())
         await self._brokers_started({b: broker for b, broker in found.items() if b not in known})
         await self._brokers_failed(bounced)
         await self._brokers_started({b: found[b] for b in bounced})
@@ -181,16 +181,18 @@ class ControllerTerm:
         announced = context.shutting_down.intersection(gone)
         self._take_brokers({b: broker for b, broker in context.brokers.items() if b not in gone}, gone)
         changed = await self._leaders.replicas_lost()
-        self._tell_of_loss(gone, announced, changed)
+        self._log_lost_brokers(gone, announced, changed)
         if changed:
             self._leaders.tell(changed)
         else:
-            self._leaders.tell_all_brokers(())
+            self._leaders.send_update_metadata(())
 
-    def _tell_of_loss(
+    def _log_lost_brokers(
         self, gone: Collection[int], announced: Collection[int], changed: Collection[TopicPartition]
     ) -> None:
-        leaderless = sum(p.state is not None and p.state.leader == NO_LEADER for _, p in self.context.lasting())
+        leaderless = sum(
+            p.state is not None and p.state.leader == NO_LEADER for _, p in self.context.undeleted_partitions()
+        )
         logger.log(
             logging.WARNING if leaderless or (changed and len(announced) < len(gone)) else logging.INFO,
             "%s gone: %s changed, %d without a leader",
@@ -206,9 +208,9 @@ class ControllerTerm:
         context = self.context
         existing = list(context.brokers)
         self._take_brokers(dict(sorted({**context.brokers, **started}.items())), started)
-        self._leaders.tell_all_brokers((), existing)
-        self._leaders.tell_all_brokers([key for key, _ in context.lasting()], started)
-        self._tell_replicas_on(started)
+        self._leaders.send_update_metadata((), existing)
+        self._leaders.send_update_metadata([key for key, _ in context.undeleted_partitions()], started)
+        self._send_leader_and_isr(started)
         elected = await self._leaders.elect()
         self._leaders.tell(elected)
         logger.info(
@@ -228,25 +230,25 @@ class ControllerTerm:
             context.shutting_down.discard(broker_id)
         self._senders.follow(brokers)
 
-    def _tell_replicas_on(self, brokers: Collection[int]) -> None:
+    def _send_leader_and_isr(self, brokers: Collection[int]) -> None:
         """Tell these brokers who leads the partitions of which they have replicas."""
         keys = [
             key
-            for key, partition in self.context.lasting()
+            for key, partition in self.context.undeleted_partitions()
             if any(broker_id in brokers for broker_id in partition.assignment.replicas)
         ]
         requests = leader_and_isr_requests(self.context, keys)
         lead = {broker_id: request for broker_id, request in requests.items() if broker_id in brokers}
         self._senders.send(lead, update_metadata_requests(self.context, keys) if keys else {}, {})
 
-    async def take_answer(self, answer: Answer) -> None:
+    async def process_response(self, answer: Answer) -> None:
         """A broker has answered: replicas in failed folders do not lead any more, deletions go on."""
         broker = self.context.brokers.get(answer.broker_id)
         if broker is None or broker.epoch != answer.broker_epoch:
             return
         if answer.is_stop_replica:
-            await self.deletions.take_answer(answer.broker_id, answer.codes)
-        elif lost := self.context.note_answers({answer.broker_id: answer.codes}):
+            await self.deletions.process_response(answer.broker_id, answer.codes)
+        elif lost := self.context.update_offline_replicas({answer.broker_id: answer.codes}):
             changed = await self._leaders.replicas_lost()
             self._leaders.tell({*changed, *(key for key in lost if self.context.find(key) is not None)})
 
@@ -286,12 +288,12 @@ class ControllerTerm:
         names = await self._store.children(znodes.DELETE_TOPICS, self._watches.deletions)
         await self.deletions.follow(names, is_allowed=self._settings.delete_topic_enable)
 
-    async def follow_folders(self) -> None:
+    async def follow_log_dir_events(self) -> None:
         """Send LeaderAndIsr to brokers with a failed data folder: their answers tell which replicas were in it."""
         events = await read_notifications(
             self._store, znodes.LOG_DIR_EVENTS, znodes.decode_log_dir_event, self._watches.folders
         )
-        self._tell_replicas_on({broker_id for broker_id in events.values() if broker_id is not None})
+        self._send_leader_and_isr({broker_id for broker_id in events.values() if broker_id is not None})
         await self._remove(events)
 
     async def follow_isr_changes(self) -> None:
@@ -303,7 +305,7 @@ class ControllerTerm:
         found = {key: partition for key in written if (partition := self.context.find(key)) is not None}
         if found:
             await load_states(self._store, found)
-            self._leaders.tell_all_brokers(found)
+            self._leaders.send_update_metadata(found)
             self.reassignments.note_in_sync(found)
             await self.finish_reassignments()
         await self._remove(events)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ....log.disk import Disk, join
-from ....log.files import OLD_STATE_FOLDER, OLD_STATE_TAKEN_FOLDER
+from ....log.files import OLD_STATE_DIR, OLD_STATE_TAKEN_DIR
 from ....log.log_directories import LogStartError
 from ..nodes import znodes
 from ..nodes.decoding import NOT_UNDERSTOOD
@@ -46,12 +46,12 @@ _GUARD = (
 
 def has_state(disk: Disk, directory: str) -> bool:
     """Whether a broker before KRaft has its cluster's metadata in this log directory."""
-    return disk.is_dir(join(directory, OLD_STATE_FOLDER))
+    return disk.is_dir(join(directory, OLD_STATE_DIR))
 
 
 def is_being_set_aside(disk: Disk, directory: str) -> bool:
     """Whether a take-over has come as far as that, and not to its end."""
-    return disk.is_dir(join(directory, OLD_STATE_TAKEN_FOLDER))
+    return disk.is_dir(join(directory, OLD_STATE_TAKEN_DIR))
 
 
 def has_kept_state(disk: Disk, directory: str) -> bool:
@@ -75,7 +75,7 @@ def read_state(disk: Disk, directory: str) -> StateTree:
 
     Raises CorruptStateError, OSError.
     """
-    return _read(disk, join(directory, OLD_STATE_FOLDER))
+    return _read(disk, join(directory, OLD_STATE_DIR))
 
 
 def _read(disk: Disk, folder: str) -> ZnodeTree:
@@ -120,15 +120,15 @@ class _FilesToRead:
 
 def set_state_aside(disk: Disk, directory: str) -> None:
     """From now on no start finds the tree. Raises OSError."""
-    disk.rename(join(directory, OLD_STATE_FOLDER), join(directory, OLD_STATE_TAKEN_FOLDER))
+    disk.rename(join(directory, OLD_STATE_DIR), join(directory, OLD_STATE_TAKEN_DIR))
     disk.sync_dir(directory)
     finish_setting_aside(disk, directory)
 
 
 def finish_setting_aside(disk: Disk, directory: str) -> None:
     """What comes after the folder has another name; it may have been begun before. Raises CorruptStateError, OSError."""
-    folder = join(directory, OLD_STATE_TAKEN_FOLDER)
-    disk.write_file(join(directory, OLD_STATE_FOLDER), _GUARD.encode())
+    folder = join(directory, OLD_STATE_TAKEN_DIR)
+    disk.write_file(join(directory, OLD_STATE_DIR), _GUARD.encode())
     if not has_kept_state(disk, directory):
         _move_ahead(disk, folder)
     for name in STATE_FILES:

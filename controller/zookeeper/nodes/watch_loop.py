@@ -55,19 +55,19 @@ class WatchLoop:
             except SessionExpiredError:
                 self._is_all_new = True
             except StoreError as error:
-                self._say_failed(error)
+                self._log_failure(error)
                 await trio.sleep(_RETRY_SECONDS)
                 self.resync()
             else:
-                self._say_well()
+                self._log_recovery()
 
-    def _say_failed(self, error: StoreError) -> None:
+    def _log_failure(self, error: StoreError) -> None:
         """Log it once, and not at each try."""
         if not self._has_failed:
             logger.error("Changes of %s cannot be followed for now: %s", self._what, error)
         self._has_failed = True
 
-    def _say_well(self) -> None:
+    def _log_recovery(self) -> None:
         if self._has_failed:
             logger.warning("Changes of %s are followed again", self._what)
         self._has_failed = False

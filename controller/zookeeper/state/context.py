@@ -86,7 +86,7 @@ class ControllerContext:
         topic = self.topics.get(key.topic)
         return None if topic is None or key.topic in self.deleting else topic.partitions.get(key.partition)
 
-    def lasting(self) -> Iterator[tuple[TopicPartition, PartitionState]]:
+    def undeleted_partitions(self) -> Iterator[tuple[TopicPartition, PartitionState]]:
         """The partitions of topics that are not being deleted."""
         return ((key, partition) for key, partition in self.partitions() if key.topic not in self.deleting)
 
@@ -110,7 +110,7 @@ class ControllerContext:
         """The online replicas that may also lead and be in sync: their broker is not shutting down."""
         return [replica for replica in self.online(key) if replica not in self.shutting_down]
 
-    def note_answers(self, answers: Mapping[int, Mapping[TopicPartition, int]]) -> set[TopicPartition]:
+    def update_offline_replicas(self, answers: Mapping[int, Mapping[TopicPartition, int]]) -> set[TopicPartition]:
         """Note from LeaderAndIsr answers, by broker, which replicas are offline; returns the partitions that have lost one."""
         lost = set()
         for broker_id, codes in answers.items():

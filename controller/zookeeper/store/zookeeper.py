@@ -59,7 +59,7 @@ class ZooKeeper:
         try:
             with trio.move_on_after(limit_ms / 1000):
                 if makes_folder:
-                    await _make_folder(session, self.address.chroot)
+                    await _create_chroot(session, self.address.chroot)
                 else:
                     await session.exists(self.address.chroot or "/")
                 is_open = True
@@ -74,7 +74,7 @@ class ZooKeeper:
             raise StoreError(why=f"no session at ZooKeeper {self.address} within {limit_ms} ms: {why}")
         connection.chroot = self.address.chroot
         # The first session is opened before the broker has a nursery, and has to live while the broker starts.
-        trio.lowlevel.spawn_system_task(session.keep_time)
+        trio.lowlevel.spawn_system_task(session.run_timers)
         return session
 
     def close(self) -> None:
@@ -96,7 +96,7 @@ async def _unknown_names(address: ZooKeeperAddress) -> str:
     return ", ".join(unknown)
 
 
-async def _make_folder(session: ZooKeeperSession, path: str) -> None:
+async def _create_chroot(session: ZooKeeperSession, path: str) -> None:
     """Make a node and those above it, as far as they do not exist (KafkaZkClient.createChrootIfNecessary)."""
     names = path.split("/")[1:]
     for i in range(len(names) + 1):

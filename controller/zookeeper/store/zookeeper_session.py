@@ -135,7 +135,7 @@ class _PendingRequest:
 
 
 class ZooKeeperSession(SessionLife):
-    """A ``StoreSession``, whose ``changes`` count from its first connection. ``keep_time`` has to run while it lives."""
+    """A ``StoreSession``, whose ``changes`` count from its first connection. ``run_timers`` has to run while it lives."""
 
     def __init__(self, connection: ZooKeeperConnection, window: int) -> None:
         super().__init__(SessionState.SUSPECTED, changes=-1)
@@ -282,7 +282,7 @@ class ZooKeeperSession(SessionLife):
         self.on_lost()
         self._connection.drop()
 
-    async def keep_time(self) -> None:
+    async def run_timers(self) -> None:
         """Ask for signs of life, and suspect the session when there are none, until it has expired."""
         asked_at = 0.0
         while self._state is not SessionState.EXPIRED:

@@ -219,7 +219,7 @@ def test_a_promise_is_not_given_up_for_another_list() -> None:
     async def scenario() -> None:
         async with world() as nodes:
             store = FormationStore(nodes.disks[1], ["/data"], "/data")
-            store.make_folders()
+            store.make_log_dirs()
             promise = FormationProposal(1, "AQEBAQEBAQEBAQEBAQEBAQ", 1, {}, (b"1" * 16, b"2" * 16, b"3" * 16))
             store.save(FormationRecord(b"1" * 16, 1, parse_nodes(LIST), promise))
             with pytest.raises(StartError, match="start it with the first list"):

@@ -61,13 +61,13 @@ def a_lone_node_decides(patch: pytest.MonkeyPatch) -> None:
 
 def lists_are_not_compared(patch: pytest.MonkeyPatch) -> None:
     """Nodes with different lists form a cluster."""
-    complain, hear = FormationNode._complaint_of, FormationNode.hear_request
+    complain, hear = FormationNode._complaint_of, FormationNode.handle_request
 
     def own(self: FormationNode, said: FormationStatement) -> FormationStatement:
         return dataclasses.replace(said, nodes=self.nodes)
 
     patch.setattr(FormationNode, "_complaint_of", lambda self, place, said: complain(self, place, own(self, said)))
-    patch.setattr(FormationNode, "hear_request", lambda self, said: hear(self, own(self, said)))
+    patch.setattr(FormationNode, "handle_request", lambda self, said: hear(self, own(self, said)))
 
 
 def promises_are_not_on_disk(patch: pytest.MonkeyPatch) -> None:
@@ -84,14 +84,14 @@ def promises_are_not_on_disk(patch: pytest.MonkeyPatch) -> None:
 def any_word_of_a_cluster_counts(patch: pytest.MonkeyPatch) -> None:
     """A node joins the cluster of a node whose disk is not the one that was promised with."""
     patch.setattr(FormationNode, "_can_trust", lambda self, place, said: True)
-    hear = FormationNode.hear_request
+    hear = FormationNode.handle_request
 
     def hear_all(self: FormationNode, said: FormationStatement) -> None:
         hear(self, said)
         if said.cluster_id is not None and said.nodes == self.nodes and said.node_id != self.node_id:
             self._formed[said.node_id] = said
 
-    patch.setattr(FormationNode, "hear_request", hear_all)
+    patch.setattr(FormationNode, "handle_request", hear_all)
 
 
 def a_lost_coordinator_begins_anew(patch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from ottla.broker.formation.protocol import (
 from ottla.broker.formation.record import RECORD_FILE, FormationStore, has_feature_levels, initial_feature_levels
 from ottla.log.checkpoints import read_meta_properties
 from ottla.log.disk import join
-from ottla.log.files import BOOTSTRAP_CHECKPOINT, METADATA_LOG_FOLDER
+from ottla.log.files import BOOTSTRAP_CHECKPOINT, METADATA_PARTITION_DIR
 from ottla.log.memory_disk import MemoryDisk
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotReader
 from ottla.wire.messages.control_records import Voter
@@ -157,7 +157,7 @@ class FormationWorld:
         self._guarded(host, lambda: self._begin(host))
 
     def _begin(self, host: FormationHost) -> None:
-        host.store.make_folders()
+        host.store.make_log_dirs()
         if host.store.is_formatted():
             return
         record = host.store.load(self.randomness)
@@ -299,7 +299,7 @@ class FormationWorld:
             statement = FormationStatement(host.node_id, (), meta.directory_id, None, meta.cluster_id)
         else:
             node = host.node
-            node.hear_request(said)
+            node.handle_request(said)
             self._guarded(host, lambda: self._settle(host))
             if not host.is_up:
                 return None
@@ -320,7 +320,7 @@ class FormationWorld:
         """A response, if the process that has asked still waits for it."""
         if not host.is_up or host.life != life or host.node is None or self.now_ms - asked_at > RESPONSE_MS:
             return
-        host.node.hear_response(place, said)
+        host.node.handle_response(place, said)
         self._guarded(host, lambda: self._settle(host))
 
     # --- what must hold -----------------------------------------------------------------------------------------------
@@ -333,7 +333,7 @@ class FormationWorld:
         first: dict[str, bytes] = {}
         for name in of_cluster:
             host = self.hosts[name]
-            path = join(join(FOLDERS[1], METADATA_LOG_FOLDER), BOOTSTRAP_ID.file_name)
+            path = join(join(FOLDERS[1], METADATA_PARTITION_DIR), BOOTSTRAP_ID.file_name)
             if not host.is_formatted or not host.disk.exists(path):
                 continue
             self._check_voter(host, path)

@@ -76,7 +76,7 @@ async def guarded(
     config = Config({name.replace("_", "."): value for name, value in properties.items()})
     quotas = ClientQuotas(config.settings(ClientQuotaSettings))
     parts = SimpleNamespace(
-        config=config, clock=clock or SystemClock(), served=SERVED, client_quotas=quotas, early_answers=[]
+        config=config, clock=clock or SystemClock(), served=SERVED, client_quotas=quotas, early_responses=[]
     )
     services = cast(NodeServices, parts)
     network = MemoryNetwork(limit=room)

@@ -12,7 +12,7 @@ from ottla.base.seams import InlineWorkers, SimulatedClock
 from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerServer
 from ottla.controller.zookeeper.store.state_files import DiskStateFiles
-from ottla.log.files import OLD_STATE_FOLDER
+from ottla.log.files import OLD_STATE_DIR
 from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
 from ottla.tests.zookeeper_double.shared_home import SharedHome
 
@@ -31,7 +31,7 @@ async def old_broker(
     disk = world.disk(1)
     disk.make_dir(directory)
     clock, workers = SimulatedClock(), InlineWorkers()
-    store = EmbeddedStore(clock, workers, DiskStateFiles(disk, f"{directory}/{OLD_STATE_FOLDER}"))
+    store = EmbeddedStore(clock, workers, DiskStateFiles(disk, f"{directory}/{OLD_STATE_DIR}"))
     await store.open()
     named = {name.replace("_", "."): value for name, value in properties.items()}
     own = {"listeners": "PLAINTEXT://node1:9092", "log.dirs": directory, "broker.id": "1"}

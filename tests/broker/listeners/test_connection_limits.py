@@ -187,7 +187,7 @@ async def accepting(security: ListenerSecurity) -> AsyncIterator[tuple[MemoryNet
     """An acceptor at ADDRESS, without a broker behind it."""
     config = Config({})
     clock = SystemClock()
-    parts = SimpleNamespace(config=config, metadata=MetadataCache(), clock=clock, served=SERVED, early_answers=[])
+    parts = SimpleNamespace(config=config, metadata=MetadataCache(), clock=clock, served=SERVED, early_responses=[])
     services = cast(NodeServices, parts)
     network, monitor = MemoryNetwork(), Monitor()
     listener = await network.listen(*OUTSIDE, 5)

@@ -101,7 +101,7 @@ def services() -> Services:
         metadata=metadata,
         token_passwords=None,
         client_quotas=SimpleNamespace(is_on=False),
-        early_answers=[],
+        early_responses=[],
         authorizer=None,
     )
     return cast(Services, parts)

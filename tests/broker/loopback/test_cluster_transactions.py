@@ -287,7 +287,7 @@ async def test_a_transaction_begins_while_the_last_one_is_being_ended(
         assert await producer.initialize() == ErrorCode.NONE
         assert await producer.send(other, other - 1, b"first") == ErrorCode.NONE
         services = cluster.services(other)
-        write, add, asked = services.end_markers.write, services.transaction_entries.add, trio.Event()
+        write, add, asked = services.end_markers.write, services.add_partitions_to_txn_manager.add, trio.Event()
 
         async def write_late(request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
             await asked.wait()
@@ -299,7 +299,7 @@ async def test_a_transaction_begins_while_the_last_one_is_being_ended(
             await add(*arguments)
 
         monkeypatch.setattr(services.end_markers, "write", write_late)
-        monkeypatch.setattr(services.transaction_entries, "add", add_late)
+        monkeypatch.setattr(services.add_partitions_to_txn_manager, "add", add_late)
         assert await producer.end() == ErrorCode.NONE
         assert await producer.send(other, other - 1, b"second") == ErrorCode.NONE
         assert await producer.end() == ErrorCode.NONE
@@ -314,7 +314,7 @@ async def test_offsets_are_tried_again_when_the_transactions_coordinator_is_out_
         group_coordinator = (await _find(cluster, "readers")).node_id
         producer = Producer(cluster, coordinator, V2)
         assert await producer.initialize() == ErrorCode.NONE
-        entries = cluster.services(group_coordinator).transaction_entries
+        entries = cluster.services(group_coordinator).add_partitions_to_txn_manager
 
         async def unreachable(*arguments: object) -> None:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, "no connection")

@@ -14,7 +14,7 @@ import trio.testing
 from ottla.base.errors import ErrorCode
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import InlineWorkers
-from ottla.broker.controlled_shutdown import hand_over
+from ottla.broker.controlled_shutdown import run_controlled_shutdown
 from ottla.broker.settings import BrokerSettings
 from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import WatchEvent
@@ -76,7 +76,7 @@ async def test_nobody_waits_for_a_broker_that_has_handed_over(autojump_clock: tr
         await cluster.create("topic", [1, 2, 3], [2, 1, 3], min_insync_replicas="2")
         for number in range(2):
             assert await cluster.produce(number + 1, "topic", number, b"before") == ErrorCode.NONE
-        await cluster.assembly(1).hand_over()
+        await cluster.assembly(1).run_controlled_shutdown()
         await cluster.services(2).metadata.wait_until(lambda: leader(cluster, 2) == 2)
         for number in range(2):
             assert await cluster.produce(2, "topic", number, b"after") == ErrorCode.NONE
@@ -186,7 +186,7 @@ async def test_the_controller_is_asked_three_times_with_5_s_between(
     controller = Reluctant(reluctant)
     channel = ControllerChannel(1, metadata, Peers(MemoryNetwork(), 1, "PLAINTEXT", metadata), controller, "test")
     began = trio.current_time()
-    await hand_over(channel, metadata, 1, 7, BrokerSettings())
+    await run_controlled_shutdown(channel, metadata, 1, 7, BrokerSettings())
     assert (controller.asked, trio.current_time() - began) == (asked, pytest.approx(seconds))
 
 
@@ -275,7 +275,7 @@ async def test_a_stop_is_not_held_up_by_a_controller_that_does_not_answer(
     tell(metadata, brokers=[*alive(1), reached_at("silent", 2)], controller_id=2)
     channel = ControllerChannel(1, metadata, Peers(network, 1, "PLAINTEXT", metadata), Reluctant(0), "test")
     began = trio.current_time()
-    await hand_over(channel, metadata, 1, 7, BrokerSettings())
+    await run_controlled_shutdown(channel, metadata, 1, 7, BrokerSettings())
     assert trio.current_time() - began < PATIENCE
 
 
@@ -286,7 +286,7 @@ async def test_a_stop_is_held_up_for_10_s_by_a_controller_that_waits_for_its_sto
     tell(metadata, brokers=alive(1, 2), controller_id=1)
     channel = ControllerChannel(1, metadata, Peers(MemoryNetwork(), 1, "PLAINTEXT", metadata), Waiting(0), "test")
     began = trio.current_time()
-    await hand_over(channel, metadata, 1, 7, BrokerSettings())
+    await run_controlled_shutdown(channel, metadata, 1, 7, BrokerSettings())
     assert trio.current_time() - began == pytest.approx(10)
 
 

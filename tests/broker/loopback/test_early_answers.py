@@ -42,10 +42,10 @@ async def leading(*, replicas: tuple[int, ...] = (1,)) -> AsyncIterator[tuple[Me
         yield cluster, services, partition
 
 
-def answer_early(services: Services) -> None:
+def respond_early(services: Services) -> None:
     """What a connection does at the end of a step."""
-    assert services.early_answers, "a wait has ended"
-    Call.answer_early(SimpleNamespace(early_answers=services.early_answers))  # type: ignore[arg-type]
+    assert services.early_responses, "a wait has ended"
+    Call.respond_early(SimpleNamespace(early_responses=services.early_responses))  # type: ignore[arg-type]
 
 
 def has_answer(client: MemoryConnection) -> bool:
@@ -97,7 +97,7 @@ async def test_a_fetch_is_answered_in_the_step_of_the_append() -> None:
     async with leading() as (cluster, services, partition):
         client = await waiting_consumer(cluster)
         partition.append(batch(b"x"), NOW_MS)
-        answer_early(services)
+        respond_early(services)
         assert has_answer(client)
         await trio.testing.wait_all_tasks_blocked()
         client.close()
@@ -110,7 +110,7 @@ async def test_a_fetch_is_answered_whole_and_once(limit: int, size: int) -> None
         cluster.network.limit = limit
         client = await waiting_consumer(cluster)
         partition.append(batch(bytes(size)), NOW_MS, internal=True)
-        answer_early(services)
+        respond_early(services)
         assert sizes(await fetched(client)) == [size]
         await trio.testing.wait_all_tasks_blocked()
         assert not has_answer(client)
@@ -123,7 +123,7 @@ async def test_the_error_that_ends_a_wait_is_answered_by_its_task() -> None:
     async with leading() as (cluster, services, _):
         client = await waiting_consumer(cluster)
         services.replicas.stop("t", 0, None, deletes=True)
-        answer_early(services)
+        respond_early(services)
         assert (await fetched(client)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         client.close()
 
@@ -143,7 +143,7 @@ async def test_records_are_acknowledged_in_the_step_that_commits_them(limit: int
         for end in (2, 3):
             await trio.testing.wait_all_tasks_blocked()
             partition.fetched_by(follower, end, 0, 3, -1, trio.current_time())
-            answer_early(services)
+            respond_early(services)
             while len(offsets) < end:
                 correlation_id, answer = await read_answer(client)
                 (topic,) = decode(ProduceResponse, 9, memoryview(answer)[5:]).responses
@@ -158,7 +158,7 @@ async def test_a_bug_in_the_step_hides_no_records(monkeypatch: pytest.MonkeyPatc
         with monkeypatch.context() as broken:
             broken.setattr(FetchReads, "_read", lambda *_: 1 // 0)
             partition.append(batch(b"x"), NOW_MS)
-            answer_early(services)
+            respond_early(services)
         _, answer = await read_answer(client)
         session_id = decode(FetchResponse, FETCH_VERSION, memoryview(answer)[5:]).session_id
         request = FetchRequest(
@@ -201,7 +201,7 @@ async def test_what_waits_for_nothing_any_more_is_left_alone() -> None:
         partition.fetched_by(partition.leader.followers[ABSENT], 1, 0, 1, -1, trio.current_time())
         assert (await read_answer(client))[0] == 1
         await trio.testing.wait_all_tasks_blocked()
-        answer_early(services)
+        respond_early(services)
         assert not has_answer(client)
         client.close()
 
@@ -213,5 +213,5 @@ async def test_a_fetch_that_its_task_has_answered_is_not_answered_again() -> Non
         assert sizes(await fetched(client)) == [1]
         await trio.testing.wait_all_tasks_blocked()
         assert not has_answer(client)
-        assert not services.early_answers
+        assert not services.early_responses
         client.close()

@@ -32,8 +32,8 @@ async def test_it_has_the_log_and_nothing_of_partitions(tmp_path: Path, autojump
                 assert broker.server.assembly is not None
                 logs = broker.server.assembly.logs
                 assert len(logs.folders) == 1
-                assert logs.metadata_folder is not None
-                logs.metadata_folder.checkpoint_now()
+                assert logs.metadata_log_dir is not None
+                logs.metadata_log_dir.checkpoint_now()
                 assert len(world.controller.registrations[-1].log_dirs) == 1
         assert {path.name for path in (metadata / LOG).iterdir()} >= {"quorum-state", "00000000000000000000.log"}
         assert not (tmp_path / "1-0" / LOG).exists()
@@ -86,7 +86,7 @@ async def test_a_data_folder_under_another_name_is_no_folder_beside_them(tmp_pat
         world.format(1)
         async with world.running(metadata_log_dir=f"{tmp_path}/./1-0/") as broker:
             assert broker.server.assembly is not None
-            assert broker.server.assembly.logs.metadata_folder is None
+            assert broker.server.assembly.logs.metadata_log_dir is None
         assert (tmp_path / "1-0" / LOG / "quorum-state").exists()
 
 
@@ -106,7 +106,7 @@ async def test_its_failure_stops_the_broker(tmp_path: Path, autojump_clock: Cloc
                 nursery.start_soon(serve)
                 await ready.wait()
                 assert server.assembly is not None
-                folder = server.assembly.logs.metadata_folder
+                folder = server.assembly.logs.metadata_log_dir
                 assert folder is not None
                 folder.fail("a test", OSError(5, "gone"))
                 with trio.fail_after(120):

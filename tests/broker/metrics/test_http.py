@@ -23,16 +23,16 @@ Ts = TypeVarTuple("Ts")
 
 
 class HeldWorkers(TrioWorkers):
-    """Nothing is done in threads until ``let_go`` is set."""
+    """Nothing is done in threads until ``mark_replaceable`` is set."""
 
     def __init__(self) -> None:
         super().__init__()
         self.asked = trio.Event()
-        self.let_go = trio.Event()
+        self.mark_replaceable = trio.Event()
 
     async def run(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
         self.asked.set()
-        await self.let_go.wait()
+        await self.mark_replaceable.wait()
         return await super().run(function, *args)
 
 
@@ -72,7 +72,7 @@ async def test_ready_only_while_clients_are_served(tmp_path: Path) -> None:
             status, content = await get(server, "/readyz")
             assert status == 503
             assert content["checks"] == {"logs_loaded": False, "controller_elected": False, "listeners_open": False}
-            workers.let_go.set()
+            workers.mark_replaceable.set()
             await ready.wait()
             status, content = await get(server, "/readyz")
             assert (status, content["status"]) == (200, "ready")
@@ -81,14 +81,14 @@ async def test_ready_only_while_clients_are_served(tmp_path: Path) -> None:
             assert (status, content["status"]) == (200, "ok")
 
             # The end of the stop waits for the disk, that is for us.
-            workers.let_go, workers.asked = trio.Event(), trio.Event()
+            workers.mark_replaceable, workers.asked = trio.Event(), trio.Event()
             server.stop()
             await workers.asked.wait()
             status, content = await get(server, "/readyz")
             assert status == 503
             assert not content["checks"]["listeners_open"]
             assert (await get(server, "/healthz"))[0] == 200
-            workers.let_go.set()
+            workers.mark_replaceable.set()
     with pytest.raises(OSError, match="failed"):
         await trio.open_tcp_stream("127.0.0.1", int(str(server.metrics_address).rpartition(":")[2]))
 
@@ -99,13 +99,13 @@ async def test_metrics_can_be_read_before_the_broker_has_started(tmp_path: Path)
 
         def __init__(self) -> None:
             super().__init__()
-            self.asked, self.let_go = trio.Event(), trio.Event()
+            self.asked, self.mark_replaceable = trio.Event(), trio.Event()
 
         async def run(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
             if not args and "generate_latest" in repr(function):
                 return await super().run(function, *args)
             self.asked.set()
-            await self.let_go.wait()
+            await self.mark_replaceable.wait()
             return await super().run(function, *args)
 
     workers = HeldStart()
@@ -121,7 +121,7 @@ async def test_metrics_can_be_read_before_the_broker_has_started(tmp_path: Path)
             nursery.start_soon(server.serve)
             await workers.asked.wait()
             assert "kafka_controller_kafkacontroller_activecontrollercount 0.0" in await trio.to_thread.run_sync(read)
-            workers.let_go.set()
+            workers.mark_replaceable.set()
             server.stop()
 
 

@@ -21,7 +21,7 @@ class Requests:
         self._now = 1000.0
         self.metrics = RequestMetrics(lambda: self._now)
         self._call = Call(None, None, self._send_nothing, self.metrics)  # type: ignore[arg-type]
-        self._call.take_up(self._now)
+        self._call.start_turn(self._now)
 
     async def answer(
         self, key: ApiKey, version: int, response: Any, local_ms: float, remote_ms: float = 0.0, *, failed: bool = False
@@ -29,9 +29,9 @@ class Requests:
         """Do with the call what dispatch, a handler and the connection do."""
         call = self._call
         if (kind := int(key) << 16 | version) != call.key:
-            call.change_kind(kind, int(key))
+            call.switch_api(kind, int(key))
         elif not call.is_plain:
-            call.begin_plain()
+            call.reset()
         self._now += local_ms / 1000
         if remote_ms:
             await call.flush()
@@ -41,11 +41,11 @@ class Requests:
         if call.is_plain:
             call.answered += 1
         else:
-            call.tell_closely(memoryview(b""), response, [])
+            call.report_request(memoryview(b""), response, [])
 
     def end_turn(self) -> None:
         """What was read is answered."""
-        self._call.tell()
+        self._call.report_batch()
 
     async def _send_nothing(self) -> None:
         pass

@@ -104,7 +104,7 @@ class World:
         listeners = [LoaderListener(driver, loader), *(made(driver) for made in self.further)]
         followers = [MetadataFollower(driver, listener, self.workers) for listener in listeners]
         generator = SnapshotGenerator(self.log, self.settings, clock, self.workers, driver.note_snapshot)
-        loader.on_image = generator.take_image
+        loader.on_image = generator.on_metadata_update
         async with trio.open_nursery() as nursery:
             nursery.start_soon(driver.run)
             for follower in followers:

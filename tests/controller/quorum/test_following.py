@@ -374,16 +374,16 @@ class SlowListener(LoaderListener):
         self.leaders: list[int] = []
         self.snapshots: list[LogPosition] = []
 
-    def take_leader(self, news: LeaderChanged) -> None:
+    def handle_leader_change(self, news: LeaderChanged) -> None:
         self.leaders.append(news.leader_id)
 
     async def take_snapshot(self, batches: Iterable[Sequence[Message]], position: LogPosition) -> None:
         self.snapshots.append(position)
         await super().take_snapshot(batches, position)
 
-    async def take_committed(self, batches: Iterator[CommittedBatch]) -> None:
+    async def handle_commit(self, batches: Iterator[CommittedBatch]) -> None:
         await self.may_go_on.wait()
-        await super().take_committed(batches)
+        await super().handle_commit(batches)
 
 
 async def test_each_of_two_listeners_follows_at_its_own_pace(

@@ -154,11 +154,11 @@ def news_forgets_a_partition(patch: pytest.MonkeyPatch) -> None:
     """A follower's session is told of what is appended only while a fetch of it waits."""
     tell = rules.TOLD_OF_APPENDS.function
 
-    def tell_followers(self: FetchWatches, appended: int) -> None:
+    def notify_followers(self: FetchWatches, appended: int) -> None:
         if any(fetch.is_waiting for fetch in self.followers):
             tell(self, appended)
 
-    rules.TOLD_OF_APPENDS.replace(patch, tell_followers)
+    rules.TOLD_OF_APPENDS.replace(patch, notify_followers)
 
 
 def coordinators_believe_themselves(patch: pytest.MonkeyPatch) -> None:

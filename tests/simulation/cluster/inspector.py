@@ -26,7 +26,7 @@ from collections.abc import Iterator
 
 import trio
 
-from ottla.log.files import METADATA_LOG_FOLDER
+from ottla.log.files import METADATA_PARTITION_DIR
 from ottla.replication.partition import Partition
 from ottla.wire.records import iter_complete_batches
 
@@ -236,7 +236,7 @@ class Inspector:
         for broker_id, machine in world.machines.items():
             known = {f"{t}-{number}" for t, number in world.states() if broker_id in world.assignment(t)[number]}
             folders = {path.split("/")[2] for path in machine.disk.paths() if path.startswith(f"{DATA}/")}
-            for folder in sorted(folders - known - {METADATA_LOG_FOLDER}):
+            for folder in sorted(folders - known - {METADATA_PARTITION_DIR}):
                 if _LOG_FOLDER.fullmatch(folder):
                     world.violate(f"{machine.name} has a log {folder}, of which it is no replica")
 

@@ -66,7 +66,7 @@ FETCH_POSITION = Rule("position_of", (fetcher,))
 EPOCH_TO_JOIN = Rule("_epoch_to_join", (alter_partition,))
 APPENDED_EPOCHS = Rule("_checked", (follower_append,))
 REQUESTS_OF_BROKER_EPOCH = Rule("check_broker_epoch", (ReplicaRequests,))
-TOLD_OF_APPENDS = Rule("tell_followers", (FetchWatches,))
+TOLD_OF_APPENDS = Rule("notify_followers", (FetchWatches,))
 REMOVED_REPLICAS = Rule("_delete_removed", (ReplicaManager,))
 
 # The controller
@@ -76,8 +76,8 @@ REPLICAS_TO_DELETE = Rule("_replicas_of", (TopicDeletionManager,))
 FAILED_BROKERS = Rule("_brokers_failed", (ControllerTerm,))
 FAILED_OVER_STATE = Rule("failed_over_state", (leaders,))
 FINISHED_MOVE = Rule("finished_state", (reassignment,))
-TOLD_OF_MOVE = Rule("tell_of_move", (PartitionStateMachine,))
+TOLD_OF_MOVE = Rule("send_reassignment", (PartitionStateMachine,))
 STAYED_BROKERS = Rule("stayed", (KnownBrokers,))
 
 # Coordinators
-CERTAIN_COORDINATOR = Rule("_be_certain", (TransactionCoordinator,))
+CERTAIN_COORDINATOR = Rule("_confirm_state", (TransactionCoordinator,))

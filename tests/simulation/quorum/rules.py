@@ -38,6 +38,6 @@ ELECTION = Rule("elect", (partition_changes,))
 # Brokers
 COMMIT = Rule("commit", (QuorumState,))
 TAKEN_RECORD = Rule("_take", (MetadataLoader,))
-MEMBERS_UNTIL_SHRUNK = Rule("maximal", (PendingShrink,))
-MEMBERS_UNTIL_EXPANDED = Rule("maximal", (PendingExpand,))
+MEMBERS_UNTIL_SHRUNK = Rule("maximal_isr", (PendingShrink,))
+MEMBERS_UNTIL_EXPANDED = Rule("maximal_isr", (PendingExpand,))
 MEMBERS_PROPOSED = Rule("proposed", (PendingExpand,))

@@ -133,7 +133,7 @@ def removed_leader_stays(patch: pytest.MonkeyPatch) -> None:
 
 def removed_voters_never_stand(patch: pytest.MonkeyPatch) -> None:
     """Only voters of the newest set stand for election, as in Kafka."""
-    patch.setattr(QuorumState, "may_stand", property(lambda self: self.is_voter))
+    patch.setattr(QuorumState, "may_become_candidate", property(lambda self: self.is_voter))
 
 
 def no_check_quorum(patch: pytest.MonkeyPatch) -> None:

@@ -313,7 +313,7 @@ class ModelDisk:
                     )
         return outline.history
 
-    def has_synced(self, batch: StoredBatch) -> bool:
+    def remove_pending_sync_member(self, batch: StoredBatch) -> bool:
         """Whether a batch, or a snapshot that stands for it, survives a loss of power."""
         for snapshot in self.snapshots:
             if snapshot.end_offset >= batch.next_offset and snapshot != BOOTSTRAP_ID:

@@ -127,7 +127,7 @@ class QuorumInspector:
         state = quorum.state
         if isinstance(state, RaftLeader):
             voters = [machine.world.machines[voter_id] for voter_id in state.voters]
-            having = sum(voter.disk.has_synced(batch) for voter in voters)
+            having = sum(voter.disk.remove_pending_sync_member(batch) for voter in voters)
             self.check(
                 having > len(voters) // 2,
                 f"{machine.name} commits {batch.base_offset}, which {having} of {len(voters)} voters have synced",

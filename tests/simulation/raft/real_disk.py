@@ -16,7 +16,7 @@ from ottla.controller.raft.metadata_log import MetadataLog
 from ottla.controller.raft.settings import MetadataLogSettings
 from ottla.controller.raft.storage import LogEffect, RaftStorage
 from ottla.log.disk import join
-from ottla.log.files import METADATA_LOG_FOLDER
+from ottla.log.files import METADATA_PARTITION_DIR
 from ottla.log.log_directory import LogFolder
 from ottla.log.memory_disk import MemoryDisk
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID, MetadataSnapshotId, list_snapshots
@@ -52,7 +52,7 @@ class RealDisk(ModelDisk):
         super().__init__(randomness)
         self._files = MemoryDisk()
         self._files.make_dir(FOLDER)
-        self._directory = join(FOLDER, METADATA_LOG_FOLDER)
+        self._directory = join(FOLDER, METADATA_PARTITION_DIR)
         self._storage: RaftStorage
         self._has_started = False
         self._has_lost_power = False

@@ -27,7 +27,7 @@ from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import CLIENT_ID, Connection, connect
 from ottla.controller.quorum.envelope import enveloped, opened
 from ottla.controller.quorum.replay import RecordReplay
-from ottla.log.files import METADATA_LOG_FOLDER
+from ottla.log.files import METADATA_PARTITION_DIR
 from ottla.metadata.image import ClusterImage
 from ottla.metadata.types import LogPosition, PartitionRegistration
 from ottla.security.principal import parse_principal
@@ -210,7 +210,7 @@ def capture(
         node = KafkaController(Path(folder), properties, format_options)
         with contextlib.closing(node):
             node.start()
-            log = node.data_folders[0] / METADATA_LOG_FOLDER / "00000000000000000000.log"
+            log = node.data_folders[0] / METADATA_PARTITION_DIR / "00000000000000000000.log"
             with connect(node.address) as connection:
                 made = Capture(log, connection)
                 made.wait("the first controller becomes active")
