@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import trio
 
 from ..handlers.services import Services
-from ..log.log_directory import LogFolder
+from ..log.log_directory import LogDirectory
 from ..log.log_manager import LogManager
 from ..log.settings import LogSettings
 from ..metadata.delta import ClusterDelta
@@ -25,10 +25,10 @@ from ..metadata.types import AdvertisedListener, BrokerRegistration
 from ..replication.peers import Peers
 from ..replication.settings import QuotaSettings
 from ..security.entities import TOPICS
+from .broker_core import BrokerCore
+from .components import BrokerComponents
 from .dependencies import BrokerDependencies
-from .foundation import BrokerCore
 from .listeners.addresses import ListenerAddress
-from .parts import BrokerComponents
 from .quotas import follow_quotas
 from .settings import BrokerSettings
 
@@ -184,7 +184,7 @@ class Assembly:
         else:
             self._loads.start_soon(coordinator.load, partition, leader_epoch)
 
-    def _on_log_dir_failure(self, folder: LogFolder) -> None:
+    def _on_log_dir_failure(self, folder: LogDirectory) -> None:
         if self.logs.is_offline:
             self._on_failure(f"every data folder has failed, {folder.path} with: {folder.failure}")
         elif folder is self._foundation.state_log_dir:

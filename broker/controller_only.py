@@ -25,8 +25,8 @@ from ..base.settings import SettingError
 from ..controller.quorum.settings import QuorumSettings
 from ..controller.raft.voter_set import ReplicaKey
 from ..log.disk import Disk, OsDisk
-from ..log.log_directories import DataFolders, LogStartError, metadata_log_dir_of
-from ..log.log_directory import LogFolder
+from ..log.log_directories import LogDirectories, LogStartError, metadata_log_dir_of
+from ..log.log_directory import LogDirectory
 from ..wire.api_keys import ApiKey
 from .config_file import load_config
 from .controller_listeners import ControllerListeners, controllers_listener
@@ -39,7 +39,7 @@ from .listeners.bound_listeners import CannotListenError
 from .listeners.flight_recorder import FlightRecorder
 from .listeners.log_observers import log_observers
 from .listeners.monitor import Monitor
-from .raft_foundation import RaftManager, run_guarded
+from .raft_manager import RaftManager, run_guarded
 from .server import BrokerFailedError, Side, StartError, bind_side, check_distinct, missing_metrics, start_error
 from .settings import BrokerSettings
 
@@ -164,19 +164,19 @@ class ControllerOnlyServer:
             for part in folders.all_parts:
                 part.release()
 
-    def _folders(self) -> DataFolders:
-        def folder(path: str) -> LogFolder:
-            return LogFolder(self._disk, path, self._clock, self._workers, randomness=self._randomness)
+    def _folders(self) -> LogDirectories:
+        def folder(path: str) -> LogDirectory:
+            return LogDirectory(self._disk, path, self._clock, self._workers, randomness=self._randomness)
 
         metadata = self._metadata_dir
         beside = None if metadata in self.data_dirs else folder(metadata)
-        return DataFolders([folder(path) for path in self.data_dirs], beside)
+        return LogDirectories([folder(path) for path in self.data_dirs], beside)
 
     @property
     def _metadata_dir(self) -> str:
         return metadata_log_dir_of(self._config.settings(QuorumSettings).metadata_log_dir, self.data_dirs)
 
-    async def _serve_in(self, folders: DataFolders, on_ready: Callable[[], None]) -> None:
+    async def _serve_in(self, folders: LogDirectories, on_ready: Callable[[], None]) -> None:
         try:
             role = self.role = await self._open(folders)
         except (KafkaError, LogStartError, OSError, SettingError) as error:
@@ -190,7 +190,7 @@ class ControllerOnlyServer:
             await role.leave()
             nursery.cancel_scope.cancel()
 
-    async def _open(self, folders: DataFolders) -> ControllerRole:
+    async def _open(self, folders: LogDirectories) -> ControllerRole:
         """Raises KafkaError, LogStartError, OSError, SettingError."""
         folders.take(configured_broker_id(self._config))
         folders.check_formatted()

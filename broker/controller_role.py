@@ -41,7 +41,7 @@ from .controller_services import controller_services
 from .listeners.acceptor import Acceptor
 from .listeners.connection_limits import ConnectionLimits
 from .listeners.monitor import Monitor
-from .raft_foundation import RaftManager
+from .raft_manager import RaftManager
 
 if TYPE_CHECKING:
     from ..controller.quorum.active.figures import QuorumControllerFigures

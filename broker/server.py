@@ -58,7 +58,7 @@ from .settings import BrokerSettings
 if TYPE_CHECKING:
     from ..controller.zookeeper.store.cluster_home import ClusterHome
     from .controller_role import ControllerRole
-    from .quorum_foundation import QuorumConnection
+    from .quorum_broker_core import QuorumConnection
 
 logger = logging.getLogger(__name__)
 
@@ -281,7 +281,7 @@ class BrokerServer:
     async def _bind_in_quorum(self) -> None:
         """Raises SettingError, CannotListenError."""
         from .controller_listeners import ControllerListeners, controller_names, controllers_listener
-        from .quorum_foundation import QuorumConnection
+        from .quorum_broker_core import QuorumConnection
 
         is_by_itself = is_lone(self.config)
         if not is_by_itself:
@@ -345,13 +345,15 @@ class BrokerServer:
     def _kind_of_cluster(self, dependencies: BrokerDependencies, longest: trio.Nursery) -> ClusterKind:
         """``longest`` has the tasks of a broker of KRaft that go on from before its start until it has stopped."""
         if self._quorum_place is not None:
-            from .quorum_foundation import QuorumBrokerCore
-            from .quorum_parts import QuorumBrokerComponents
+            from .quorum_broker_core import QuorumBrokerCore
+            from .quorum_components import QuorumBrokerComponents
 
             quorum = QuorumBrokerCore(dependencies, self.data_dirs, self._disk, self._fail, longest, self._quorum_place)
             return ClusterKind(quorum, lambda: QuorumBrokerComponents(dependencies, quorum, longest))
-        from .store_foundation import ZooKeeperBrokerCore  # so that a node imports the parts of its own kind of cluster
-        from .store_parts import ZooKeeperBrokerComponents
+        from .zookeeper_broker_core import (
+            ZooKeeperBrokerCore,  # so that a node imports the parts of its own kind of cluster
+        )
+        from .zookeeper_components import ZooKeeperBrokerComponents
 
         assert self._home is not None
         store = ZooKeeperBrokerCore(dependencies, self.data_dirs, self._disk, self._home, self._fail)

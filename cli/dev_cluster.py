@@ -28,7 +28,7 @@ from ..broker.config_file import parse_overrides, warn_of_unused
 from ..broker.server import StartError
 from ..log.disk import DIR_MODE, OsDisk
 from ..testing.cluster import QUICK, refuse_unusable, replicas_by_default
-from ..testing.cluster_member import ClusterEnvironment
+from ..testing.restartable_broker import ClusterEnvironment
 from ..testing.running_cluster import RunningCluster
 from .log_output import configure_logging
 

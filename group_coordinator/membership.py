@@ -29,8 +29,6 @@ from .conversion import make_room
 from .group import Group
 from .live_group import ClassicGroupMember, GroupState, LiveGroup, Protocols
 from .rebalance import (
-    respond_to_join,
-    respond_to_sync,
     complete_sync,
     joined,
     maybe_complete_join,
@@ -38,6 +36,8 @@ from .rebalance import (
     members_changed,
     prepare_rebalance,
     remove_member,
+    respond_to_join,
+    respond_to_sync,
     restart_session,
     session_timer,
     synced,

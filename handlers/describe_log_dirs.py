@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 
 from ..base.errors import ErrorCode, KafkaError
-from ..log.log_directory import LogFolder
+from ..log.log_directory import LogDirectory
 from ..log.log_manager import LogManager
 from ..log.partition_log import PartitionLog
 from ..wire.messages.describe_log_dirs import (
@@ -38,7 +38,9 @@ def answer(logs: LogManager, request: DescribeLogDirsRequest) -> DescribeLogDirs
     return DescribeLogDirsResponse(results=[describe_log_dir(logs, folder, asked) for folder in logs.folders])
 
 
-def describe_log_dir(logs: LogManager, folder: LogFolder, asked: set[tuple[str, int]] | None) -> DescribeLogDirsResult:
+def describe_log_dir(
+    logs: LogManager, folder: LogDirectory, asked: set[tuple[str, int]] | None
+) -> DescribeLogDirsResult:
     """One folder with the partitions of ``asked`` (None: all) that are in it."""
     result = DescribeLogDirsResult(log_dir=os.path.abspath(folder.path))
     if folder.is_offline:

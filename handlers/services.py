@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from ..controller.zookeeper.replica_requests import ReplicaRequests
     from ..group_coordinator.coordinator import GroupCoordinator
     from ..log.log_manager import LogManager
-    from ..replication.end_markers import TransactionMarkerWriter
     from ..replication.fetch_session import FetchSessionCache
     from ..replication.fetchers import Fetchers
     from ..replication.log_dir_moves import LogDirMoves
     from ..replication.metadata_cache import MetadataCache
     from ..replication.replica_manager import ReplicaManager
+    from ..replication.transaction_marker_writer import TransactionMarkerWriter
     from ..transaction_coordinator.add_partitions_to_txn import AddPartitionsToTxnManager
     from ..transaction_coordinator.coordinator import TransactionCoordinator
 

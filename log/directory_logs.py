@@ -26,9 +26,9 @@ from .checkpoints import (
     RECOVERY_POINT_CHECKPOINT,
     CorruptFileError,
     MetaProperties,
+    consume_clean_shutdown,
     read_meta_properties,
     read_offsets,
-    consume_clean_shutdown,
     write_clean_shutdown,
     write_offsets,
 )
@@ -37,10 +37,10 @@ from .files import (
     DELETE_DIR_SUFFIX,
     STRAY_DIR_SUFFIX,
     log_delete_dir_name,
-    parse_topic_partition_name,
     log_stray_dir_name,
+    parse_topic_partition_name,
 )
-from .log_directory import LogFolder
+from .log_directory import LogDirectory
 from .log_loader import LogLoader
 from .partition_log import PartitionLog
 from .settings import LogSettings
@@ -52,10 +52,10 @@ _LOGS_PER_CALL = 16  # a call of a worker costs as much as opening a log
 Offsets = dict[TopicPartition, int]
 
 
-class FolderLogs:
+class DirectoryLogs:
     """One entry of log.dirs. ``meta`` is what its ``meta.properties`` says, once it is taken."""
 
-    def __init__(self, folder: LogFolder) -> None:
+    def __init__(self, folder: LogDirectory) -> None:
         self.folder = folder
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.meta: MetaProperties | None = None
@@ -230,7 +230,7 @@ class FolderLogs:
     # --- upkeep -------------------------------------------------------------------------------------------------------
 
     async def run_timers(self) -> None:
-        """Call what ``LogFolder.call_later`` was given, file removals in a worker."""
+        """Call what ``LogDirectory.call_later`` was given, file removals in a worker."""
         folder = self.folder
         while True:
             due = folder.timers[0][0] if folder.timers else float("inf")
@@ -349,7 +349,9 @@ class FolderLogs:
                 logger.info("%s is not marked clean, because it has failed", self.folder.path)
 
 
-def _open(loader: LogLoader, folder: LogFolder, key: TopicPartition, name: str, settings: LogSettings) -> PartitionLog:
+def _open(
+    loader: LogLoader, folder: LogDirectory, key: TopicPartition, name: str, settings: LogSettings
+) -> PartitionLog:
     return PartitionLog(folder, *key, None, settings, folder_name=name, state=loader.load())
 
 

@@ -22,9 +22,9 @@ from .checkpoints import (
     read_meta_properties,
     write_meta_properties,
 )
-from .directory_logs import FolderLogs
+from .directory_logs import DirectoryLogs
 from .disk import join
-from .log_directory import LogFolder
+from .log_directory import LogDirectory
 from .recovery import UnsupportedLogError
 from .settings import LogSettings
 
@@ -49,7 +49,7 @@ def metadata_log_dir_of(wanted: str | None, folders: Sequence[str]) -> str:
     return next((each for each in folders if os.path.realpath(each) == os.path.realpath(wanted)), wanted)
 
 
-class DataFolders:
+class LogDirectories:
     """The entries of log.dirs, in that order, and beside them the folder of the metadata log if that is none of them.
 
     That one is taken, checked and released like the others, and has no logs of partitions.
@@ -58,43 +58,43 @@ class DataFolders:
     their cluster was at their last start, None if it was no ZooKeeper.
     """
 
-    def __init__(self, folders: Iterable[LogFolder], metadata_log_dir: LogFolder | None = None) -> None:
-        self._parts = [FolderLogs(folder) for folder in folders]
+    def __init__(self, folders: Iterable[LogDirectory], metadata_log_dir: LogDirectory | None = None) -> None:
+        self._parts = [DirectoryLogs(folder) for folder in folders]
         self.all_parts = list(self._parts)
         if metadata_log_dir is not None:
-            self.all_parts.append(FolderLogs(metadata_log_dir))
+            self.all_parts.append(DirectoryLogs(metadata_log_dir))
             metadata_log_dir.write_checkpoints = None  # they are of partitions
         self.cluster_id: str | None = None
         self.broker_id: int | None = None
         self.zookeeper: str | None = None
 
-    def __iter__(self) -> Iterator[FolderLogs]:
+    def __iter__(self) -> Iterator[DirectoryLogs]:
         return iter(self._parts)
 
     def __len__(self) -> int:
         return len(self._parts)
 
     @property
-    def folders(self) -> Sequence[LogFolder]:
+    def folders(self) -> Sequence[LogDirectory]:
         return [part.folder for part in self._parts]
 
     @property
-    def online(self) -> list[FolderLogs]:
+    def online(self) -> list[DirectoryLogs]:
         return [part for part in self._parts if not part.folder.is_offline]
 
     @property
-    def _all_online(self) -> list[FolderLogs]:
+    def _all_online(self) -> list[DirectoryLogs]:
         return [part for part in self.all_parts if not part.folder.is_offline]
 
     @property
     def offline_log_dirs(self) -> list[str]:
         return [folder.path for folder in self.folders if folder.is_offline]
 
-    def part(self, folder: LogFolder) -> FolderLogs:
+    def part(self, folder: LogDirectory) -> DirectoryLogs:
         """The logs of a folder."""
         return next(part for part in self.all_parts if part.folder is folder)
 
-    def at(self, path: str) -> LogFolder | None:
+    def at(self, path: str) -> LogDirectory | None:
         """The folder with this absolute path."""
         return next((folder for folder in self.folders if os.path.abspath(folder.path) == path), None)
 
@@ -150,7 +150,7 @@ class DataFolders:
         """Open every log, in each folder with ``threads`` workers. Raises LogStartError."""
         refusals: list[Exception] = []
 
-        async def load(part: FolderLogs) -> None:
+        async def load(part: DirectoryLogs) -> None:
             try:
                 await part.load(settings, threads)
             except (OSError, KafkaError) as error:
@@ -165,7 +165,7 @@ class DataFolders:
             raise LogStartError(str(refusals[0])) from refusals[0]
         self._check_online()
 
-    def _take(self, part: FolderLogs) -> None:
+    def _take(self, part: DirectoryLogs) -> None:
         folder = part.folder
         try:
             folder.max_open_files = folder.disk.max_open_files() // len(self._parts)

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 class Flushable(Protocol):
     """A log, as what flushes it in the background sees it."""
 
-    folder: LogFolder
+    folder: LogDirectory
     directory: str
 
     async def flush(self, *, inactive_only: bool = False) -> None:
@@ -48,7 +48,7 @@ class Closable(Protocol):
     def close_file(self) -> None: ...
 
 
-class LogFolder:
+class LogDirectory:
     """One entry of ``log.dirs``.
 
     ``on_offline`` is called once, with the folder, when it fails. The other callbacks are the log manager's:
@@ -75,7 +75,7 @@ class LogFolder:
         self.randomness = randomness or random.Random()
         self.max_open_files = disk.max_open_files()
         self.failure: Exception | None = None
-        self.on_offline: Callable[[LogFolder], None] | None = None
+        self.on_offline: Callable[[LogDirectory], None] | None = None
         self.enqueue_flush: Callable[[Flushable, bool], None] | None = None
         self.write_checkpoints: Callable[[], None] | None = None
         self.flush_times = Distribution()

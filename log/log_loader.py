@@ -34,7 +34,7 @@ from .files import (
     parse_file_name,
 )
 from .leader_epochs import LeaderEpochCache
-from .log_directory import LogFolder
+from .log_directory import LogDirectory
 from .log_state import LogState
 from .offset_index import CorruptIndexError
 from .producer_state import ProducerStateManager
@@ -54,7 +54,7 @@ class LogLoader:
 
     def __init__(
         self,
-        folder: LogFolder,
+        folder: LogDirectory,
         directory: str,
         index_interval_bytes: int,
         *,

@@ -28,12 +28,12 @@ from ..base.partitions import TopicPartition
 from ..base.seams import Clock, Workers
 from ..wire.schema import ZERO_UUID
 from .background_flushes import BackgroundFlushes, flush_for_stop
-from .directory_logs import FolderLogs
+from .directory_logs import DirectoryLogs
 from .disk import Disk
 from .files import log_future_dir_name
 from .log_cleaner import LogCleaner
-from .log_directories import DataFolders, LogStartError
-from .log_directory import LogFolder
+from .log_directories import LogDirectories, LogStartError
+from .log_directory import LogDirectory
 from .log_replacement import exchange_names, finish_replacement
 from .partition_log import PartitionLog
 from .settings import LogCleanerSettings, LogManagerSettings, LogSettings
@@ -67,24 +67,24 @@ class LogManager:
         self.settings = settings
         self.manager_settings = manager_settings
         self._clock = clock
-        folders = [LogFolder(disk, path, clock, workers, randomness=randomness) for path in directories]
-        self.metadata_log_dir: LogFolder | None = None
+        folders = [LogDirectory(disk, path, clock, workers, randomness=randomness) for path in directories]
+        self.metadata_log_dir: LogDirectory | None = None
         if metadata_directory is not None:
-            self.metadata_log_dir = LogFolder(disk, metadata_directory, clock, workers, randomness=randomness)
-        self._folders = DataFolders(folders, self.metadata_log_dir)
+            self.metadata_log_dir = LogDirectory(disk, metadata_directory, clock, workers, randomness=randomness)
+        self._folders = LogDirectories(folders, self.metadata_log_dir)
         self._flushes = BackgroundFlushes()
         for part in self._folders.all_parts:
             part.folder.enqueue_flush = self._flushes.want
             part.folder.on_offline = self._handle_log_dir_failure
-        self.offline_listeners: list[Callable[[LogFolder], None]] = []
+        self.offline_listeners: list[Callable[[LogDirectory], None]] = []
         self.is_loaded = False
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._futures: dict[TopicPartition, PartitionLog] = {}
-        self._preferred: dict[TopicPartition, LogFolder] = {}
+        self._preferred: dict[TopicPartition, LogDirectory] = {}
         self.cleaner = LogCleaner(self._logs.values(), cleaner_settings or LogCleanerSettings())
 
     @property
-    def folders(self) -> Sequence[LogFolder]:
+    def folders(self) -> Sequence[LogDirectory]:
         """The entries of log.dirs, in that order."""
         return self._folders.folders
 
@@ -127,37 +127,37 @@ class LogManager:
         """The log that is being filled to replace the partition's."""
         return self._futures.get(TopicPartition(topic, partition))
 
-    def logs_in(self, folder: LogFolder) -> Iterable[PartitionLog]:
+    def logs_in(self, folder: LogDirectory) -> Iterable[PartitionLog]:
         """The logs in a folder, future ones too."""
         return self._folders.part(folder).logs.values()
 
-    def log_dir_at(self, path: str) -> LogFolder | None:
+    def log_dir_at(self, path: str) -> LogDirectory | None:
         """The folder with this absolute path."""
         return self._folders.at(path)
 
     # --- start --------------------------------------------------------------------------------------------------------
 
     def take(self, broker_id: int | None, *, is_on_zookeeper: bool = False) -> None:
-        """Lock the folders, and see whose they are (``DataFolders.take``). Raises LogStartError."""
+        """Lock the folders, and see whose they are (``LogDirectories.take``). Raises LogStartError."""
         self._folders.take(broker_id, is_on_zookeeper=is_on_zookeeper)
 
     async def identify(self, broker_id: int, cluster_id: str, zookeeper: str | None = None) -> None:
-        """Write ``meta.properties`` where it does not say so already (``DataFolders.identify``). Raises LogStartError."""
+        """Write ``meta.properties`` where it does not say so already (``LogDirectories.identify``). Raises LogStartError."""
         await self._folders.identify(broker_id, cluster_id, zookeeper)
 
     def reopen(self) -> None:
-        """See whose the folders are after some were formatted (``DataFolders.reopen``). Raises LogStartError."""
+        """See whose the folders are after some were formatted (``LogDirectories.reopen``). Raises LogStartError."""
         self._folders.reopen()
 
     def check_formatted(self) -> None:
-        """Check that each folder is one of a node of KRaft (``DataFolders.check_formatted``). Raises LogStartError."""
+        """Check that each folder is one of a node of KRaft (``LogDirectories.check_formatted``). Raises LogStartError."""
         self._folders.check_formatted()
 
     def complete_directory_ids(self, make: Callable[[], bytes]) -> None:
-        """Give each folder an id that has none (``DataFolders.complete_directory_ids``). Raises LogStartError."""
+        """Give each folder an id that has none (``LogDirectories.complete_directory_ids``). Raises LogStartError."""
         self._folders.complete_directory_ids(make)
 
-    def directory_id(self, folder: LogFolder) -> bytes:
+    def directory_id(self, folder: LogDirectory) -> bytes:
         """The id of a data folder; zeros for one that could not be read."""
         meta = self._folders.part(folder).meta
         return ZERO_UUID if meta is None or meta.directory_id is None else meta.directory_id
@@ -217,7 +217,8 @@ class LogManager:
         elif settings is not None:
             partition_log.update_settings(settings)
             if partition_log.safe_end_offset < partition_log.log_end_offset:
-                # ``FolderLogs.load`` went by the broker's settings; by the topic's, what a crash left is to be flushed as well.
+                # ``DirectoryLogs.load`` went by the broker's settings; by the topic's, what a crash left is to be flushed as
+                # well.
                 partition_log.flush_at_once()
         return partition_log
 
@@ -245,7 +246,7 @@ class LogManager:
             return partition_log
         raise refusal
 
-    def _places(self, topic: str, partition: int) -> list[FolderLogs]:
+    def _places(self, topic: str, partition: int) -> list[DirectoryLogs]:
         """Where to make a new log: the preferred folder, else the one with the fewest logs first."""
         online = self._folders.online
         preferred = self._preferred.get(TopicPartition(topic, partition))
@@ -253,7 +254,7 @@ class LogManager:
             return [self._folders.part(preferred)]
         return sorted(online, key=lambda part: len(part.logs)) if len(online) > 1 else online
 
-    def prefer(self, topic: str, partition: int, folder: LogFolder) -> None:
+    def prefer(self, topic: str, partition: int, folder: LogDirectory) -> None:
         """Remember where a log is to be made that does not exist yet."""
         if len(self._preferred) >= _MAX_PREFERRED:
             del self._preferred[next(iter(self._preferred))]
@@ -276,7 +277,7 @@ class LogManager:
 
     # --- moving a log to another folder -------------------------------------------------------------------------------
 
-    def create_future(self, current: PartitionLog, folder: LogFolder) -> PartitionLog:
+    def create_future(self, current: PartitionLog, folder: LogDirectory) -> PartitionLog:
         """An empty log in another folder, to be filled from ``current``.
 
         Raises KafkaError KAFKA_STORAGE_ERROR, also while a folder is offline, where there may be such a log already.
@@ -347,7 +348,7 @@ class LogManager:
                 _repeat, manager.producer_id_expiration_check_interval_ms / 1000, self._expire_idle_producers
             )
 
-    def _handle_log_dir_failure(self, folder: LogFolder) -> None:
+    def _handle_log_dir_failure(self, folder: LogDirectory) -> None:
         """Close the logs of a folder that has failed; what is in their files is not known any more."""
         self._folders.part(folder).close_logs()
         for logs in (self._logs, self._futures):

@@ -11,14 +11,14 @@ import contextlib
 import logging
 import os
 
-from .directory_logs import FolderLogs
+from .directory_logs import DirectoryLogs
 from .files import log_dir_name
 from .partition_log import PartitionLog
 
 logger = logging.getLogger(__name__)
 
 
-def exchange_names(source: FolderLogs, current: PartitionLog, future: PartitionLog) -> None:
+def exchange_names(source: DirectoryLogs, current: PartitionLog, future: PartitionLog) -> None:
     """Rename both folders; ``source`` is the folder of ``current``.
 
     When the future log's folder fails, the old names are back. Raises KafkaError(KAFKA_STORAGE_ERROR).

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import overload
 
 from ..wire.records import RecordBatch
-from .log_directory import LogFolder
+from .log_directory import LogDirectory
 from .segment import LogSegment, SegmentSlice
 from .settings import LogSettings
 
@@ -27,7 +27,7 @@ class LogSegments(Sequence[LogSegment]):
 
     __slots__ = ("_segments", "active", "directory", "folder", "is_closed")
 
-    def __init__(self, folder: LogFolder, directory: str, segments: Iterable[LogSegment] = ()) -> None:
+    def __init__(self, folder: LogDirectory, directory: str, segments: Iterable[LogSegment] = ()) -> None:
         self.folder = folder
         self.directory = directory
         self.is_closed = False

@@ -30,7 +30,7 @@ from .disk import Bytes, join
 from .files import FUTURE_DIR_SUFFIX, log_dir_name
 from .flush import LogFlusher
 from .leader_epochs import UNDEFINED_EPOCH
-from .log_directory import LogFolder
+from .log_directory import LogDirectory
 from .log_segments import LogSegments
 from .log_state import LogState
 from .producer_snapshot import BatchMetadata, ProducerStateEntry
@@ -101,7 +101,7 @@ class PartitionLog:
 
     def __init__(
         self,
-        folder: LogFolder,
+        folder: LogDirectory,
         topic: str,
         partition: int,
         topic_id: bytes | None,

@@ -15,7 +15,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..wire.records import RecordBatch
 from .disk import Bytes, OpenFile
 from .files import DELETED_SUFFIX, SEGMENT_SUFFIXES
-from .log_directory import LogFolder
+from .log_directory import LogDirectory
 from .offset_index import MAX_RELATIVE_OFFSET, CorruptIndexError
 from .scan import find_batch, read_span
 from .segment_file import SegmentFile
@@ -69,7 +69,7 @@ class LogSegment:
 
     __slots__ = ("aborted", "base_offset", "created_ms", "file", "indexes", "next_offset", "roll_jitter_ms")
 
-    def __init__(self, folder: LogFolder, directory: str, base_offset: int, created_ms: int) -> None:
+    def __init__(self, folder: LogDirectory, directory: str, base_offset: int, created_ms: int) -> None:
         """An empty segment in ``directory``; no file is touched."""
         self.base_offset = base_offset
         self.next_offset = base_offset

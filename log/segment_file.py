@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from ..wire.records import RecordBatch
 from .disk import Disk, OpenFile, join
 from .files import LOG_SUFFIX, file_name
-from .log_directory import LogFolder
+from .log_directory import LogDirectory
 from .scan import scan_batches
 
 
@@ -40,7 +40,7 @@ class SegmentFile:
         "was_used",
     )
 
-    def __init__(self, folder: LogFolder, directory: str, base_offset: int) -> None:
+    def __init__(self, folder: LogDirectory, directory: str, base_offset: int) -> None:
         """No file is touched."""
         self.folder = folder
         self.directory = directory

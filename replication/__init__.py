@@ -105,12 +105,13 @@ Modules
 ``alter_partition``, ``isr_report``                         proposals to the controller, and their log lines
 ``replica_manager``, ``replica_publisher``                  all partitions of the broker; a quorum's deltas applied to them
 ``fetchers``, ``fetcher``, ``follower``                     one task per leader; its requests; what a response does
-``leader_session``, ``older_fetch``, ``fetch_rate``         a fetcher's session, its requests to an older Kafka, its rate
+``fetch_session_handler``, ``older_fetch``, ``fetch_rate``  a fetcher's session, its requests to an older Kafka, its rate
 ``fetching``, ``delayed_fetch``, ``read_replica``           reading a fetch's partitions; its wait; the replica in a rack
-``fetch_session``, ``fetch_watches``, ``visible_bytes``     sessions; whom a partition tells; bytes that become visible
+``fetch_session``, ``fetch_watches``                        sessions; whom a partition notifies
+``pending_visibility``                                      bytes that are to become visible
 ``waiters``, ``quotas``, ``log_dir_moves``                  waits for a watermark; throttling; moves between log directories
 ``broker_client``, ``peers``, ``controller_channel``        requests to other brokers, and to the controller
-``end_markers``, ``marker_channels``                        transaction markers: written here, sent to other leaders
+``transaction_marker_writer``, ``transaction_marker_…``     transaction markers: written here, sent to other leaders
 ``metadata_cache``, ``coordinator_…``                       the newest image; the coordinators' topics and loaded state
 ``inter_broker_protocol``, ``settings``, ``counters``       versions among brokers; settings; numbers for metrics
 ==========================================================  =====================================================================

@@ -30,17 +30,17 @@ from ..wire.messages.list_offsets import (
 )
 from .broker_client import BrokerClient, MalformedResponseError, NoAnswerError
 from .fetch_rate import FetchRate
+from .fetch_session_handler import FetchSessionHandler, Key
 from .follower import (
     FollowerAction,
     Position,
     begin_following,
     position_of,
-    reset_to_leader,
     process_partition_data,
     process_reset_error,
+    reset_to_leader,
 )
 from .inter_broker_protocol import inter_broker_protocol
-from .leader_session import FetchSessionHandler, Key
 from .older_fetch import REPLICA_STATE_FROM, OlderFetch
 from .partition import Partition
 from .quotas import NO_LIMIT, Quota

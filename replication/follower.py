@@ -35,7 +35,7 @@ from ..log.partition_log import PartitionLog
 from ..wire.messages.fetch import EpochEndOffset, PartitionData
 from ..wire.records import iter_complete_batches
 from .partition import Partition
-from .visible_bytes import visible_between
+from .pending_visibility import visible_between
 
 logger = logging.getLogger(__name__)
 
@@ -228,7 +228,7 @@ def _process_error(log: PartitionLog, asked: Position, code: ErrorCode) -> Follo
 def _process_failure(log: PartitionLog, error: KafkaError) -> FollowerAction:
     """Bad records are fetched again, since they may be the leader's or the network's passing fault. Other failures are final.
 
-    But not a storage error while the folder is online: then descriptors have run out for a moment (``LogFolder.fail``).
+    But not a storage error while the folder is online: then descriptors have run out for a moment (``LogDirectory.fail``).
     """
     if error.code is ErrorCode.KAFKA_STORAGE_ERROR and not log.folder.is_offline:
         return FollowerAction.BACK_OFF

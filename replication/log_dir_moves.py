@@ -16,7 +16,7 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..log.files import log_future_dir_name
 from ..log.log_copy import CopyAborted, LogCopy
-from ..log.log_directory import LogFolder
+from ..log.log_directory import LogDirectory
 from ..log.log_manager import LogManager
 from ..log.partition_log import PartitionLog
 from .metadata_cache import MetadataCache
@@ -33,7 +33,7 @@ _LONGEST_PAUSE_SECONDS = 1.0
 class MoveNotices(Protocol):
     """Tells the cluster in which folder a replica is."""
 
-    async def announce(self, partition: Partition, folder: LogFolder) -> None:
+    async def announce(self, partition: Partition, folder: LogDirectory) -> None:
         """Return once the cluster knows that the partition's log will be in ``folder``."""
 
     def settle(self, partition: Partition) -> None:
@@ -79,7 +79,7 @@ class LogDirMoves:
         if future is None and partition.log.folder is not folder:
             self._begin(partition, self._logs.create_future(partition.log, folder))
 
-    def _find(self, topic: str, number: int, folder: LogFolder) -> Partition:
+    def _find(self, topic: str, number: int, folder: LogDirectory) -> Partition:
         try:
             return self._replicas.partition(topic, number)
         except KafkaError as error:

@@ -33,7 +33,7 @@ from .counters import ReplicationCounters
 from .fetch_watches import FetchWatches
 from .isr import CommittedPartitionState, PendingExpand, PendingIsr, PendingRecovery, PendingShrink
 from .leader import FollowerProgress, LeaderRole
-from .visible_bytes import UNKNOWN_SIZE, PendingVisibility, visible_between
+from .pending_visibility import UNKNOWN_SIZE, PendingVisibility, visible_between
 from .waiters import OffsetWaiter, release, wait_in, wake_up_to
 
 logger = logging.getLogger(__name__)
@@ -83,10 +83,9 @@ class Partition:
     """
 
     __slots__ = (
-        "_surroundings",
         "_pending_visibility",
+        "_surroundings",
         "adding",
-        "last_response_at",
         "broker_id",
         "bytes_in",
         "bytes_out",
@@ -98,6 +97,7 @@ class Partition:
         "failed_produce_requests",
         "fetcher",
         "fetches",
+        "last_response_at",
         "leader",
         "leader_epoch",
         "leader_id",

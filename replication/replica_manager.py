@@ -18,7 +18,7 @@ from typing import Protocol
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..log.log_directory import LogFolder
+from ..log.log_directory import LogDirectory
 from ..log.log_manager import LogManager
 from ..log.settings import LogSettings
 from ..metadata.delta import ClusterDelta
@@ -291,7 +291,7 @@ class ReplicaManager:
         if not by_number:
             self._partitions.pop(topic, None)
 
-    def _handle_log_dir_failure(self, folder: LogFolder) -> None:
+    def _handle_log_dir_failure(self, folder: LogDirectory) -> None:
         lost = [partition for partition in self.partitions() if partition.log.folder is folder]
         self._offline.update((partition.topic, partition.log.partition) for partition in lost)
         for partition in lost:

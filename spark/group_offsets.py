@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from .brokers import kafka_python
+from .bootstrap_servers import kafka_python
 
 if TYPE_CHECKING:
     from types import TracebackType

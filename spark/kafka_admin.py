@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..base.addresses import DEFAULT_PORT, split_host_port
-from .brokers import kafka_python
+from .bootstrap_servers import kafka_python
 from .query import JobError
 
 if TYPE_CHECKING:

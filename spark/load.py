@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .brokers import spark_options
+from .bootstrap_servers import spark_options
 from .failures import explain_task
 from .files import Files
 from .producing import PLAIN_COLUMNS, RESULT, TopicDestination, write

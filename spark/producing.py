@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from .brokers import confluent
+from .bootstrap_servers import confluent
 
 if TYPE_CHECKING:
     import confluent_kafka

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from .brokers import spark_options
+from .bootstrap_servers import spark_options
 from .failures import JobError
 
 # Spark's reader requests both ends of the partition after each poll, so a poll should return many records. At the end of a

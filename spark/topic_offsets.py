@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from .brokers import kafka_python, spark_options
+from .bootstrap_servers import kafka_python, spark_options
 from .query import JobError, Partition
 from .reader import READER_DEFAULTS
 

@@ -25,8 +25,8 @@ from ..broker.server import StartError
 from ..handlers.services import Services
 from ..replication.partition import Partition
 from . import administration
-from .access import BrokerSecurity
 from .broker_run import BrokerEnvironment, BrokerRun
+from .broker_security import BrokerSecurity
 from .clock import AdjustableClock, BrokerClock
 from .cluster_network import ClusterNetwork
 from .controller_commands import ControllerCommands, wait_applied

@@ -19,11 +19,11 @@ from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..handlers.services import Services
 from . import administration
 from .clock import AdjustableClock, BrokerClock
-from .cluster_member import ClusterEnvironment, RestartableBroker
 from .faults import Faults
 from .loop_thread import LoopThread
 from .records import KafkaRecord, wait_for_records
 from .requests import Requests
+from .restartable_broker import ClusterEnvironment, RestartableBroker
 from .running_cluster import RunningCluster
 
 Start = Callable[[int], Awaitable[None]]

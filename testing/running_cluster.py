@@ -18,9 +18,9 @@ from ..metadata.delta import ClusterDelta
 from ..metadata.types import PartitionRegistration
 from ..replication.partition import Partition
 from .cluster_controller import ClusterController
-from .cluster_member import ClusterEnvironment, RestartableBroker
 from .held_port import HeldPort
 from .records import unknown_topic
+from .restartable_broker import ClusterEnvironment, RestartableBroker
 
 _LOOK_SECONDS = 0.005
 _FIRST_LOOK_SECONDS = 0.0005

@@ -16,7 +16,7 @@ from typing import Any
 
 from . import primitives
 from .schema import Array, FieldSpec, Message, Primitive, Struct, WireType
-from .source import SMALL_ARRAY, SourceBuilder, array_methods, is_struct, least_size
+from .source_builder import SMALL_ARRAY, SourceBuilder, array_methods, is_struct, least_size
 
 _NAMESPACE: dict[str, Any] = {
     "new": object.__new__,

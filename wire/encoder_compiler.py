@@ -11,7 +11,7 @@ from typing import Any
 
 from . import primitives
 from .schema import Array, FieldSpec, Message, Primitive, Struct, WireType
-from .source import SMALL_ARRAY, SourceBuilder, array_methods, is_struct
+from .source_builder import SMALL_ARRAY, SourceBuilder, array_methods, is_struct
 
 _NAMESPACE: dict[str, Any] = {
     "uvarint": primitives.write_uvarint,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .schema import Array, Message, Struct, WireType
-from .source import SourceBuilder, is_struct
+from .source_builder import SourceBuilder, is_struct
 
 _FIELD = "error_code"
 

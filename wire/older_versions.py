@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .schema import Array, Struct
-from .source import is_struct
+from .source_builder import is_struct
 
 
 def drop_later_fields(message: Struct, version: int) -> None:

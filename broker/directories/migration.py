@@ -39,8 +39,8 @@ from ...controller.zookeeper.store.cluster_store import ClusterStore
 from ...log.checkpoints import META_PROPERTIES, MetaProperties
 from ...log.disk import Disk, join
 from ...log.files import BOOTSTRAP_CHECKPOINT, LOG_SUFFIX, METADATA_PARTITION_DIR
-from ...log.log_directories import DataFolders, LogStartError
-from ...log.log_directory import LogFolder
+from ...log.log_directories import LogDirectories, LogStartError
+from ...log.log_directory import LogDirectory
 from ...log.metadata_snapshots import known_voters
 from ..identity import log_directories
 from ..settings import BrokerSettings
@@ -65,10 +65,10 @@ class Migration:
         self._randomness = randomness
         self._clock = clock
         metadata_directory = node.metadata_directory
-        folders = [LogFolder(disk, each, clock, InlineWorkers()) for each in log_directories(node.new)]
+        folders = [LogDirectory(disk, each, clock, InlineWorkers()) for each in log_directories(node.new)]
         apart = metadata_directory not in log_directories(node.new)
-        self._folders = DataFolders(
-            folders, LogFolder(disk, metadata_directory, clock, InlineWorkers()) if apart else None
+        self._folders = LogDirectories(
+            folders, LogDirectory(disk, metadata_directory, clock, InlineWorkers()) if apart else None
         )
 
     def __enter__(self) -> Migration:

@@ -19,7 +19,7 @@ from ...log.checkpoints import LOCK, CorruptFileError, read_meta_properties
 from ...log.disk import Disk, join
 from ...log.files import OLD_STATE_DIR, OLD_STATE_TAKEN_DIR
 from ...log.log_directories import LogStartError
-from ...log.log_directory import LogFolder
+from ...log.log_directory import LogDirectory
 from ...log.log_manager import LogManager
 from ...log.metadata_snapshots import known_voters
 from ..identity import is_lone
@@ -42,7 +42,7 @@ async def form_quorum(
     disk: Disk,
     config: Config,
     logs: LogManager,
-    metadata_log_dir: LogFolder,
+    metadata_log_dir: LogDirectory,
     own: Endpoints,
     *,
     is_dynamic: bool,

@@ -26,10 +26,10 @@ from ...controller.raft.settings import MetadataLogSettings
 from ...controller.raft.voter_set import Endpoints, QuorumVoter, ReplicaKey, VoterSet
 from ...controller.raft.voters import KRAFT_VERSIONS
 from ...log.checkpoints import META_PROPERTIES, CorruptFileError
-from ...log.directory_logs import FolderLogs
+from ...log.directory_logs import DirectoryLogs
 from ...log.disk import Disk, join
 from ...log.files import METADATA_PARTITION_DIR
-from ...log.log_directory import LogFolder
+from ...log.log_directory import LogDirectory
 from ...log.memory_disk import MemoryDisk
 
 _EPOCHS_AHEAD = 1_000_000
@@ -114,13 +114,13 @@ def _known_endpoints(remains: QuorumRemains) -> Endpoints:
     return remains.voters.endpoints(remains.key.node_id)
 
 
-def _taken(disk: Disk, directory: str, clock: Clock) -> FolderLogs:
+def _taken(disk: Disk, directory: str, clock: Clock) -> DirectoryLogs:
     """The directory, locked. Raises QuorumRecoveryError, OSError."""
     if not disk.is_dir(join(directory, METADATA_PARTITION_DIR)):
         raise QuorumRecoveryError(
             f"{directory} has no metadata log: it is in metadata.log.dir, or in the first directory of log.dirs"
         )
-    part = FolderLogs(LogFolder(disk, directory, clock, InlineWorkers()))
+    part = DirectoryLogs(LogDirectory(disk, directory, clock, InlineWorkers()))
     try:
         part.take()
     except CorruptFileError as error:
@@ -146,8 +146,8 @@ def _copy_of(disk: Disk, directory: str) -> MemoryDisk:
     return copy
 
 
-def _remains(part: FolderLogs, copy: MemoryDisk, clock: Clock) -> QuorumRemains:
-    log = _opened(LogFolder(copy, part.folder.path, clock, InlineWorkers()))
+def _remains(part: DirectoryLogs, copy: MemoryDisk, clock: Clock) -> QuorumRemains:
+    log = _opened(LogDirectory(copy, part.folder.path, clock, InlineWorkers()))
     try:
         outline, election, meta = log.outline(), log.election or ElectionState(), part.meta
         assert meta is not None and meta.broker_id is not None and meta.cluster_id is not None, "it was checked"
@@ -166,7 +166,7 @@ def _remains(part: FolderLogs, copy: MemoryDisk, clock: Clock) -> QuorumRemains:
         log.close()
 
 
-def _opened(folder: LogFolder) -> MetadataLog:
+def _opened(folder: LogDirectory) -> MetadataLog:
     """Raises QuorumRecoveryError, OSError."""
     log = MetadataLog(folder, MetadataLogSettings())
     try:
@@ -189,7 +189,7 @@ def _archive(copy: MemoryDisk, directory: str) -> bytes:
     return data.getvalue()
 
 
-def _write_voters(folder: LogFolder, voters: VoterSet, before: QuorumRemains, epoch: int) -> None:
+def _write_voters(folder: LogDirectory, voters: VoterSet, before: QuorumRemains, epoch: int) -> None:
     """The record first: quorum-state of an earlier epoch than the log's does not count. Raises QuorumRecoveryError, OSError."""
     log = _opened(folder)
     try:

@@ -25,7 +25,7 @@ from ...controller.zookeeper.leaving.old_state import has_state, is_being_set_as
 from ...log.checkpoints import read_meta_properties
 from ...log.disk import Disk, join
 from ...log.files import BOOTSTRAP_CHECKPOINT
-from ...log.log_directory import LogFolder
+from ...log.log_directory import LogDirectory
 from ...metadata.image import ClusterImage
 from ...metadata.types import LogPosition
 from ...wire.messages.access_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
@@ -65,7 +65,7 @@ class StoppedNode:
 
     def _open(self, node_id: int) -> None:
         """Read the metadata log, if it has begun."""
-        folder = LogFolder(self._disk, self._directory, self._clock, InlineWorkers())
+        folder = LogDirectory(self._disk, self._directory, self._clock, InlineWorkers())
         log = MetadataLog(folder, MetadataLogSettings())
         log.open_at_once()
         voters = log.snapshot_head(LogPosition(log.end_offset - 1, 0, 0)).voters

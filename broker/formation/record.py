@@ -62,8 +62,8 @@ class FormationStore:
             return False
         if meta.version != 1:
             raise LogStartError(
-                f"{join(self.metadata_log_dir, META_PROPERTIES)} is of a broker that is no node of KRaft: a node of cluster.nodes "
-                "needs log directories of its own"
+                f"{join(self.metadata_log_dir, META_PROPERTIES)} is of a broker that is no node of KRaft: a node of "
+                "cluster.nodes needs log directories of its own"
             )
         if self.disk.exists(self._path):
             self.disk.remove(self._path)  # the formatting had ended

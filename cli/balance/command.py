@@ -18,7 +18,7 @@ from ..tools.client import Admin, ClusterConnection
 from ..tools.output import is_terminal, print_json
 from ..tools.replicas.moves import named
 from ..tools.running import INTERRUPTED, ToolError, UsageError
-from .execution import carry_out, elect, move_folders, finish_earlier_run
+from .execution import carry_out, elect, finish_earlier_run, move_folders
 from .facts import look
 from .rates import MeasurementWindow
 from .shown import as_object, show, show_brokers

@@ -24,7 +24,7 @@ from .client import Admin, ClusterConnection
 from .cluster_view import chosen_partitions, find_topics
 from .groups import find_group
 from .output import OutputColumn, print_rows, tell_of_execute
-from .records.offset_forms import END, START, OffsetExpression, OffsetOrigin, resolve
+from .records.offset_expressions import END, START, OffsetExpression, OffsetOrigin, resolve
 from .records.partition_offsets import AdminOffsets
 from .records.times import parse_duration_ms, parse_time_ms
 from .running import ToolError, UsageError, refusal

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import trio
 
 from ...base.errors import KafkaError, known_code
-from ...log.log_directory import LogFolder
+from ...log.log_directory import LogDirectory
 from ...log.log_manager import LogManager
 from ...metadata.types import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, PartitionRegistration
 from ...replication.broker_client import PeerUnavailableError
@@ -70,7 +70,7 @@ class DirectoryAssignments:
         else:
             self._submit(key, directory)
 
-    async def announce(self, partition: Partition, folder: LogFolder) -> None:
+    async def announce(self, partition: Partition, folder: LogDirectory) -> None:
         key = partition.topic_id, partition.log.partition
         self._announced[key] = directory = self._logs.directory_id(folder)
         self._submit(key, directory)

@@ -19,7 +19,7 @@ from ...log.checkpoints import CorruptFileError
 from ...log.disk import Bytes, join
 from ...log.files import DELETED_SUFFIX, METADATA_PARTITION_DIR
 from ...log.follower_append import append_as_follower
-from ...log.log_directory import LogFolder
+from ...log.log_directory import LogDirectory
 from ...log.log_loader import LogLoader
 from ...log.log_state import LogState
 from ...log.metadata_snapshots import (
@@ -73,7 +73,7 @@ class SnapshotFacts(NamedTuple):
 class MetadataLog:
     """The log in one folder. ``open`` it first."""
 
-    def __init__(self, folder: LogFolder, settings: MetadataLogSettings) -> None:
+    def __init__(self, folder: LogDirectory, settings: MetadataLogSettings) -> None:
         self._folder = folder
         self._settings = LogSettings(
             {

@@ -23,7 +23,6 @@ from typing import NamedTuple, Protocol
 
 from ...wire.messages.control_records import KRaftVersionRecord, LeaderChangeMessage, LeaderChangeVoter
 from ...wire.schema import ZERO_UUID, Message
-from .connections import RaftRequestManager
 from .effects import (
     Append,
     AppendControl,
@@ -43,6 +42,7 @@ from .follower import RaftFollower
 from .leader import RaftLeader
 from .log_outline import LogOutline
 from .messages import KnownLeader
+from .request_manager import RaftRequestManager
 from .settings import RaftTimes
 from .voter_set import Endpoints, QuorumVoter, ReplicaKey, VoterSet, address_of
 from .voters import KRAFT_VERSIONS, ControllerAddress

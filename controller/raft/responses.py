@@ -22,7 +22,6 @@ from ...wire.messages.update_raft_voter import UpdateRaftVoterResponse
 from ...wire.messages.vote import VoteRequest, VoteResponse
 from ...wire.schema import Message
 from . import voter_changes
-from .connections import OwnRequest
 from .effects import AppendFetched, AppendToSnapshot, BeginSnapshot, DropSnapshot, FinishSnapshot, PeerRefused, Truncate
 from .election import Prospective, RaftCandidate, Resigned, Unattached
 from .election_file import NOBODY
@@ -31,6 +30,7 @@ from .leader import RaftLeader
 from .log_outline import Divergence
 from .polling import end_prospective
 from .quorum_state import QuorumState
+from .request_manager import OwnRequest
 from .transitions import PeerRefusalError, maybe_transition, require
 from .voter_set import Endpoints, ListenerEndpoint, VoterSet
 

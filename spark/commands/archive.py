@@ -12,7 +12,7 @@ import typer
 
 from ...base.wording import counted, plural
 from ..archive import Archive, run
-from ..brokers import read_brokers
+from ..bootstrap_servers import read_brokers
 from ..compaction import Compacted
 from ..kafka_admin import check_reachable
 from ..session import check_setup

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..audit import Audit, Compared, compare, ranges_text, records
-from ..brokers import read_brokers
+from ..bootstrap_servers import read_brokers
 from ..kafka_admin import check_reachable
 from ..numbers import Numbers, ProducerNumbers, count_numbers
 from ..query import JobError

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ..brokers import read_brokers
+from ..bootstrap_servers import read_brokers
 from ..kafka_admin import check_reachable
 from ..lag.job import GroupLag, Lag, run
 from ..lag.rules import LagStatus

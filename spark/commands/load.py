@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from ...base.wording import plural
-from ..brokers import read_brokers
+from ..bootstrap_servers import read_brokers
 from ..kafka_admin import check_reachable
 from ..load import Load, run
 from ..session import check_setup

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ...base.wording import plural
-from ..brokers import read_brokers
+from ..bootstrap_servers import read_brokers
 from ..kafka_admin import check_reachable
 from ..mirror.job import Mirror, Mirrored, run
 from ..session import check_setup

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ...base.wording import plural
-from ..brokers import read_brokers
+from ..bootstrap_servers import read_brokers
 from ..kafka_admin import check_reachable
 from ..query import JobError
 from ..reader import check_offsets

@@ -20,7 +20,7 @@ from ...wire.messages.consumer_offsets import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from ..brokers import confluent
+from ..bootstrap_servers import confluent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInf
 
 from ...base.addresses import with_ports
 from ...base.wording import meant
-from ..brokers import BootstrapServers, read_brokers
+from ..bootstrap_servers import BootstrapServers, read_brokers
 from ..query import JobError
 from ..reader import check_offsets
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from ..brokers import spark_options
+from ..bootstrap_servers import spark_options
 from ..files import Files
 from ..query import JobError
 from ..sink_log import FOLDER

@@ -15,7 +15,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.partitions import TopicPartition
 from ottla.base.seams import SystemClock
 from ottla.controller.new_topics import NewTopic
-from ottla.controller.zookeeper.active.sender import Answer
+from ottla.controller.zookeeper.active.controller_channel_manager import Answer
 from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.registration import ensure_cluster
 from ottla.controller.zookeeper.store.cluster_store import Create, Set

@@ -21,8 +21,8 @@ from ottla.replication.follower import (
     Position,
     begin_following,
     position_of,
-    reset_to_leader,
     process_partition_data,
+    reset_to_leader,
 )
 from ottla.wire.messages.fetch import EpochEndOffset, PartitionData
 

@@ -16,9 +16,9 @@ from ottla.replication.follower import (
     FollowerAction,
     begin_following,
     position_of,
-    reset_to_leader,
     process_partition_data,
     process_reset_error,
+    reset_to_leader,
 )
 from ottla.replication.partition import Partition
 from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch

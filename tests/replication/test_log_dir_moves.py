@@ -11,7 +11,7 @@ import trio.testing
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import InlineWorkers, SimulatedClock
 from ottla.handlers.describe_log_dirs import describe_log_dir
-from ottla.log.log_directory import LogFolder
+from ottla.log.log_directory import LogDirectory
 from ottla.log.log_manager import LogManager
 from ottla.log.memory_disk import MemoryDisk
 from ottla.log.settings import LogManagerSettings, LogSettings
@@ -36,7 +36,7 @@ class Notices:
         """What was said, and the folder of the log at that time."""
         self.answers = trio.Event()
 
-    async def announce(self, partition: Partition, folder: LogFolder) -> None:
+    async def announce(self, partition: Partition, folder: LogDirectory) -> None:
         self.told.append((f"to {folder.path}", partition.log.folder.path))
         await self.answers.wait()
 

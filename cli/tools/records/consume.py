@@ -24,7 +24,7 @@ from ..client import ClusterConnection
 from ..cluster_view import find_topics, no_partition, no_topic
 from ..running import ToolError, UsageError
 from .format_template import Formatter, template_formatter
-from .offset_forms import END, START, OffsetExpressionRange, parse_span, resolve
+from .offset_expressions import END, START, OffsetExpressionRange, parse_span, resolve
 from .partition_offsets import ConsumerOffsets
 from .record_format import json_line, value_line
 

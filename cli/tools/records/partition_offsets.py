@@ -1,6 +1,6 @@
 """Start and end offsets of partitions, from an admin client or a consumer, for the forms of ``--offset``.
 
-They are the ``Offsets`` of ``offset_forms``.
+They are the ``Offsets`` of ``offset_expressions``.
 """
 
 from __future__ import annotations

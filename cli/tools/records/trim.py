@@ -18,7 +18,7 @@ from ..client import Admin, ClusterConnection
 from ..cluster_view import chosen_partitions
 from ..output import OutputColumn, print_rows, tell_of_execute
 from ..running import ToolError, UsageError, explain
-from .offset_forms import OffsetExpression, OffsetOrigin, parse_place, resolve
+from .offset_expressions import OffsetExpression, OffsetOrigin, parse_place, resolve
 from .partition_offsets import AdminOffsets
 
 COLUMNS = (

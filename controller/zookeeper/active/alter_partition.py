@@ -28,7 +28,7 @@ from ....wire.messages.alter_partition import (
     TopicData,
 )
 from ..state.context import ControllerContext, PartitionState
-from .leaders import PartitionStateMachine
+from .partition_state_machine import PartitionStateMachine
 
 _FIRST_VERSION_BY_ID = 2
 _FIRST_VERSION_WITH_EPOCHS = 3

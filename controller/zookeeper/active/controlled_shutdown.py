@@ -12,7 +12,7 @@ from ....wire.messages.controlled_shutdown import (
     RemainingPartition,
 )
 from ..state.context import ControllerContext
-from .leaders import PartitionStateMachine
+from .partition_state_machine import PartitionStateMachine
 
 logger = logging.getLogger(__name__)
 

@@ -53,11 +53,11 @@ from ..store.cluster_store import (
 )
 from .alter_partition_queue import AlterPartitionQueue, Turn
 from .channels import Connect
+from .controller_channel_manager import Answer, ControllerChannelManager
 from .controller_node import is_controller, stand_for_election, withdraw
+from .controller_term import ControllerTerm, Watches
 from .events import EventQueue
 from .figures import ControllerFigures
-from .sender import Answer, ControllerChannelManager
-from .term import ControllerTerm, Watches
 
 logger = logging.getLogger(__name__)
 

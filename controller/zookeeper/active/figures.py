@@ -12,8 +12,8 @@ from typing import NamedTuple
 from ....base.distribution import Distribution
 from ....base.partitions import NO_LEADER
 from ..state.context import ControllerContext
+from .controller_channel_manager import ControllerChannelManager
 from .events import EventQueue
-from .sender import ControllerChannelManager
 
 
 @dataclasses.dataclass(slots=True)

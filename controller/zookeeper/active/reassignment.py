@@ -32,7 +32,7 @@ from ..state.context import ControllerContext, PartitionState
 from ..state.loading import load_assignments
 from ..state.partition_states import fenced_multi
 from ..store.cluster_store import BadVersionError, ClusterStore, ConnectionLossError, NoNodeError, Set, Stat
-from .leaders import PartitionStateMachine
+from .partition_state_machine import PartitionStateMachine
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from ....base.wording import counted
 from ....metadata.rules.election import ElectionType, elect_preferred
 from ....metadata.types import LeaderState
 from ..state.context import ControllerContext, PartitionState
-from .leaders import PartitionStateMachine
 from .leadership import elected_state
+from .partition_state_machine import PartitionStateMachine
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from ..state.context import ControllerContext, TopicState
 from ..state.loading import load_assignments, load_states, load_topics
 from ..state.partition_states import fenced_multi
 from ..store.cluster_store import BadVersionError, ClusterStore, NoNodeError, Set, Stat, Watch
-from .leaders import PartitionStateMachine
+from .partition_state_machine import PartitionStateMachine
 
 logger = logging.getLogger(__name__)
 

@@ -39,8 +39,8 @@ from ..store.cluster_store import (
     Set,
     StoreError,
 )
+from .controller_channel_manager import ControllerChannelManager
 from .leadership import elected_state
-from .sender import ControllerChannelManager
 from .state_messages import leader_and_isr_requests, update_metadata_requests
 
 logger = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ import trio.testing
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.presence import Presence
 from ottla.compat_tests.raw.requests import batch, produce_request
-from ottla.replication.end_markers import TransactionMarkerWriter
-from ottla.replication.marker_channels import TransactionMarkerChannelManager
+from ottla.replication.transaction_marker_channels import TransactionMarkerChannelManager
+from ottla.replication.transaction_marker_writer import TransactionMarkerWriter
 from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
 from ottla.wire.messages.end_txn import EndTxnRequest

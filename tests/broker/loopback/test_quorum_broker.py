@@ -14,7 +14,7 @@ from ottla.base.errors import ErrorCode
 from ottla.broker.server import StartError
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
 from ottla.handlers.config_resources import ConfigResourceKind
-from ottla.log.log_directory import LogFolder
+from ottla.log.log_directory import LogDirectory
 from ottla.metadata.types import UNASSIGNED_DIRECTORY, PartitionRegistration
 from ottla.replication.replica_manager import ReplicaManager
 from ottla.wire.headers import decode_request_header
@@ -383,7 +383,7 @@ async def test_a_log_changes_its_folder_once_the_controller_knows(tmp_path: Path
         await broker.sees("t")
         partition = broker.services.replicas.partition("t", 0)
         begun, aim = partition.log.folder, other if partition.log.folder is one else one
-        told: list[tuple[bytes, LogFolder]] = []
+        told: list[tuple[bytes, LogDirectory]] = []
         is_away = True
 
         def assign(request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:

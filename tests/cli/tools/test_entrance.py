@@ -12,7 +12,7 @@ import ottla
 from ottla.cli.tools import topics
 from ottla.cli.tools.client import ClusterConnection
 from ottla.cli.tools.running import ToolError
-from ottla.testing.access import MECHANISMS
+from ottla.testing.broker_security import MECHANISMS
 
 TOKEN = (
     'org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="x";'

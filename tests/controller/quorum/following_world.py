@@ -25,7 +25,7 @@ from ottla.controller.raft.storage import RaftStorage
 from ottla.controller.raft.voter_set import ReplicaKey, VoterSet
 from ottla.controller.raft.voters import ControllerAddress
 from ottla.log.disk import Disk, OsDisk
-from ottla.log.log_directory import LogFolder
+from ottla.log.log_directory import LogDirectory
 from ottla.log.metadata_snapshots import MetadataSnapshotId
 from ottla.metadata.delta import ClusterDelta
 from ottla.metadata.image import ClusterImage
@@ -92,7 +92,7 @@ class World:
         """One run of the broker; its image begins anew."""
         self.image, self.published = ClusterImage(), []
         clock = SimulatedClock()
-        disk_folder = LogFolder(self.disk, str(self.folder), clock, self.workers)
+        disk_folder = LogDirectory(self.disk, str(self.folder), clock, self.workers)
         self.log = MetadataLog(disk_folder, self.settings)
         await self.log.open()
         bootstrap = [ControllerAddress(HOST, node_id) for node_id in self.quorum.ids if self.has_bootstrap_servers]

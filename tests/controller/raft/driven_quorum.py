@@ -21,7 +21,7 @@ from ottla.controller.raft.settings import MetadataLogSettings, RaftTimes
 from ottla.controller.raft.storage import RaftStorage
 from ottla.controller.raft.voter_set import ListenerEndpoint, QuorumVoter, ReplicaKey, VoterSet
 from ottla.controller.raft.voters import ControllerAddress
-from ottla.log.log_directory import LogFolder
+from ottla.log.log_directory import LogDirectory
 from ottla.log.memory_disk import MemoryDisk
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID, MetadataSnapshotId, SnapshotFile, SnapshotHead, encode_snapshot
 from ottla.metadata.types import LogPosition
@@ -74,7 +74,7 @@ class DrivenNode:
     async def live(self, task_status: trio.TaskStatus[None]) -> None:
         """Run until ``kill``, or an error of the disk."""
         self._ended = trio.Event()
-        folder = LogFolder(self.disk, FOLDER, self.clock, InlineWorkers())
+        folder = LogDirectory(self.disk, FOLDER, self.clock, InlineWorkers())
         log = MetadataLog(folder, self._quorum.settings)
         await log.open()
         storage = RaftStorage(log)

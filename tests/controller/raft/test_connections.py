@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.controller.raft.connections import OwnRequest, RaftRequestManager
 from ottla.controller.raft.effects import RaftPeer
+from ottla.controller.raft.request_manager import OwnRequest, RaftRequestManager
 from ottla.controller.raft.settings import RaftTimes
 from ottla.tests.controller.raft.node_world import NoChance
 from ottla.tests.controller.raft.quorum_parts import address_of_node

@@ -14,9 +14,9 @@ import pytest
 
 from ottla.base.partitions import NO_BROKER_EPOCH
 from ottla.controller.zookeeper.active import leadership
-from ottla.controller.zookeeper.active.deletion import TopicDeletionManager
+from ottla.controller.zookeeper.active.controller_term import ControllerTerm
 from ottla.controller.zookeeper.active.known_brokers import KnownBrokers
-from ottla.controller.zookeeper.active.term import ControllerTerm
+from ottla.controller.zookeeper.active.topic_deletions import TopicDeletionManager
 from ottla.controller.zookeeper.state import partition_states
 from ottla.controller.zookeeper.state.context import PartitionState
 from ottla.controller.zookeeper.state.loading import load_brokers

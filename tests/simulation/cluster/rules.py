@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from ottla.controller.zookeeper.active import (
-    deletion,
-    leaders,
+    controller_term,
+    partition_state_machine,
     reassignment,
-    term,
     topic_changes,
+    topic_deletions,
     topics,
 )
 from ottla.controller.zookeeper.active.alter_partition import AlterPartitions
-from ottla.controller.zookeeper.active.deletion import TopicDeletionManager
+from ottla.controller.zookeeper.active.controller_term import ControllerTerm
 from ottla.controller.zookeeper.active.known_brokers import KnownBrokers
-from ottla.controller.zookeeper.active.leaders import PartitionStateMachine
-from ottla.controller.zookeeper.active.term import ControllerTerm
+from ottla.controller.zookeeper.active.partition_state_machine import PartitionStateMachine
+from ottla.controller.zookeeper.active.topic_deletions import TopicDeletionManager
 from ottla.controller.zookeeper.replica_requests import ReplicaRequests
 from ottla.controller.zookeeper.state import (
     partition_states,
@@ -71,10 +71,10 @@ REMOVED_REPLICAS = Rule("_delete_removed", (ReplicaManager,))
 
 # The controller
 KNOWN_LEADER = Rule("_knows", (AlterPartitions,))
-FENCED_WRITE = Rule("fenced_multi", (partition_states, deletion, term, topics, topic_changes))
+FENCED_WRITE = Rule("fenced_multi", (partition_states, topic_deletions, controller_term, topics, topic_changes))
 REPLICAS_TO_DELETE = Rule("_replicas_of", (TopicDeletionManager,))
 FAILED_BROKERS = Rule("_brokers_failed", (ControllerTerm,))
-FAILED_OVER_STATE = Rule("failed_over_state", (leaders,))
+FAILED_OVER_STATE = Rule("failed_over_state", (partition_state_machine,))
 FINISHED_MOVE = Rule("finished_state", (reassignment,))
 TOLD_OF_MOVE = Rule("send_reassignment", (PartitionStateMachine,))
 STAYED_BROKERS = Rule("stayed", (KnownBrokers,))

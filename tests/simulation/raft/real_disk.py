@@ -17,7 +17,7 @@ from ottla.controller.raft.settings import MetadataLogSettings
 from ottla.controller.raft.storage import LogEffect, RaftStorage
 from ottla.log.disk import join
 from ottla.log.files import METADATA_PARTITION_DIR
-from ottla.log.log_directory import LogFolder
+from ottla.log.log_directory import LogDirectory
 from ottla.log.memory_disk import MemoryDisk
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID, MetadataSnapshotId, list_snapshots
 from ottla.tests.simulation.raft.disk import DiskFullError, LogFiles, ModelDisk, StoredBatch
@@ -38,7 +38,7 @@ class _StandingClock:
         return 0.0
 
 
-class _Folder(LogFolder):
+class _Folder(LogDirectory):
     """Files that are to be removed later stay until the next start."""
 
     def call_later(self, delay_ms: int, function: object) -> None:

@@ -15,7 +15,7 @@ from ottla.base.seams import SystemClock, TrioWorkers
 from ottla.base.tcp import TcpNetwork
 from ottla.console.standalone import ConsoleAlone
 from ottla.security.client_security import ClientSecurity, read_client_security
-from ottla.testing.access import MECHANISMS
+from ottla.testing.broker_security import MECHANISMS
 from ottla.view.remote.cluster_view import ClusterView
 
 USERS = {"alice": 'her "secret"'}

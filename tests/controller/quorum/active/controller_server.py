@@ -44,7 +44,7 @@ from ottla.controller.token_settings import DelegationTokenSettings
 from ottla.handlers.controller.call import ControllerCall
 from ottla.handlers.controller.services import ControllerServices
 from ottla.log.disk import Disk
-from ottla.log.log_directory import LogFolder
+from ottla.log.log_directory import LogDirectory
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotFile, SnapshotHead, encode_snapshot
 from ottla.log.settings import LogSettings
 from ottla.replication.broker_client import BrokerClient
@@ -122,7 +122,7 @@ class ControllerServer:
         """Serve until ``kill``. Raises what ends the node by itself."""
         self.lives += 1
         self._ended = trio.Event()
-        log = MetadataLog(LogFolder(self.disk, self._folder, self._clock, self.workers), self._quorum.log_settings)
+        log = MetadataLog(LogDirectory(self.disk, self._folder, self._clock, self.workers), self._quorum.log_settings)
         await log.open()
         self.node = self._made(log)
         acceptor, served = await self._listen()

@@ -23,9 +23,9 @@ from ..handlers.table import ServedApis
 from ..metadata.types import VersionRange
 from ..replication.log_dir_moves import MoveNotices
 from ..replication.replica_publisher import ReplicaPublisher
+from .components import BrokerComponents
 from .dependencies import BrokerDependencies
-from .parts import BrokerComponents
-from .quorum_foundation import QuorumBrokerCore
+from .quorum_broker_core import QuorumBrokerCore
 
 
 class QuorumBrokerComponents(BrokerComponents):

@@ -31,19 +31,19 @@ from ..controller.raft.voter_set import ReplicaKey
 from ..log.checkpoints import read_clean_shutdown
 from ..log.disk import Disk
 from ..log.log_directories import LogStartError, metadata_log_dir_of
-from ..log.log_directory import LogFolder
+from ..log.log_directory import LogDirectory
 from ..metadata.delta import ClusterDelta
 from ..wire.schema import ZERO_UUID
 from .auth.peer_security import PeerListener
+from .broker_core import BrokerCore
 from .controller_listeners import ControllerListeners
 from .controller_role import ControllerRole, bootstrap_of, check_bootstrap
 from .dependencies import BrokerDependencies
 from .directories.directory_ids import random_directory_id
 from .directories.own_quorum import form_quorum
-from .foundation import BrokerCore
 from .identity import configured_broker_id
 from .listeners.monitor import Monitor
-from .raft_foundation import RaftManager, run_guarded
+from .raft_manager import RaftManager, run_guarded
 
 
 class QuorumConnection:
@@ -107,7 +107,7 @@ class QuorumBrokerCore(BrokerCore):
         self._first_image = trio.Event()
 
     @property
-    def state_log_dir(self) -> LogFolder:
+    def state_log_dir(self) -> LogDirectory:
         """The folder of the metadata log."""
         if self.logs.metadata_log_dir is not None:
             return self.logs.metadata_log_dir

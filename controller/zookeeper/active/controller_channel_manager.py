@@ -22,8 +22,8 @@ from ....wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrRe
 from ....wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from ....wire.messages.update_metadata import UpdateMetadataRequest
 from ..state.context import LiveBroker
-from .batch import ControllerBrokerRequestBatch, batches, partitions_of
 from .channels import BrokerChannel, Connect
+from .request_batch import ControllerBrokerRequestBatch, batches, partitions_of
 
 logger = logging.getLogger(__name__)
 

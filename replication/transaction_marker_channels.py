@@ -20,9 +20,9 @@ from ..wire.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from .broker_client import NoAnswerError
-from .end_markers import COMMIT_SECONDS, TransactionMarkerWriter
 from .metadata_cache import MetadataCache
 from .peers import Peers
+from .transaction_marker_writer import COMMIT_SECONDS, TransactionMarkerWriter
 
 SETTLING_SECONDS = 60.0
 """Longer than it takes a new controller to tell this broker everything if the one before dies while telling."""

@@ -29,7 +29,7 @@ from ..log.checkpoints import CorruptFileError
 from ..log.disk import join
 from ..log.files import METADATA_PARTITION_DIR
 from ..log.log_directories import LogStartError
-from ..log.log_directory import LogFolder
+from ..log.log_directory import LogDirectory
 from ..replication.broker_client import BrokerClient
 from .auth.peer_security import PeerListener
 from .identity import bootstrap_controllers, static_voters
@@ -68,7 +68,9 @@ class RaftManager:
         self._endpoints = endpoints
         self._node_id = -1
 
-    async def open(self, folder: LogFolder, others: Iterable[LogFolder], key: ReplicaKey, cluster_id: str) -> None:
+    async def open(
+        self, folder: LogDirectory, others: Iterable[LogDirectory], key: ReplicaKey, cluster_id: str
+    ) -> None:
         """Open the log in ``folder``, which ``others`` must not have, and make the driver.
 
         Raises LogStartError, SettingError, KafkaError, OSError.
@@ -130,7 +132,7 @@ class RaftManager:
         return channel
 
 
-def _check_place(folder: LogFolder, others: Iterable[LogFolder]) -> None:
+def _check_place(folder: LogDirectory, others: Iterable[LogDirectory]) -> None:
     """Refuse to pass over a metadata log elsewhere: ``metadata.log.dir`` was changed. Raises LogStartError."""
     for other in others:
         path = join(other.path, METADATA_PARTITION_DIR)

@@ -18,11 +18,11 @@ from ..log.settings import LogSettings
 from ..replication.controller_channel import ControllerChannel
 from ..replication.inter_broker_protocol import inter_broker_protocol
 from ..replication.settings import ReplicationSettings
+from .components import BrokerComponents
 from .controlled_shutdown import run_controlled_shutdown
 from .dependencies import BrokerDependencies
-from .parts import BrokerComponents
 from .settings import BrokerSettings
-from .store_foundation import ZooKeeperBrokerCore
+from .zookeeper_broker_core import ZooKeeperBrokerCore
 
 
 class ZooKeeperBrokerComponents(BrokerComponents):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..log.disk import Disk
-from ..log.log_directory import LogFolder
+from ..log.log_directory import LogDirectory
 from ..log.log_manager import LogManager
 from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
 from ..replication.metadata_cache import MetadataCache
@@ -60,7 +60,7 @@ class BrokerCore(ABC):
 
     @property
     @abstractmethod
-    def state_log_dir(self) -> LogFolder | None:
+    def state_log_dir(self) -> LogDirectory | None:
         """The folder with the cluster's state, without which the broker cannot go on; None when it is elsewhere."""
 
     @property

@@ -18,9 +18,9 @@ from ..config_store import ConfigStore
 from ..state.context import ControllerContext, PartitionState
 from ..state.partition_states import write_states
 from ..store.cluster_store import ClusterStore
+from .controller_channel_manager import ControllerChannelManager
 from .figures import ElectionFigures
 from .leadership import elected_state, failed_over_state, shut_down_state, state_without
-from .sender import ControllerChannelManager
 from .state_messages import leader_and_isr_requests, stop_replica_requests, update_metadata_requests
 
 logger = logging.getLogger(__name__)

@@ -23,9 +23,9 @@ from ..controller.zookeeper.store.session import BrokerSession
 from ..controller.zookeeper.unserved import unserved
 from ..log.disk import Disk
 from ..log.log_directories import LogStartError
-from ..log.log_directory import LogFolder
+from ..log.log_directory import LogDirectory
+from .broker_core import BrokerCore
 from .dependencies import BrokerDependencies
-from .foundation import BrokerCore
 from .identity import configured_broker_id
 from .settings import BrokerSettings
 
@@ -53,7 +53,7 @@ class ZooKeeperBrokerCore(BrokerCore):
         self.features: FeatureStore | None = None
 
     @property
-    def state_log_dir(self) -> LogFolder | None:
+    def state_log_dir(self) -> LogDirectory | None:
         return None
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 import pytest
 from kafka import TopicPartition
 
-from ottla.cli.tools.records.offset_forms import (
+from ottla.cli.tools.records.offset_expressions import (
     END,
     START,
     OffsetExpression,

@@ -28,7 +28,7 @@ from ..store.cluster_store import (
     NotEmptyError,
     Operation,
 )
-from .sender import ControllerChannelManager
+from .controller_channel_manager import ControllerChannelManager
 from .state_messages import stop_replica_requests, update_metadata_requests
 
 logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
-from ottla.replication.leader_session import FetchSessionHandler
+from ottla.replication.fetch_session_handler import FetchSessionHandler
 from ottla.wire.messages.fetch import (
     EpochEndOffset,
     FetchRequest,

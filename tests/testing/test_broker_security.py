@@ -14,7 +14,7 @@ from kafka.errors import KafkaError
 import ottla
 from ottla.base.files import read_file
 from ottla.security.client_security import kafka_python_options, read_client_security
-from ottla.testing.access import MECHANISMS
+from ottla.testing.broker_security import MECHANISMS
 
 USERS = {"alice": 'her "secret"', "bob": "another, with \\ in it"}
 

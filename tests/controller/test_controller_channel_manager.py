@@ -9,8 +9,8 @@ import trio
 import trio.testing
 
 from ottla.controller.new_topics import NewTopic
-from ottla.controller.zookeeper.active.batch import ControllerBrokerRequestBatch
-from ottla.controller.zookeeper.active.sender import ControllerChannelManager
+from ottla.controller.zookeeper.active.controller_channel_manager import ControllerChannelManager
+from ottla.controller.zookeeper.active.request_batch import ControllerBrokerRequestBatch
 from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.state.context import LiveBroker
 from ottla.tests.controller.cluster import Cluster, RecordingBroker, join, registration, running, until

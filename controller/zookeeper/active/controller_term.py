@@ -39,15 +39,15 @@ from ..store.cluster_store import ClusterStore, Delete, OlderBrokerError, Watch
 from .admin_nodes import AdminNodes
 from .alter_partition import AlterPartitions
 from .controlled_shutdown import shut_down
-from .deletion import TopicDeletionManager
+from .controller_channel_manager import Answer, ControllerChannelManager
 from .figures import ElectionFigures
 from .known_brokers import KnownBrokers
-from .leaders import PartitionStateMachine
+from .partition_state_machine import PartitionStateMachine
 from .reassignment import Reassignments
 from .replica_elections import ReplicaElections
-from .sender import Answer, ControllerChannelManager
 from .state_messages import leader_and_isr_requests, update_metadata_requests
 from .topic_changes import TopicChanges
+from .topic_deletions import TopicDeletionManager
 from .topics import Topics
 
 logger = logging.getLogger(__name__)

@@ -26,15 +26,15 @@ from ..replication.alter_partition import AlterPartitionManager
 from ..replication.broker_client import BrokerClient
 from ..replication.controller_channel import RequestChannel
 from ..replication.coordinator_partition_log import CoordinatorPartitionLog
-from ..replication.end_markers import TransactionMarkerWriter
 from ..replication.fetch_session import FetchSessionCache
 from ..replication.fetchers import Fetchers
 from ..replication.log_dir_moves import LogDirMoves, MoveNotices
-from ..replication.marker_channels import SETTLING_SECONDS, TransactionMarkerChannelManager
 from ..replication.peers import Peers
 from ..replication.quotas import ReplicationQuotas
 from ..replication.replica_manager import ReplicaManager
 from ..replication.settings import QuotaSettings, ReplicationSettings
+from ..replication.transaction_marker_channels import SETTLING_SECONDS, TransactionMarkerChannelManager
+from ..replication.transaction_marker_writer import TransactionMarkerWriter
 from ..security.client_quotas import ClientQuotas
 from ..security.quota_settings import ClientQuotaSettings
 from ..transaction_coordinator.add_partitions_to_txn import AddPartitionsToTxnManager
@@ -42,8 +42,8 @@ from ..transaction_coordinator.coordinator import TransactionCoordinator
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from ..transaction_coordinator.settings import TransactionSettings
 from .auth.access import make_authorizer, make_token_passwords
+from .broker_core import BrokerCore
 from .dependencies import BrokerDependencies
-from .foundation import BrokerCore
 
 if TYPE_CHECKING:
     from ..controller.zookeeper.replica_requests import ReplicaRequests
