@@ -38,7 +38,7 @@ def declared_classes() -> list[type[Settings]]:
     from ..transaction_coordinator.settings import TransactionSettings
     from .auth.oauthbearer_settings import OauthbearerSettings
     from .auth.sasl_settings import SaslSettings
-    from .formation.settings import FormationSettings
+    from .formation_settings import FormationSettings
     from .settings import BrokerSettings
 
     return [

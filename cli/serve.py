@@ -27,7 +27,7 @@ from ..base.settings import SettingError
 from ..base.system_calls import raise_descriptor_limit
 from ..base.wording import how_to_install
 from ..broker.config_file import load_config, parse_overrides, read_properties, warn_of_unused
-from ..broker.formation.settings import FormationSettings
+from ..broker.formation_settings import FormationSettings
 from ..broker.limits import warn_of_few_descriptors
 from ..broker.listeners.open_listeners import warn_of_open_listeners
 from ..broker.server import BrokerFailedError, BrokerServer, Side, StartError
@@ -197,7 +197,7 @@ async def _serve(config: Config, traced: Collection[ApiKey]) -> None:
 async def _form(config: Config) -> None:
     """Wait until the node is part of the cluster that its list of nodes stands for. Raises StartError."""
     if config.settings(FormationSettings).nodes:
-        from ..broker.formation.driver import form_cluster  # few nodes have a list
+        from ..broker.cluster_formation import form_cluster  # few nodes have a list
 
         await form_cluster(config)
 

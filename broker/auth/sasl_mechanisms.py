@@ -89,7 +89,7 @@ def _scram_sha_256(config: ListenerConfig) -> Mechanism:
 
 def _scram_sha_512(config: ListenerConfig) -> Mechanism:
     if config.listener in (name.upper() for name in config.config.settings(BrokerSettings).controller_listener_names):
-        from ..formation.cluster_secret import secret_of  # few nodes have one
+        from .cluster_secret import secret_of  # few nodes have one
 
         secret = secret_of(config.config)
         if secret is not None:

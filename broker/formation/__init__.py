@@ -9,5 +9,6 @@ that finds the cluster formed joins it.
 - ``messages``: what nodes tell one another, and its frames on the controllers' listener
 - ``record``: what a node has promised, on disk, and the formatting that follows
 - ``gate``: responds to frames of a formation among Kafka's requests
-- ``driver``: the one task that forms or joins a cluster before the node's server starts
+
+The one task that forms or joins a cluster before the node's server starts is ``broker.cluster_formation``.
 """

@@ -19,14 +19,13 @@ from collections.abc import Mapping
 from ...base.addresses import DEFAULT_PORT, HIGHEST_PORT, join_host_port, split_host_port
 from ...base.settings import SettingError
 from ...controller.quorum.settings import BROKER_ROLE, CONTROLLER_ROLE
+from ..formation_settings import SECRET, SECRET_USER
 from ..listeners.open_listeners import is_on_loopback
 from .protocol import ListedNode, NodeList, shown_list
 
 CONTROLLER_LISTENER = "CONTROLLER"
-SECRET_USER = "ottla-cluster"
-"""The name by which a node authenticates with the cluster's secret."""
 SECRET_MECHANISM = "SCRAM-SHA-512"
-NODES, SECRET = "cluster.nodes", "cluster.secret.file"
+NODES = "cluster.nodes"
 
 _HIGHEST_FACTOR = 3
 _MAP = "listener.security.protocol.map"

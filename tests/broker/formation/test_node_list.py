@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ottla.base.settings import SettingError
-from ottla.broker.formation.cluster_secret import read_secret
+from ottla.broker.auth.cluster_secret import read_secret
 from ottla.broker.formation.node_list import cluster_properties, parse_nodes
 
 LOCAL = "localhost:9092,localhost:9192,localhost:9292"

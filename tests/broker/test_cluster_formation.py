@@ -14,8 +14,8 @@ import trio.testing
 
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import InlineWorkers, SimulatedClock
+from ottla.broker.cluster_formation import form_cluster
 from ottla.broker.config_file import load_config
-from ottla.broker.formation.driver import form_cluster
 from ottla.broker.formation.node_list import cluster_properties, parse_nodes
 from ottla.broker.formation.protocol import FormationProposal, FormationRecord
 from ottla.broker.formation.record import FormationStore

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from ...base.settings import Settings, setting
+from ..base.settings import Settings, setting
+
+SECRET = "cluster.secret.file"
+SECRET_USER = "ottla-cluster"
+"""The name by which a node authenticates with the cluster's secret."""
 
 
 class FormationSettings(Settings):

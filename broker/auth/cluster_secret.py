@@ -16,8 +16,7 @@ from ...security.principal import USER, Principal
 from ...security.sasl import SaslClient, SaslServer
 from ...security.scram import MIN_ITERATIONS, ScramMechanism, new_credential
 from ...security.scram_exchange import ScramClient, ScramServer, ScramUser
-from .node_list import SECRET, SECRET_USER
-from .settings import FormationSettings
+from ..formation_settings import SECRET, SECRET_USER, FormationSettings
 
 _LEAST_CHARACTERS = 16
 """A short one could be found from what is heard of one authentication."""

@@ -17,40 +17,40 @@ from functools import partial
 
 import trio
 
-from ...base.config import Config
-from ...base.errors import KafkaError, ProtocolError
-from ...base.network import Connection, Network, receive_exactly
-from ...base.seams import Clock, SystemClock, TrioWorkers, Workers
-from ...base.settings import SettingError
-from ...base.tcp import TcpNetwork
-from ...controller.quorum.active.committed_metadata import CommittedMetadata
-from ...controller.quorum.settings import CONTROLLER_ROLE, QuorumSettings
-from ...handlers.call import NodeCall
-from ...handlers.controller.table import SERVED_BY_CONTROLLERS
-from ...handlers.node_services import NodeServices
-from ...handlers.table import ServedApis
-from ...log.checkpoints import LOCK
-from ...log.disk import Disk, Lock, OsDisk, join
-from ...log.log_directories import LogStartError, metadata_log_dir_of
-from ...security.client_quotas import ClientQuotas
-from ...security.quota_settings import ClientQuotaSettings
-from ...wire.api_keys import ApiKey
-from ...wire.schema import uuid_to_text
-from ..auth.access import make_authorizer
-from ..config_file import load_config
-from ..controller_listeners import ControllerListeners, controller_names, controllers_listener
-from ..directories.directory_ids import random_directory_id
-from ..identity import check_roles, configured_broker_id, has_role, log_directories
-from ..listeners.acceptor import Acceptor
-from ..listeners.bound_listeners import CannotListenError
-from ..listeners.connection_limits import ConnectionLimits
-from ..listeners.monitor import Monitor
-from ..server import check_distinct, start_error
-from .messages import MOST_FORMATION_BYTES, RefusedStatementError, decode_response, encode_request
-from .node_list import parse_nodes
-from .protocol import FormationNode, FormationProposal, FormationRefusedError, FormationStatement, shown_list
-from .record import FormationStore, has_feature_levels, initial_feature_levels
-from .settings import FormationSettings
+from ..base.config import Config
+from ..base.errors import KafkaError, ProtocolError
+from ..base.network import Connection, Network, receive_exactly
+from ..base.seams import Clock, SystemClock, TrioWorkers, Workers
+from ..base.settings import SettingError
+from ..base.tcp import TcpNetwork
+from ..controller.quorum.active.committed_metadata import CommittedMetadata
+from ..controller.quorum.settings import CONTROLLER_ROLE, QuorumSettings
+from ..handlers.call import NodeCall
+from ..handlers.controller.table import SERVED_BY_CONTROLLERS
+from ..handlers.node_services import NodeServices
+from ..handlers.table import ServedApis
+from ..log.checkpoints import LOCK
+from ..log.disk import Disk, Lock, OsDisk, join
+from ..log.log_directories import LogStartError, metadata_log_dir_of
+from ..security.client_quotas import ClientQuotas
+from ..security.quota_settings import ClientQuotaSettings
+from ..wire.api_keys import ApiKey
+from ..wire.schema import uuid_to_text
+from .auth.access import make_authorizer
+from .config_file import load_config
+from .controller_listeners import ControllerListeners, controller_names, controllers_listener
+from .directories.directory_ids import random_directory_id
+from .formation.messages import MOST_FORMATION_BYTES, RefusedStatementError, decode_response, encode_request
+from .formation.node_list import parse_nodes
+from .formation.protocol import FormationNode, FormationProposal, FormationRefusedError, FormationStatement, shown_list
+from .formation.record import FormationStore, has_feature_levels, initial_feature_levels
+from .formation_settings import FormationSettings
+from .identity import check_roles, configured_broker_id, has_role, log_directories
+from .listeners.acceptor import Acceptor
+from .listeners.bound_listeners import CannotListenError
+from .listeners.connection_limits import ConnectionLimits
+from .listeners.monitor import Monitor
+from .server import check_distinct, start_error
 
 logger = logging.getLogger(__name__)
 
