@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -14,6 +17,11 @@ _ZOOKEEPER_MODE = re.compile(r"znode|LeaderAndIsr|UpdateMetadata|StopReplica", r
 _MAY_NAME_IT = re.compile(
     r"wire/messages/|controller/zookeeper/|handlers/(leader_and_isr|stop_replica|update_metadata)\.py$"
 )
+_AS_IN_A_MESSAGE = {"TopicPartition"}
+"""What Kafka calls so in its own code, too."""
+_RIDDLE = re.compile(r"(What|Where|Who|Whom|Whose|Which|How|When|Whether|Why)\b")
+_SCREEN = 70
+"""Lines of a function."""
 
 
 def test_only_zookeeper_mode_names_its_nodes_and_requests() -> None:
@@ -35,3 +43,45 @@ def test_only_tests_of_zookeeper_mode_build_its_requests() -> None:
         str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("*.py") if request.search(path.read_text())
     }
     assert {path for path in naming if not path.startswith("tests/controller/")} == set()
+
+
+def test_a_class_name_stands_once() -> None:
+    """One search finds the class. The structures of a message are named by Kafka's schemas, and are its own."""
+    places: dict[str, list[str]] = {}
+    for path, tree in _modules():
+        if "messages/" not in path:
+            for node in ast.walk(tree):
+                if isinstance(node, ast.ClassDef):
+                    places.setdefault(node.name, []).append(path)
+    structures = {
+        node.name
+        for path, tree in _modules()
+        if "messages/" in path
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+    assert structures & {*places} == _AS_IN_A_MESSAGE
+
+
+def test_a_module_says_in_its_first_line_what_it_holds() -> None:
+    """A stranger reads these lines in a list of files: a noun phrase or a sentence on one line, no riddle."""
+    heads = {path: (ast.get_docstring(tree) or "").split("\n\n")[0] for path, tree in _modules()}
+    assert {path: head for path, head in heads.items() if not head or "\n" in head or _RIDDLE.match(head)} == {}
+
+
+def test_a_function_fits_a_screen() -> None:
+    sizes = {
+        f"{path}: {node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for path, tree in _modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert {name: size for name, size in sizes.items() if size > _SCREEN} == {}
+
+
+@functools.cache
+def _modules() -> Sequence[tuple[str, ast.Module]]:
+    """The product's modules by path."""
+    paths = sorted(path for folder in _PRODUCT for path in (ROOT / folder).rglob("*.py"))
+    return [(str(path.relative_to(ROOT)), ast.parse(path.read_text())) for path in paths]

@@ -41,7 +41,7 @@ _ROUNDING_SECONDS = 1e-6
 RaftNews = effects.HighWatermarkAdvanced | effects.LeaderChanged
 
 
-class _PendingResponse:
+class _DeferredResponse:
     """The response that a request of another node waits for."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class RaftDriver:
         self._work = trio.Event()
         self._earlier = trio.Event()
         self._timer_at = -math.inf
-        self._pending: dict[int, _PendingResponse] = {}
+        self._pending: dict[int, _DeferredResponse] = {}
         self._last_request_id = 0
         self._has_free_sender = False
         """Whether a task has sent a request, and can send the next one: within a step only."""
@@ -169,7 +169,7 @@ class RaftDriver:
         """
         self._last_request_id += 1
         request_id = self._last_request_id
-        pending = self._pending[request_id] = _PendingResponse()
+        pending = self._pending[request_id] = _DeferredResponse()
         try:
             self.step(events.RequestReceived(request_id, request, listener, self._clock.now_ms(), version))
             if not self._failed.is_set():

@@ -1,4 +1,4 @@
-"""What consumers exchange in a classic group of protocol type "consumer": subscription and assignment.
+"""Subscriptions and assignments of consumers in a classic group of protocol type "consumer".
 
 JoinGroup and SyncGroup carry the bytes after an int16 version, which is not part of the message.
 
