@@ -17,7 +17,7 @@ import pytest
 import ottla
 from ottla.compat_tests.conftest import NOT_OURS
 
-from .pages import outcomes, quickstarts
+from .helpers.pages import outcomes, quickstarts
 
 ROOT = Path(__file__).resolve().parent.parent
 NOT_SHIPPED = {"tests", "bench", "docs", "tools", ".ci"}

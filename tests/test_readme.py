@@ -19,7 +19,7 @@ from ottla.base.wording import how_to_install
 from ottla.compat_tests import brokers, toolchains
 from ottla.compat_tests.java.tools import write_scripts
 
-from .pages import quickstarts, run_pytest
+from .helpers.pages import quickstarts, run_pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICKSTARTS = quickstarts()

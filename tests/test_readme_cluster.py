@@ -21,7 +21,7 @@ from ottla.compat_tests.java.tools import write_scripts
 from ottla.compat_tests.session import eventually
 from ottla.testing.held_port import HeldPort
 
-from .pages import quickstarts
+from .helpers.pages import quickstarts
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent

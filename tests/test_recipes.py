@@ -14,7 +14,7 @@ import pytest
 
 from ottla.testing.held_port import HeldPort
 
-from .pages import run_pytest
+from .helpers.pages import run_pytest
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "recipes.md").read_text()
 RECIPES = dict(re.findall(r"<!-- recipe: (\w+) -->\n```\w+\n(.*?)```", PAGE, re.DOTALL))

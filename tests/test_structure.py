@@ -37,7 +37,7 @@ def test_only_zookeeper_mode_names_its_nodes_and_requests() -> None:
 
 
 def test_only_tests_of_zookeeper_mode_build_its_requests() -> None:
-    """The others publish a delta to say who leads (tests/told.py)."""
+    """The others publish a delta to say who leads (tests/helpers/told.py)."""
     request = re.compile(r"messages\.(leader_and_isr|stop_replica|update_metadata) import")
     naming = {
         str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("*.py") if request.search(path.read_text())

@@ -21,7 +21,7 @@ from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest
 from ottla.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
-from ..memory_cluster import MemoryCluster, running, until_true
+from ..helpers.memory_cluster import MemoryCluster, running, until_true
 
 SIZE = 1000
 QUIET = {"auto_leader_rebalance_enable": "false", "log_segment_bytes": "1000000"}

@@ -13,7 +13,7 @@ from ottla.base.settings import SettingError
 from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerServer
 
-from ..memory_broker import running
+from ..helpers.memory_broker import running
 
 SECRETS = [
     "ssl.keystore.password",

@@ -21,7 +21,7 @@ from ottla.base.tcp import TcpNetwork
 from ottla.base.tls import TlsConnection
 from ottla.security.tls_context import client_context, server_context
 
-from ..security.certificates import broker, client, parsed, settings_of
+from ..security.helpers.certificates import broker, client, parsed, settings_of
 
 PATTERN = bytes(range(251))
 

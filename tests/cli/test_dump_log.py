@@ -14,7 +14,7 @@ from ottla.log.disk import OsDisk
 
 from ..broker.helpers.dying_disk import DyingDisk
 from ..broker.helpers.old_directories import own, take_over, write_state
-from ..controller.old_state import CLUSTER_ID, rich_state
+from ..controller.helpers.old_state import CLUSTER_ID, rich_state
 from .helpers.command import run_alone
 
 Dump = Callable[..., str]

@@ -25,7 +25,7 @@ from ottla.wire.messages.end_txn import EndTxnRequest
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 
-from ..memory_broker import HOST, PORT, running
+from ..helpers.memory_broker import HOST, PORT, running
 from .browsing import Browsing, Open, alone_on, browsing, browsing_elsewhere, on_both
 from .test_inside_pages import Client, client
 from .test_pages import ask

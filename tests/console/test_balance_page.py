@@ -23,7 +23,7 @@ from ottla.wire.messages.alter_partition_reassignments import (
     ReassignableTopic,
 )
 
-from ..memory_cluster import MemoryCluster, running
+from ..helpers.memory_cluster import MemoryCluster, running
 from .browsing import Browsing, Open, alone_on, browsing, on_both
 from .secured import SECURED, allow, log_in
 

@@ -11,7 +11,7 @@ from ottla.security.acl import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.records import Record, build_batch
 
-from ..memory_broker import HOST, PORT, frame, read_answer
+from ..helpers.memory_broker import HOST, PORT, frame, read_answer
 from .browsing import browsing
 from .secured import WRITES as SECURED_WRITES
 from .secured import allow, log_in

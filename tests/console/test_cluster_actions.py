@@ -28,7 +28,7 @@ from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRe
 from ottla.wire.messages.produce import ProduceRequest
 from ottla.wire.schema import Message
 
-from ..memory_cluster import MemoryCluster, running
+from ..helpers.memory_cluster import MemoryCluster, running
 
 VISITOR = Visitor(ConnectionContext("CONSOLE", "127.0.0.1:1"), "")
 

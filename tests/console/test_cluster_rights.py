@@ -48,7 +48,7 @@ from ottla.wire.messages.write_txn_markers import WritableTxnMarker, WritableTxn
 from ottla.wire.records import Record, build_batch
 from ottla.wire.schema import Message
 
-from ..memory_cluster import MemoryCluster, running, until
+from ..helpers.memory_cluster import MemoryCluster, running, until
 
 OP = Operation
 ORDERS, OTHER, G = (TOPIC, "orders"), (TOPIC, "other"), (GROUP, "g")

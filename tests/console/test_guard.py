@@ -12,7 +12,7 @@ from ottla.base.seams import InlineWorkers, SystemClock
 from ottla.broker.server import BrokerServer, StartError
 from ottla.console.broker_console import ConsoleSide
 
-from ..memory_broker import HOST, PORT
+from ..helpers.memory_broker import HOST, PORT
 from .browsing import browsing
 
 WRITING = (

@@ -32,7 +32,7 @@ from ottla.wire.records import Record
 from ottla.wire.registry import response_class
 from ottla.wire.schema import Message
 
-from ..memory_broker import HOST, PORT, frame, read_answer
+from ..helpers.memory_broker import HOST, PORT, frame, read_answer
 from .browsing import Browsing, browsing
 from .test_pages import OFFSETS_AT_ONCE, commit
 

@@ -10,7 +10,7 @@ import trio
 from ottla.broker.server import BrokerServer
 from ottla.console.broker_console import ConsoleSide
 
-from ..memory_cluster import MemoryCluster, running_as
+from ..helpers.memory_cluster import MemoryCluster, running_as
 from .browsing import Browsing, Page, alone_on
 
 LISTENERS = {1: "broker1:8080", 2: "0.0.0.0:8080", 3: "127.0.0.1:8080", 4: ""}

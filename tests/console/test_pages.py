@@ -17,7 +17,7 @@ from ottla.wire.messages.offset_commit import (
 from ottla.wire.records import Record
 from ottla.wire.schema import Message
 
-from ..memory_broker import HOST, PORT, frame, read_answer
+from ..helpers.memory_broker import HOST, PORT, frame, read_answer
 from .browsing import Browsing, Open, browsing, on_both
 
 _ERROR_OF_COMMIT = slice(-5, -3)

@@ -19,7 +19,7 @@ from ottla.wire.messages.describe_quorum import (
 from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 
 from ..broker.helpers.controller_world import CLUSTER_ID, until
-from ..memory_cluster import running_as
+from ..helpers.memory_cluster import running_as
 from .browsing import Browsing, Page, alone_on
 from .quorum_browsing import ConsoleWorld, console_world
 from .served import EVIL

@@ -22,7 +22,7 @@ from ottla.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 
-from ..memory_cluster import MemoryCluster, running_as
+from ..helpers.memory_cluster import MemoryCluster, running_as
 from .browsing import Browsing
 from .test_cluster_actions import known
 

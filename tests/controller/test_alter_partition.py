@@ -12,7 +12,7 @@ from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.state.context import PartitionState
 from ottla.controller.zookeeper.store.cluster_store import Set
 from ottla.metadata.types import LeaderState, ReplicaAssignment
-from ottla.tests.controller.cluster import Cluster, join, running, until
+from ottla.tests.controller.helpers.cluster import Cluster, join, running, until
 from ottla.wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,

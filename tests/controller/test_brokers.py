@@ -21,7 +21,7 @@ from ottla.controller.zookeeper.registration import ensure_cluster
 from ottla.controller.zookeeper.store.cluster_store import Create, Set
 from ottla.metadata.types import AdvertisedListener, LeaderState
 from ottla.security.entities import TOPICS, Entity
-from ottla.tests.controller.cluster import Cluster, registration, running, until
+from ottla.tests.controller.helpers.cluster import Cluster, registration, running, until
 from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
 from ottla.wire.messages.controlled_shutdown import ControlledShutdownRequest
 from ottla.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest

@@ -12,7 +12,7 @@ from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.registration import report_log_dir_failure
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete
 from ottla.metadata.image import TopicImage
-from ottla.tests.controller.cluster import Cluster, join, running, until
+from ottla.tests.controller.helpers.cluster import Cluster, join, running, until
 from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
 from ottla.wire.messages.leader_and_isr import (
     LeaderAndIsrRequest,

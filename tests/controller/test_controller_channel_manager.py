@@ -13,7 +13,7 @@ from ottla.controller.zookeeper.active.controller_channel_manager import Control
 from ottla.controller.zookeeper.active.request_batch import ControllerBrokerRequestBatch
 from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.state.context import LiveBroker
-from ottla.tests.controller.cluster import Cluster, RecordingBroker, join, registration, running, until
+from ottla.tests.controller.helpers.cluster import Cluster, RecordingBroker, join, registration, running, until
 from ottla.wire.messages.controlled_shutdown import ControlledShutdownRequest
 from ottla.wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,

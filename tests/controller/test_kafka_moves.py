@@ -23,8 +23,8 @@ from ottla.controller.zookeeper.registration import ensure_cluster
 from ottla.wire.messages.alter_partition import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from ottla.wire.schema import uuid_from_text
 
-from . import capture_moves as steps
-from .capture_moves import REPLICAS, TOPIC
+from .helpers import capture_moves as steps
+from .helpers.capture_moves import REPLICAS, TOPIC
 from .test_kafka_znodes import Brokers, Tree, brokers, create, trees
 
 pytestmark = pytest.mark.slow

@@ -33,7 +33,7 @@ from ottla.metadata.rules.election import ElectionType
 from ottla.metadata.types import AdvertisedListener, BrokerRegistration
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.security.entities import DEFAULT, Entity
-from ottla.tests.controller.cluster import RecordingBroker, until
+from ottla.tests.controller.helpers.cluster import RecordingBroker, until
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from ottla.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -43,8 +43,8 @@ from ottla.wire.messages.alter_partition import (
 )
 from ottla.wire.schema import uuid_from_text
 
-from .store_place import PATIENCE
-from .zookeeper_place import new_path, zookeeper_at
+from .helpers.store_place import PATIENCE
+from .helpers.zookeeper_place import new_path, zookeeper_at
 
 pytestmark = pytest.mark.slow
 

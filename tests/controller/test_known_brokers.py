@@ -20,7 +20,7 @@ from ottla.controller.zookeeper.store.cluster_store import (
     Set,
 )
 from ottla.metadata.types import LeaderState, ReplicaAssignment
-from ottla.tests.controller.cluster import Cluster, join, registration, running
+from ottla.tests.controller.helpers.cluster import Cluster, join, registration, running
 from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
 
 from .test_alter_partition import ask

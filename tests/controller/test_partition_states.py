@@ -11,7 +11,7 @@ from ottla.controller.zookeeper.state import partition_states
 from ottla.controller.zookeeper.state.partition_states import transactions
 from ottla.controller.zookeeper.store.cluster_store import Create, Operation, Set
 from ottla.metadata.types import LeaderState
-from ottla.tests.controller.cluster import Cluster, running
+from ottla.tests.controller.helpers.cluster import Cluster, running
 
 WIDE = NewTopic("wide", assignment={number: [2, 1] for number in range(120)})
 

@@ -15,7 +15,7 @@ from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.state.context import PartitionState
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Set
 from ottla.metadata.types import LeaderState, ReplicaAssignment
-from ottla.tests.controller.cluster import Cluster, running, until
+from ottla.tests.controller.helpers.cluster import Cluster, running, until
 from ottla.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from ottla.wire.messages.stop_replica import StopReplicaRequest
 

@@ -12,7 +12,7 @@ from ottla.controller.zookeeper.nodes.znodes import delete_topic_path
 from ottla.controller.zookeeper.store.cluster_store import Create
 from ottla.metadata.rules.election import ElectionType
 from ottla.metadata.types import LeaderState
-from ottla.tests.controller.cluster import Cluster, running, until
+from ottla.tests.controller.helpers.cluster import Cluster, running, until
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 from .test_alter_partition import ask

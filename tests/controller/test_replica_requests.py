@@ -29,7 +29,7 @@ from ottla.wire.messages.update_metadata import (
     UpdateMetadataTopicState,
 )
 
-from ..memory_cluster import running
+from ..helpers.memory_cluster import running
 
 
 async def test_what_was_meant_for_an_earlier_registration_is_refused(autojump_clock: trio.testing.MockClock) -> None:

@@ -18,7 +18,7 @@ from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Set
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.security.entities import TOPICS, Entity
-from ottla.tests.controller.cluster import Cluster, join, running, until
+from ottla.tests.controller.helpers.cluster import Cluster, join, running, until
 
 
 def leader(cluster: Cluster, topic: str, partition: int = 0) -> tuple[int, int, list[int]] | None:

@@ -20,9 +20,9 @@ from ottla.tests.zookeeper_double.embedded_session import EmbeddedSession
 from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
 from ottla.tests.zookeeper_double.shared_home import SharedHome
 
-from .session_life_contract import LIFE
-from .store_contract import OPERATIONS
-from .store_place import Rule
+from .helpers.session_life_contract import LIFE
+from .helpers.store_contract import OPERATIONS
+from .helpers.store_place import Rule
 
 
 class EmbeddedPlace:

@@ -18,7 +18,7 @@ from ottla.controller.zookeeper.store.cluster_store import Create, Set
 from ottla.controller.zookeeper.topic_writer import TopicWriter
 from ottla.metadata.types import AdvertisedListener, BrokerRegistration, LeaderState, ReplicaAssignment, TopicAssignment
 from ottla.security.entities import TOPICS, Entity
-from ottla.tests.controller.cluster import Cluster, running, until
+from ottla.tests.controller.helpers.cluster import Cluster, running, until
 from ottla.tests.zookeeper_double.store_link import StoreLink
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from ottla.wire.messages.leader_and_isr import LeaderAndIsrRequest

@@ -11,7 +11,7 @@ from ottla.controller.new_topics import NewTopic
 from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Operation, Set
 from ottla.metadata.types import LeaderState, ReplicaAssignment, TopicAssignment
-from ottla.tests.controller.cluster import Cluster, running, until
+from ottla.tests.controller.helpers.cluster import Cluster, running, until
 from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
 from ottla.wire.messages.controlled_shutdown import ControlledShutdownRequest
 from ottla.wire.messages.leader_and_isr import LeaderAndIsrRequest

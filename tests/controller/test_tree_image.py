@@ -20,8 +20,8 @@ from ottla.metadata.types import MIGRATING_DIRECTORY, LogPosition, ReplicaAssign
 from ottla.security.entities import BROKERS, CLIENTS, DEFAULT, IPS, TOPICS, USERS, Entity, UserClient
 from ottla.security.scram import ScramMechanism
 
-from .old_state import ALICE, BOB, CREDENTIAL, ENTRIES, TOKEN, OldState, rich_state, topic_id
-from .quorum.images import contents
+from .helpers.old_state import ALICE, BOB, CREDENTIAL, ENTRIES, TOKEN, OldState, rich_state, topic_id
+from .quorum.helpers.images import contents
 
 LEVELS = initial_levels(30, {}, is_dynamic=True)
 DIRECTORY = b"directory-of-one"

@@ -36,11 +36,11 @@ from ottla.controller.zookeeper.store.zookeeper import _unknown_names
 from ottla.controller.zookeeper.store.zookeeper_settings import parse_zookeeper_address
 from ottla.testing.held_port import HeldPort
 
-from .session_life_contract import LIFE
-from .store_contract import OPERATIONS
-from .store_place import PATIENCE, Noted, Rule, asked, caught_up, until_gone, until_state
-from .tcp_proxy import tcp_proxy
-from .zookeeper_place import ZooKeeperPlace, new_path, refusal, zookeeper_at, zookeeper_place
+from .helpers.session_life_contract import LIFE
+from .helpers.store_contract import OPERATIONS
+from .helpers.store_place import PATIENCE, Noted, Rule, asked, caught_up, until_gone, until_state
+from .helpers.tcp_proxy import tcp_proxy
+from .helpers.zookeeper_place import ZooKeeperPlace, new_path, refusal, zookeeper_at, zookeeper_place
 
 pytestmark = pytest.mark.slow
 

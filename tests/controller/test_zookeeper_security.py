@@ -25,9 +25,9 @@ from ottla.controller.zookeeper.store.cluster_store import Create, Set, StoreErr
 from ottla.controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings, tls_context
 from ottla.testing.held_port import HeldPort
 
-from . import session_life_contract, store_contract
-from .store_place import PATIENCE, Rule
-from .zookeeper_place import new_path, refusal, zookeeper_at, zookeeper_place
+from .helpers import session_life_contract, store_contract
+from .helpers.store_place import PATIENCE, Rule
+from .helpers.zookeeper_place import new_path, refusal, zookeeper_at, zookeeper_place
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ import pytest
 from ottla.compat_tests.wire_client import Connection
 from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
-from ..zookeeper_broker import QUORUM, NewBroker, StartedBroker, broker_factory
+from ..helpers.zookeeper_broker import QUORUM, NewBroker, StartedBroker, broker_factory
 
 Send = Callable[..., Any]
 """(request, version) -> response."""

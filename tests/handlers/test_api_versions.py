@@ -16,7 +16,7 @@ from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResp
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
-from ..zookeeper_broker import AMONG_BROKERS_ON_A_ZOOKEEPER, QUORUM, on_both_kinds
+from ..helpers.zookeeper_broker import AMONG_BROKERS_ON_A_ZOOKEEPER, QUORUM, on_both_kinds
 
 __all__ = ["on_both_kinds"]
 

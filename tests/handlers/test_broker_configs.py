@@ -17,7 +17,7 @@ from ottla.wire.messages.describe_configs import DescribeConfigsResourceResult
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.records import Record, build_batch
 
-from ..zookeeper_broker import QUORUM, NewBroker, on_both_kinds
+from ..helpers.zookeeper_broker import QUORUM, NewBroker, on_both_kinds
 from .conftest import MakeTopic, Send
 from .test_configs import APPEND, BROKER, DELETE, SET, SUBTRACT, TOPIC, change, entries, replace
 

@@ -17,7 +17,7 @@ from ottla.wire.messages.alter_user_scram_credentials import (
 from ottla.wire.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
 from ottla.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 
-from ..zookeeper_broker import on_both_kinds
+from ..helpers.zookeeper_broker import on_both_kinds
 from .conftest import Send
 
 __all__ = ["on_both_kinds"]

@@ -20,7 +20,7 @@ from ottla.wire.messages.describe_acls import DescribeAclsRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 from ottla.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest, DescribeLogDirsResult
 
-from ..zookeeper_broker import QUORUM, on_both_kinds
+from ..helpers.zookeeper_broker import QUORUM, on_both_kinds
 
 __all__ = ["on_both_kinds"]
 

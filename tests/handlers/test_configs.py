@@ -29,8 +29,8 @@ from ottla.wire.messages.describe_configs import (
 )
 from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest
 
-from ..memory_cluster import running
-from ..zookeeper_broker import QUORUM, NewBroker, on_both_kinds
+from ..helpers.memory_cluster import running
+from ..helpers.zookeeper_broker import QUORUM, NewBroker, on_both_kinds
 
 __all__ = ["on_both_kinds"]
 

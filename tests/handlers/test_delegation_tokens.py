@@ -29,8 +29,8 @@ from ottla.wire.messages.expire_delegation_token import ExpireDelegationTokenReq
 from ottla.wire.messages.renew_delegation_token import RenewDelegationTokenRequest
 
 from ..broker.helpers.sasl_clients import LISTENER, Client, connected
-from ..memory_cluster import MemoryCluster
-from ..zookeeper_broker import QUORUM, ZOOKEEPER, on_both_kinds, running_one
+from ..helpers.memory_cluster import MemoryCluster
+from ..helpers.zookeeper_broker import QUORUM, ZOOKEEPER, on_both_kinds, running_one
 
 __all__ = ["on_both_kinds"]
 

@@ -9,7 +9,7 @@ from ottla.handlers.table import SERVED
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 
-from ..zookeeper_broker import QUORUM, on_both_kinds
+from ..helpers.zookeeper_broker import QUORUM, on_both_kinds
 
 __all__ = ["on_both_kinds"]
 

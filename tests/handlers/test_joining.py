@@ -12,8 +12,8 @@ from ottla.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 
-from ..memory_cluster import MemoryCluster, running, until
-from ..told import led, tell
+from ..helpers.memory_cluster import MemoryCluster, running, until
+from ..helpers.told import led, tell
 
 
 async def test_a_broker_that_was_told_nothing_yet_calls_no_topic_unknown(

@@ -24,7 +24,7 @@ from ottla.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
 )
 
-from ..zookeeper_broker import QUORUM, on_both_kinds
+from ..helpers.zookeeper_broker import QUORUM, on_both_kinds
 
 __all__ = ["on_both_kinds"]
 

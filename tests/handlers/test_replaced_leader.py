@@ -10,7 +10,7 @@ from ottla.controller.zookeeper.nodes import znodes
 from ottla.controller.zookeeper.store.cluster_store import Delete, Set
 from ottla.wire.messages.produce import PartitionProduceResponse
 
-from ..memory_cluster import MemoryCluster, running
+from ..helpers.memory_cluster import MemoryCluster, running
 
 PRODUCER = {"producer_id": 7, "producer_epoch": 0}
 

@@ -61,8 +61,8 @@ from ottla.wire.messages.offset_commit import (
 )
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
 
-from ..zookeeper_broker import QUORUM, ZOOKEEPER, broker_factory
-from .rights_cases import (
+from ..helpers.zookeeper_broker import QUORUM, ZOOKEEPER, broker_factory
+from .helpers.rights_cases import (
     BY_CLUSTER_IN_QUORUMS,
     CLUSTER,
     EVERYWHERE,

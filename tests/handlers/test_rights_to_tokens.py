@@ -8,8 +8,8 @@ from ottla.base.errors import ErrorCode
 from ottla.security.acl import AclBinding, AclEntry, Operation, Permission, ResourcePattern, ResourceType
 from ottla.security.authorizer_settings import ACL_AUTHORIZER
 
-from ..memory_cluster import MemoryCluster
-from ..memory_cluster import running as running_cluster
+from ..helpers.memory_cluster import MemoryCluster
+from ..helpers.memory_cluster import running as running_cluster
 from .test_delegation_tokens import SASL, SECRET, created, logged_in, seen
 
 AUTHORIZED = {**SASL, **SECRET, "authorizer.class.name": ACL_AUTHORIZER, "super.users": "User:admin"}

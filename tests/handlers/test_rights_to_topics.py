@@ -15,7 +15,7 @@ from ottla.security.acl import AclBinding, AclEntry, Operation, Permission, Reso
 from ottla.security.authorizer_settings import ACL_AUTHORIZER
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
-from ..memory_cluster import MemoryCluster, running
+from ..helpers.memory_cluster import MemoryCluster, running
 
 PROPERTIES = {"authorizer_class_name": ACL_AUTHORIZER, "allow_everyone_if_no_acl_found": "true"}
 

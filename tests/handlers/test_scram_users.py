@@ -19,8 +19,8 @@ from ottla.wire.messages.describe_user_scram_credentials import (
     UserName,
 )
 
-from ..memory_cluster import MemoryCluster, running
-from ..zookeeper_broker import QUORUM, on_both_kinds, running_one
+from ..helpers.memory_cluster import MemoryCluster, running
+from ..helpers.zookeeper_broker import QUORUM, on_both_kinds, running_one
 
 __all__ = ["on_both_kinds"]
 

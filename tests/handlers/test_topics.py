@@ -30,7 +30,7 @@ from ottla.wire.messages.describe_topic_partitions import Cursor, DescribeTopicP
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
 from ottla.wire.schema import ZERO_UUID
 
-from ..zookeeper_broker import QUORUM, NewBroker, on_both_kinds
+from ..helpers.zookeeper_broker import QUORUM, NewBroker, on_both_kinds
 
 __all__ = ["on_both_kinds"]
 

@@ -8,9 +8,9 @@ import pytest
 
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
 
-from .fixtures import topic  # for pytest to find here
-from .mixed import BOTH
-from .on_zookeeper import ZooKeeperMixed, running
+from .helpers.fixtures import topic  # for pytest to find here
+from .helpers.mixed import BOTH
+from .helpers.on_zookeeper import ZooKeeperMixed, running
 
 __all__ = ["topic"]
 

@@ -12,7 +12,7 @@ import pytest
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
 
 from ..cli.helpers.transcripts import DOCS, Terminal, files, follow
-from .migrating import OF_BOTH, OTTLA, MigratingCluster, MigratingNode
+from .helpers.migrating import OF_BOTH, OTTLA, MigratingCluster, MigratingNode
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

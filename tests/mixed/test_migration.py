@@ -13,9 +13,9 @@ from confluent_kafka.admin import ConfigResource
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
 
-from ..quorum_mixed.either_quorum import OTHER, PATIENCE_S
-from ..quorum_mixed.metadata_walk import MetadataWalk
-from .migrating import KAFKA, OTTLA, MigratingCluster
+from ..quorum_mixed.helpers.either_quorum import OTHER, PATIENCE_S
+from ..quorum_mixed.helpers.metadata_walk import MetadataWalk
+from .helpers.migrating import KAFKA, OTTLA, MigratingCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

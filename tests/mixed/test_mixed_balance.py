@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from .mixed import PATIENCE_S, Mixed
-from .on_zookeeper import ZooKeeperMixed
+from .helpers.mixed import PATIENCE_S, Mixed
+from .helpers.on_zookeeper import ZooKeeperMixed
 
 pytestmark = pytest.mark.slow
 PARTITIONS, SIZE = 12, 10_000

@@ -19,8 +19,8 @@ from ottla.compat_tests.zookeeper import ZooKeeperProcess
 from ottla.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from ottla.wire.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
 
-from .mixed import BOTH, KAFKA, OTTLA, PATIENCE_S, Mixed
-from .on_zookeeper import ZooKeeperMixed, running
+from .helpers.mixed import BOTH, KAFKA, OTTLA, PATIENCE_S, Mixed
+from .helpers.on_zookeeper import ZooKeeperMixed, running
 
 pytestmark = pytest.mark.slow
 

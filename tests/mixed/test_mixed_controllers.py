@@ -13,8 +13,8 @@ from ottla.bench.failover.loads import ConfluentGroup, ConfluentProducer, Conflu
 from ottla.bench.failover.outages import is_back
 from ottla.compat_tests.session import eventually
 
-from .mixed import BOTH, KAFKA, OTTLA, PATIENCE_S, Mixed
-from .on_zookeeper import ZooKeeperMixed
+from .helpers.mixed import BOTH, KAFKA, OTTLA, PATIENCE_S, Mixed
+from .helpers.on_zookeeper import ZooKeeperMixed
 
 pytestmark = pytest.mark.slow
 

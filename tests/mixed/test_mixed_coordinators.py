@@ -16,8 +16,8 @@ from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 
-from .mixed import BOTH, PATIENCE_S, Mixed
-from .on_zookeeper import ZooKeeperMixed
+from .helpers.mixed import BOTH, PATIENCE_S, Mixed
+from .helpers.on_zookeeper import ZooKeeperMixed
 
 pytestmark = pytest.mark.slow
 

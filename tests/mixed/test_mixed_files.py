@@ -12,7 +12,7 @@ from ottla.compat_tests import toolchains
 from ottla.compat_tests.java.tools import SHORT_LIVED
 from ottla.compat_tests.zookeeper import JARS
 
-from .mixed import PATIENCE_S, Mixed
+from .helpers.mixed import PATIENCE_S, Mixed
 
 pytestmark = pytest.mark.slow
 

@@ -23,8 +23,8 @@ from ottla.compat_tests.java.tools import KafkaTools
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
 
-from .mixed import KAFKA, OTTLA, PATIENCE_S, Mixed
-from .on_zookeeper import PROPERTIES, ZooKeeperMixed
+from .helpers.mixed import KAFKA, OTTLA, PATIENCE_S, Mixed
+from .helpers.on_zookeeper import PROPERTIES, ZooKeeperMixed
 
 pytestmark = pytest.mark.slow
 

@@ -23,7 +23,7 @@ from ottla.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 
-from ..security.certificates import authority, broker
+from ..security.helpers.certificates import authority, broker
 
 pytestmark = pytest.mark.slow
 

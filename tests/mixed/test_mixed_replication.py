@@ -8,8 +8,8 @@ from ottla.compat_tests.raw.requests import PRODUCE_VERSION, batch, produce_requ
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import topic_metadata
 
-from .mixed import BOTH, PATIENCE_S, Mixed
-from .on_zookeeper import ZooKeeperMixed
+from .helpers.mixed import BOTH, PATIENCE_S, Mixed
+from .helpers.on_zookeeper import ZooKeeperMixed
 
 pytestmark = pytest.mark.slow
 

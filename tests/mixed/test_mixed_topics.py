@@ -15,7 +15,7 @@ from ottla.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 
-from .mixed import PATIENCE_S, Mixed
+from .helpers.mixed import PATIENCE_S, Mixed
 
 pytestmark = pytest.mark.slow
 

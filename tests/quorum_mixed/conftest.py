@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from ..mixed.fixtures import topic  # for pytest to find here
+from ..mixed.helpers.fixtures import topic  # for pytest to find here
 from ..mixed.test_mixed_coordinators import GROUP, TRANSACTION, coordinator
-from .on_quorum import QuorumMixed, running
+from .helpers.on_quorum import QuorumMixed, running
 
 __all__ = ["topic"]
 

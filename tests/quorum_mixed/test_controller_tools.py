@@ -14,7 +14,7 @@ from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import connect
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 
-from .controller_process import ControllerProcess
+from .helpers.controller_process import ControllerProcess
 
 pytestmark = pytest.mark.slow
 

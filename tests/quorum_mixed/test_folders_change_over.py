@@ -21,8 +21,8 @@ from ottla.compat_tests.session import eventually
 from ottla.log.files import METADATA_PARTITION_DIR
 from ottla.security.authorizer_settings import STANDARD_AUTHORIZER
 
-from .either_quorum import KAFKA, OTHER, OTTLA, PATIENCE_S, EitherQuorum
-from .metadata_walk import MetadataWalk
+from .helpers.either_quorum import KAFKA, OTHER, OTTLA, PATIENCE_S, EitherQuorum
+from .helpers.metadata_walk import MetadataWalk
 
 pytestmark = pytest.mark.slow
 

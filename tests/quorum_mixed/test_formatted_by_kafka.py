@@ -15,8 +15,8 @@ from ottla.compat_tests.wire_client import connect
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 
 from ..java.warm_tools import WarmTools
-from .either_quorum import OTTLA, PATIENCE_S, EitherNode, EitherQuorum
-from .metadata_walk import MetadataWalk
+from .helpers.either_quorum import OTTLA, PATIENCE_S, EitherNode, EitherQuorum
+from .helpers.metadata_walk import MetadataWalk
 
 pytestmark = pytest.mark.slow
 

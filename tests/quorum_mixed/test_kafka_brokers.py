@@ -21,8 +21,8 @@ from ottla.wire.messages.alter_partition_reassignments import (
     ReassignableTopic,
 )
 
-from .either_quorum import KAFKA, OTTLA, PATIENCE_S, EitherNode, EitherQuorum
-from .metadata_walk import MetadataWalk
+from .helpers.either_quorum import KAFKA, OTTLA, PATIENCE_S, EitherNode, EitherQuorum
+from .helpers.metadata_walk import MetadataWalk
 
 pytestmark = pytest.mark.slow
 

@@ -33,8 +33,8 @@ from ottla.wire.metadata_records import decode_metadata_record, encode_metadata_
 from ottla.wire.records import RecordBatch, RecordsBuilder, iter_batches
 from ottla.wire.schema import Message, uuid_from_text
 
-from .shell_tree import image_of_snapshot, replayed, sections, sections_of
-from .walked_cluster import admin_of, move_to, place, wait, walked_cluster
+from .helpers.shell_tree import image_of_snapshot, replayed, sections, sections_of
+from .helpers.walked_cluster import admin_of, move_to, place, wait, walked_cluster
 
 pytestmark = pytest.mark.slow
 

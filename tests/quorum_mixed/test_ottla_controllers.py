@@ -18,7 +18,7 @@ from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import cluster_view, connect
 from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 
-from .controller_process import ControllerProcess
+from .helpers.controller_process import ControllerProcess
 
 pytestmark = pytest.mark.slow
 

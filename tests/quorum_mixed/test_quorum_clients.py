@@ -20,9 +20,9 @@ from ottla.compat_tests.spark.kafka_format import PATIENCE_S, KafkaFormat
 from ottla.spark.session import SparkSetupError, build_session
 from ottla.wire.records import iter_batches
 
-from ..mixed.mixed import BOTH, OTTLA
+from ..mixed.helpers.mixed import BOTH, OTTLA
 from ..mixed.test_mixed_coordinators import TRANSACTION, coordinated_by
-from .on_quorum import QuorumMixed
+from .helpers.on_quorum import QuorumMixed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

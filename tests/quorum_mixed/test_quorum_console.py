@@ -20,7 +20,7 @@ from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRe
 
 from ..console.alone_process import console_at
 from ..console.browsing import Page
-from .on_quorum import PROPERTIES
+from .helpers.on_quorum import PROPERTIES
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from ottla.compat_tests.java.tools import KafkaTools
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.records import iter_batches
 
-from ..mixed.mixed import BOTH
+from ..mixed.helpers.mixed import BOTH
 from ..mixed.test_mixed_coordinators import (
     TRANSACTION,
     coordinated_by,
@@ -17,7 +17,7 @@ from ..mixed.test_mixed_coordinators import (
     test_a_transaction_goes_on_while_its_coordinator_moves,
     test_transactions_over_partitions_of_both_kinds,
 )
-from .on_quorum import QuorumMixed
+from .helpers.on_quorum import QuorumMixed
 
 __all__ = [
     "test_a_group_goes_on_while_its_coordinator_moves",

@@ -13,8 +13,8 @@ from ottla.compat_tests.wire_client import Connection, cluster_view
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
-from ..mixed.mixed import KAFKA, OTTLA, PATIENCE_S
-from .cut_controllers import BOTH_SIDES, OTTLA_BROKERS, CutMixed, running_behind_proxies
+from ..mixed.helpers.mixed import KAFKA, OTTLA, PATIENCE_S
+from .helpers.cut_controllers import BOTH_SIDES, OTTLA_BROKERS, CutMixed, running_behind_proxies
 from .test_quorum_failures import GAP_S, both_loads, longest_gap, wait_acknowledged, wait_another_active
 from .test_quorum_security import make_topic
 

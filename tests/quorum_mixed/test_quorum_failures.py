@@ -13,7 +13,7 @@ from ottla.bench.failover.loads import ProducerLoad
 from ottla.bench.failover.outages import is_back
 from ottla.compat_tests.session import eventually
 
-from ..mixed.mixed import PATIENCE_S
+from ..mixed.helpers.mixed import PATIENCE_S
 from ..mixed.test_mixed_controllers import (
     Loads,
     led_by_either,
@@ -21,7 +21,7 @@ from ..mixed.test_mixed_controllers import (
     test_a_leader_of_each_kind_is_killed,
     test_each_broker_is_restarted,
 )
-from .on_quorum import QuorumMixed
+from .helpers.on_quorum import QuorumMixed
 
 __all__ = ["test_a_leader_of_each_kind_is_killed", "test_each_broker_is_restarted"]
 

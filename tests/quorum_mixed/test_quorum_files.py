@@ -6,10 +6,10 @@ import pytest
 
 from ottla.compat_tests.java.tools import MAIN_CLASSES, SHORT_LIVED, java_command
 
-from ..mixed.mixed import PATIENCE_S
+from ..mixed.helpers.mixed import PATIENCE_S
 from ..mixed.test_mixed_balance import check_balance
 from ..mixed.test_mixed_files import check_dumps
-from .on_quorum import QuorumMixed
+from .helpers.on_quorum import QuorumMixed
 
 pytestmark = pytest.mark.slow
 

@@ -13,9 +13,9 @@ import pytest
 from ottla.compat_tests.java.tools import KafkaTools
 from ottla.compat_tests.session import eventually
 
-from ..mixed.mixed import PATIENCE_S
+from ..mixed.helpers.mixed import PATIENCE_S
 from ..mixed.test_mixed_controllers import load
-from .on_quorum import QuorumMixed
+from .helpers.on_quorum import QuorumMixed
 from .test_quorum_failures import wait_acknowledged
 
 pytestmark = pytest.mark.slow

@@ -18,7 +18,7 @@ from ottla.testing.held_port import HeldPort
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
 from ..mixed.test_mixed_passwords import BROKER_RESOURCE, PREFIX, set_password, shows_certificate, write_store
-from .on_quorum import PROPERTIES
+from .helpers.on_quorum import PROPERTIES
 
 pytestmark = pytest.mark.slow
 

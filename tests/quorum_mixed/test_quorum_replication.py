@@ -6,14 +6,14 @@ import itertools
 
 import pytest
 
-from ..mixed.mixed import BOTH
+from ..mixed.helpers.mixed import BOTH
 from ..mixed.test_mixed_replication import (
     follower_of,
     stand_still,
     test_a_killed_leader_truncates_what_its_follower_never_had,
     test_replicas_catch_up_after_they_were_stopped,
 )
-from .on_quorum import QuorumMixed
+from .helpers.on_quorum import QuorumMixed
 
 __all__ = [
     "test_a_killed_leader_truncates_what_its_follower_never_had",

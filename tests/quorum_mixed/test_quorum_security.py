@@ -47,11 +47,11 @@ from ottla.wire.messages.incremental_alter_configs import (
 from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from ottla.wire.schema import Message
 
-from ..mixed.mixed import BOTH, KAFKA, OTTLA, PATIENCE_S
+from ..mixed.helpers.mixed import BOTH, KAFKA, OTTLA, PATIENCE_S
 from ..mixed.test_mixed_acls import EVERYTHING, test_what_one_kind_changes_the_other_goes_by
 from ..mixed.test_mixed_tokens import PROPERTIES as LISTENER
 from ..mixed.test_mixed_tokens import check_token, of
-from .on_quorum import QuorumMixed, running
+from .helpers.on_quorum import QuorumMixed, running
 
 __all__ = ["test_what_one_kind_changes_the_other_goes_by"]
 

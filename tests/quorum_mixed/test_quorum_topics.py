@@ -21,7 +21,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 )
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
-from ..mixed.mixed import BOTH, PATIENCE_S
+from ..mixed.helpers.mixed import BOTH, PATIENCE_S
 from ..mixed.test_mixed_topics import (
     BROKER,
     TOPIC,
@@ -33,7 +33,7 @@ from ..mixed.test_mixed_topics import (
     test_settings_of_brokers_are_changed_through_any_for_all_and_through_each_for_itself,
     write_and_read,
 )
-from .on_quorum import QuorumMixed
+from .helpers.on_quorum import QuorumMixed
 
 __all__ = [
     "test_a_topic_is_made_enlarged_deleted_and_made_again",

@@ -21,7 +21,7 @@ from ottla.security.authorizer_settings import STANDARD_AUTHORIZER
 from ottla.wire.schema import uuid_to_text
 
 from ..java.warm_tools import Outcome, WarmTools
-from .either_quorum import KAFKA, OTHER, OTTLA, EitherQuorum
+from .helpers.either_quorum import KAFKA, OTHER, OTTLA, EitherQuorum
 
 pytestmark = pytest.mark.slow
 

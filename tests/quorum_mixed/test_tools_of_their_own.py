@@ -16,9 +16,9 @@ from ottla.metadata.image import ClusterImage
 from ottla.security.authorizer_settings import STANDARD_AUTHORIZER
 from ottla.wire.records import iter_batches
 
-from .either_quorum import KAFKA, OTTLA, EitherQuorum
-from .metadata_walk import MetadataWalk
-from .shell_tree import image_of_snapshot, replayed, sections, sections_of
+from .helpers.either_quorum import KAFKA, OTTLA, EitherQuorum
+from .helpers.metadata_walk import MetadataWalk
+from .helpers.shell_tree import image_of_snapshot, replayed, sections, sections_of
 
 pytestmark = pytest.mark.slow
 

@@ -24,8 +24,8 @@ from ottla.wire.messages.alter_partition import (
 )
 from ottla.wire.schema import ZERO_UUID
 
-from ..told import apply, registration
-from .replicas import ME, NOW_MS, OTHER, TOPIC_ID, Replicas, batch, replicas
+from ..helpers.told import apply, registration
+from .helpers.replicas import ME, NOW_MS, OTHER, TOPIC_ID, Replicas, batch, replicas
 
 Answer = AlterPartitionResponse | Exception
 

@@ -50,9 +50,20 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 from ottla.wire.records import Record, build_batch
 from ottla.wire.schema import Message
 
-from .. import memory_cluster
-from ..memory_broker import ADDRESS, HOST, PORT, running, serving
-from .scripted_peer import TIMEOUT, VERSION, Peer, Sent, World, answer_frame, answer_to, heartbeat, opened, send_all
+from ..helpers import memory_cluster
+from ..helpers.memory_broker import ADDRESS, HOST, PORT, running, serving
+from .helpers.scripted_peer import (
+    TIMEOUT,
+    VERSION,
+    Peer,
+    Sent,
+    World,
+    answer_frame,
+    answer_to,
+    heartbeat,
+    opened,
+    send_all,
+)
 
 
 async def test_requests_in_flight_are_answered_each_with_its_own() -> None:

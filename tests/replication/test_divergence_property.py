@@ -26,8 +26,8 @@ from ottla.replication.follower import (
 )
 from ottla.wire.messages.fetch import EpochEndOffset, PartitionData
 
-from .followers import Replicas, batch, follower_world, records
-from .replicas import ME, NOW_MS, OTHER
+from .helpers.followers import Replicas, batch, follower_world, records
+from .helpers.replicas import ME, NOW_MS, OTHER
 
 
 class Replica:

@@ -17,8 +17,8 @@ from ottla.wire.messages.fetch import PartitionData
 from ottla.wire.messages.write_txn_markers import WritableTxnMarker
 from ottla.wire.records import Record, build_batch
 
-from .fetches import ask, begin
-from .replicas import LAG_SECONDS, ME, NOW_MS, OTHER, THIRD, Replicas, batch, replicas
+from .helpers.fetches import ask, begin
+from .helpers.replicas import LAG_SECONDS, ME, NOW_MS, OTHER, THIRD, Replicas, batch, replicas
 
 ALL = (ME, OTHER, THIRD)
 

@@ -14,9 +14,9 @@ from ottla.wire.messages.fetch import (
     FetchResponse,
 )
 
-from .followers import batch, filled, texts
-from .replicas import TOPIC_ID
-from .scripted_leader import BROKER_EPOCH, SESSION, data, leader
+from .helpers.followers import batch, filled, texts
+from .helpers.replicas import TOPIC_ID
+from .helpers.scripted_leader import BROKER_EPOCH, SESSION, data, leader
 
 
 async def test_first_request_names_everything(autojump_clock: trio.testing.MockClock) -> None:

@@ -23,8 +23,8 @@ from ottla.wire.messages.list_offsets import (
     ListOffsetsRequest,
 )
 
-from .followers import batch, filled, follower_world
-from .scripted_leader import LEADER, SESSION, Leader, data, leader, settings
+from .helpers.followers import batch, filled, follower_world
+from .helpers.scripted_leader import LEADER, SESSION, Leader, data, leader, settings
 
 # --- what a request names -----------------------------------------------------------------------------------------------
 

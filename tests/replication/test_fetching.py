@@ -20,9 +20,9 @@ from ottla.replication.isr import CommittedPartitionState, PendingExpand
 from ottla.wire.messages.fetch import EpochEndOffset, PartitionData
 from ottla.wire.records import iter_batches
 
-from ..told import led, tell
-from .fetches import ask, begin, reads, result_of
-from .replicas import LAG_SECONDS, ME, NOW_MS, OTHER, THIRD, Replicas, batch, replicas
+from ..helpers.told import led, tell
+from .helpers.fetches import ask, begin, reads, result_of
+from .helpers.replicas import LAG_SECONDS, ME, NOW_MS, OTHER, THIRD, Replicas, batch, replicas
 
 BATCH_SIZE = len(batch())
 

@@ -25,7 +25,7 @@ from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, 
 from ottla.wire.messages.fetch import EpochEndOffset, PartitionData
 from ottla.wire.records import build_batch
 
-from .followers import batch, filled, follower_world, texts
+from .helpers.followers import batch, filled, follower_world, texts
 
 EPOCH = 5
 

@@ -11,9 +11,9 @@ from ottla.controller.zookeeper.active.request_versions import request_versions
 from ottla.replication.inter_broker_protocol import inter_broker_protocol
 from ottla.replication.settings import ReplicationSettings
 
-from .followers import batch, texts
-from .replicas import TOPIC_ID
-from .scripted_leader import data, leader
+from .helpers.followers import batch, texts
+from .helpers.replicas import TOPIC_ID
+from .helpers.scripted_leader import data, leader
 
 NAME = "inter.broker.protocol.version"
 

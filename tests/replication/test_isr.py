@@ -15,8 +15,8 @@ from ottla.replication.isr import CommittedPartitionState, PendingExpand, Pendin
 from ottla.wire.messages.write_txn_markers import WritableTxnMarker
 from ottla.wire.records import Record, build_batch
 
-from .fetches import CountedBytes
-from .replicas import LAG_SECONDS, ME, NOW_MS, OTHER, THIRD, Replicas, batch, refused, replicas
+from .helpers.fetches import CountedBytes
+from .helpers.replicas import LAG_SECONDS, ME, NOW_MS, OTHER, THIRD, Replicas, batch, refused, replicas
 
 ALL = (ME, OTHER, THIRD)
 

@@ -21,8 +21,8 @@ from ottla.replication.partition import Partition
 from ottla.replication.replica_manager import ReplicaManager
 from ottla.wire.records import Record, build_batch
 
-from ..told import apply, led, registration, tell
-from .replicas import Submitted
+from ..helpers.told import apply, led, registration, tell
+from .helpers.replicas import Submitted
 
 TOPIC_ID = bytes(range(16))
 FOLDERS = ["/a", "/b", "/c"]

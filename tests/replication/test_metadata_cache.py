@@ -12,7 +12,7 @@ from ottla.metadata.delta import TopicDelta
 from ottla.metadata.types import AdvertisedListener, BrokerRegistration
 from ottla.replication.metadata_cache import BrokerNode, MetadataCache
 
-from ..told import registration, tell
+from ..helpers.told import registration, tell
 
 ID_A, ID_B = b"a" * 16, b"b" * 16
 

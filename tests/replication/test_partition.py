@@ -17,9 +17,9 @@ from ottla.wire.messages.write_txn_markers import WritableTxnMarker
 from ottla.wire.records import Record, build_batch
 from ottla.wire.schema import ZERO_UUID
 
-from ..told import led, registration, tell
-from .fetches import CountedBytes
-from .replicas import ME, NOW_MS, OTHER, THIRD, TOPIC_ID, batch, refused, replicas
+from ..helpers.told import led, registration, tell
+from .helpers.fetches import CountedBytes
+from .helpers.replicas import ME, NOW_MS, OTHER, THIRD, TOPIC_ID, batch, refused, replicas
 
 # --- the high watermark -----------------------------------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ from ottla.replication.metadata_cache import MetadataCache
 from ottla.replication.peers import Peers
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 
-from ..memory_cluster import MemoryCluster, running, until
-from ..told import reached_at, tell
+from ..helpers.memory_cluster import MemoryCluster, running, until
+from ..helpers.told import reached_at, tell
 
 
 def peers_of(cluster: MemoryCluster, broker_id: int, listener: str = "PLAINTEXT") -> Peers:

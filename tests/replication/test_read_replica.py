@@ -20,8 +20,8 @@ from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, 
 from ottla.wire.messages.fetch import PartitionData
 from ottla.wire.records import Record, build_batch
 
-from .fetches import reads, result_of
-from .replicas import LAG_SECONDS, ME, NOW_MS, OTHER, THIRD, Replicas, batch, replicas
+from .helpers.fetches import reads, result_of
+from .helpers.replicas import LAG_SECONDS, ME, NOW_MS, OTHER, THIRD, Replicas, batch, replicas
 
 FOURTH = 4
 ALL = (ME, OTHER, THIRD, FOURTH)

@@ -10,10 +10,10 @@ from ottla.base.errors import ErrorCode
 from ottla.handlers import fetch as fetch_handler
 from ottla.replication.quotas import Quota
 
-from .fetches import reads, result_of
-from .followers import batch as batch_at
-from .replicas import ME, NOW_MS, OTHER, THIRD, Replicas, batch, replicas
-from .scripted_leader import data, leader
+from .helpers.fetches import reads, result_of
+from .helpers.followers import batch as batch_at
+from .helpers.replicas import ME, NOW_MS, OTHER, THIRD, Replicas, batch, replicas
+from .helpers.scripted_leader import data, leader
 from .test_log_dir_moves import new_broker
 
 ALL = (ME, OTHER, THIRD)

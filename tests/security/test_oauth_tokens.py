@@ -23,7 +23,7 @@ from ottla.security.oauthbearer_tokens import (
     login_extensions,
     unsecured_token,
 )
-from ottla.tests.security.oauth_tokens import (
+from ottla.tests.security.helpers.oauth_tokens import (
     NOW,
     NOW_MS,
     claims,

@@ -9,8 +9,8 @@ import pytest
 from ottla.base.settings import SettingError
 from ottla.security.tls_context import client_context, reason, server_context, shake_hands
 
-from . import certificates
-from .certificates import authority, broker, client, parsed, settings_of
+from .helpers import certificates
+from .helpers.certificates import authority, broker, client, parsed, settings_of
 
 
 def server(**more: str) -> ssl.SSLContext:

@@ -10,7 +10,7 @@ from cryptography.x509.oid import NameOID
 
 from ottla.security.tls_names import distinguished_name, subject_name
 
-from . import certificates
+from .helpers import certificates
 
 
 def der(*parts: tuple[x509.ObjectIdentifier, str]) -> bytes:

@@ -24,8 +24,8 @@ from ottla.security.tls_names import subject_name
 from ottla.security.tls_settings import TlsSettings
 from ottla.security.tls_stores import read_key_store, read_pem_certificates, read_pem_key, read_trust_store
 
-from .certificates import authority, broker, client
-from .java_key_stores import KEY_STORE_JKS, KEY_STORE_PKCS12, TRUST_STORE_JKS, TRUST_STORE_PKCS12
+from .helpers.certificates import authority, broker, client
+from .helpers.java_key_stores import KEY_STORE_JKS, KEY_STORE_PKCS12, TRUST_STORE_JKS, TRUST_STORE_PKCS12
 
 
 def public_key(key: bytes) -> object:

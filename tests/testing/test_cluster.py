@@ -21,7 +21,7 @@ from ottla.broker.server import BrokerFailedError, StartError
 from ottla.compat_tests.wire_client import Connection
 from ottla.testing.cluster import Cluster
 
-from .cluster_calls import (
+from .helpers.cluster_calls import (
     LONGER_THAN_A_SESSION,
     live,
     make_topic_at,

@@ -11,7 +11,7 @@ import ottla
 from ottla.base.errors import ErrorCode
 from ottla.testing.cluster import Cluster
 
-from .cluster_calls import LONGER_THAN_A_SESSION, other_than, produce, until_other_controller, values
+from .helpers.cluster_calls import LONGER_THAN_A_SESSION, other_than, produce, until_other_controller, values
 
 ALL = {1, 2, 3}
 LONGER_THAN_A_LAG = 3.5

@@ -22,7 +22,7 @@ from ottla.compat_tests.clients import aio, confluent, kafka_python, model
 from ottla.compat_tests.session import ClientSession
 from ottla.testing.cluster import Cluster
 
-from .workloads import PARTITIONS, Reader, Workload, Writer, check_group, check_log, check_transactions, written
+from .helpers.workloads import PARTITIONS, Reader, Workload, Writer, check_group, check_log, check_transactions, written
 
 ROUNDS = 10
 PATIENT_MS = 60_000

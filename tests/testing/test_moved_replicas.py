@@ -16,7 +16,7 @@ from ottla.compat_tests.clients import confluent
 from ottla.compat_tests.session import ClientSession, eventually
 from ottla.testing.cluster import Cluster
 
-from .cluster_calls import metadata
+from .helpers.cluster_calls import metadata
 from .test_failover import Loads
 
 pytestmark = pytest.mark.slow

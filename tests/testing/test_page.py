@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ..pages import run_pytest
+from ..helpers.pages import run_pytest
 
 PAGE = (Path(__file__).resolve().parent.parent.parent / "docs" / "testing.md").read_text()
 EXAMPLES = dict(re.findall(r"<!-- example: ([\w-]+) -->\n```python\n(.*?)```", PAGE, re.DOTALL))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..pages import run_pytest
+from ..helpers.pages import run_pytest
 
 WARNS = """
 import warnings

@@ -13,7 +13,7 @@ from ottla.base.errors import ErrorCode
 from ottla.compat_tests.java.tools import KafkaTools
 from ottla.testing.cluster import Cluster
 
-from .cluster_calls import produce
+from .helpers.cluster_calls import produce
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from ottla.wire.compression import GZIP, NONE
 from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 from ottla.wire.records import Record, RecordBatch, build_batch
 
-from ..memory_cluster import running
+from ..helpers.memory_cluster import running
 
 WORKERS = InlineWorkers()
 

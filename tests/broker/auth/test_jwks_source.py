@@ -13,7 +13,7 @@ import trio.testing
 from ottla.base.seams import InlineWorkers, TrioWorkers
 from ottla.broker.auth.jwks_source import JwksSource
 from ottla.security.jwks import JwksError
-from ottla.tests.security.oauth_tokens import ec_jwk, jwks
+from ottla.tests.security.helpers.oauth_tokens import ec_jwk, jwks
 
 from ..helpers.identity_provider import Provider
 

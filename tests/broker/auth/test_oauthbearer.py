@@ -20,11 +20,11 @@ from ottla.broker.config_file import warn_of_unused
 from ottla.broker.listener_config import ListenerConfig
 from ottla.security.oauthbearer import OAuthBearerClient
 from ottla.security.sasl import AuthenticationError
-from ottla.tests.security.oauth_tokens import NOW, claims, ec_jwk, ec_key, jwks, signed, unsigned
+from ottla.tests.security.helpers.oauth_tokens import NOW, claims, ec_jwk, ec_key, jwks, signed, unsigned
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 
-from ...memory_cluster import MemoryCluster
-from ...memory_cluster import running as running_cluster
+from ...helpers.memory_cluster import MemoryCluster
+from ...helpers.memory_cluster import running as running_cluster
 from ..helpers.sasl_clients import Client, connected
 
 OAUTH = "OAUTHBEARER"

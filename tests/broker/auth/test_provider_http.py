@@ -11,7 +11,7 @@ from ottla.broker.auth.provider_http import provider_context
 from ottla.security.jwks import MAX_JWKS_BYTES, JwksError
 from ottla.security.tls_context import server_context
 
-from ...security.certificates import authority, broker, parsed, settings_of
+from ...security.helpers.certificates import authority, broker, parsed, settings_of
 from ..helpers.identity_provider import Provider, serving
 
 

@@ -10,7 +10,7 @@ import pytest
 from ottla.base.seams import SystemClock, TrioWorkers
 from ottla.broker.auth.token_source import TokenSource
 from ottla.security.sasl import AuthenticationError
-from ottla.tests.security.oauth_tokens import NOW, claims, signed
+from ottla.tests.security.helpers.oauth_tokens import NOW, claims, signed
 
 from ..helpers.identity_provider import Provider
 

@@ -21,7 +21,7 @@ from ottla.wire.coordinator_records import encode_coordinator_record
 from ottla.wire.messages.transaction_state import TransactionLogKey, TransactionLogValue
 from ottla.wire.records import Record, build_batch
 
-from ...controller.old_state import topic_id
+from ...controller.helpers.old_state import topic_id
 from ..helpers.dying_disk import DiedError, DyingDisk
 from ..helpers.old_directories import DIRECTORIES, check_formatted, formatting, image_of, own
 

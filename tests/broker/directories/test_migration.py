@@ -18,7 +18,7 @@ from ottla.log.checkpoints import read_meta_properties, read_topic_id
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotReader
 from ottla.security.entities import BROKERS, DEFAULT, Entity
 
-from ...controller.old_state import CLUSTER_ID, TOKEN, topic_id
+from ...controller.helpers.old_state import CLUSTER_ID, TOKEN, topic_id
 from ..helpers.dying_disk import DiedError
 from ..helpers.migrating_nodes import DIRECTORIES, NODES, MigratingNodes
 from ..helpers.old_directories import add_log, image_of, own, plain

@@ -26,7 +26,7 @@ from ottla.log.disk import Disk
 from ottla.log.memory_disk import MemoryDisk
 from ottla.replication.broker_client import BrokerClient
 
-from ...memory_broker import running
+from ...helpers.memory_broker import running
 from ..helpers.dying_disk import DyingDisk
 
 HOUR_SECONDS = 3600.0

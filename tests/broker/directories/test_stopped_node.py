@@ -20,7 +20,7 @@ from ottla.security.scram import ScramMechanism
 from ottla.wire.messages.access_records import RemoveUserScramCredentialRecord
 from ottla.wire.records import iter_batches
 
-from ...controller.old_state import CREDENTIAL
+from ...controller.helpers.old_state import CREDENTIAL
 from ..helpers.controller_world import ControllerWorld, quota_records
 from ..helpers.dying_disk import DiedError, DyingDisk
 from ..helpers.old_directories import full_disk, full_state, own

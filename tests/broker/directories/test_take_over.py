@@ -30,7 +30,7 @@ from ottla.log.log_directories import LogStartError
 from ottla.metadata.image import ClusterImage
 from ottla.security.entities import USERS, Entity
 
-from ...controller.old_state import CLUSTER_ID, OldState, topic_id
+from ...controller.helpers.old_state import CLUSTER_ID, OldState, topic_id
 from ..helpers.dying_disk import DiedError, DyingDisk
 from ..helpers.old_directories import (
     DIRECTORIES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.log.partition_log import PartitionLog
 
-from ...memory_cluster import MemoryCluster
+from ...helpers.memory_cluster import MemoryCluster
 
 
 def log_of(cluster: MemoryCluster, broker_id: int, number: int = 0) -> PartitionLog:

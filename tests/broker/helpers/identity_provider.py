@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from ottla.tests.security.oauth_tokens import jwks
+from ottla.tests.security.helpers.oauth_tokens import jwks
 
 
 class Provider(ThreadingHTTPServer):

@@ -16,7 +16,7 @@ from ottla.controller.zookeeper.store.cluster_store import Create, Operation, Re
 from ottla.controller.zookeeper.store.znode_tree import ZnodeTransaction, ZnodeTree
 from ottla.log.checkpoints import LOCK
 
-from ...controller.old_state import OldState, topic_id
+from ...controller.helpers.old_state import OldState, topic_id
 from .dying_disk import DiedError, DyingDisk
 from .old_directories import add_log, own
 

@@ -16,7 +16,7 @@ from ottla.log.files import OLD_STATE_DIR
 from ottla.tests.zookeeper_double.embedded_store import EmbeddedStore
 from ottla.tests.zookeeper_double.shared_home import SharedHome
 
-from ...memory_broker import running
+from ...helpers.memory_broker import running
 from .controller_world import ControllerWorld
 
 

@@ -25,8 +25,8 @@ from ottla.log.metadata_snapshots import BOOTSTRAP_ID, SnapshotReader
 from ottla.metadata.image import ClusterImage
 from ottla.metadata.types import LogPosition
 
-from ...controller.old_state import CLUSTER_ID, OldState, rich_state, topic_id
-from ...controller.quorum.images import contents
+from ...controller.helpers.old_state import CLUSTER_ID, OldState, rich_state, topic_id
+from ...controller.quorum.helpers.images import contents
 from .dying_disk import DyingDisk
 
 DIRECTORIES = ("/a", "/b")

@@ -20,8 +20,8 @@ from ottla.log.disk import OsDisk
 from ottla.replication.broker_client import BrokerClient
 from ottla.wire.schema import Message
 
-from ...controller.quorum.scripted_controller import ScriptedController
-from ...controller.quorum.scripted_quorum import HOST
+from ...controller.quorum.helpers.scripted_controller import ScriptedController
+from ...controller.quorum.helpers.scripted_quorum import HOST
 
 CLUSTER_ID = "3Db5QLSqSZieL3rJBUUegA"
 SECONDS = 60.0

@@ -7,7 +7,7 @@ from ottla.replication.broker_client import BrokerClient
 from ottla.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from ottla.wire.schema import Message
 
-from ...memory_cluster import MemoryCluster
+from ...helpers.memory_cluster import MemoryCluster
 
 
 def client(cluster: MemoryCluster, client_id: str, broker_id: int = 1) -> BrokerClient:

@@ -24,9 +24,9 @@ from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandsha
 from ottla.wire.registry import response_class
 from ottla.wire.schema import Message
 
-from ...memory_broker import frame
-from ...memory_cluster import MemoryCluster
-from ...memory_cluster import running as running_cluster
+from ...helpers.memory_broker import frame
+from ...helpers.memory_cluster import MemoryCluster
+from ...helpers.memory_cluster import running as running_cluster
 
 LISTENER = {
     "listeners": "SASL://broker1:9092",

@@ -31,7 +31,7 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 from ottla.wire.records import Record, build_batch
 from ottla.wire.registry import response_class
 
-from ...memory_broker import ADDRESS, frame, read_answer, running, serving
+from ...helpers.memory_broker import ADDRESS, frame, read_answer, running, serving
 
 
 async def read_message(client: MemoryConnection, key: ApiKey, version: int) -> Any:

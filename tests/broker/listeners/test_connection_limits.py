@@ -40,7 +40,7 @@ from ottla.security.connection_rates import CONNECTION_CREATION_RATE
 from ottla.security.entities import IPS, Entity
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 
-from ...memory_broker import frame, read_answer, running
+from ...helpers.memory_broker import frame, read_answer, running
 
 INSIDE, OUTSIDE = ("inside", 9091), ("outside", 9092)
 

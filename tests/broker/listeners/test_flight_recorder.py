@@ -21,7 +21,7 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 from ottla.wire.recorded import decoded_recording
 from ottla.wire.records import Record, build_batch
 
-from ...memory_broker import ADDRESS, frame, read_answer, serving
+from ...helpers.memory_broker import ADDRESS, frame, read_answer, serving
 from ..helpers.protocol_errors import GARBAGE, HastyClock
 
 

@@ -15,7 +15,7 @@ from ottla.base.seams import SystemClock
 from ottla.broker.listeners.monitor import Ending
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 
-from ...memory_broker import frame, read_answer
+from ...helpers.memory_broker import frame, read_answer
 from ..helpers.guarded_connection import LIMIT, THROTTLE_MS, Doorman, framed, guarded, heard, read_frame
 
 

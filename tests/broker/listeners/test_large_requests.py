@@ -32,7 +32,7 @@ from ottla.wire.messages.offset_fetch import (
 from ottla.wire.registry import request_class, response_class
 from ottla.wire.schema import Array
 
-from ...memory_broker import HOST, PORT, frame, read_answer, serving
+from ...helpers.memory_broker import HOST, PORT, frame, read_answer, serving
 from ..helpers.responses import body_of
 
 

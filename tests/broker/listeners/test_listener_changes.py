@@ -23,8 +23,8 @@ from ottla.wire.messages.incremental_alter_configs import (
 )
 from ottla.wire.messages.metadata import MetadataRequest
 
-from ...memory_cluster import MemoryCluster, running, until
-from ...security.certificates import broker, parsed, settings_of
+from ...helpers.memory_cluster import MemoryCluster, running, until
+from ...security.helpers.certificates import broker, parsed, settings_of
 from ..helpers.sasl_clients import Client, add_user
 
 _BROKER = 4

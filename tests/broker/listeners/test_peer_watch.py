@@ -19,7 +19,7 @@ from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestPro
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.schema import Message
 
-from ...memory_broker import frame, running
+from ...helpers.memory_broker import frame, running
 from ..helpers.responses import body_of
 
 FOR_EVER = (1 << 31) - 1

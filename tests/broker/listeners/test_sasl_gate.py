@@ -21,7 +21,7 @@ from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from ottla.wire.schema import Message
 
-from ...memory_broker import frame
+from ...helpers.memory_broker import frame
 from ..helpers.sasl_clients import add_user, connected, running
 
 

@@ -38,14 +38,14 @@ from ottla.security.principal import ANONYMOUS
 from ottla.security.quota_precedence import QuotaEntity
 from ottla.security.scram import ScramMechanism, new_credential
 from ottla.security.scram_exchange import ScramClient
-from ottla.tests.security.oauth_tokens import claims, jwks, signed, unsigned
+from ottla.tests.security.helpers.oauth_tokens import claims, jwks, signed, unsigned
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
 
-from ...memory_broker import frame
+from ...helpers.memory_broker import frame
 from ..helpers.sasl_clients import LISTENER, connected, running
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")

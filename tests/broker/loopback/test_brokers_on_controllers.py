@@ -15,7 +15,7 @@ from ottla.base.seams import SimulatedClock
 from ottla.controller.quorum.active.request_source import RequestSource
 from ottla.controller.raft.settings import MetadataLogSettings
 from ottla.log.memory_disk import MemoryDisk
-from ottla.tests.controller.quorum.active.controller_server import LEVELS, LISTENER, ControllerQuorum, until
+from ottla.tests.controller.quorum.active.helpers.controller_server import LEVELS, LISTENER, ControllerQuorum, until
 from ottla.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, Feature

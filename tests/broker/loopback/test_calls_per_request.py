@@ -31,7 +31,7 @@ from ottla.handlers.connection_context import ConnectionContext
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.schema import Message
 
-from ...memory_broker import HOST, PORT, frame, read_answer, running, serving
+from ...helpers.memory_broker import HOST, PORT, frame, read_answer, running, serving
 
 PRODUCE_CALLS = 60
 FETCH_CALLS = 45

@@ -28,9 +28,9 @@ from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicSt
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.schema import Message
 
-from ...memory_broker import frame
-from ...memory_broker import running as serving
-from ...memory_cluster import MemoryCluster, running, until
+from ...helpers.memory_broker import frame
+from ...helpers.memory_broker import running as serving
+from ...helpers.memory_cluster import MemoryCluster, running, until
 from ..helpers.quotas import client, produce_of, set_quota
 
 LENGTH = 4

@@ -11,7 +11,7 @@ from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerServer, StartError
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 
-from ...memory_cluster import MemoryCluster, running, until
+from ...helpers.memory_cluster import MemoryCluster, running, until
 
 ALL = (1, 2, 3)
 

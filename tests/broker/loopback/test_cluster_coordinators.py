@@ -12,7 +12,7 @@ from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
-from ...memory_cluster import MemoryCluster, running, until_true
+from ...helpers.memory_cluster import MemoryCluster, running, until_true
 
 ALL = (1, 2, 3)
 OFFSETS = "__consumer_offsets"

@@ -14,7 +14,7 @@ from ottla.replication.quotas import NO_LIMIT
 from ottla.tests.zookeeper_double.embedded_session import EmbeddedSession
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 
-from ...memory_cluster import MemoryCluster, running, until
+from ...helpers.memory_cluster import MemoryCluster, running, until
 from ..helpers.collected_metrics import collected
 
 ALL = (1, 2, 3)

@@ -37,7 +37,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
-from ...memory_cluster import SECONDS, MemoryCluster, running, until_true
+from ...helpers.memory_cluster import SECONDS, MemoryCluster, running, until_true
 
 ALL = (1, 2, 3)
 TOPIC_RESOURCE = 2

@@ -19,7 +19,7 @@ from ottla.replication.broker_client import BrokerClient
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.metadata import MetadataRequest
 
-from ...memory_cluster import SECONDS, MemoryCluster, SharedZooKeeper, running_as, until, until_true
+from ...helpers.memory_cluster import SECONDS, MemoryCluster, SharedZooKeeper, running_as, until, until_true
 
 T = TypeVar("T")
 

@@ -33,7 +33,7 @@ from ottla.wire.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 
-from ...memory_cluster import MemoryCluster, running, until, until_true
+from ...helpers.memory_cluster import MemoryCluster, running, until, until_true
 
 ALL = (1, 2, 3)
 ID = "payments"

@@ -38,8 +38,8 @@ from ottla.wire.messages.controlled_shutdown import (
 )
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest
 
-from ...memory_cluster import MemoryCluster, running, until, until_true
-from ...told import alive, reached_at, registration, tell
+from ...helpers.memory_cluster import MemoryCluster, running, until, until_true
+from ...helpers.told import alive, reached_at, registration, tell
 
 T = TypeVar("T")
 

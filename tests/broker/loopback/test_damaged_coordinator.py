@@ -24,7 +24,7 @@ from ottla.wire.messages.offset_commit import (
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic, OffsetFetchResponse
 from ottla.wire.schema import Message
 
-from ...memory_broker import ADDRESS, frame, read_answer, serving
+from ...helpers.memory_broker import ADDRESS, frame, read_answer, serving
 
 PARTITION = "__consumer_offsets-0"
 _AGAIN = (

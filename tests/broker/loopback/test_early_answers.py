@@ -23,8 +23,8 @@ from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchRespons
 from ottla.wire.messages.produce import ProduceResponse
 from ottla.wire.records import iter_batches
 
-from ...memory_broker import frame, read_answer
-from ...memory_cluster import MemoryCluster, running, until
+from ...helpers.memory_broker import frame, read_answer
+from ...helpers.memory_cluster import MemoryCluster, running, until
 
 ABSENT = 99
 FETCH_VERSION = 12

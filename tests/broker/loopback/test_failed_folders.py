@@ -15,7 +15,7 @@ from ottla.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopic,
 )
 
-from ...memory_cluster import MemoryCluster, running, until
+from ...helpers.memory_cluster import MemoryCluster, running, until
 
 FOLDERS = ("/first", "/second")
 ON_TWO_FOLDERS = {"log_dirs": ",".join(FOLDERS), "auto_leader_rebalance_enable": "false"}

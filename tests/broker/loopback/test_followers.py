@@ -12,7 +12,7 @@ from ottla.wire.messages.delete_records import (
 )
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
-from ...memory_cluster import running, until
+from ...helpers.memory_cluster import running, until
 from ..helpers.followers import in_sync, log_of, stored
 
 

@@ -40,10 +40,10 @@ from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsReques
 from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from ottla.wire.registry import request_class
 
-from ...memory_broker import frame
-from ...security.certificates import broker as certificate
-from ...security.certificates import client as client_certificate
-from ...security.certificates import parsed, settings_of
+from ...helpers.memory_broker import frame
+from ...security.helpers.certificates import broker as certificate
+from ...security.helpers.certificates import client as client_certificate
+from ...security.helpers.certificates import parsed, settings_of
 from ..helpers.controller_world import ControllerWorld, until
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"

@@ -24,7 +24,7 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 from ottla.wire.records import Record, build_batch
 from ottla.wire.schema import Message
 
-from ...memory_broker import ADDRESS, frame, read_answer, serving
+from ...helpers.memory_broker import ADDRESS, frame, read_answer, serving
 
 TLS = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500)
 HTTP = b"GET /metrics HTTP/1.1\r\nHost: example.org\r\n\r\n"

@@ -23,7 +23,7 @@ from ottla.wire.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 
-from ...memory_cluster import MemoryCluster, running
+from ...helpers.memory_cluster import MemoryCluster, running
 
 LEADER, FOLLOWER = 1, 9
 BOTH = (LEADER, FOLLOWER)

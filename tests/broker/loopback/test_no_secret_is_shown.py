@@ -24,7 +24,7 @@ from ottla.security.oauthbearer import OAuthBearerClient
 from ottla.security.plain import PlainClient
 from ottla.security.scram import ScramMechanism, new_credential
 from ottla.security.scram_exchange import ScramClient
-from ottla.tests.security.oauth_tokens import claims, jwks, signed
+from ottla.tests.security.helpers.oauth_tokens import claims, jwks, signed
 from ottla.wire.codec import encode_bytes
 from ottla.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -40,7 +40,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 from ottla.wire.messages.renew_delegation_token import RenewDelegationTokenRequest
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 
-from ...memory_cluster import MemoryCluster
+from ...helpers.memory_cluster import MemoryCluster
 from ..helpers.sasl_clients import LISTENER, Client, connected, running
 
 ALICE, BROKER, WRONG, KEY_STORE, TOKEN_KEY, SCRAM, MASTER, SET = (

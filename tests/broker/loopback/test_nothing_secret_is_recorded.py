@@ -26,7 +26,7 @@ from ottla.wire.messages.renew_delegation_token import RenewDelegationTokenReque
 from ottla.wire.recorded import decoded_recording
 from ottla.wire.schema import Message
 
-from ...memory_broker import frame
+from ...helpers.memory_broker import frame
 from ..helpers.guarded_connection import LIMIT, framed, guarded, heard
 from ..helpers.protocol_errors import GARBAGE, HastyClock
 

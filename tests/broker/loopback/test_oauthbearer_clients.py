@@ -14,7 +14,7 @@ from kafka.errors import KafkaError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 import ottla
-from ottla.tests.security.oauth_tokens import claims, ec_key, jwks, signed
+from ottla.tests.security.helpers.oauth_tokens import claims, ec_key, jwks, signed
 
 pytestmark = pytest.mark.slow
 

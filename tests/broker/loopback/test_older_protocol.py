@@ -8,7 +8,7 @@ import trio.testing
 from ottla.base.errors import ErrorCode
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 
-from ...memory_cluster import running, until, until_true
+from ...helpers.memory_cluster import running, until, until_true
 
 
 @pytest.mark.parametrize("protocol", ["2.8", "3.1", "3.4", "3.5-IV0"])

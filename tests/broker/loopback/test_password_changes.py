@@ -25,8 +25,8 @@ from ottla.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 
-from ...memory_cluster import MemoryCluster, running, until
-from ...security.certificates import HOSTS, authority, broker, now, parsed, settings_of
+from ...helpers.memory_cluster import MemoryCluster, running, until
+from ...security.helpers.certificates import HOSTS, authority, broker, now, parsed, settings_of
 
 PREFIX = "listener.name.outside.ssl"
 PASSWORD, LOCATION = f"{PREFIX}.key.password", f"{PREFIX}.keystore.location"

@@ -21,8 +21,8 @@ from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse
 from ottla.wire.records import iter_batches
 
-from ...memory_broker import frame, read_answer
-from ...memory_cluster import MemoryCluster, running, until
+from ...helpers.memory_broker import frame, read_answer
+from ...helpers.memory_cluster import MemoryCluster, running, until
 
 ABSENT = 99
 VERSION = 9

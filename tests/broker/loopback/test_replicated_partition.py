@@ -42,8 +42,8 @@ from ottla.wire.messages.offset_for_leader_epoch import (
 from ottla.wire.messages.produce import LeaderIdAndEpoch as ProduceHint
 from ottla.wire.records import iter_batches
 
-from ...memory_cluster import MemoryCluster, running
-from ...told import reached_at, tell
+from ...helpers.memory_cluster import MemoryCluster, running
+from ...helpers.told import reached_at, tell
 
 LEADER, FOLLOWER, THIRD = 1, 9, 10
 LATEST = -1

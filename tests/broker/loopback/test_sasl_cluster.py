@@ -22,7 +22,7 @@ from ottla.replication.metadata_cache import MetadataCache
 from ottla.security.entities import USERS, Entity
 from ottla.security.scram import ScramMechanism, new_credential
 
-from ...memory_cluster import MemoryCluster, running_as, until, until_true
+from ...helpers.memory_cluster import MemoryCluster, running_as, until, until_true
 
 _PLAIN = (
     'org.apache.kafka.common.security.plain.PlainLoginModule required username="{0}" password="{1}" user_broker="pw";'

@@ -26,7 +26,7 @@ from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
 
-from ...memory_broker import frame
+from ...helpers.memory_broker import frame
 from ..helpers.sasl_clients import add_user, connected, running
 
 TEN_SECONDS = {"listener.name.sasl.plain.connections.max.reauth.ms": "10000"}

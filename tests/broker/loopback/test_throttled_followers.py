@@ -12,7 +12,7 @@ from ottla.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 
-from ...memory_cluster import MemoryCluster, running, until
+from ...helpers.memory_cluster import MemoryCluster, running, until
 from ..helpers.followers import in_sync, stored
 
 TOPIC, BROKER = 2, 4

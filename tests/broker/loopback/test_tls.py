@@ -35,8 +35,8 @@ from ottla.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 
-from ...memory_broker import PORT, serving
-from ...security.certificates import HOSTS, authority, broker, client, now, parsed, settings_of
+from ...helpers.memory_broker import PORT, serving
+from ...security.helpers.certificates import HOSTS, authority, broker, client, now, parsed, settings_of
 
 BROKER = 4  # the type of the resource
 

@@ -12,8 +12,8 @@ import trio.testing
 from ottla.broker.server import BrokerServer, StartError
 from ottla.security.tls_certificates import issue
 
-from ...memory_cluster import MemoryCluster, running_as, until, until_true
-from ...security.certificates import authority, broker, now, settings_of
+from ...helpers.memory_cluster import MemoryCluster, running_as, until, until_true
+from ...security.helpers.certificates import authority, broker, now, settings_of
 
 
 class TlsCluster(MemoryCluster):

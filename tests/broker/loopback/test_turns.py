@@ -15,7 +15,7 @@ from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
-from ...memory_broker import HOST, PORT, frame, read_answer, serving
+from ...helpers.memory_broker import HOST, PORT, frame, read_answer, serving
 
 
 class SlowBroker(SystemClock):

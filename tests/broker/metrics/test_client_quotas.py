@@ -9,7 +9,7 @@ import trio.testing
 from ottla.broker.metrics.client_quotas import client_quota_metrics
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
-from ...memory_cluster import MemoryCluster, running
+from ...helpers.memory_cluster import MemoryCluster, running
 from ..helpers.quotas import client, produce_of, set_quota
 
 QUOTA = "kafka_server_quota_"

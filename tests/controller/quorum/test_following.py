@@ -29,10 +29,10 @@ from ottla.metadata.types import LogPosition
 from ottla.wire.messages.setting_records import FeatureLevelRecord
 from ottla.wire.schema import Message
 
-from .following_world import FEATURE, ids, running, settle
-from .images import contents
-from .record_walk import RecordWalk
-from .scripted_quorum import HOST
+from .helpers.following_world import FEATURE, ids, running, settle
+from .helpers.images import contents
+from .helpers.record_walk import RecordWalk
+from .helpers.scripted_quorum import HOST
 
 
 async def test_what_is_committed_arrives_and_what_is_not_does_not(

@@ -22,7 +22,7 @@ from ottla.wire.messages.metadata_log_records import (
 from ottla.wire.messages.setting_records import FeatureLevelRecord, ProducerIdsRecord
 from ottla.wire.schema import Message
 
-from .images import contents
+from .helpers.images import contents
 
 FEATURE = FeatureLevelRecord(name="metadata.version", feature_level=30)
 

@@ -22,9 +22,9 @@ from ottla.wire.messages.topic_records import PartitionRecord
 from ottla.wire.records import iter_batches
 from ottla.wire.schema import Message
 
-from .following_world import FEATURE, World, ids, loaded, running, settle
-from .images import contents
-from .record_walk import RecordWalk
+from .helpers.following_world import FEATURE, World, ids, loaded, running, settle
+from .helpers.images import contents
+from .helpers.record_walk import RecordWalk
 
 Clock = trio.testing.MockClock
 CLOCK_STARTS_MS = 1_700_000_000_000

@@ -12,7 +12,7 @@ from ottla.replication.broker_client import BrokerClient
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
-from ...replication.scripted_peer import Peer
+from ...replication.helpers.scripted_peer import Peer
 
 FIRST, SECOND = ControllerAddress("first", 9093), ControllerAddress("second", 9093)
 KEYS = [ApiVersion(api_key=BrokerHeartbeatRequest.api_key, min_version=0, max_version=1)]

@@ -12,8 +12,8 @@ from ottla.controller.raft.election_file import ElectionState, read_election, wr
 from ottla.log.disk import OsDisk
 from ottla.wire.messages.control_records import Endpoint, KRaftVersionRecord, Voter, VotersRecord
 
-from .following_world import World, ids, running, settle
-from .scripted_quorum import HOST
+from .helpers.following_world import World, ids, running, settle
+from .helpers.scripted_quorum import HOST
 
 Clock = trio.testing.MockClock
 

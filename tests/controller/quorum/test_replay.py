@@ -25,8 +25,8 @@ from ottla.wire.messages.topic_records import (
 )
 from ottla.wire.schema import Message
 
-from .images import contents
-from .record_walk import RecordWalk
+from .helpers.images import contents
+from .helpers.record_walk import RecordWalk
 
 TOPIC, OTHER = b"t" * 16, b"o" * 16
 END = LogPosition(99, 3, 1_000)

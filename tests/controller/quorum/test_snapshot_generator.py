@@ -17,9 +17,9 @@ from ottla.log.metadata_snapshots import MetadataSnapshotId
 from ottla.wire.messages.control_records import KRaftVersionRecord, Voter, VotersRecord
 from ottla.wire.messages.metadata_log_records import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
 
-from .following_world import FEATURE, ids, loaded, running, settle, topic
-from .images import contents
-from .record_walk import RecordWalk
+from .helpers.following_world import FEATURE, ids, loaded, running, settle, topic
+from .helpers.images import contents
+from .helpers.record_walk import RecordWalk
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

@@ -7,8 +7,8 @@ import pytest
 from ottla.controller.raft.effects import RaftPeer
 from ottla.controller.raft.request_manager import OwnRequest, RaftRequestManager
 from ottla.controller.raft.settings import RaftTimes
-from ottla.tests.controller.raft.node_world import NoChance
-from ottla.tests.controller.raft.quorum_parts import address_of_node
+from ottla.tests.controller.raft.helpers.node_world import NoChance
+from ottla.tests.controller.raft.helpers.quorum_parts import address_of_node
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 
 TIMES = RaftTimes()

@@ -13,7 +13,7 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.controller.raft import effects
 from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, Listener
 
-from .driven_quorum import LISTENER, driven_quorum, until
+from .helpers.driven_quorum import LISTENER, driven_quorum, until
 
 
 async def test_what_a_leader_appends_is_committed_on_all(autojump_clock: trio.testing.MockClock) -> None:

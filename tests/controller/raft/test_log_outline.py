@@ -8,7 +8,7 @@ import pytest
 
 from ottla.controller.raft.log_outline import Divergence, LogOutline, QuorumEntry
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID, MetadataSnapshotId
-from ottla.tests.controller.raft.quorum_parts import voters_of
+from ottla.tests.controller.raft.helpers.quorum_parts import voters_of
 from ottla.wire.messages.control_records import KRaftVersionRecord
 
 OLD, NEW = MetadataSnapshotId(4, 2), MetadataSnapshotId(8, 5)

@@ -13,8 +13,15 @@ from ottla.controller.raft.election_file import NOBODY
 from ottla.controller.raft.messages import KnownLeader
 from ottla.controller.raft.settings import RaftTimes
 from ottla.log.metadata_snapshots import MetadataSnapshotId
-from ottla.tests.controller.raft.node_world import NodeState, NodeWorld
-from ottla.tests.controller.raft.quorum_parts import BOOTSTRAP, OWN, address_of_node, batch_of, snapshot_of, voters_of
+from ottla.tests.controller.raft.helpers.node_world import NodeState, NodeWorld
+from ottla.tests.controller.raft.helpers.quorum_parts import (
+    BOOTSTRAP,
+    OWN,
+    address_of_node,
+    batch_of,
+    snapshot_of,
+    voters_of,
+)
 from ottla.tests.simulation.raft.machine import key_of
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 from ottla.wire.messages.fetch_snapshot import FetchSnapshotRequest

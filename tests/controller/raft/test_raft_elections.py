@@ -14,8 +14,15 @@ from ottla.controller.raft.election_file import NOBODY
 from ottla.controller.raft.messages import vote_response
 from ottla.controller.raft.settings import RaftTimes
 from ottla.controller.raft.voter_set import ReplicaKey
-from ottla.tests.controller.raft.node_world import NodeState, NodeWorld, Told
-from ottla.tests.controller.raft.quorum_parts import CHECK_QUORUM_MS, ELECTION_MS, FETCH_MS, OWN, REQUEST_MS, voters_of
+from ottla.tests.controller.raft.helpers.node_world import NodeState, NodeWorld, Told
+from ottla.tests.controller.raft.helpers.quorum_parts import (
+    CHECK_QUORUM_MS,
+    ELECTION_MS,
+    FETCH_MS,
+    OWN,
+    REQUEST_MS,
+    voters_of,
+)
 from ottla.tests.simulation.raft.machine import CLUSTER_ID, key_of
 from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from ottla.wire.messages.control_records import LeaderChangeMessage

@@ -15,8 +15,15 @@ from ottla.controller.raft.election_file import NOBODY
 from ottla.controller.raft.settings import RaftTimes
 from ottla.controller.raft.voter_set import ListenerEndpoint, ReplicaKey
 from ottla.log.metadata_snapshots import MetadataSnapshotId
-from ottla.tests.controller.raft.node_world import NodeState, NodeWorld, Told
-from ottla.tests.controller.raft.quorum_parts import BOOTSTRAP, FETCH_MS, OWN, REQUEST_MS, address_of_node, batch_of
+from ottla.tests.controller.raft.helpers.node_world import NodeState, NodeWorld, Told
+from ottla.tests.controller.raft.helpers.quorum_parts import (
+    BOOTSTRAP,
+    FETCH_MS,
+    OWN,
+    REQUEST_MS,
+    address_of_node,
+    batch_of,
+)
 from ottla.tests.simulation.raft.machine import CLUSTER_ID, LISTENER, endpoint_of, key_of
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 from ottla.wire.messages.vote import VoteRequest

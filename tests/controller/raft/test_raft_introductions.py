@@ -10,8 +10,8 @@ from ottla.base.errors import ErrorCode
 from ottla.controller.raft import messages
 from ottla.controller.raft.settings import RaftTimes
 from ottla.controller.raft.voter_set import ListenerEndpoint, ReplicaKey
-from ottla.tests.controller.raft.node_world import NodeState, NodeWorld
-from ottla.tests.controller.raft.quorum_parts import (
+from ottla.tests.controller.raft.helpers.node_world import NodeState, NodeWorld
+from ottla.tests.controller.raft.helpers.quorum_parts import (
     FETCH_MS,
     OWN,
     REQUEST_MS,

@@ -11,8 +11,8 @@ from ottla.controller.raft.effects import Append, AppendRefused, HighWatermarkAd
 from ottla.controller.raft.messages import begin_quorum_epoch_response
 from ottla.controller.raft.settings import RaftTimes
 from ottla.controller.raft.voter_set import ReplicaKey
-from ottla.tests.controller.raft.node_world import Fetched, NodeState, NodeWorld, Told
-from ottla.tests.controller.raft.quorum_parts import BEGIN_QUORUM_MS, CHECK_QUORUM_MS, OWN, REQUEST_MS
+from ottla.tests.controller.raft.helpers.node_world import Fetched, NodeState, NodeWorld, Told
+from ottla.tests.controller.raft.helpers.quorum_parts import BEGIN_QUORUM_MS, CHECK_QUORUM_MS, OWN, REQUEST_MS
 from ottla.tests.simulation.raft.machine import CLUSTER_ID, endpoint_of, key_of
 from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, Listener
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse, SupportedFeatureKey

@@ -11,8 +11,8 @@ from ottla.controller.raft.effects import AppendControl, LeaderChanged, Persist
 from ottla.controller.raft.election_file import NOBODY
 from ottla.controller.raft.voter_set import ReplicaKey
 from ottla.log.metadata_snapshots import MetadataSnapshotId
-from ottla.tests.controller.raft.node_world import NodeState, NodeWorld
-from ottla.tests.controller.raft.quorum_parts import BOOTSTRAP, ELECTION_MS, FETCH_MS, OWN, voters_of
+from ottla.tests.controller.raft.helpers.node_world import NodeState, NodeWorld
+from ottla.tests.controller.raft.helpers.quorum_parts import BOOTSTRAP, ELECTION_MS, FETCH_MS, OWN, voters_of
 from ottla.tests.simulation.raft.machine import key_of
 from ottla.wire.messages.control_records import KRaftVersionRecord, LeaderChangeMessage
 from ottla.wire.messages.end_quorum_epoch import EndQuorumEpochRequest

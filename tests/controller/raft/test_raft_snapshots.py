@@ -20,8 +20,8 @@ from ottla.controller.raft.effects import (
 from ottla.controller.raft.settings import RaftTimes
 from ottla.controller.raft.voter_set import ReplicaKey
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID, MetadataSnapshotId
-from ottla.tests.controller.raft.node_world import Fetched, NodeState, NodeWorld
-from ottla.tests.controller.raft.quorum_parts import (
+from ottla.tests.controller.raft.helpers.node_world import Fetched, NodeState, NodeWorld
+from ottla.tests.controller.raft.helpers.quorum_parts import (
     BOOTSTRAP,
     CHECK_QUORUM_MS,
     FETCH_MS,

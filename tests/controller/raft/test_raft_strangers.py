@@ -10,8 +10,8 @@ import pytest
 from ottla.controller.raft import messages
 from ottla.controller.raft.voter_set import ListenerEndpoint, QuorumVoter, ReplicaKey
 from ottla.log.metadata_snapshots import MetadataSnapshotId
-from ottla.tests.controller.raft.node_world import NodeWorld
-from ottla.tests.controller.raft.quorum_parts import OWN
+from ottla.tests.controller.raft.helpers.node_world import NodeWorld
+from ottla.tests.controller.raft.helpers.quorum_parts import OWN
 from ottla.tests.simulation.raft.machine import CLUSTER_ID, endpoint_of, key_of
 from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, Listener
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse, SupportedFeatureKey

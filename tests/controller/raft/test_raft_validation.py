@@ -14,8 +14,8 @@ from ottla.base.errors import ErrorCode
 from ottla.controller.raft import messages
 from ottla.controller.raft.voter_set import ReplicaKey
 from ottla.log.metadata_snapshots import MetadataSnapshotId
-from ottla.tests.controller.raft.node_world import Fetched, NodeState, NodeWorld, Told
-from ottla.tests.controller.raft.quorum_parts import OWN, voter_of
+from ottla.tests.controller.raft.helpers.node_world import Fetched, NodeState, NodeWorld, Told
+from ottla.tests.controller.raft.helpers.quorum_parts import OWN, voter_of
 from ottla.tests.simulation.raft.machine import CLUSTER_ID, endpoint_of, key_of
 from ottla.wire.messages import fetch, fetch_snapshot, vote
 from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, Listener

@@ -10,8 +10,8 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.controller.raft import events, messages, voter_changes
 from ottla.controller.raft.effects import AppendControl
 from ottla.controller.raft.voter_set import ListenerEndpoint, QuorumVoter, ReplicaKey, VoterSet
-from ottla.tests.controller.raft.node_world import NodeState, NodeWorld
-from ottla.tests.controller.raft.quorum_parts import (
+from ottla.tests.controller.raft.helpers.node_world import NodeState, NodeWorld
+from ottla.tests.controller.raft.helpers.quorum_parts import (
     BEGIN_QUORUM_MS,
     CHECK_QUORUM_MS,
     ELECTION_MS,

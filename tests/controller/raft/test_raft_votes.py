@@ -10,8 +10,8 @@ import pytest
 from ottla.base.errors import ErrorCode
 from ottla.controller.raft.election_file import NOBODY
 from ottla.controller.raft.voter_set import ReplicaKey
-from ottla.tests.controller.raft.node_world import NodeState, NodeWorld, Told
-from ottla.tests.controller.raft.quorum_parts import CHECK_QUORUM_MS, ELECTION_MS, OWN
+from ottla.tests.controller.raft.helpers.node_world import NodeState, NodeWorld, Told
+from ottla.tests.controller.raft.helpers.quorum_parts import CHECK_QUORUM_MS, ELECTION_MS, OWN
 from ottla.tests.simulation.raft.machine import key_of
 from ottla.wire.schema import ZERO_UUID
 

@@ -8,7 +8,7 @@ import pytest
 
 from ottla.controller.raft.voter_set import ListenerEndpoint, QuorumVoter, ReplicaKey, VoterSet, address_of
 from ottla.controller.raft.voters import ControllerAddress
-from ottla.tests.controller.raft.quorum_parts import address_of_node, static_voters_of, voter_of, voters_of
+from ottla.tests.controller.raft.helpers.quorum_parts import address_of_node, static_voters_of, voter_of, voters_of
 from ottla.tests.simulation.raft.machine import LISTENER, endpoint_of, key_of
 from ottla.wire.messages.control_records import Endpoint, Voter, VotersRecord
 

@@ -11,7 +11,7 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.handlers.controller.table import CONTROLLER_HANDLERS, SERVED_BY_CONTROLLERS
 from ottla.handlers.table import Handler
 from ottla.security.acl import Operation, PatternType, Permission, ResourceType
-from ottla.tests.controller.quorum.active.controller_server import LEVELS
+from ottla.tests.controller.quorum.active.helpers.controller_server import LEVELS
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.codec import encode
 from ottla.wire.error_codes import error_finder
@@ -36,7 +36,7 @@ from ottla.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitio
 from ottla.wire.registry import request_class
 from ottla.wire.schema import Message
 
-from .controller_world import CLUSTER_ID, HOST, PORT, running
+from .helpers.controller_world import CLUSTER_ID, HOST, PORT, running
 
 KAFKA = {
     1: (4, 18),

@@ -26,7 +26,7 @@ from ottla.wire.messages.describe_configs import DescribeConfigsRequest, Describ
 from ottla.wire.registry import request_class
 from ottla.wire.schema import Message
 
-from .controller_world import World, running
+from .helpers.controller_world import World, running
 
 CLUSTER, TOPIC, GROUP = ResourceType.CLUSTER, ResourceType.TOPIC, ResourceType.GROUP
 Op = Operation

@@ -32,10 +32,10 @@ from ottla.wire.messages.expire_delegation_token import ExpireDelegationTokenReq
 from ottla.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from ottla.wire.messages.metadata import MetadataRequest
 
-from ...security.certificates import broker as certificate
-from ...security.certificates import client as client_certificate
-from ...security.certificates import parsed, settings_of
-from .controller_world import HOST, PASSWORDS, PORT, SECURED, World, running
+from ...security.helpers.certificates import broker as certificate
+from ...security.helpers.certificates import client as client_certificate
+from ...security.helpers.certificates import parsed, settings_of
+from .helpers.controller_world import HOST, PASSWORDS, PORT, SECURED, World, running
 
 LISTED = ListPartitionReassignmentsRequest()
 SHA_256 = ScramMechanism.SHA_256

@@ -24,7 +24,7 @@ from ottla.wire.messages.envelope import EnvelopeRequest
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.schema import Message
 
-from .controller_world import BOB, World, running
+from .helpers.controller_world import BOB, World, running
 
 Op = Operation
 

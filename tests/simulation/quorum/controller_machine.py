@@ -11,7 +11,7 @@ from typing import Any, TypeVar, TypeVarTuple
 
 import trio
 
-from ...controller.quorum.active.controller_server import ControllerQuorum, ControllerServer
+from ...controller.quorum.active.helpers.controller_server import ControllerQuorum, ControllerServer
 from ..cluster.network import ClusterNetwork, Host
 from ..faults import FaultyDisk
 from ..machine import Machine

@@ -13,7 +13,7 @@ from ottla.controller.quorum.active.request_source import RequestSource
 from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, Listener
 from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 
-from ...controller.quorum.active.controller_server import LISTENER, ControllerServer
+from ...controller.quorum.active.helpers.controller_server import LISTENER, ControllerServer
 from ..faults import Crashed
 from .world import QuorumClusterWorld
 

@@ -27,7 +27,7 @@ from ottla.metadata.types import LeaderState, ReplicaAssignment
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest
 
-from ...controller.quorum.active.controller_server import LEVELS, LISTENER, ControllerQuorum, ControllerServer
+from ...controller.quorum.active.helpers.controller_server import LEVELS, LISTENER, ControllerQuorum, ControllerServer
 from ..cluster.machines import PORT, RESTART_SECONDS, SimulatedCluster
 from ..cluster.network import Host
 from ..faults import Crashed

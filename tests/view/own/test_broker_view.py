@@ -30,7 +30,7 @@ from ottla.wire.messages.offset_commit import (
     OffsetCommitResponse,
 )
 
-from ...memory_cluster import MemoryCluster, running, until
+from ...helpers.memory_cluster import MemoryCluster, running, until
 
 ONE = (1,)
 

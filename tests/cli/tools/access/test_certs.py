@@ -15,7 +15,7 @@ from ottla.security.tls_material import read_material
 from ottla.security.tls_names import subject_name
 from ottla.security.tls_settings import TlsSettings
 
-from ....security.certificates import parsed
+from ....security.helpers.certificates import parsed
 
 
 def settings(path: Path) -> dict[str, str]:

@@ -36,7 +36,7 @@ from ottla.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from ottla.wire.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from ottla.wire.messages.renew_delegation_token import RenewDelegationTokenRequest
 
-from .cluster_images import cluster, replayed
+from .helpers.cluster_images import cluster, replayed
 
 NOW = 1_700_000_000_000
 ALICE = Principal("User", "alice")

@@ -11,7 +11,7 @@ from ottla.controller.quorum.active.alter_partition import alter_partition
 from ottla.controller.quorum.active.context import OperationContext
 from ottla.wire.messages.alter_partition import AlterPartitionRequest, PartitionData, TopicData
 
-from .world import World
+from .helpers.world import World
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from ottla.wire.messages.broker_registration import Feature, Listener
 from ottla.wire.messages.controller_registration import ControllerRegistrationRequest
 from ottla.wire.messages.controller_registration import Listener as ControllerListener
 
-from .world import World, directory
+from .helpers.world import World, directory
 
 
 def feature(name: str, lowest: int, highest: int) -> Feature:

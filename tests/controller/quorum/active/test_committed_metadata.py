@@ -14,7 +14,7 @@ from ottla.security.entities import TOPICS, Entity
 from ottla.wire.messages.setting_records import ConfigRecord, FeatureLevelRecord
 from ottla.wire.schema import Message
 
-from .world import CLUSTER, MemoryLog
+from .helpers.world import CLUSTER, MemoryLog
 
 Configs = dict[str, dict[str, str]]
 

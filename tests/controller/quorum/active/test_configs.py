@@ -27,7 +27,7 @@ from ottla.wire.messages.setting_records import ConfigRecord
 from ottla.wire.messages.topic_records import ClearElrRecord
 from ottla.wire.metadata_records import VersionedRecord
 
-from .cluster_images import after, cluster, controller, replayed
+from .helpers.cluster_images import after, cluster, controller, replayed
 
 ELR = {"eligible.leader.replicas.version": 1}
 RULES = ConfigRules(9, [9], LogSettings(), UNUSED)

@@ -23,8 +23,8 @@ from ottla.wire.messages.topic_records import PartitionChangeRecord
 from ottla.wire.metadata_records import VersionedRecord
 from ottla.wire.schema import Message
 
-from ..images import contents
-from .world import CLUSTER, MemoryLog, World
+from ..helpers.images import contents
+from .helpers.world import CLUSTER, MemoryLog, World
 
 SETTINGS = ActiveSettings(node_id=1, cluster_id=CLUSTER)
 

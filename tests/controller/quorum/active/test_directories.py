@@ -14,7 +14,7 @@ from ottla.wire.messages.assign_replicas_to_dirs import (
     TopicData,
 )
 
-from .world import World, directory
+from .helpers.world import World, directory
 
 OFFLINE = b"offline-director"
 Outcomes = dict[tuple[bytes, bytes, int], ErrorCode]

@@ -8,7 +8,7 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.controller.quorum.active.elections import balance_leaders, elect_leaders, elect_unclean_leaders
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 
-from .world import World
+from .helpers.world import World
 
 PREFERRED, UNCLEAN = 0, 1
 NOT_NEEDED = (ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")

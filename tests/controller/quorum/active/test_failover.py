@@ -27,8 +27,16 @@ from ottla.wire.messages.setting_records import ConfigRecord, FeatureLevelRecord
 from ottla.wire.metadata_records import decode_metadata_record
 from ottla.wire.schema import Message
 
+from .helpers.world import (
+    CLUSTER,
+    anything,
+    counted_topic,
+    directory,
+    incarnation,
+    plain_config_records,
+    plain_descriptions,
+)
 from .test_walk import index_of, plain
-from .world import CLUSTER, anything, counted_topic, directory, incarnation, plain_config_records, plain_descriptions
 
 NODES = 3
 

@@ -15,7 +15,7 @@ from ottla.wire.messages.setting_records import ConfigRecord, FeatureLevelRecord
 from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from ottla.wire.schema import Message
 
-from .cluster_images import after, broker, cluster, controller
+from .helpers.cluster_images import after, broker, cluster, controller
 
 RULES = FeatureRules(
     0,

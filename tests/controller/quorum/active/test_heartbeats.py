@@ -10,7 +10,7 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.controller.quorum.active.heartbeats import BrokerControlState, BrokerHeartbeats
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 
-from .world import World
+from .helpers.world import World
 
 FENCED, UNFENCED = BrokerControlState.FENCED, BrokerControlState.UNFENCED
 LEAVING, GONE = BrokerControlState.CONTROLLED_SHUTDOWN, BrokerControlState.SHUTDOWN_NOW

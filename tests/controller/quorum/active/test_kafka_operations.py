@@ -19,8 +19,8 @@ from ottla.controller.quorum.replay import BROKER_CONFIG
 from ottla.handlers.config_entries import topic_entries
 from ottla.wire.api_keys import ApiKey
 
-from .operations import load
-from .replayed_operations import FED, Replay, ReplayedStep
+from .helpers.operations import load
+from .helpers.replayed_operations import FED, Replay, ReplayedStep
 
 FILES = ("kafka-4.3.1-operations.json", "kafka-4.3.1-upgrades.json", "kafka-4.3.1-sessions.json")
 _SETS = ("entity", "entries", "matching_acls", "responses", "results")

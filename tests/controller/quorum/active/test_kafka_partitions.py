@@ -43,8 +43,8 @@ from ottla.wire.messages.create_topics import CreatableTopicResult, CreateTopics
 from ottla.wire.messages.setting_records import FeatureLevelRecord
 from ottla.wire.registry import request_class, response_class
 
-from .operations import Names, load
-from .world import anything
+from .helpers.operations import Names, load
+from .helpers.world import anything
 
 FILES = ("kafka-4.3.1-operations.json", "kafka-4.3.1-sessions.json", "kafka-4.3.1-upgrades.json")
 _SETS = ("responses", "results", "topics", "replica_election_results", "directories", "partitions", "partition_result")

@@ -13,7 +13,7 @@ from ottla.metadata.types import PartitionRegistration
 from ottla.replication.broker_client import PeerUnavailableError
 from ottla.wire.messages.alter_partition import AlterPartitionRequest
 
-from .world import World
+from .helpers.world import World
 
 
 class Channel:

@@ -12,7 +12,7 @@ from ottla.metadata.image import ClusterImage
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from ottla.wire.messages.setting_records import ProducerIdsRecord
 
-from .cluster_images import EPOCH, after, cluster, replayed
+from .helpers.cluster_images import EPOCH, after, cluster, replayed
 
 HIGHEST = (1 << 63) - 1
 

@@ -15,7 +15,7 @@ from ottla.wire.messages.alter_client_quotas import AlterClientQuotasRequest, En
 from ottla.wire.messages.setting_records import ClientQuotaRecord
 from ottla.wire.messages.setting_records import EntityData as RecordEntity
 
-from .cluster_images import cluster, replayed
+from .helpers.cluster_images import cluster, replayed
 
 USER: NamedEntity = {"user": "user-1"}
 

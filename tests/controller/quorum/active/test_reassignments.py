@@ -22,7 +22,7 @@ from ottla.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
 )
 
-from .world import World, directory
+from .helpers.world import World, directory
 
 NO_MOVE = (ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None)
 DONE = (ErrorCode.NONE, None)

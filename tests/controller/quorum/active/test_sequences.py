@@ -13,7 +13,7 @@ from ottla.wire.messages.alter_partition_reassignments import (
     ReassignableTopic,
 )
 
-from .world import World, directory, incarnation
+from .helpers.world import World, directory, incarnation
 
 
 def change(**fields: Any) -> dict[str, Any]:

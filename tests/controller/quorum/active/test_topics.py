@@ -18,7 +18,7 @@ from ottla.wire.messages.create_topics import CreatableReplicaAssignment, Creata
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.wire.schema import ZERO_UUID
 
-from .world import World, assigned_topic, counted_topic, directory
+from .helpers.world import World, assigned_topic, counted_topic, directory
 
 ALL_FENCED = "All brokers are currently fenced, or have all their log directories cordoned."
 

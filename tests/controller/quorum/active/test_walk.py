@@ -36,8 +36,8 @@ from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicSt
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest
 from ottla.wire.messages.topic_records import PartitionChangeRecord
 
-from ..images import contents
-from .world import World, assigned_topic, counted_topic
+from ..helpers.images import contents
+from .helpers.world import World, assigned_topic, counted_topic
 
 BROKERS = range(1, 6)
 TOPICS = ("a", "b.c", "d_e")

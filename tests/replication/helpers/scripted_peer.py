@@ -19,7 +19,7 @@ from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.registry import request_class
 from ottla.wire.schema import Message
 
-from ..memory_broker import HOST, PORT
+from ...helpers.memory_broker import HOST, PORT
 
 VERSION = 4
 TIMEOUT = 30.0

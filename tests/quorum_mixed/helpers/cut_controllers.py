@@ -18,7 +18,7 @@ import trio
 from ottla.compat_tests.quorum_cluster import QuorumCluster
 from ottla.testing.held_port import HeldPort
 
-from ..controller.tcp_proxy import TcpProxy, tcp_proxy
+from ...controller.helpers.tcp_proxy import TcpProxy, tcp_proxy
 from .on_quorum import PROPERTIES, QuorumMixed
 
 OTHER_CONTROLLERS, OTTLA_BROKERS = "CONTROLLER", "OTTLA"

@@ -1,6 +1,6 @@
 """Writes ``kafka-3.9.2-moves.txt``: what three brokers of Apache Kafka have in ZooKeeper while replicas move (KIP-455).
 
-    python -m ottla.tests.controller.capture_moves > tests/controller/kafka-3.9.2-moves.txt
+    python -m ottla.tests.controller.helpers.capture_moves > tests/controller/kafka-3.9.2-moves.txt
 
 Broker 3, to which all moves go, is stopped while a move begins, so that its intermediate state can be captured. ``STEPS`` are
 the names of the captured states, in order.

@@ -32,7 +32,7 @@ from ottla.wire.record_codec import Record
 from ottla.wire.records import build_batch
 from ottla.wire.registry import request_class
 
-from ...replication.scripted_peer import Peer
+from ....replication.helpers.scripted_peer import Peer
 
 LISTENER = "CONTROLLER"
 FOLDER = "data"

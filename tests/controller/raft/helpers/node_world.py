@@ -26,7 +26,7 @@ from ottla.controller.raft.quorum_state import QuorumState, RaftIdentity
 from ottla.controller.raft.settings import RaftTimes
 from ottla.controller.raft.voter_set import Endpoints, ReplicaKey, VoterSet
 from ottla.log.metadata_snapshots import BOOTSTRAP_ID, MetadataSnapshotId
-from ottla.tests.controller.raft.quorum_parts import (
+from ottla.tests.controller.raft.helpers.quorum_parts import (
     ELECTION_MS,
     FETCH_MS,
     OWN,

@@ -24,7 +24,7 @@ from ottla.wire.records import RecordBatch, RecordsBuilder
 from ottla.wire.registry import response_class
 from ottla.wire.schema import Message
 
-from ...replication.scripted_peer import Peer
+from ....replication.helpers.scripted_peer import Peer
 
 HOST = "controller"
 _SERVED = {ApiKey.FETCH: (0, 18), ApiKey.FETCH_SNAPSHOT: (0, 1), ApiKey.API_VERSIONS: (0, 4)}

@@ -12,7 +12,7 @@ from ottla.compat_tests.session import eventually
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
 from ottla.security.authorizer_settings import ACL_AUTHORIZER, STANDARD_AUTHORIZER
 
-from ..quorum_mixed.either_quorum import KAFKA, OTTLA, PATIENCE_S, EitherNode, EitherQuorum
+from ...quorum_mixed.helpers.either_quorum import KAFKA, OTTLA, PATIENCE_S, EitherNode, EitherQuorum
 
 OF_BOTH = {
     "super.users": "User:ANONYMOUS",

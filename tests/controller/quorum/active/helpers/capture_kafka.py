@@ -1,7 +1,7 @@
 """Writes the ``kafka-4.3.1-*.json``: requests to a controller of Apache Kafka 4.3.1, and what it responded and wrote.
 
-    python -m ottla.tests.controller.quorum.active.capture_kafka            # all files
-    python -m ottla.tests.controller.quorum.active.capture_kafka upgrades   # one of them
+    python -m ottla.tests.controller.quorum.active.helpers.capture_kafka            # all files
+    python -m ottla.tests.controller.quorum.active.helpers.capture_kafka upgrades   # one of them
 
 A file is a linear script. Its cluster has one controller, whose id is 3000, and no broker: the program registers brokers of its
 own making, so nothing happens in the cluster but the steps. Each step has the records that the log had after it and not before.

@@ -11,7 +11,7 @@ from ottla.compat_tests.quorum_cluster import QuorumCluster
 from ottla.compat_tests.session import eventually
 from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 
-from ..mixed.mixed import PATIENCE_S, Mixed
+from ...mixed.helpers.mixed import PATIENCE_S, Mixed
 
 PROPERTIES = {
     "broker.session.timeout.ms": "6000",

@@ -20,7 +20,7 @@ from ottla.replication.partition import IsrChanges, Partition
 from ottla.replication.replica_manager import ReplicaManager
 from ottla.wire.records import Record, build_batch
 
-from ..told import alive, apply, registration, tell
+from ...helpers.told import alive, apply, registration, tell
 
 ME, OTHER, THIRD = 1, 2, 3
 TOPIC_ID = b"i" * 16

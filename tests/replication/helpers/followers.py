@@ -18,7 +18,7 @@ from ottla.replication.partition import Partition
 from ottla.replication.replica_manager import ReplicaManager
 from ottla.wire.records import Record, build_batch, iter_batches
 
-from ..told import apply, registration
+from ...helpers.told import apply, registration
 from .replicas import ME, TOPIC_ID, Submitted
 
 

@@ -23,7 +23,7 @@ from ottla.base.errors import ErrorCode
 from ottla.wire.metadata_records import RECORD_TYPES, VersionedRecord, metadata_record_class
 from ottla.wire.schema import Array, Message, Primitive, Struct, WireType
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent.parent
 TOKEN_SECRET = "the secret of the delegation tokens"
 RESERVED = {"migrating": 0, "unassigned": 1, "lost": 2}
 """Directory ids that mean something."""

@@ -63,7 +63,7 @@ from ottla.wire.messages.write_txn_markers import (
 )
 from ottla.wire.registry import request_class
 
-from ..zookeeper_broker import AMONG_BROKERS_ON_A_ZOOKEEPER, QUORUM, ZOOKEEPER
+from ...helpers.zookeeper_broker import AMONG_BROKERS_ON_A_ZOOKEEPER, QUORUM, ZOOKEEPER
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID

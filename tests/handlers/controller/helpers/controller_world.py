@@ -24,7 +24,7 @@ from ottla.security.authorizer_settings import STANDARD_AUTHORIZER
 from ottla.security.plain import PlainClient
 from ottla.security.principal import USER, Principal
 from ottla.security.sasl import SaslClient
-from ottla.tests.controller.quorum.active.controller_server import (
+from ottla.tests.controller.quorum.active.helpers.controller_server import (
     LEVELS,
     LISTENER,
     ControllerQuorum,

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-_README = Path(__file__).resolve().parent.parent / "README.md"
+_README = Path(__file__).resolve().parent.parent.parent / "README.md"
 _QUICKSTART = re.compile(r"<!-- quickstart: ([\w-]+) -->\n```(\w+)\n(.*?)```", re.DOTALL)
 
 
