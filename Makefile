@@ -112,7 +112,7 @@ compat-spark: ## the tests of Spark, 4.0.0 and 4.2.0, on Ottla and Apache Kafka;
 screenshots: ## pictures of each page of the console, in docs/console and docs/console.md
 	@tools/setup.sh test
 	@tools/setup.sh browser
-	$(PYTHON_IN_VENV) -m ottla.tests.console.screenshots
+	$(PYTHON_IN_VENV) -m ottla.tests.console.helpers.screenshots
 
 docs: ## the documentation as a site in site/, after writing what is generated in docs/ anew; a warning is an error
 	@tools/setup.sh docs

@@ -26,7 +26,7 @@ from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 
 from ..helpers.memory_broker import HOST, PORT, running
-from .browsing import Browsing, Open, alone_on, browsing, browsing_elsewhere, on_both
+from .helpers.browsing import Browsing, Open, alone_on, browsing, browsing_elsewhere, on_both
 from .test_inside_pages import Client, client
 from .test_pages import ask
 

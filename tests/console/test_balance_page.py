@@ -24,8 +24,8 @@ from ottla.wire.messages.alter_partition_reassignments import (
 )
 
 from ..helpers.memory_cluster import MemoryCluster, running
-from .browsing import Browsing, Open, alone_on, browsing, on_both
-from .secured import SECURED, allow, log_in
+from .helpers.browsing import Browsing, Open, alone_on, browsing, on_both
+from .helpers.secured import SECURED, allow, log_in
 
 
 @on_both

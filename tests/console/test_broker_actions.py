@@ -12,9 +12,9 @@ from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.records import Record, build_batch
 
 from ..helpers.memory_broker import HOST, PORT, frame, read_answer
-from .browsing import browsing
-from .secured import WRITES as SECURED_WRITES
-from .secured import allow, log_in
+from .helpers.browsing import browsing
+from .helpers.secured import WRITES as SECURED_WRITES
+from .helpers.secured import allow, log_in
 
 WRITES = {"console.allow.writes": "true"}
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 from kafka import KafkaProducer
 
-from .conftest import SIZES, window
-from .served import Served
+from .helpers.served import Served
+from .helpers.windows import SIZES, window
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (tools/setup.sh test)")
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -16,10 +16,12 @@ from ottla.compat_tests.wire_client import Connection
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest
 
-from .conftest import SIZES, log_in, window
-from .served import Served
+from .helpers.served import Served
+from .helpers.windows import SIZES, log_in, window
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (tools/setup.sh test)")
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext
 expect = playwright.expect
 pytestmark = pytest.mark.slow
 
@@ -27,14 +29,14 @@ _NUMBERS = itertools.count()
 
 
 @pytest.fixture(params=SIZES)
-def outside(request: pytest.FixtureRequest, chromium: Any, secured: Served) -> Iterator[Any]:
+def outside(request: pytest.FixtureRequest, chromium: Browser, secured: Served) -> Iterator[BrowserContext]:
     """A window in which nobody has logged in."""
     yield from window(
         chromium, secured.console, *SIZES[request.param], expected="the server responded with a status of 4"
     )
 
 
-def test_log_in_and_out(outside: Any) -> None:
+def test_log_in_and_out(outside: BrowserContext) -> None:
     page = outside.new_page()
     page.goto("/groups?q=a")
     log_in(page, "admin", "wrong")
@@ -53,7 +55,7 @@ def test_log_in_and_out(outside: Any) -> None:
     expect(other.get_by_role("heading", name="Log in")).to_be_visible()
 
 
-def test_a_user_who_may_not(outside: Any) -> None:
+def test_a_user_who_may_not(outside: BrowserContext) -> None:
     admin = outside.new_page()
     admin.goto("/create-topic?name=hidden")
     log_in(admin, "admin", "admins-secret")
@@ -83,7 +85,7 @@ def make_topic(served: Served, beginning: str) -> str:
     return name
 
 
-def test_a_topic_is_deleted_by_typing_its_name(context: Any, served: Served) -> None:
+def test_a_topic_is_deleted_by_typing_its_name(context: BrowserContext, served: Served) -> None:
     name = make_topic(served, "to-delete")
     page = context.new_page()
     page.goto(f"/topics/{name}")
@@ -96,7 +98,7 @@ def test_a_topic_is_deleted_by_typing_its_name(context: Any, served: Served) -> 
     expect(page.get_by_text("There is no such topic.")).to_be_visible()
 
 
-def test_offsets_are_reset_after_a_look(context: Any, served: Served) -> None:
+def test_offsets_are_reset_after_a_look(context: BrowserContext, served: Served) -> None:
     name = make_topic(served, "to-reset")
     with closing(KafkaProducer(bootstrap_servers=served.address)) as producer:
         for _ in range(5):
@@ -118,7 +120,7 @@ def test_offsets_are_reset_after_a_look(context: Any, served: Served) -> None:
         assert consumer.committed(where) == 2
 
 
-def test_a_transaction_is_aborted(context: Any, served: Served) -> None:
+def test_a_transaction_is_aborted(context: BrowserContext, served: Served) -> None:
     name = make_topic(served, "to-abort")
     producer = KafkaProducer(bootstrap_servers=served.address, transactional_id=name)
     producer.init_transactions()
@@ -134,7 +136,7 @@ def test_a_transaction_is_aborted(context: Any, served: Served) -> None:
     producer.close(timeout=0)
 
 
-def test_a_client_is_disconnected(context: Any, served: Served) -> None:
+def test_a_client_is_disconnected(context: BrowserContext, served: Served) -> None:
     client = Connection(served.address)
     client.call(ListGroupsRequest(), 4)
     page = context.new_page()

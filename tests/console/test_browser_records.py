@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from kafka import KafkaProducer
 
-from .served import Served
+from .helpers.served import Served
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (tools/setup.sh test)")
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ottla.controller.new_topics import NewTopic
 from ottla.wire.records import Record
 
 from ..helpers.memory_broker import HOST, PORT, running
-from .browsing import Browsing, alone_on, browsing_elsewhere
+from .helpers.browsing import Browsing, alone_on, browsing_elsewhere
 from .test_pages import OFFSETS_AT_ONCE, commit
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from .alone_process import console_at
-from .conftest import SIZES, log_in, window
-from .every_page import FIRST, FIRST_ELSEWHERE, every_page, kind_of
-from .served import Served
+from .helpers.alone_process import console_at
+from .helpers.every_page import FIRST, FIRST_ELSEWHERE, every_page, kind_of
+from .helpers.served import Served
+from .helpers.windows import SIZES, log_in, window
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed (tools/setup.sh test)")
 axe = pytest.importorskip("axe_playwright_python.base", reason="axe is not installed (tools/setup.sh test)")
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
 pytestmark = pytest.mark.slow
 FAILING = ("serious", "critical")
 RUN = """new Promise(requestAnimationFrame).then(() => axe.run({resultTypes: ["violations"]})).then(found => found.violations.map(
@@ -21,18 +23,18 @@ RUN = """new Promise(requestAnimationFrame).then(() => axe.run({resultTypes: ["v
 
 
 @pytest.fixture
-def outside(chromium: Any, secured: Served) -> Iterator[Any]:
+def outside(chromium: Browser, secured: Served) -> Iterator[BrowserContext]:
     """A window in which nobody has logged in."""
     yield from window(chromium, secured.console, *SIZES["desk"], expected="the server responded with a status of 4")
 
 
-def test_of_a_brokers_own_console(desk: Any, served: Served) -> None:
+def test_of_a_brokers_own_console(desk: BrowserContext, served: Served) -> None:
     pages = every_page(served.console)
     assert {kind_of(address) for address in FIRST} <= pages.keys()
     nothing_serious(desk.new_page(), pages.values())
 
 
-def test_of_the_console_of_any_kafka(chromium: Any, served: Served) -> None:
+def test_of_the_console_of_any_kafka(chromium: Browser, served: Served) -> None:
     with console_at(served.address, "--allow-writes") as console:
         pages = every_page(console, FIRST_ELSEWHERE)
         assert {kind_of(address) for address in FIRST_ELSEWHERE} <= pages.keys()
@@ -40,7 +42,7 @@ def test_of_the_console_of_any_kafka(chromium: Any, served: Served) -> None:
             nothing_serious(opened.new_page(), pages.values())
 
 
-def test_of_the_log_in_and_what_a_user_may_not(outside: Any) -> None:
+def test_of_the_log_in_and_what_a_user_may_not(outside: BrowserContext) -> None:
     page = outside.new_page()
     nothing_serious(page, ["/login"])
     log_in(page, "alice", "wrong")
@@ -51,7 +53,7 @@ def test_of_the_log_in_and_what_a_user_may_not(outside: Any) -> None:
     nothing_serious(page, [None, "/groups", "/topics/hidden", "/topics/hidden/delete", "/create-topic?name=new"])
 
 
-def nothing_serious(page: Any, addresses: Iterable[str | None]) -> None:
+def nothing_serious(page: Page, addresses: Iterable[str | None]) -> None:
     """At each address, and where the page is for None, in both sizes."""
     found = []
     for address in addresses:

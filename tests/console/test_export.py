@@ -22,7 +22,7 @@ from ottla.wire.compression import ZSTD
 from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 from ottla.wire.records import Record, build_batch
 
-from .browsing import Browsing, Open, browsing, on_both
+from .helpers.browsing import Browsing, Open, browsing, on_both
 from .test_record_pages import numbered
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import ottla.console
 from ottla.console.files import FOLDER
 
-from .browsing import browsing
+from .helpers.browsing import browsing
 
 OWN = {"console.css", "console.js", "theme.js", "icon.svg", "vendored.json"}
 PACKAGE = Path(ottla.console.__file__).parent

@@ -11,7 +11,7 @@ from ottla.base.wording import counted
 from ottla.group_coordinator.committed_offsets import each_commit
 from ottla.wire.records import Record
 
-from .browsing import Browsing, browsing
+from .helpers.browsing import Browsing, browsing
 
 WRITES = {"console.allow.writes": "true", "offsets.topic.replication.factor": "1", "offsets.topic.num.partitions": "1"}
 GROUP = "a/b ü&"

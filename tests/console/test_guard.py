@@ -13,7 +13,7 @@ from ottla.broker.server import BrokerServer, StartError
 from ottla.console.broker_console import ConsoleSide
 
 from ..helpers.memory_broker import HOST, PORT
-from .browsing import browsing
+from .helpers.browsing import browsing
 
 WRITING = (
     "/create-topic",

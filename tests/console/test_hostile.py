@@ -8,8 +8,8 @@ from urllib.parse import quote, urlencode
 from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.records import Record
 
-from .browsing import Browsing, browsing
-from .hostile import EVIL, UNSEEN, check_answer
+from .helpers.browsing import Browsing, browsing
+from .helpers.hostile import EVIL, UNSEEN, check_answer
 from .test_pages import OFFSETS_AT_ONCE, ask, commit
 
 

@@ -21,9 +21,9 @@ from ottla.security.entities import CLIENTS, Entity
 from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.records import Record
 
-from .browsing import Browsing, Open, browsing, browsing_elsewhere
-from .hostile import EVIL, check_answer
-from .secured import WRITES, allow, log_in, set_password, write
+from .helpers.browsing import Browsing, Open, browsing, browsing_elsewhere
+from .helpers.hostile import EVIL, check_answer
+from .helpers.secured import WRITES, allow, log_in, set_password, write
 from .test_admin_pages import TRANSACTIONS_AT_ONCE, began
 from .test_inside_pages import client, join
 from .test_pages import OFFSETS_AT_ONCE, ask

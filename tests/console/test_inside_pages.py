@@ -33,7 +33,7 @@ from ottla.wire.registry import response_class
 from ottla.wire.schema import Message
 
 from ..helpers.memory_broker import HOST, PORT, frame, read_answer
-from .browsing import Browsing, browsing
+from .helpers.browsing import Browsing, browsing
 from .test_pages import OFFSETS_AT_ONCE, commit
 
 AT_ONCE = {**OFFSETS_AT_ONCE, "group_initial_rebalance_delay_ms": "0"}

@@ -10,8 +10,8 @@ import trio.testing
 
 from ottla.console import sessions
 
-from .browsing import browsing
-from .secured import SECURED, log_in, set_password
+from .helpers.browsing import browsing
+from .helpers.secured import SECURED, log_in, set_password
 
 
 async def test_nothing_is_shown_before_the_log_in(tmp_path: Path) -> None:

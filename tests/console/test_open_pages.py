@@ -10,7 +10,7 @@ import trio.testing
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.records import Record, build_batch
 
-from .browsing import browsing
+from .helpers.browsing import browsing
 from .test_pages import ask
 
 _PAGES = ["/"] * 20 + ["/topics/t/0/0/value"] * 170 + ["/topics/t/search?contains=nothing"] * 10

@@ -11,7 +11,7 @@ from ottla.broker.server import BrokerServer
 from ottla.console.broker_console import ConsoleSide
 
 from ..helpers.memory_cluster import MemoryCluster, running_as
-from .browsing import Browsing, Page, alone_on
+from .helpers.browsing import Browsing, Page, alone_on
 
 LISTENERS = {1: "broker1:8080", 2: "0.0.0.0:8080", 3: "127.0.0.1:8080", 4: ""}
 

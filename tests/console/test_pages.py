@@ -18,7 +18,7 @@ from ottla.wire.records import Record
 from ottla.wire.schema import Message
 
 from ..helpers.memory_broker import HOST, PORT, frame, read_answer
-from .browsing import Browsing, Open, browsing, on_both
+from .helpers.browsing import Browsing, Open, browsing, on_both
 
 _ERROR_OF_COMMIT = slice(-5, -3)
 """Where the only error code of an OffsetCommit response of version 8 is: before the tagged fields of three structures."""

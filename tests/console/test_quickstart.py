@@ -7,13 +7,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from .served import Served
+from .helpers.served import Served
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (tools/setup.sh test)")
+if TYPE_CHECKING:
+    from playwright.sync_api import BrowserContext
 pytestmark = pytest.mark.slow
 expect = playwright.expect
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "console.md"
@@ -29,7 +31,7 @@ def run(code: str, served: Served) -> str:
     return done.stdout
 
 
-def test_records_are_seen_and_read_again(desk: Any, served: Served) -> None:
+def test_records_are_seen_and_read_again(desk: BrowserContext, served: Served) -> None:
     page_text = _PAGE.read_text()
     blocks = dict(_BLOCK.findall(page_text))
     records, group = re.findall(r"<http://127\.0\.0\.1:8080(/\S+)>", page_text)[:2]

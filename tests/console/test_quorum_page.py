@@ -20,9 +20,9 @@ from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 
 from ..broker.helpers.controller_world import CLUSTER_ID, until
 from ..helpers.memory_cluster import running_as
-from .browsing import Browsing, Page, alone_on
-from .quorum_browsing import ConsoleWorld, console_world
-from .served import EVIL
+from .helpers.browsing import Browsing, Page, alone_on
+from .helpers.quorum_browsing import ConsoleWorld, console_world
+from .helpers.served import EVIL
 from .test_whole_cluster import Consoles
 
 BOTH = "broker,controller"

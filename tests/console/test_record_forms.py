@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ottla.console.questions import WrongQuestionError
 from ottla.console.record_forms import MOST_EDITED, RecordContent, RecordPosition, content_of, fields_of, places_of
 
-from .browsing import Page
+from .helpers.browsing import Page
 
 contents = st.none() | st.binary(max_size=400) | st.text().map(lambda text: text.encode("utf-8", "surrogatepass"))
 names = st.text(st.characters(exclude_categories=["Cs"])) | st.sampled_from(

@@ -18,7 +18,7 @@ from ottla.view.record_search import Search
 from ottla.wire.compression import ZSTD
 from ottla.wire.records import Record, build_batch
 
-from .browsing import Browsing, Open, browsing, on_both
+from .helpers.browsing import Browsing, Open, browsing, on_both
 
 
 async def numbered(browser: Browsing, count: int, topic: str = "t", partitions: int = 1) -> None:

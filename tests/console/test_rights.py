@@ -15,9 +15,9 @@ from ottla.security.acl import CLUSTER_NAME, Operation, ResourceType
 from ottla.view.record_search import Search
 from ottla.wire.records import Record
 
-from .browsing import Browsing, browsing
-from .form_reader import FormReader
-from .secured import SECURED, WRITES, allow, forbid, log_in, set_password
+from .helpers.browsing import Browsing, browsing
+from .helpers.form_reader import FormReader
+from .helpers.secured import SECURED, WRITES, allow, forbid, log_in, set_password
 
 OP = Operation
 OPEN = {"/static/{place:path}"}

@@ -12,8 +12,8 @@ from ottla.base.seams import InlineWorkers
 from ottla.view.own.replica_log import ReplicaLog
 from ottla.wire.records import Record
 
-from .browsing import Browsing, Open, Page, browsing, on_both
-from .form_reader import FormReader
+from .helpers.browsing import Browsing, Open, Page, browsing, on_both
+from .helpers.form_reader import FormReader
 
 OPEN = {"console_allow_writes": "true"}
 

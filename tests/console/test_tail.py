@@ -7,7 +7,7 @@ from typing import Any
 
 from ottla.wire.records import Record, build_batch
 
-from .browsing import Browsing, Open, Page, browsing, on_both
+from .helpers.browsing import Browsing, Open, Page, browsing, on_both
 
 
 def put(browser: Browsing, *values: str, number: int = 0, key: bytes | None = None) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ottla.wire.records import Record
 
-from .browsing import Open, on_both
+from .helpers.browsing import Open, on_both
 
 WRITES = {"console_allow_writes": "true"}
 

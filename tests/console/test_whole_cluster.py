@@ -23,7 +23,7 @@ from ottla.wire.messages.offset_commit import (
 )
 
 from ..helpers.memory_cluster import MemoryCluster, running_as
-from .browsing import Browsing
+from .helpers.browsing import Browsing
 from .test_cluster_actions import known
 
 GROUPS = ("a", "b", "c", "d", "e", "f")

@@ -20,7 +20,7 @@ from ottla.compat_tests.zookeeper import ZooKeeperProcess
 from ottla.log.checkpoints import read_leader_epochs, read_offsets
 from ottla.log.disk import OsDisk
 
-from ..console.alone_process import console_of
+from ..console.helpers.alone_process import console_of
 from .conftest import PROPERTIES as FILLED_PROPERTIES
 from .conftest import Contents, Filled, fill
 

@@ -18,8 +18,8 @@ from ottla.compat_tests.wire_client import connect, topic_metadata
 from ottla.testing.held_port import HeldPort
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
-from ..console.alone_process import console_at
-from ..console.browsing import Page
+from ..console.helpers.alone_process import console_at
+from ..console.helpers.browsing import Page
 from .helpers.on_quorum import PROPERTIES
 
 pytestmark = pytest.mark.slow

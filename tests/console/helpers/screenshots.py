@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 from kafka import KafkaProducer
@@ -26,7 +26,10 @@ from .alone_process import console_at
 from .every_page import every_page
 from .served import fill, serving, serving_users
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 FOLDER = DOCS / "console"
 PAGE = DOCS / "console.md"
 BEGIN, END = "<!-- screenshots -->\n", "<!-- end of screenshots -->\n"
@@ -52,7 +55,7 @@ def name_of(kind: str) -> str:
     return "-".join(re.findall(r"[a-z-]+", kind.replace("*", "one").replace("#", "one"))) or "overview"
 
 
-def take(browser: Any, console: str, pages: Mapping[str, str]) -> list[tuple[str, str]]:
+def take(browser: Browser, console: str, pages: Mapping[str, str]) -> list[tuple[str, str]]:
     """Write the pictures of pages by their kinds; the file names, and the headings of the pages."""
     context = browser.new_context(viewport=_SIZE, base_url=console, color_scheme="light", locale="en-GB")
     page, converter = context.new_page(), browser.new_page()

@@ -13,7 +13,7 @@ from ottla.testing.controller_commands import wait_applied
 from ottla.wire.messages.access_records import RemoveAccessControlEntryRecord, RemoveUserScramCredentialRecord
 from ottla.wire.schema import Message
 
-from ..helpers.memory_broker import HOST, PORT
+from ...helpers.memory_broker import HOST, PORT
 from .browsing import Answer, Browsing
 
 USERS_OF_PLAIN = 'user_admin="admins-secret" user_alice="alices-secret" user_bob="bobs-secret"'

@@ -10,7 +10,7 @@ from ottla.broker.controller_only import ControllerOnlyServer
 from ottla.broker.server import BrokerServer
 from ottla.console.broker_console import ConsoleSide
 
-from ..broker.helpers.controller_world import ControllerWorld, formed
+from ...broker.helpers.controller_world import ControllerWorld, formed
 from .browsing import Browsing
 
 

@@ -39,7 +39,7 @@ from ottla.wire.messages.offset_commit import (
 )
 from ottla.wire.records import Record, build_batch
 
-from ..helpers.memory_broker import HOST, PORT, running
+from ...helpers.memory_broker import HOST, PORT, running
 
 CONSOLE = "console"
 VOID = {"meta", "link", "input", "br", "hr", "img"}

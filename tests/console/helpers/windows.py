@@ -1,0 +1,40 @@
+"""Windows of Chromium in which tests see pages, and the login page as a person fills it in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+PATIENCE_MS = 120_000
+"""How long a browser waits for each thing: it may run beside all else."""
+SIZES = {"desk": ({"width": 1280, "height": 900}, "light"), "pocket": ({"width": 390, "height": 800}, "dark")}
+
+
+def log_in(page: Page, user: str, password: str) -> None:
+    """At the page to log in."""
+    page.get_by_label("User").fill(user)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Log in").click()
+
+
+def window(
+    chromium: Browser, console: str, size: dict[str, int], scheme: str, expected: str = ""
+) -> Iterator[BrowserContext]:
+    """``expected``: messages that the browser may have, because a response is a refusal."""
+    made = chromium.new_context(
+        viewport=size, color_scheme=scheme, base_url=console, timezone_id="Europe/Amsterdam", locale="en-GB"
+    )
+    made.set_default_timeout(PATIENCE_MS)
+    complaints: list[str] = []
+    made.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+    made.on("weberror", lambda error: complaints.append(str(error.error)))
+    made.on("dialog", lambda dialog: complaints.append(f"a dialog: {dialog.message}") or dialog.dismiss())
+    yield made
+    widths = [page.evaluate("[document.documentElement.scrollWidth, innerWidth]") for page in made.pages]
+    made.close()
+    unexpected = [each for each in complaints if not expected or expected not in each]
+    assert unexpected == [], unexpected
+    assert all(wide <= window for wide, window in widths), f"a page is wider than its window: {widths}"
