@@ -17,17 +17,18 @@ MOST_PARTITIONS = 1000
 
 
 class Activity:
-    """Of one connection.
-
-    ``produced`` has by topic and partition when a batch came last (ms since the epoch), its first offset, and the id of its
-    producer, -1 where that is not idempotent. ``fetched`` are the partitions of the last Fetch of a consumer, as they change.
-    """
+    """Of one connection."""
 
     __slots__ = ("fetched", "produced")
 
     def __init__(self) -> None:
         self.produced: dict[tuple[str, int], tuple[int, int, int]] = {}
+        """The last batch by topic and partition: when it came (ms since the epoch), its first offset, and its producer's id.
+
+        The id is -1 where the producer is not idempotent.
+        """
         self.fetched: Iterable[FetchedPartition] = ()
+        """The partitions of the last Fetch of a consumer, as they change."""
 
     def last_fetched(self) -> list[FetchedPartition]:
         """The first partitions of the last Fetch."""

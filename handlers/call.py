@@ -36,14 +36,14 @@ class RequestObserver(Protocol):
         ...
 
     def observes_each(self, api_key: int) -> bool:
-        """Whether each request of this API is to be given to ``answered``, even one that neither waited nor failed."""
+        """Whether each request of this API is to be given to ``observe_request``, even one that neither waited nor failed."""
         ...
 
     def observe_batch(self, key: int, count: int, seconds: float) -> None:
         """``count`` requests of one API and version (``Call.key``), none of which waited or failed, took ``seconds`` together."""
         ...
 
-    def answered(
+    def observe_request(
         self,
         call: NodeCall,
         frame: memoryview,
@@ -79,7 +79,7 @@ class PendingResponse:
 
 
 class SuspendedCall(NamedTuple):
-    """What a ``NodeCall`` knows of a request that waits, while its connection goes on with the next one; as there."""
+    """The state of a ``NodeCall`` for a request that waits, while its connection goes on with the next one."""
 
     key: int
     version: int
@@ -107,29 +107,13 @@ class AnswersLost(Exception):
 
 
 class NodeCall:
-    """One request of one connection, ``connection``, to the node whose parts are ``node``.
+    """One request of one connection to one node.
 
     A connection has one call, whose header fields change with each request.
 
-    For the observer: ``key`` are API key and version as ``start_of_request`` gives them; ``answered`` counts the requests of this
-    kind that were answered since the clock was last read and have not been reported yet; ``is_plain`` says that the present
-    request has neither failed nor waited.
-
-    ``throttle_ms``: for how long, once the answer is sent, nothing is read from the connection (KIP-219), in milliseconds. A
-    handler sets it with the same number in the answer; the connection resets it.
-
-    ``error_counts`` has the errors in the response to a large request, by code, None where nobody has counted them.
-
-    ``cost`` is what the request costs its client, None while no quota is set. ``activity`` is what the connection wrote and read
-    last, None where no console asks for it.
-
-    ``may_suspend``: a handler may return a ``PendingResponse``, and the next request is handled before it is finished.
-
-    A wait can be answered in the step that ends it, which saves the client a turn of the loop: what is to be done is put into
-    ``early_responses``, the node's, and done when the present request is handled or waits. ``send_early`` sends a response then,
-    if it is small and there is room for it, and returns whether it has: then the handler returns None. ``note_ready`` is called
-    when a pending response may be ready. Where ``may_suspend`` is False, nothing is answered so. ``route`` is the present
-    request's.
+    A wait can be answered in the step that ends it, which saves the client a turn of the loop. What is to be done then is put
+    into ``early_responses``, and done when the present request is handled or waits. Where ``may_suspend`` is False, no response
+    is sent that way.
     """
 
     __slots__ = (
@@ -138,7 +122,7 @@ class NodeCall:
         "_started",
         "_waited_since",
         "activity",
-        "answered",
+        "answered_count",
         "client_id",
         "client_software_name",
         "client_software_version",
@@ -173,21 +157,36 @@ class NodeCall:
         self._flush = flush
         self.observer = observer
         self._is_each_observed = False
+        # By the observer's clock, in seconds: when the requests that are not reported yet began.
         self._started = 0.0
         self.key = -1
-        self.answered = 0
+        """API key and version of the present request, as ``start_of_request`` gives them."""
+        self.answered_count = 0
+        """Requests of this ``key`` that were answered since the clock was last read, and have not been reported yet."""
         self.reset()
         self.version = 0
         self.correlation_id = 0
         self.throttle_ms = 0
+        """For how long nothing is read from the connection once the response is sent (KIP-219), in milliseconds.
+
+        A handler sets it with the same number in the response; the connection resets it.
+        """
         self.may_suspend = False
+        """Whether a handler may return a ``PendingResponse``: the next request is handled before that is finished."""
         self.early_responses: list[Callable[[], None]] = []
+        """The node's own list, shared by all its connections."""
         self.send_early: Callable[[Any], bool] | None = None
+        """Sends a response if it is small and there is room for it; returns whether it has, and then the handler returns None."""
         self.note_ready: Callable[[], None] | None = None
+        """To be called when a pending response may be ready."""
         self.route: Any = None
+        """The ``Route`` of the present request."""
         self.cost: RequestCost | None = None
+        """What the request costs its client; None while no quota is set."""
         self.error_counts: Mapping[int, int] | None = None
+        """The errors in the response to a large request, by code; None where nobody has counted them."""
         self.activity: Activity | None = None
+        """What the connection wrote and read last; None where no console asks for it."""
         self.client_id = ""
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
@@ -195,7 +194,7 @@ class NodeCall:
     def start_turn(self, now: float) -> None:
         """A turn of the connection begins: requests that were read are answered from now on."""
         self._started = now
-        self.answered = 0
+        self.answered_count = 0
 
     def switch_api(self, key: int, api_key: int) -> None:
         """The present request is of another kind than those before it."""
@@ -207,9 +206,9 @@ class NodeCall:
 
     def report_batch(self) -> None:
         """Report the requests that have not been reported yet."""
-        if self.observer is not None and self.answered:
+        if self.observer is not None and self.answered_count:
             now = self.observer.elapsed()
-            self.observer.observe_batch(self.key, self.answered, now - self._started)
+            self.observer.observe_batch(self.key, self.answered_count, now - self._started)
             self.start_turn(now)
 
     def report_request(self, frame: memoryview, response: Any, parts: Sequence[Part] | None) -> None:
@@ -218,10 +217,10 @@ class NodeCall:
             return
         now = self.observer.elapsed()
         until = self._waited_since or now
-        local = (until - self._started) / (self.answered + 1)
-        if self.answered:
-            self.observer.observe_batch(self.key, self.answered, local * self.answered)
-        self.observer.answered(self, frame, response, parts, local, now - until)
+        local = (until - self._started) / (self.answered_count + 1)
+        if self.answered_count:
+            self.observer.observe_batch(self.key, self.answered_count, local * self.answered_count)
+        self.observer.observe_request(self, frame, response, parts, local, now - until)
         self.start_turn(now)
 
     def suspend(self) -> SuspendedCall:
@@ -254,6 +253,7 @@ class NodeCall:
     def reset(self) -> None:
         """Reset what is noted of a request, for the next one."""
         self.is_plain = not self._is_each_observed
+        """Whether the present request has neither failed nor waited, so that it is reported with others of its kind."""
         self.failed = False
         self.reason = ""
         self._waited_since = 0.0
@@ -264,9 +264,9 @@ class NodeCall:
         self.failed = True
         self.is_plain = False
 
-    def settle(self, cost: RequestCost, api_key: int, size: int, response: Any) -> Any:
+    def charge(self, cost: RequestCost, api_key: int, size: int, response: Any) -> Any:
         """Charge the present request to its client's quotas; returns the response, with the time for which they hold it up."""
-        throttle_ms = cost.settle(api_key, size, has_answer=response is not None)
+        throttle_ms = cost.charge(api_key, size, has_response=response is not None)
         if throttle_ms > self.throttle_ms:
             self.throttle_ms = throttle_ms
             if hasattr(response, "throttle_time_ms"):
@@ -284,6 +284,7 @@ class NodeCall:
         if self.cost is not None:
             self.cost.stop_timing()
         if self.early_responses:
+            # What this request has appended may have ended the waits of others, which need not wait for this one's end.
             self.respond_early()
         try:
             await self._flush()
@@ -296,7 +297,7 @@ NewCall = Callable[[ConnectionContext, Callable[[], Awaitable[None]], RequestObs
 
 
 class Call(NodeCall):
-    """A request to a broker, ``broker``."""
+    """A request to a broker."""
 
     __slots__ = ("broker",)
 

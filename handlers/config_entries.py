@@ -42,10 +42,11 @@ class Synonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One setting of a resource; ``value`` is None for one that is not set, and for a sensitive one."""
+    """One setting of a resource."""
 
     name: str
     value: str | None
+    """None for a setting that is not set, and for a sensitive one."""
     source: ConfigSource
     synonyms: tuple[Synonym, ...]
     kind: ConfigValueType

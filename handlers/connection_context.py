@@ -8,13 +8,7 @@ _MAPPED = "::ffff:"
 
 
 class ConnectionContext:
-    """A connection has one, ``Call.connection``.
-
-    ``peer`` is the client's ``host:port``, ``host`` its address without port and brackets; an IPv4 address on an IPv6 socket
-    is the IPv4 address, as in Java. ``principal`` is the user that the client has authenticated as. ``session_expires``: the time
-    of the broker's clock (``Clock.elapsed``, seconds) until which that holds, None for ever (KIP-368). ``is_authenticating``: the
-    client is authenticating, and until that is done its requests are charged to no quota.
-    """
+    """A connection has one, ``Call.connection``."""
 
     __slots__ = (
         "host",
@@ -39,9 +33,14 @@ class ConnectionContext:
         self.security_protocol = security_protocol
         self.is_inter_broker_listener = is_inter_broker_listener
         self.peer = peer
+        """The client's ``host:port``."""
         host = peer.rpartition(":")[0].strip("[]")
         mapped = host.removeprefix(_MAPPED)
         self.host = mapped if "." in mapped else host
+        """The client's address without port and brackets; an IPv4 address on an IPv6 socket is the IPv4 address, as in Java."""
         self.principal: Principal = ANONYMOUS
+        """The user that the client has authenticated as."""
         self.session_expires: float | None = None
+        """Until when ``principal`` holds, by ``Clock.elapsed`` in seconds; None for ever (KIP-368)."""
         self.is_authenticating = False
+        """Whether the client is not known yet: until then its requests are charged to no quota."""

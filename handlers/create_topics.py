@@ -59,6 +59,7 @@ async def handle(call: Call, request: CreateTopicsRequest) -> CreateTopicsRespon
         except KafkaError as error:
             results[topic.name] = error
     await call.flush()
+    # Set before the wait: where the time is up the scope cuts the command off, and nothing else says how the topics fare.
     timed_out = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     results.update((topic.name, timed_out) for topic in wanted)
     with while_present(max(request.timeout_ms, 0) / 1000):

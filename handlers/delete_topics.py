@@ -49,6 +49,7 @@ async def handle(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsRespon
     refused, wanted = _resolve(call, asked)
     refused += _charge(call, wanted)
     await call.flush()
+    # Set before the wait: where the time is up the scope cuts the command off, and nothing else says how the topics fare.
     timed_out = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     outcome: Mapping[str, KafkaError | None] = dict.fromkeys(wanted, timed_out)
     with while_present(max(request.timeout_ms, 0) / 1000):

@@ -5,9 +5,9 @@ returns the whole batch. A read_committed consumer (isolation level 1) gets the 
 One partition's error never fails the others; consumers of a deleted topic wait as others do, or they would ask without a
 pause. Records are sent as slices of the log's files. A fetch with a replica's id is a follower's: it reads to the end of the
 log, and tells the leader how far it is. Where ``replica.selector.class`` says so, the leader tells a consumer which replica in
-its rack to read from (``replication.read_replica``). Beyond its client's quota a fetch is answered empty (``request_cost``).
-Differences from Kafka: an answer ends with a whole batch, and bytes that are left go to the next partition (Kafka sends a part
+its rack to read from (``replication.read_replica``). A fetch beyond its client's quota gets an empty response (``request_cost``).
 
+Differences from Kafka: a response ends with a whole batch, and bytes that are left go to the next partition (Kafka sends a part
 of a batch, which clients cannot use). A negative limit counts as 0 and an isolation level that does not exist is
 INVALID_REQUEST (Kafka: UNKNOWN_SERVER_ERROR). A topic that was deleted is UNKNOWN_TOPIC_ID by its id, in a session too, where
 Kafka uses the name it knew.
@@ -70,6 +70,7 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse | None:
     sessions = call.broker.fetch_sessions
     session: FetchSession | None = None
     if request.session_epoch in (_FINAL_EPOCH, _INITIAL_EPOCH):
+        # A full fetch ends the session that it names, whether it begins another one or not (Kafka's FetchManager).
         sessions.close(request.session_id)
         news = DelayedFetch(is_followers=follower is not None)
         partitions: dict[PartitionKey, FetchedPartition] = {}
@@ -82,10 +83,12 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse | None:
     try:
         reads, early = await _read(call, request, follower, news, partitions, session)
         if early is not None and early.response is not None:
+            # Even if there was no room for it: the session has noted it as sent, so a second one would lack its news.
             return None if early.is_sent else early.response
         is_held_up = call.cost is not None and follower is None and _is_throttled(call, call.cost, reads, session)
         if is_held_up:
             return _throttled_response(reads, session)
+        # A full fetch lists every partition, even where it begins a session: the client knows nothing of them yet.
         told = partitions.values() if session is None else None
         is_new = request.session_epoch == _INITIAL_EPOCH and call.version >= _FIRST_SESSION_VERSION
         # Only now is it known what the client may read; one that may read nothing must not take up a session.
@@ -94,9 +97,10 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse | None:
         response = _response(reads, told, session)
     except BaseException:
         for state in partitions.values():
-            state.on_change(0)  # what was read is not answered
+            state.on_change(0)  # what was read is not sent, so the session's next fetch has to read it again
         raise
     finally:
+        # Without a session nothing else takes these out of the partitions' lists of fetches.
         if session is None and news.is_watching:
             for state in partitions.values():
                 state.leave()
@@ -117,7 +121,7 @@ async def _read(
     partitions: dict[PartitionKey, FetchedPartition],
     session: FetchSession | None,
 ) -> tuple[FetchReads, _EarlyAnswer | None]:
-    """Read the partitions with news, twice if there is too little to answer at first; then it may be answered already."""
+    """Read the partitions with news, and again after a wait if there was too little; by then the response may be sent."""
     broker = call.broker
     settings = broker.config.settings(ReplicationSettings)
     most = min(request.max_bytes, settings.fetch_max_bytes)
@@ -130,6 +134,7 @@ async def _read(
         rack = ConsumerRack(request.rack_id, broker.metadata.nodes(call.connection.listener))
     authorizer = broker.authorizer
     rights = None if authorizer is None else (authorizer.version, call.connection.principal, call.connection.host)
+    # A partition at rest is not read, so whatever else decides what the client gets has to wake all of them when it changes.
     news.begin((rights, news.read_committed, or_follower), partitions.values())
     by_id = call.version >= _FIRST_TOPIC_ID_VERSION
     reads = FetchReads(
@@ -151,7 +156,8 @@ async def _read(
         call.activity.fetched = partitions.values()
     if not reads.enough and request.max_wait_ms > 0 and _is_any_found(reads, partitions):
         early = None
-        # An observer is told of the parts of an answer, which are gone when it was sent early.
+        # Not for an observer, which gets the parts of the response: they are gone once it was sent early. Nor with a quota: the
+        # response carries the throttle time, which is known only after the handler.
         if session is not None and call.cost is None and call.may_suspend and call.observer is None:
             early = _EarlyAnswer(call, reads, session)
         await reads.wait_for_more(request.max_wait_ms / 1000, call.flush, None if early is None else early.offer)
@@ -160,13 +166,14 @@ async def _read(
 
 
 class _EarlyAnswer:
-    """The answer to a fetch that waits, in the step that ends its wait; None where it is left to its task."""
+    """The response to a fetch that waits, made in the step that ends its wait."""
 
     __slots__ = ("_call", "_reads", "_session", "is_sent", "response")
 
     def __init__(self, call: Call, reads: FetchReads, session: FetchSession) -> None:
         self._call, self._reads, self._session = call, reads, session
         self.response: FetchResponse | None = None
+        """None where it is left to the fetch's own task."""
         self.is_sent = False
 
     def offer(self) -> None:
@@ -198,7 +205,7 @@ def _follower(request: FetchRequest) -> FollowerId | None:
 
 
 def _most_within_quota(cost: RequestCost, follower: FollowerId | None, most: int) -> int:
-    """How many bytes may be read at most: for a consumer, not so many that its answer would be held up each time."""
+    """How many bytes may be read at most: for a consumer, not so many that each response would be throttled."""
     if follower is not None:
         cost.exempt()
         return most
@@ -211,7 +218,7 @@ def _is_throttled(call: Call, cost: RequestCost, reads: FetchReads, session: Fet
 
 
 def _response_size(reads: FetchReads, version: int, *, is_news_only: bool) -> int:
-    """The size of the answer that would be given, without its header (FetchResponse ``sizeOf``)."""
+    """The size that the response would have, without its header (FetchResponse ``sizeOf``)."""
     topics: dict[tuple[str, bytes], FetchableTopicResponse] = {}
     for state, result in reads.results.items():
         if not is_news_only or result.records or _is_news(state, result):
@@ -222,9 +229,9 @@ def _response_size(reads: FetchReads, version: int, *, is_news_only: bool) -> in
 
 
 def _throttled_response(reads: FetchReads, session: FetchSession | None) -> FetchResponse:
-    """The empty answer of a fetch beyond a quota: a session stays as it was, and one that would be new is not made."""
+    """The empty response to a fetch beyond a quota: a session stays as it was, and one that would be new is not made."""
     for state in reads.results:
-        state.on_change(0)
+        state.on_change(0)  # a partition that was put to rest would keep its news to itself
     reads.release()
     return FetchResponse() if session is None else FetchResponse(session_id=session.session_id)
 
@@ -255,7 +262,10 @@ def _led_otherwise(response: FetchResponse) -> list[NotLeaderPartition]:
 def _response(
     reads: FetchReads, told: Iterable[FetchedPartition] | None, session: FetchSession | None
 ) -> FetchResponse:
-    """The answer that tells of these partitions; None: of those with news. ``session`` is what it begins, or goes on with."""
+    """The response about the partitions ``told``, or where that is None about those with news; it notes what the client knows.
+
+    ``session`` is the one that it begins or continues.
+    """
     if told is None:
         told = [state for state, result in reads.results.items() if result.records or _is_news(state, result)]
     topics: dict[tuple[str, bytes], FetchableTopicResponse] = {}
@@ -264,7 +274,7 @@ def _response(
         result = reads.results[state]
         if result.records:
             _count(reads, state, result.records)
-            # Others have their turn first, next time.
+            # To the end of the order: a response that is full would otherwise have the same partitions each time.
             changed.pop(state, None)
             changed[state] = None
         state.sent_high_watermark = result.high_watermark

@@ -12,12 +12,13 @@ _Endpoint = TypeVar("_Endpoint")
 
 
 class NotLeaderPartition(NamedTuple):
-    """A partition that this broker does not lead, and its ``answer``; the topic has a name or an id."""
+    """A partition that this broker does not lead; the topic has a name or an id."""
 
     topic: str
     topic_id: bytes
     number: int
     answer: Any
+    """The partition's part of the response, to which the leader is added."""
 
 
 def add_current_leaders(

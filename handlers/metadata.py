@@ -151,6 +151,7 @@ def _by_name(call: Call, metadata: MetadataCache, name: str, error: ErrorCode | 
     elif error is None and metadata.is_initialized:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     elif error in (None, ErrorCode.NONE):
+        # This broker knows no cluster yet, or the topic was just made and is not in its metadata: the client is to try again.
         error = ErrorCode.LEADER_NOT_AVAILABLE
     return MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
 

@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class NodeServices:
-    """See the module. ``metadata`` is what is known of the cluster.
-
-    ``authorizer`` is None where every client may do everything, ``token_passwords`` where there are no delegation tokens.
-    ``large_decoding`` is held while a large request is decoded (``broker.listeners.large_requests``).
-    ``served`` may be replaced while the node runs; dispatch reads it with every request.
-    """
+    """See the module."""
 
     node_id: int
     cluster_id: str
@@ -36,11 +31,15 @@ class NodeServices:
     metadata: PublishedMetadata
     client_quotas: ClientQuotas
     token_passwords: TokenPasswords | None
+    """None where there are no delegation tokens."""
     authorizer: Authorizer | None
+    """None where every client may do everything."""
     served: ServedApis
+    """It may be replaced while the node runs; dispatch reads it with every request."""
     supported_features: Mapping[str, VersionRange] = dataclasses.field(default_factory=dict)
     """Those that a node of KRaft tells of, each with its levels."""
     large_decoding: trio.Lock = dataclasses.field(default_factory=trio.Lock)
+    """Held while a large request is decoded (``broker.listeners.large_requests``)."""
     early_responses: list[Callable[[], None]] = dataclasses.field(default_factory=list)
     """What answers requests whose wait has just ended, before their tasks go on (``NodeCall``)."""
 

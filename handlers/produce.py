@@ -137,6 +137,7 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | Pendi
                 f"a produce with acks=0 failed: {ErrorCode(failed.error_code).name} {failed.error_message}"
             )
         return None
+    # With a quota the request waits here: dispatch charges a response when the handler returns it, and a pending one has none.
     if waiting and call.may_suspend and call.cost is None:
         return PendingProduce(call, request, topics, waiting)
     if waiting:
@@ -160,7 +161,7 @@ class PendingProduce(PendingResponse):
         self._request = request
         self._topics = topics
         self._waiting = waiting
-        self._has_failed = call.failed
+        self._has_failed = call.failed  # then the response needs hints of the leader, and finding those may wait
         self._appended_at = trio.current_time()
 
     @property
@@ -312,7 +313,7 @@ def _append(
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is the broker's own")
     except KafkaError as error:
         return _refused(data.index, error, -1)
-    partition.produce_requests += prepared is None
+    partition.produce_requests += prepared is None  # a large batch comes here twice
     try:
         result = partition.append(records, now_ms, acks=request.acks, prepared=prepared)
     except KafkaError as error:
@@ -329,6 +330,7 @@ def _append(
         log_start_offset=result.log_start_offset,
     )
     if result.flush_due or (request.acks == -1 and partition.log.high_watermark <= result.last_offset):
+        # The role belongs to the wait: a leader that is replaced and elected again may have cut these records off meanwhile.
         waiting.append((partition, partition.leader, result, answer))
     return answer
 

@@ -45,7 +45,7 @@ _OF_BROKERS = frozenset(
 
 
 class RequestCost:
-    """One request's. ``user`` is the name of the connection's principal."""
+    """The cost of one request; ``user`` is the name of the connection's principal."""
 
     __slots__ = (
         "_began",
@@ -87,7 +87,7 @@ class RequestCost:
         return None if shared is None else shared.most_at_once
 
     def is_fetch_throttled(self, size: Callable[[], int]) -> bool:
-        """Count the answer of a fetch and its time; whether it is to be answered empty instead. ``size``: of the answer."""
+        """Count the response to a fetch and its time; whether an empty response is sent instead. ``size`` is the response's."""
         now_ms = _now_ms()
         self._charge_time(now_ms)
         shared = self._quotas.fetch.of(*self._names, now_ms)
@@ -95,6 +95,7 @@ class RequestCost:
             used = size()
             self._throttle(shared.use(used, now_ms), shared)
             if self._throttle_ms:
+                # Those bytes are not sent (``unrecordQuotaSensor``); counted, they would throttle the next fetch as well.
                 shared.use(-used, now_ms)
         return self._throttle_ms > 0
 
@@ -117,12 +118,12 @@ class RequestCost:
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
-    def settle(self, api_key: int, size: int, *, has_answer: bool) -> int:
-        """For how many milliseconds the client is held up, for a request of so many bytes."""
+    def charge(self, api_key: int, size: int, *, has_response: bool) -> int:
+        """Charge a request of ``size`` bytes; returns for how many milliseconds the client is throttled."""
         now_ms = _now_ms()
         if api_key == ApiKey.PRODUCE and (shared := self._quotas.produce.of(*self._names, now_ms)) is not None:
             self._throttle(shared.use(size, now_ms), shared)
-        if has_answer and not self._is_exempt and api_key not in _OF_BROKERS:
+        if has_response and not self._is_exempt and api_key not in _OF_BROKERS:
             self._charge_time(now_ms)
         if self._mutations is not None:
             self._throttle(self._mutations.throttle_ms(now_ms), self._mutations.shared)
@@ -131,7 +132,7 @@ class RequestCost:
         return self._throttle_ms
 
     def _charge_time(self, now_ms: int) -> None:
-        """Count the time, once."""
+        """Count the time, once: a fetch is charged for it before its response is made."""
         if self._began < 0:
             return
         shared = self._quotas.request.of(*self._names, now_ms)
@@ -159,6 +160,7 @@ class MutationCost:
     def charge(self, partitions: int) -> None:
         """Count partitions that are about to be created or deleted. Raises KafkaError THROTTLING_QUOTA_EXCEEDED."""
         now_ms = _now_ms()
+        # Strict versions look before they take: what is refused costs nothing (StrictControllerMutationQuota).
         if not self._is_strict:
             self.shared.take(partitions, now_ms)
             self._note_exhausted(now_ms)

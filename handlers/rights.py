@@ -74,10 +74,12 @@ NOTHING: tuple[Right, ...] = ()
 
 
 class AuthorizingNode(Protocol):
-    """``authorizer``: None where every client may do everything."""
+    """The node that a request is made to."""
 
     @property
-    def authorizer(self) -> Authorizer | None: ...
+    def authorizer(self) -> Authorizer | None:
+        """None where every client may do everything."""
+        ...
 
 
 class AuthorizableRequest(Protocol):

@@ -26,13 +26,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class Services(NodeServices):
-    """One broker's parts.
-
-    ``cluster`` is the broker's place in the cluster. ``own_commands`` carry out what clients
-    want changed, None where such requests are forwarded to a controller. ``controller_requests`` has what a controller
-    of ZooKeeper mode says, None elsewhere.
-    ``absent_topics`` decides which refusals to make a coordinator's topic have a line in the log.
-    """
+    """One broker's parts."""
 
     metadata: MetadataCache
     logs: LogManager
@@ -41,14 +35,18 @@ class Services(NodeServices):
     fetch_sessions: FetchSessionCache
     fetchers: Fetchers
     cluster: ClusterAccess
+    """The broker's place in the cluster."""
     own_commands: ClusterCommands | None
+    """What makes the changes that clients ask for; None where such requests are forwarded to a controller."""
     controller_requests: ReplicaRequests | None
+    """What executes the requests of a controller of ZooKeeper mode; None elsewhere."""
     passwords: StoredPasswords
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     add_partitions_to_txn_manager: AddPartitionsToTxnManager
     end_markers: TransactionMarkerWriter
     absent_topics: RepeatedLines
+    """Decides which failures to make a coordinator's topic have a line in the log."""
 
     @property
     def commands(self) -> ClusterCommands:

@@ -38,19 +38,19 @@ ErrorResponse = Callable[[Any, KafkaError], Any]
 
 @dataclasses.dataclass(slots=True)
 class Handler:
-    """One served API. ``advertise_from`` is the lowest version ApiVersions names, where that is not the lowest served.
-
-    Either ``cluster_right`` is the operation on the cluster that a client must be allowed for the API to be answered at all, or
-    ``rights`` are those that its handler checks itself. ``is_guarded``: the former is checked (``guarded``).
-    """
+    """One served API. It has either ``rights`` or a ``cluster_right``."""
 
     api_key: ApiKey
     lowest: int
     highest: int
     advertise_from: int | None = None
+    """The lowest version that ApiVersions names, where that is not ``lowest``."""
     rights: tuple[Right, ...] | None = None
+    """Those that the API's handler checks itself."""
     cluster_right: Operation | None = None
+    """The operation on the cluster that a client must be allowed for the API to be answered at all."""
     is_guarded: bool = False
+    """Whether ``cluster_right`` is checked (``guarded``)."""
     handle: Handle | None = None
     error_response: ErrorResponse | None = None
     request_class: type[Any] | None = None
@@ -210,16 +210,15 @@ class Route:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServedApis:
-    """What one broker serves: the handlers by key, and whether it tells of features (ZooKeeper mode has none).
-
-    ``release`` has the lowest and the highest version of each API of the release of Kafka that the broker is to look like, if it
-    is. ``routes`` has those that were asked for, by API key and version as ``start_of_request`` gives them.
-    """
+    """What one broker serves."""
 
     by_key: Mapping[int, Handler]
     has_features: bool = True
+    """Whether the broker tells clients of features; in ZooKeeper mode there are none."""
     release: Mapping[ApiKey, tuple[int, int]] | None = None
+    """The lowest and the highest version of each API of the release of Kafka that the broker looks like; None: of no release."""
     routes: dict[int, Route] = dataclasses.field(default_factory=dict, init=False)
+    """Those that were asked for, by API key and version as ``start_of_request`` gives them."""
 
     def find_route(self, key: int) -> Route:
         """Raises ProtocolError for what is not served, UnservedApiVersionsError where that is a version of ApiVersions."""

@@ -50,7 +50,7 @@ class HttpConnection:
             request = self._request = await self._next_request()
             if request is None:
                 return False
-            await self._answer(Exchange(self._stream, request, self._server, self._clock))
+            await self._respond(Exchange(self._stream, request, self._server, self._clock))
         except h11.RemoteProtocolError as error:
             await self._refuse(error.error_status_hint, str(error))
         except RefusedRequestError as refused:
@@ -72,7 +72,7 @@ class HttpConnection:
             return event if isinstance(event, h11.Request) else None
         raise RefusedRequestError(408, "the request did not arrive in time")
 
-    async def _answer(self, exchange: Exchange) -> None:
+    async def _respond(self, exchange: Exchange) -> None:
         try:
             await exchange.run(self._application)
         except RefusedRequestError:

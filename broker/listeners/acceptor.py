@@ -173,14 +173,14 @@ class Acceptor:
     async def _serve(self, connection: Connection, context: ConnectionContext, served: ServedListener) -> None:
         try:
             if served.security.transport is None:
-                await self._answer(connection, context, served)
+                await self._respond(connection, context, served)
             elif (secured := await self._shake_hands(connection, context, served.security.transport)) is not None:
-                await self._answer(secured, context, served)
+                await self._respond(secured, context, served)
         finally:
             self._monitor.closed[context.listener] += 1
             self._limits.remove(context)
 
-    async def _answer(self, connection: Connection, context: ConnectionContext, served: ServedListener) -> None:
+    async def _respond(self, connection: Connection, context: ConnectionContext, served: ServedListener) -> None:
         if self._stopping:
             connection.close()
             return

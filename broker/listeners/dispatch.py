@@ -129,7 +129,7 @@ async def answer(call: NodeCall, frame: memoryview) -> Answer:
             else:
                 response = handler.refuse(version, request, error)
         if call.cost is not None:
-            response = call.settle(call.cost, route.api_key, len(frame), response)
+            response = call.charge(call.cost, route.api_key, len(frame), response)
         header = route.encode_response_header(correlation_id)
         if large:
             parts, call.error_counts = await call.node.workers.run(_framed_and_counted, header, version, response)
@@ -140,7 +140,7 @@ async def answer(call: NodeCall, frame: memoryview) -> Answer:
     except Exception:
         response, parts = _bug(call, route, request)
     if call.is_plain:
-        call.answered += 1
+        call.answered_count += 1
     else:
         call.report_request(frame, response, parts)
         call.error_counts = None

@@ -94,7 +94,7 @@ class Observers:
         for observer in self._observers:
             observer.observe_batch(key, count, seconds)
 
-    def answered(
+    def observe_request(
         self,
         call: NodeCall,
         frame: memoryview,
@@ -104,4 +104,4 @@ class Observers:
         remote: float,
     ) -> None:
         for observer in self._observers:
-            observer.answered(call, frame, response, parts, local, remote)
+            observer.observe_request(call, frame, response, parts, local, remote)

@@ -40,7 +40,7 @@ class RefusalLog:
     def observe_batch(self, key: int, count: int, seconds: float) -> None:
         """No line: requests reported this way have not failed."""
 
-    def answered(
+    def observe_request(
         self,
         call: NodeCall,
         frame: memoryview,

@@ -51,7 +51,7 @@ class RequestLog:
     def observe_batch(self, key: int, count: int, seconds: float) -> None:
         """No line: requests of the traced APIs are reported one by one."""
 
-    def answered(
+    def observe_request(
         self,
         call: NodeCall,
         frame: memoryview,

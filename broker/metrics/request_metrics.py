@@ -75,7 +75,7 @@ class RequestMetrics:
         times.at_once[bisect_left(_BOUNDS, seconds / count)] += count
         times.at_once_seconds += seconds
 
-    def answered(
+    def observe_request(
         self,
         call: NodeCall,
         frame: memoryview,

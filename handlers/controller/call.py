@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ControllerCall(NodeCall):
-    """A request to ``controller``. ``is_forwarded``: a client has made it to a broker, and ``connection`` tells of the client."""
+    """A request to a controller."""
 
     __slots__ = ("controller", "is_forwarded")
 
@@ -29,3 +29,4 @@ class ControllerCall(NodeCall):
         super().__init__(controller, connection, flush, observer)
         self.controller = controller
         self.is_forwarded = is_forwarded
+        """Whether a client has made it to a broker; then ``connection`` describes the client's connection."""

@@ -78,7 +78,7 @@ async def _response(inner: ControllerCall, handler: Handler, request: Any, size:
     except KafkaError as error:
         inner.fail(error.message)
         response = handler.refuse(inner.version, request, error)
-    return response if inner.cost is None else inner.settle(inner.cost, handler.api_key, size, response)
+    return response if inner.cost is None else inner.charge(inner.cost, handler.api_key, size, response)
 
 
 def _principal(data: bytes | None) -> Principal:

@@ -21,9 +21,10 @@ _Implementation = Callable[["ControllerHandler"], tuple[Handle, ErrorResponse]]
 
 @dataclasses.dataclass(slots=True)
 class ControllerHandler(Handler):
-    """An API of controllers alone, or one that they handle otherwise than brokers; ``made_by`` finds its functions."""
+    """An API of controllers alone, or one that they handle otherwise than brokers."""
 
     made_by: _Implementation = dataclasses.field(kw_only=True)
+    """Finds the functions of the API."""
 
     def implementation(self) -> tuple[Handle, ErrorResponse]:
         return self.made_by(self)

@@ -64,7 +64,7 @@ class RequestsSeen:
     def observe_batch(self, key: int, count: int, seconds: float) -> None:
         self.count += count
 
-    def answered(
+    def observe_request(
         self,
         call: NodeCall,
         frame: memoryview,

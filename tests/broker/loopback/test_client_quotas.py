@@ -229,7 +229,7 @@ async def test_client_ids_that_a_client_makes_up_take_no_room(autojump_clock: tr
     try:
         for number in range(300):
             cost = RequestCost(quotas, SystemClock(), "ANONYMOUS", f"{number}{'€' * 10_000}")
-            cost.settle(ApiKey.PRODUCE, 1, has_answer=True)
+            cost.charge(ApiKey.PRODUCE, 1, has_response=True)
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -39,7 +39,7 @@ class Requests:
         if failed:
             call.fail()
         if call.is_plain:
-            call.answered += 1
+            call.answered_count += 1
         else:
             call.report_request(memoryview(b""), response, [])
 
