@@ -2,8 +2,8 @@
 
 This is the page of the format and of the crash story. Each module says its own part in full.
 
-The data folder
----------------
+The log directory
+-----------------
 
 ::
 
@@ -26,7 +26,7 @@ The data folder
         00000000000000041310.snapshot        the producers' state before offset 41310
     orders-1.0a1b…-delete/               a deleted partition, until file.delete.delay.ms is over
 
-A partition that was never written has no folder, unless there are several data folders. All numbers in binary files are
+A partition that was never written has no folder, unless there are several log directories. All numbers in binary files are
 big-endian.
 
 =========================  =======================================================================  ================

@@ -41,14 +41,16 @@ def last_records(producers: Iterable[ProducerStateEntry], high_watermark: int, l
 
 @dataclass(slots=True)
 class BatchFilter:
-    """``end_offset``: where the cleaning ends, if it gets that far."""
+    """Decides, batch by batch in the order of the log, what compaction retains."""
 
     offset_map: OffsetMap
     transactions: CleanedTransactions
     last_records: LastRecords
     end_offset: int
+    """Where the cleaning ends, if it gets that far."""
     delete_retention_ms: int
     now_ms: int
+    """The time at the start of the cleaning, the same for all its batches."""
 
     def keep(self, batch: RecordBatch) -> RecordBatch | None:
         """What takes the place of the next batch of the log; None for nothing.
@@ -74,6 +76,7 @@ class BatchFilter:
         if not count:
             return _empty(batch) if keeps_header else None
         if horizon is None and ((has_tombstones and not batch.is_control) or may_drop_marker):
+            # The records are decompressed a second time: a list of them could hold millions in memory.
             begun = min(self.now_ms + self.delete_retention_ms, LONG_MAX)
             return _rebuild(batch, self._kept_records(batch, horizon), begun)
         if count == batch.record_count:

@@ -1,6 +1,6 @@
 """Checkpoints, ``meta.properties`` and the other small text files beside the logs, in Apache Kafka's formats.
 
-In the data folder::
+In the log directory::
 
     recovery-point-offset-checkpoint    up to which offset each log is known to be on disk
     replication-offset-checkpoint       high watermarks
@@ -41,7 +41,7 @@ OFFSET_CHECKPOINTS = (
     HIGH_WATERMARK_CHECKPOINT,
     CLEANER_OFFSET_CHECKPOINT,
 )
-"""Those of a data folder, one offset for each partition in it."""
+"""Those of a log directory, one offset for each partition in it."""
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
@@ -127,17 +127,16 @@ def write_topic_id(disk: Disk, path: str, topic_id: bytes, *, sync: bool = False
 
 @dataclass(frozen=True)
 class MetaProperties:
-    """Whose data folder it is. None: the file does not say.
-
-    ``version`` 1 is that of a node of KRaft, and has the id of the folder. ``zookeeper``: where the state of its cluster is;
-    Ottla's own, which Kafka ignores.
-    """
+    """Whose log directory it is. None: the file does not say."""
 
     broker_id: int | None
     cluster_id: str | None
     version: int = 0
+    """1 for a node of KRaft, 0 before."""
     zookeeper: str | None = None
+    """Where the state of the cluster is. This property is Ottla's own; Kafka ignores it."""
     directory_id: bytes | None = None
+    """The id of the log directory, which only version 1 has."""
 
 
 def read_meta_properties(disk: Disk, folder: str) -> MetaProperties | None:

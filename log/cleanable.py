@@ -21,12 +21,15 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CleanableLog:
-    """A log that is to be cleaned now. ``dirty_ratio`` is from 0 to 1."""
+    """A log that is to be cleaned now."""
 
     partition_log: PartitionLog
     first_dirty_offset: int
+    """The log is clean up to here."""
     first_uncleanable_offset: int
+    """The beginning of the first segment that the cleaning must not touch yet."""
     dirty_ratio: float
+    """The share of cleanable bytes in those that are clean or cleanable, from 0 to 1."""
 
 
 def find_cleanable(partition_log: PartitionLog, now_ms: int) -> CleanableLog | None:

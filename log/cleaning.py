@@ -95,6 +95,10 @@ class Cleaning:
         return max(clean_to, self._first_dirty_offset)
 
     def _check(self, *segments: LogSegment) -> None:
+        """Raise CleaningAborted or KafkaError if the log changed during the last wait; to be called after each.
+
+        A truncation counts in ``truncations``; retention and deletion close the files of their segments.
+        """
         log = self._log
         if log.is_closed or log.truncations != self._truncations or any(segment.file.is_closed for segment in segments):
             raise CleaningAborted
@@ -138,6 +142,7 @@ class Cleaning:
             added = [segment.size, index_size, time_index_size]
             grown = [total + size for total, size in zip(totals, added, strict=True)]
             fits = all(size <= limit for size, limit in zip(grown, limits, strict=True))
+            # Index entries are int32, relative to where the group begins.
             if groups and fits and (not segment.size or end - 1 - groups[-1][0].base_offset <= MAX_RELATIVE_OFFSET):
                 groups[-1].append(segment)
                 totals = grown
@@ -225,7 +230,7 @@ class _Filling:
     def _put(self, batch: RecordBatch) -> bool:
         batch.check_crc()
         if batch.is_control:
-            self._transactions.may_drop_marker(batch)
+            self._transactions.may_drop_marker(batch)  # for what it ends; a marker has no key for the map
         elif not self._transactions.may_drop_data(batch):
             for record in batch.records(MAX_DECOMPRESSED_BYTES):
                 if record.key is None or record.offset < self._start_offset:

@@ -53,12 +53,13 @@ Offsets = dict[TopicPartition, int]
 
 
 class DirectoryLogs:
-    """One entry of log.dirs. ``meta`` is what its ``meta.properties`` says, once it is taken."""
+    """The logs of one entry of log.dirs."""
 
     def __init__(self, folder: LogDirectory) -> None:
         self.folder = folder
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.meta: MetaProperties | None = None
+        """The content of its ``meta.properties`` once it is taken; None if there is no such file."""
         self._lock: Lock | None = None
         self._is_loaded = False
         self._checkpoint_lock = threading.Lock()
@@ -93,7 +94,7 @@ class DirectoryLogs:
                         self._add(partition_log)
                         await self._flush_found(partition_log)
             except Exception as error:
-                errors.append(error)
+                errors.append(error)  # raised here, the nursery would wrap it in a group, and callers go by its class
 
         async with trio.open_nursery() as nursery:
             for _ in range(threads):
@@ -129,6 +130,7 @@ class DirectoryLogs:
             self._read_checkpoint(name) for name in OFFSET_CHECKPOINTS
         )
         if not {key for key, _ in found} >= recovery_points.keys() | start_offsets.keys():
+            # Entries without a log go before a new log of that name gets files (``LogDirectory.starting_log``).
             self.folder.deleted_logs += 1
         for key, name in found:
             loader = LogLoader(
@@ -239,6 +241,7 @@ class DirectoryLogs:
             folder.timers_changed = trio.Event()
             while folder.timers and folder.timers[0][0] <= trio.current_time():
                 _, _, function = heapq.heappop(folder.timers)
+                # A partial removes files, which may take long. Other functions change logs, so they stay on the loop.
                 if isinstance(function, functools.partial):
                     await folder.workers.run(function)
                 else:
@@ -273,7 +276,7 @@ class DirectoryLogs:
 
     async def write_checkpoints(self) -> None:
         """Write the offset checkpoints that have changed. Raises OSError."""
-        deleted_logs = self.folder.deleted_logs
+        deleted_logs = self.folder.deleted_logs  # read now: what is gathered still has a log deleted during the wait
         await self._write(self._gather_offsets())
         self.folder.checkpointed_deletions = max(self.folder.checkpointed_deletions, deleted_logs)
 
@@ -314,7 +317,10 @@ class DirectoryLogs:
                 written_ticket, written = self._written.get(name, (0, None))
                 if ticket < written_ticket:
                     continue
-                self._written[name] = ticket, None
+                self._written[name] = (
+                    ticket,
+                    None,
+                )  # after a failed write nothing counts as written, so the next one writes
                 if offsets != written:
                     write_offsets(self.folder.disk, join(self.folder.path, name), offsets)
                 self._written[name] = ticket, offsets

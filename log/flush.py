@@ -67,11 +67,9 @@ class FlushJob:
 
 
 class LogFlusher:
-    """Flushes one log, one flush at a time, and owns its ``recovery_point``: everything below is on stable storage.
+    """Flushes one log, one flush at a time, and owns its recovery point.
 
-    ``unflushed_truncation``: the lowest offset that the log was truncated to and that no flush has passed since, or None.
-    From there on a power loss may bring the removed records back in place of those that were appended after them.
-    ``under_way`` is set at the end of the flush that is running. ``on_flush`` is called when the recovery point has moved.
+    ``on_flush`` is called when the recovery point has moved.
     """
 
     __slots__ = (
@@ -95,9 +93,15 @@ class LogFlusher:
         self._leader_epochs = leader_epochs
         self._on_flush = on_flush
         self.recovery_point = recovery_point
+        """Everything below this offset is on stable storage."""
         self.under_way: trio.Event | None = None
+        """Set at the end of the flush that is running; None while none is."""
         self.unflushed_truncation: int | None = None
-        self._lowered = 0
+        """The lowest offset that the log was truncated to and that no flush has passed since, or None.
+
+        From there on a power loss may bring the removed records back in place of those that were appended after them.
+        """
+        self._lowered = 0  # calls of ``lower``, by which a flush notices one during its wait
 
     def lower(self, recovery_point: int) -> None:
         """The log is about to change from ``recovery_point`` on: what a running flush has brought to disk is void."""
@@ -117,6 +121,7 @@ class LogFlusher:
         """
         segments = self._segments
         wanted = self._target(inactive_only)
+        # A truncation during the wait may leave the end below ``wanted``, which no flush would reach.
         while min(wanted, self._target(False)) > self.recovery_point and not segments.is_closed:
             if self.under_way is not None:
                 await self.under_way.wait()
@@ -173,10 +178,10 @@ class LogFlusher:
                 segments.folder.flush_times.note((segments.folder.clock.elapsed() - began) * 1000)
             except OSError as error:
                 if segments.is_closed:
-                    return
+                    return  # the log was deleted or has moved during the flush, and its files have gone
                 raise segments.folder.fail(f"cannot flush {segments.directory}", error) from error
         if self._lowered != lowered:
-            return
+            return  # truncated meanwhile: what was synced may have been overwritten since
         if segments.active is not active:
             # It was rolled meanwhile, and is not scanned once the recovery point is at its end; but the job took it
             # for active, and left its indexes out.
@@ -185,7 +190,7 @@ class LogFlusher:
         if self.unflushed_truncation is not None and self.recovery_point > self.unflushed_truncation:
             self.unflushed_truncation = None
         self._on_flush()
-        if epochs == leader_epochs.entries():
+        if epochs == leader_epochs.entries():  # an append may have begun another epoch meanwhile
             leader_epochs.is_dirty = False
 
     def _make_job(
@@ -213,7 +218,7 @@ class LogFlusher:
             has_new_names=is_last
             or epochs is not None
             or bool(paths)
-            or self.unflushed_truncation is not None
+            or self.unflushed_truncation is not None  # the removal of its segments has to last as well
             or any(segment.base_offset >= recovery_point for segment in flushed),
             has_new_folder=has_new_folder,
         )

@@ -30,14 +30,16 @@ from .partition_log import PartitionLog
 
 
 class FollowerAppend(NamedTuple):
-    """What was appended, in bytes. ``flush_due``: ``flush.messages`` is reached, so the next fetch waits for a flush."""
+    """The result of a follower's append."""
 
     size: int
+    """Bytes of the batches that were appended."""
     flush_due: bool
+    """``flush.messages`` is reached, so the next fetch waits for a flush."""
 
 
 def append_as_follower(log: PartitionLog, records: Bytes, fetch_epoch: int, leader_start: int = 0) -> FollowerAppend:
-    """Append the batches of a fetched answer; ``fetch_epoch`` is the leader epoch that the fetch was made with.
+    """Append the batches of a fetch response; ``fetch_epoch`` is the leader epoch that the fetch was made with.
 
     ``leader_start`` is where the leader's log starts.
 
@@ -73,7 +75,7 @@ def _checked(records: Bytes, fetch_epoch: int) -> list[RecordBatch]:
         next_offset = batch.next_offset
         batches.append(batch)
     if not batches and len(records):
-        # The first batch of an answer is whole whatever its size (KIP-74), so its length is wrong.
+        # The first batch of a response is whole whatever its size (KIP-74), so its length is wrong.
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"no batch ends within {len(records)} bytes")
     return batches
 
@@ -109,9 +111,11 @@ def _write(log: PartitionLog, batches: list[RecordBatch], data: memoryview) -> N
         if slot + 1 < len(batches) and _has_room(log, batches, slot, len(data) - position, newest, now_ms):
             log.write_together(batches[slot:], data[position:])
             return
+        # Compaction may leave a gap too wide for a segment's relative offsets: the log goes on in a new one.
         if batch.last_offset - log.log_end_offset > MAX_RELATIVE_OFFSET:
             log.skip_to(batch.base_offset)
         epoch = batch.partition_leader_epoch
+        # A batch without an epoch (-1) says nothing of a new leader: with the latest one the cache stays as it is.
         log.write_stamped(batch, epoch if epoch >= 0 else log.latest_epoch, now_ms)
         position += batch.size
 

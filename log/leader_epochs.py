@@ -13,7 +13,7 @@ UNDEFINED_OFFSET = -1
 
 
 class LeaderEpochCache:
-    """(epoch, start offset) entries, both ascending. ``is_dirty``: they differ from the file."""
+    """(epoch, start offset) entries, both ascending."""
 
     __slots__ = ("epochs", "is_dirty", "start_offsets")
 
@@ -21,6 +21,7 @@ class LeaderEpochCache:
         self.epochs = [epoch for epoch, _ in entries or ()]
         self.start_offsets = [start for _, start in entries or ()]
         self.is_dirty = False
+        """Whether the entries differ from the file."""
 
     def entries(self) -> list[tuple[int, int]]:
         return list(zip(self.epochs, self.start_offsets, strict=True))
@@ -64,6 +65,7 @@ class LeaderEpochCache:
         if higher == len(self.epochs):
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if higher == 0:
+            # Older than all: its records are gone here, and the follower has to go on from where the first known epoch starts.
             return epoch, self.start_offsets[0]
         return self.epochs[higher - 1], self.start_offsets[higher]
 

@@ -42,11 +42,7 @@ class IoThrottle:
 
 
 class LogCleaner:
-    """Compacts ``logs``, which is looked at again each time.
-
-    ``runs`` is how often a log was compacted, ``bytes_read`` what was looked at for that and ``bytes_written`` what was kept.
-    ``in_progress``: those being cleaned right now; ``paused``: those to be left alone, because they are being moved.
-    """
+    """Compacts ``logs``, which is looked at again each time."""
 
     def __init__(self, logs: Collection[PartitionLog], settings: LogCleanerSettings) -> None:
         self._logs = logs
@@ -57,10 +53,14 @@ class LogCleaner:
         self._settings_changed = trio.Event()
         self._running: set[int] = set()
         self.runs = 0
+        """Compactions that came to their end."""
         self.bytes_read = 0
         self.bytes_written = 0
+        """The bytes that those compactions retained."""
         self.in_progress: set[PartitionLog] = set()
+        """The logs that are being cleaned now."""
         self.paused: set[PartitionLog] = set()
+        """The logs that are to be left alone because they are being moved."""
 
     @property
     def uncleanable_count(self) -> int:
@@ -148,7 +148,7 @@ class LogCleaner:
         dirtiest: CleanableLog | None = None
         for partition_log in await self._candidates():
             if not self._is_free(partition_log):
-                continue
+                continue  # closed, or taken by another task, while ``_candidates`` let others run
             try:
                 found = find_cleanable(partition_log, partition_log.folder.clock.now_ms())
             except OSError as error:
@@ -189,6 +189,7 @@ class LogCleaner:
             cleanable.first_uncleanable_offset,
             OffsetMap(memory, load_factor),
             self._throttle,
+            # Half of the buffer for reading and half for writing, as in Kafka.
             max(settings.log_cleaner_io_buffer_size // threads // 2, _MIN_BUFFER_BYTES),
         )
         try:

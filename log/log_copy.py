@@ -47,11 +47,14 @@ class LogCopy:
         current, future = self.current, self.future
         end_offset = min(future.log_end_offset, current.log_end_offset)
         while end_offset > future.log_start_offset and current.latest_epoch >= 0:
+            # One epoch of ``future`` a turn, from the newest down, as a follower does it. An epoch newer than all of
+            # ``current`` has no end there, so its latest one is looked up instead.
             epoch = future.epoch_for_offset(end_offset - 1)
             known, known_end = current.end_offset_for_epoch(min(epoch, current.latest_epoch))
             if known == epoch:
                 end_offset = min(end_offset, known_end) if epoch >= 0 else end_offset
                 break
+            # ``current`` lacks this epoch: all of it goes. It begins where the one before it ends.
             epoch_start = future.end_offset_for_epoch(epoch - 1)[1]
             end_offset = min(end_offset, max(epoch_start, future.log_start_offset))
         if end_offset < future.log_end_offset:

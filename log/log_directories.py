@@ -32,18 +32,16 @@ logger = logging.getLogger(__name__)
 
 
 class LogStartError(Exception):
-    """The data folders cannot be used. ``str()`` is one line for people.
-
-    ``may_pass``: another process has them, or their disk is not there yet or has failed; another start may succeed.
-    """
+    """The log directories cannot be used. ``str()`` is one line for people."""
 
     def __init__(self, why: str, *, may_pass: bool = False) -> None:
         super().__init__(why)
         self.may_pass = may_pass
+        """Another start may succeed: another process has them, or their disk is not there yet or has failed."""
 
 
 def metadata_log_dir_of(wanted: str | None, folders: Sequence[str]) -> str:
-    """Where ``metadata.log.dir`` puts the metadata log: in the first data folder, in another one, or beside them."""
+    """Where ``metadata.log.dir`` puts the metadata log: in the first log directory, in another one, or beside them."""
     if wanted is None:
         return folders[0]
     return next((each for each in folders if os.path.realpath(each) == os.path.realpath(wanted)), wanted)
@@ -53,9 +51,6 @@ class LogDirectories:
     """The entries of log.dirs, in that order, and beside them the folder of the metadata log if that is none of them.
 
     That one is taken, checked and released like the others, and has no logs of partitions.
-
-    ``broker_id`` and ``cluster_id`` are None until a folder or ``identify`` tells them; ``zookeeper`` is where the state of
-    their cluster was at their last start, None if it was no ZooKeeper.
     """
 
     def __init__(self, folders: Iterable[LogDirectory], metadata_log_dir: LogDirectory | None = None) -> None:
@@ -65,8 +60,11 @@ class LogDirectories:
             self.all_parts.append(DirectoryLogs(metadata_log_dir))
             metadata_log_dir.write_checkpoints = None  # they are of partitions
         self.cluster_id: str | None = None
+        """None until a log directory or ``identify`` tells it."""
         self.broker_id: int | None = None
+        """None until a log directory or ``identify`` tells it."""
         self.zookeeper: str | None = None
+        """Where the state of the cluster was at the last start; None if it was no ZooKeeper."""
 
     def __iter__(self) -> Iterator[DirectoryLogs]:
         return iter(self._parts)

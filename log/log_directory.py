@@ -43,20 +43,15 @@ class Closable(Protocol):
     """Something that holds an open file and can let go of it for a while."""
 
     was_used: bool
+    """Whether the file was used since this was last set to False."""
     pins: int
+    """The readers that need the file to stay open."""
 
     def close_file(self) -> None: ...
 
 
 class LogDirectory:
-    """One entry of ``log.dirs``.
-
-    ``on_offline`` is called once, with the folder, when it fails. The other callbacks are the log manager's:
-    ``enqueue_flush(log, inactive_only)`` has a log flushed in the background, ``write_checkpoints`` writes them at once.
-    ``flush_times`` are those of its logs' flushes, in milliseconds.
-    ``deleted_logs`` counts deletions; the checkpoints have no entry any more of the first ``checkpointed_deletions`` of
-    these. ``timers`` is a heap of (when by trio's clock, ticket, what to call).
-    """
+    """One entry of ``log.dirs``."""
 
     def __init__(
         self,
@@ -75,14 +70,22 @@ class LogDirectory:
         self.randomness = randomness or random.Random()
         self.max_open_files = disk.max_open_files()
         self.failure: Exception | None = None
+        """The first I/O error, which took the log directory offline."""
         self.on_offline: Callable[[LogDirectory], None] | None = None
+        """Called once, with the log directory, when it fails."""
         self.enqueue_flush: Callable[[Flushable, bool], None] | None = None
+        """Called with a log to have it flushed in the background; True for its inactive segments only."""
         self.write_checkpoints: Callable[[], None] | None = None
+        """Writes the checkpoints at once. Raises OSError."""
         self.flush_times = Distribution()
+        """Durations of its logs' flushes in ms."""
         self.deleted_logs = 0
+        """How many logs were deleted since the start."""
         self.checkpointed_deletions = 0
+        """So many of the first ``deleted_logs`` have no entry in the checkpoints any more."""
         self.checkpoint_wanted = trio.Event()
         self.timers: list[tuple[float, int, Callable[[], None]]] = []
+        """A heap of (when by trio's clock, ticket, what to call)."""
         self.timers_changed = trio.Event()
         self._ticket = itertools.count()
         self._open: OrderedDict[Closable, None] = OrderedDict()  # the one opened, or found in use, longest ago first
@@ -117,6 +120,7 @@ class LogDirectory:
 
     def opened(self, holder: Closable) -> None:
         """Count an opened file; when there are too many, one that was not used recently is closed first."""
+        # Two rounds at most: the first may find every file in use, and only takes ``was_used`` from it.
         for _ in range(2 * len(self._open)):
             if len(self._open) < self.max_open_files:
                 break

@@ -188,7 +188,7 @@ class LogLoader:
         elif self._is_clean:
             producers.load_newest_snapshot(state.segments[0].base_offset, end_offset)
             replay_files(producers, state.segments, end_offset)
-        else:
+        else:  # recovery has followed the producers already
             for offset in [offset for offset in producers.snapshots if offset > end_offset]:
                 producers.remove_snapshot(offset)
         state.recovery_point = end_offset if self._is_clean else min(self._recovery_point, end_offset)

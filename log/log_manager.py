@@ -1,6 +1,6 @@
 """The log manager: startup, upkeep and clean shutdown of all logs of the broker.
 
-Start: take the folders, say whose they are, and open every log in them (``data_folders``), and only then serve. Stop: flush,
+Start: take the folders, say whose they are, and open every log in them (``log_directories``), and only then serve. Stop: flush,
 checkpoints, and last of all the clean marks, which an I/O error withholds. Upkeep between: retention, compaction, flushes,
 checkpoints, removal of deleted files, expiry of idle producers.
 
@@ -46,7 +46,7 @@ _MAX_PREFERRED = 10_000
 
 
 class LogManager:
-    """The logs of the data folders. ``offline_listeners`` are told of a folder that fails, after its logs are closed."""
+    """The logs of the log directories."""
 
     def __init__(
         self,
@@ -77,6 +77,7 @@ class LogManager:
             part.folder.enqueue_flush = self._flushes.want
             part.folder.on_offline = self._handle_log_dir_failure
         self.offline_listeners: list[Callable[[LogDirectory], None]] = []
+        """Called with a log directory that fails, after its logs are closed."""
         self.is_loaded = False
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._futures: dict[TopicPartition, PartitionLog] = {}
@@ -109,7 +110,7 @@ class LogManager:
 
     @property
     def is_offline(self) -> bool:
-        """Whether every data folder has failed; a failed one stays so until the broker starts again."""
+        """Whether every log directory has failed; a failed one stays so until the broker starts again."""
         return not self._folders.online
 
     def get(self, topic: str, partition: int) -> PartitionLog | None:
@@ -158,7 +159,7 @@ class LogManager:
         self._folders.complete_directory_ids(make)
 
     def directory_id(self, folder: LogDirectory) -> bytes:
-        """The id of a data folder; zeros for one that could not be read."""
+        """The id of a log directory; zeros for one that could not be read."""
         meta = self._folders.part(folder).meta
         return ZERO_UUID if meta is None or meta.directory_id is None else meta.directory_id
 
@@ -180,6 +181,8 @@ class LogManager:
                         "one of them has to be removed, preferably the one of a folder that failed recently"
                     )
                 logs[key] = partition_log
+        # A future log alone: a crash fell between the two renames of its replacement. While a log directory is offline, the
+        # current log may be in there instead.
         if not self.has_offline_log_dir:
             for key in self._futures.keys() - self._logs.keys():
                 future = self._futures.pop(key)
@@ -309,6 +312,7 @@ class LogManager:
         """
         key = TopicPartition(topic, partition)
         current, future = self._logs[key], self._futures[key]
+        # A flush under way would write to the old paths.
         assert current.flushing is None
         assert future.flushing is None
         source = self._folders.part(current.folder)

@@ -23,7 +23,7 @@ _base_offset = attrgetter("base_offset")
 
 
 class LogSegments(Sequence[LogSegment]):
-    """``active`` is the last segment, None in a log that was never written."""
+    """The segments of one log, ascending by their base offsets."""
 
     __slots__ = ("_segments", "active", "directory", "folder", "is_closed")
 
@@ -33,6 +33,7 @@ class LogSegments(Sequence[LogSegment]):
         self.is_closed = False
         self._segments = list(segments)
         self.active = self._segments[-1] if self._segments else None
+        """The last segment; None in a log that was never written."""
 
     def __repr__(self) -> str:
         return f"LogSegments({self._segments})"
@@ -84,6 +85,8 @@ class LogSegments(Sequence[LogSegment]):
             if segment.base_offset >= up_to:
                 break
             found = segment.read(offset, max_bytes, None if up_to >= segment.next_offset else up_to, at_least_one)
+            # None although a batch is there: it is too large, or ``up_to`` lies in it. Without one the segment has nothing
+            # from ``offset`` on, because compaction removed it, and the next segment is read.
             if found is not None or segment.position_of(offset) < segment.size:
                 return found
         return None

@@ -12,10 +12,11 @@ from .segment import LogSegment
 
 @dataclass(slots=True)
 class LogState:
-    """Offsets as in PartitionLog; ``topic_id`` is None where no file says it."""
+    """The parts of a ``PartitionLog``, with offsets as there."""
 
     producer_state: ProducerStateManager
     topic_id: bytes | None = None
+    """None where no file says it."""
     segments: Sequence[LogSegment] = ()
     leader_epochs: LeaderEpochCache = field(default_factory=LeaderEpochCache)
     log_start_offset: int = 0

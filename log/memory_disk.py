@@ -133,6 +133,7 @@ class MemoryDisk:
         self.capacity = capacity
         self.now_ms = now_ms
         self.generation = 0
+        """Raised by a crash or a kill; descriptors and locks of an earlier generation are dead."""
         self.locks: set[str] = set()
         self._errors: dict[str, tuple[OSError, Callable[[str], bool]]] = {}
         self._names: _Names = {}

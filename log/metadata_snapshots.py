@@ -65,13 +65,13 @@ def parse_snapshot_name(name: str) -> MetadataSnapshotId | None:
 
 @dataclass(frozen=True)
 class SnapshotHead:
-    """What a snapshot says of the quorum. ``voters`` is None without ``kraft.version`` 1, ``last_contained_ms`` is that of the
-    newest record that the snapshot stands for.
-    """
+    """What a snapshot says of the quorum."""
 
     last_contained_ms: int
+    """The timestamp of the newest record that the snapshot stands for."""
     kraft_version: int = 0
     voters: VotersRecord | None = None
+    """None without ``kraft.version`` 1."""
 
 
 def list_snapshots(disk: Disk, folder: str) -> list[MetadataSnapshotId]:
@@ -115,7 +115,7 @@ def remove_unfinished(disk: Disk, folder: str) -> None:
 
 
 class SnapshotFile:
-    """A snapshot that is being written or fetched, under its temporary name; ``size`` is what there is of it.
+    """A snapshot that is being written or fetched, under its temporary name.
 
     A worker may use it, one call at a time. Its maker ends it with ``freeze`` or ``drop``. All raise OSError.
     """
@@ -124,6 +124,7 @@ class SnapshotFile:
         """Begin it anew."""
         self.id = snapshot
         self.size = 0
+        """Bytes that are written so far."""
         self._disk = disk
         self._folder = folder
         self._path = join(folder, snapshot.file_name + PART_SUFFIX)

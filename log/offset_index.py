@@ -59,6 +59,7 @@ class OffsetIndex:
         index = cls()
         index.relative_offsets = words[0::2]
         index.positions = words[1::2]
+        # A segment's first batch gets no entry, so none has position 0: what has it is Kafka's preallocation.
         count = len(index)
         while count and not index.positions[count - 1]:
             count -= 1

@@ -21,7 +21,7 @@ _MIN_SLOTS = 3
 
 
 class OffsetMap:
-    """``size`` keys of at most ``capacity``. Every offset up to ``latest_offset`` has been put; -1: none yet."""
+    """A hash table from the digests of keys to offsets."""
 
     __slots__ = ("_memory", "_slots", "capacity", "latest_offset", "size")
 
@@ -29,9 +29,13 @@ class OffsetMap:
         """``memory`` bytes; ``load_factor`` is from 0 to 1. There is room for one key at least."""
         self._slots = _largest_prime(max(memory // ENTRY_SIZE, _MIN_SLOTS))
         self._memory = bytearray(self._slots * ENTRY_SIZE)
+        # One slot at least stays empty, since ``_find`` ends its search there.
         self.capacity = min(max(int(self._slots * load_factor), 1), self._slots - 1)
+        """The most keys that there is room for."""
         self.size = 0
+        """The keys that are in it."""
         self.latest_offset = -1
+        """Every offset up to this one has been put; -1: none yet."""
 
     def put(self, key: bytes, offset: int) -> bool:
         """Note that ``key`` is at ``offset``, which ascends; False when the map is full and the key is new."""

@@ -1,8 +1,6 @@
 """The log of one partition on one disk: its segments, and what is known of its producers and leaders.
 
-Offsets: ``log_start_offset`` <= ``high_watermark`` <= ``log_end_offset`` (the offset of the next record).
-``recovery_point``: everything below it is on stable storage. ``cleaned_offset``: everything below it has been compacted;
-None when nothing ever was.
+Offsets: ``log_start_offset`` <= ``high_watermark`` <= ``log_end_offset``.
 
 Each part of the state has an owner of its own: the list of segments (``log_segments``), the recovery point (``flush``), leader
 epochs and producers with their snapshots. Most changes touch several of them, so only the log's methods make them, each in one
@@ -121,8 +119,10 @@ class PartitionLog:
         self.segments = LogSegments(folder, self.directory, state.segments)
         self.log_start_offset = state.log_start_offset
         self.log_end_offset = state.segments[-1].next_offset if state.segments else 0
+        """The offset of the next record."""
         self.high_watermark = state.high_watermark
         self.cleaned_offset = state.cleaned_offset
+        """Everything below this offset has been compacted; None when nothing ever was."""
         self.leader_epochs = state.leader_epochs
         self.producer_state = state.producer_state
         self.truncations = 0
@@ -149,6 +149,7 @@ class PartitionLog:
 
     @property
     def recovery_point(self) -> int:
+        """Everything below this offset is on stable storage."""
         return self._flusher.recovery_point
 
     @property
@@ -232,6 +233,7 @@ class PartitionLog:
         settings = self.settings
         if self.folder.failure is not None:
             self.folder.check_online()
+        # Checked only now: while a worker prepared the batch, the producer may have sent it again, and others before it.
         if batch.producer_id >= 0 and (known := self.producer_state.check(batch)) is not None:
             return self._duplicate(known, batch.producer_id)
         first_offset = self.log_end_offset
@@ -267,6 +269,7 @@ class PartitionLog:
     ) -> AppendResult:
         first_offset = self.log_end_offset
         batches = list(iter_batches(view))
+        # Each is checked before the first is written, so that a refusal leaves none of them.
         for batch in batches:
             if batch.producer_id >= 0:
                 self.producer_state.check_coordinators(batch, transaction_version)
@@ -361,6 +364,7 @@ class PartitionLog:
         """Whether records from ``first_offset`` on wait for a flush by ``flush.messages``, which is asked for then."""
         settings = self.settings
         recovery_point = self._flusher.recovery_point
+        # The first record after a flush starts the timer; the flush then takes the later ones along.
         if settings.flush_ms != LONG_MAX and recovery_point >= first_offset:
             self.folder.call_later(settings.flush_ms, self.request_flush)
         if self.log_end_offset - recovery_point < settings.flush_messages:
@@ -490,6 +494,8 @@ class PartitionLog:
         assert offset >= 0
         self.folder.check_online()
         if offset >= self.log_end_offset:
+            # As leader this broker may have noted an epoch at the end and written nothing in it. Another leader's records
+            # contradict that entry (Kafka's ``UnifiedLog.truncateTo``).
             self.leader_epochs.truncate_from_end(self.log_end_offset)
             return
         if offset < self.segments[0].base_offset:
@@ -517,7 +523,7 @@ class PartitionLog:
         segments, producers = self.segments, self.producer_state
         logger.info("%s: truncating to offset %d", self.directory, offset)
         self._lower_checkpoints(min(self.log_start_offset, offset), offset)
-        while segments[-1].base_offset > offset:
+        while segments[-1].base_offset > offset:  # the last one first, so that a crash in between leaves no gap
             self._delete(segments.take_last())
         segments[-1].truncate_to(offset)
         self.log_end_offset = offset
@@ -579,7 +585,7 @@ class PartitionLog:
     def skip_to(self, offset: int) -> None:
         """Go on in a new segment at ``offset``, behind a gap that compaction has left. Raises KafkaError."""
         if not self.size:
-            self.truncate_fully_and_start_at(offset)
+            self.truncate_fully_and_start_at(offset)  # a log without batches needs no second segment
             return
         try:
             if self.cleaned_offset is None:
@@ -597,6 +603,7 @@ class PartitionLog:
         self.high_watermark = other.high_watermark
         self.leader_epochs.copy_state_from(other.leader_epochs)
         self.producer_state.copy_state_from(other.producer_state)
+        # By that flush clients may have been told that records are safe (``flush.messages``), so they have to be here as well.
         if other.recovery_point > self.recovery_point:
             self._flusher.flush_at_once()
 

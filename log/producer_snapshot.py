@@ -27,7 +27,7 @@ _MAX_SEQUENCE = (1 << 31) - 1
 
 
 class BatchMetadata:
-    """One batch of a producer that is in the log. ``timestamp`` is its largest, ms."""
+    """One batch of a producer that is in the log."""
 
     __slots__ = ("first_offset", "first_sequence", "last_offset", "last_sequence", "timestamp")
 
@@ -39,10 +39,11 @@ class BatchMetadata:
         self.first_offset = first_offset
         self.last_offset = last_offset
         self.timestamp = timestamp
+        """The largest of its records, in ms."""
 
 
 class ProducerStateEntry:
-    """One producer. -1 stands for an epoch, a coordinator epoch or a transaction start that is not there."""
+    """One producer. -1 stands for a number that is not there."""
 
     __slots__ = (
         "batches",
@@ -57,9 +58,13 @@ class ProducerStateEntry:
         self.producer_id = producer_id
         self.producer_epoch = NO_PRODUCER_EPOCH
         self.coordinator_epoch = -1
+        """That of its newest end marker, by which a marker of an earlier coordinator is refused."""
         self.last_timestamp = -1
+        """The largest timestamp of its last batch in ms, by which an idle producer expires."""
         self.current_txn_first_offset = -1
+        """Where its open transaction begins; -1 without one."""
         self.batches: list[BatchMetadata] = []
+        """The last few of its current epoch, oldest first."""
 
     @property
     def last_sequence(self) -> int:

@@ -42,24 +42,21 @@ _MAX_SEQUENCE = (1 << 31) - 1
 
 
 class VerificationStateEntry:
-    """The coordinator is being asked, or has said, that the partition is part of the producer's transaction."""
+    """A question to a coordinator whether the partition is part of the producer's transaction, and its answer."""
 
     __slots__ = ("created_ms", "is_confirmed", "lowest_sequence", "producer_epoch")
 
     def __init__(self, producer_epoch: int, sequence: int, created_ms: int) -> None:
         self.producer_epoch = producer_epoch
         self.lowest_sequence = sequence
+        """The lowest first sequence of the batches that wait for it: that one has to be written first."""
         self.created_ms = created_ms
         self.is_confirmed = False
+        """Whether the coordinator has said yes."""
 
 
 class ProducerStateManager:
-    """The producers of one partition, as of ``map_end_offset``, and its snapshot files.
-
-    ``snapshots`` are the offsets of the files there are, ascending. ``ongoing`` has the producer id of every open
-    transaction by its first offset, ascending. ``unreplicated`` has the first offset and the marker's of transactions
-    that have ended, in the order they did, until the high watermark has passed the marker.
-    """
+    """The producers of one partition, as of ``map_end_offset``, and its snapshot files."""
 
     __slots__ = (
         "directory",
@@ -78,11 +75,19 @@ class ProducerStateManager:
         self.directory = directory
         self.producers: dict[int, ProducerStateEntry] = {}
         self.ongoing: dict[int, int] = {}
+        """Producer id of every open transaction by its first offset, ascending."""
         self.unreplicated: list[tuple[int, int]] = []
+        """(first offset, marker's offset) of ended transactions in the order of their ends.
+
+        Each stays until the high watermark has passed its marker.
+        """
         self.verifications: dict[int, VerificationStateEntry] = {}
         self.map_end_offset = start_offset
+        """The state is that after every batch below this offset."""
         self.last_snapshot_offset = start_offset
+        """The offset of the newest snapshot, or where the log began without one."""
         self.snapshots = sorted(snapshots)
+        """The offsets of the files there are, ascending."""
 
     # --- appends ------------------------------------------------------------------------------------------------------
 
@@ -139,6 +144,7 @@ class ProducerStateManager:
                 ErrorCode.INVALID_TXN_STATE,
                 f"The batch of producer {batch.producer_id} was not part of an ongoing transaction",
             )
+        # An earlier batch of the producer waits for the same verification, or is sent again; this one must not pass it.
         if batch.base_sequence > verification.lowest_sequence:
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -247,6 +253,7 @@ class ProducerStateManager:
         self.unreplicated.append((first, marker_offset))
         if is_commit:
             return None
+        # Transactions enter ``ongoing`` by ascending offsets, so its first key is where the unstable part begins.
         stable_end = next(iter(self.ongoing), marker_offset + 1)
         return AbortedTxn(state.producer_id, first, marker_offset, stable_end)
 

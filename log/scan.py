@@ -37,9 +37,9 @@ def scan_batches(
             if at == 0:
                 if len(chunk) < wanted or error.needed > end - position:
                     raise
-                chunk_size = error.needed
+                chunk_size = error.needed  # a batch larger than a chunk is read again, in full
                 continue
-        if not at:
+        if not at:  # the file is shorter than ``end``
             raise IncompleteBatch(0, BATCH_HEADER_SIZE)
         position += at
         chunk_size = usual_chunk_size

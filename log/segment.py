@@ -62,10 +62,7 @@ class SegmentSlice:
 
 
 class LogSegment:
-    """A segment. The last one of a log is *active*: it is appended to; the others never grow.
-
-    ``next_offset`` is where the next segment begins or, in the active one, the offset of the next record.
-    """
+    """A segment. The last one of a log is *active*: it is appended to; the others never grow."""
 
     __slots__ = ("aborted", "base_offset", "created_ms", "file", "indexes", "next_offset", "roll_jitter_ms")
 
@@ -73,8 +70,11 @@ class LogSegment:
         """An empty segment in ``directory``; no file is touched."""
         self.base_offset = base_offset
         self.next_offset = base_offset
+        """Where the next segment begins or, in the active one, the offset of the next record."""
         self.created_ms = created_ms
+        """By the clock; only that of an active segment counts."""
         self.roll_jitter_ms = 0
+        """So much earlier than ``segment.ms`` it rolls, lest all logs of a topic roll at once."""
         self.file = SegmentFile(folder, directory, base_offset)
         self.indexes = SegmentIndexes(self.file)
         self.aborted = TransactionIndex(self.file)
@@ -169,7 +169,7 @@ class LogSegment:
     def truncate_to(self, offset: int) -> None:
         """Remove the batches that hold ``offset`` and all after it. Raises OSError."""
         position = self.position_of(offset)
-        self.indexes.loaded()
+        self.indexes.loaded()  # read after the cut they would name positions behind the end, and count as damaged
         self.aborted.truncate_to(offset)
         self.file.open().truncate(position)
         self.file.positions = None

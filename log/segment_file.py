@@ -21,11 +21,7 @@ from .scan import scan_batches
 
 
 class SegmentFile:
-    """``suffix`` follows the names of all files of the segment while a cleaning makes it, and is empty otherwise.
-
-    ``positions`` has, by offset, the positions at which sequential readers will go on, so that these need no search; it is
-    forgotten with the descriptor.
-    """
+    """The file of one segment's record batches."""
 
     __slots__ = (
         "base_offset",
@@ -46,12 +42,18 @@ class SegmentFile:
         self.directory = directory
         self.base_offset = base_offset
         self.suffix = ""
+        """Follows the names of all files of the segment while a cleaning makes it; empty otherwise."""
         self.size = 0
+        """Bytes of whole batches."""
         self.open_file: OpenFile | None = None
         self.pins = 0
+        """The readers that need the descriptor to stay open."""
         self.was_used = False
+        """Whether it was used since the log directory last looked for files to close."""
         self.is_closed = False
+        """Whether the segment is given up; the descriptor goes with the last pin."""
         self.positions: dict[int, int] | None = None
+        """Where sequential readers will go on, by offset, so that these need no search; forgotten with the descriptor."""
 
     @property
     def disk(self) -> Disk:

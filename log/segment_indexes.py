@@ -4,9 +4,8 @@ They are read from their files when first needed; damaged ones are rebuilt from 
 are kept in memory and written when the segment is left or the log stops. What needs them raises OSError, and
 KafkaError(CORRUPT_MESSAGE) when they are damaged and so are the batches.
 
-Invariants: entries of the offset index are (last offset of a batch, its position); ``max_timestamp`` is the largest
-timestamp of the segment, -1 for none, and ``max_timestamp_offset`` the last offset of the batch that brought it first;
-both are valid once the indexes have been in memory (``_timestamp_is_known``), and while they are not, nothing changes.
+Invariants: entries of the offset index are (last offset of a batch, its position). ``max_timestamp`` and its offset are valid
+once the indexes have been in memory (``_timestamp_is_known``), and while they are not, nothing changes.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _REBUILT_INDEX_INTERVAL = 4096
 
 
 class SegmentIndexes:
-    """``is_dirty``: they differ from their files. ``offsets`` and ``times`` are None while they are not in memory."""
+    """The two indexes of one segment, in memory or in their files."""
 
     __slots__ = (
         "_bytes_since_entry",
@@ -47,10 +46,15 @@ class SegmentIndexes:
     def __init__(self, file: SegmentFile) -> None:
         self._file = file
         self.offsets: OffsetIndex | None = None
+        """None while it is not in memory."""
         self.times: TimeIndex | None = None
+        """None while it is not in memory."""
         self.is_dirty = False
+        """Whether they differ from their files."""
         self.max_timestamp = -1
+        """The largest timestamp of the segment; -1 for none."""
         self.max_timestamp_offset = file.base_offset
+        """The last offset of the batch that brought it first."""
         self._timestamp_is_known = False
         self._first_timestamp: int | None = None
         self._bytes_since_entry = 0

@@ -63,11 +63,14 @@ def remove_cleaned(file: SegmentFile) -> None:
 
 @dataclass(frozen=True)
 class SwapPlan:
-    """File names: ``taken_back`` and ``replaced`` are to be removed, ``renamed`` lose ``.swap``, in this order."""
+    """The names of the files that an interrupted swap left, in the order of what is to be done with them."""
 
     taken_back: Sequence[str]
+    """New files of a swap that was not decided; they are to be removed."""
     replaced: Sequence[str]
+    """Old files of a decided swap; they are to be removed."""
     renamed: Sequence[str]
+    """New files of a decided swap; they are to lose ``.swap``."""
 
 
 def plan_swaps(disk: Disk, directory: str, names: Collection[str]) -> SwapPlan:

@@ -52,18 +52,22 @@ class NothingToSetAsideError(Exception):
 
 @dataclass(frozen=True)
 class QuarantinedBatch:
-    """``size`` bytes from ``position`` of the file ``segment`` on, with the offsets from ``first`` to ``last``, which went to the
-    file ``kept`` or came back from it; the names are relative to the data folder. ``is_transactional``: by its header, which may
-    be damaged, the batch was part of a transaction or ended one.
-    """
+    """A batch that was taken out of a segment, or put back; file names are relative to the log directory."""
 
     segment: str
+    """The segment's file."""
     kept: str
+    """The file that its bytes went to, or came back from."""
     position: int
+    """Where it begins in the segment's file."""
     size: int
+    """Its bytes."""
     first: int
+    """Its first offset."""
     last: int
+    """Its last offset."""
     is_transactional: bool = False
+    """By its header, which may be damaged, it was part of a transaction or ended one."""
 
 
 def set_aside(disk: Disk, data_folder: str, partition: str, offset: int) -> QuarantinedBatch:

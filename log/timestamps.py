@@ -1,8 +1,8 @@
 """Offset lookup by timestamp, down to single records within batches (KIP-79, KIP-734).
 
 The indexes say in which segment, and from which position on, the record can be; the batches from there are walked by
-their headers, and the one that has the record is checked and decompressed, since a client could not tell that an answer
-was made of damaged bytes. The walk reads files only and runs in a worker.
+their headers, and the one that has the record is checked and decompressed, since a client could not tell that a
+response was made of damaged bytes. The walk reads files only and runs in a worker.
 """
 
 from __future__ import annotations

@@ -39,8 +39,11 @@ class AbortedTxn(NamedTuple):
 
     producer_id: int
     first_offset: int
+    """That of the transaction's first record in this partition."""
     last_offset: int
+    """That of the abort marker."""
     last_stable_offset: int
+    """That of the partition once the marker was there."""
 
 
 def encode_aborted(entry: AbortedTxn) -> bytes:
@@ -75,14 +78,14 @@ def collect_aborted(entries: Iterable[AbortedTxn], start: int, end: int, found: 
 
 
 class TransactionIndex:
-    """The entries of one segment, read from the file when first needed. ``_pending`` are the last ones, not in the file yet."""
+    """The entries of one segment, read from the file when first needed."""
 
     __slots__ = ("_file", "_pending", "_written")
 
     def __init__(self, file: SegmentFile) -> None:
         self._file = file
         self._written: list[AbortedTxn] | None = None
-        self._pending: list[AbortedTxn] = []
+        self._pending: list[AbortedTxn] = []  # the last ones, which are not in the file yet
 
     @property
     def path(self) -> str:

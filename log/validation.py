@@ -52,11 +52,12 @@ _MOST_DECOMPRESSED_NOW = 256 << 10
 
 
 class RecordsRefusedError(KafkaError):
-    """A batch refused for some of its records: ``record_errors`` has (index in the batch, what is wrong)."""
+    """A batch refused for some of its records."""
 
     def __init__(self, code: ErrorCode, message: str, record_errors: list[tuple[int, str]]) -> None:
         super().__init__(code, message)
         self.record_errors = record_errors
+        """(index in the batch, what is wrong) of the first ones."""
 
 
 def check_batch(batch: RecordBatch, settings: LogSettings, topic: str) -> None:

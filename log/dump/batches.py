@@ -34,12 +34,15 @@ _QUORUM_RECORDS = {
 
 @dataclass(frozen=True)
 class BatchOptions:
-    """``is_deep`` prints records, too; with a ``decoder`` their keys and values; ``max_bytes`` ends the file there."""
+    """What to print of a segment."""
 
     is_deep: bool
+    """Whether the records are printed below their batches."""
     decoder: RecordDecoder | None
+    """Makes text of keys and values; None leaves them out."""
     skips_record_metadata: bool
     max_bytes: int
+    """The file counts as ending here."""
 
 
 def dump_segment(disk: Disk, path: str, options: BatchOptions, report: Report) -> None:

@@ -28,16 +28,15 @@ FileDump = Callable[[Disk, str, Report], None]
 
 @dataclass(frozen=True)
 class DumpOptions:
-    """What to print of which kind of file; ``max_message_size`` is how far an index entry's batch is read.
-
-    ``by_name`` prints the files that this layer does not know, by their names.
-    """
+    """What to print of which kind of file."""
 
     batches: BatchOptions
     verify_index_only: bool
     index_sanity_check: bool
     max_message_size: int
+    """How many bytes are read, at most, for the batch of an index entry."""
     by_name: Mapping[str, FileDump] = field(default_factory=dict)
+    """Prints the files that this layer does not know, by their names."""
 
 
 def dump_files(disk: Disk, paths: Iterable[str], options: DumpOptions, out: TextIO, errors: TextIO) -> bool:

@@ -31,19 +31,20 @@ def base_offset_of(disk: Disk, path: str) -> int:
 
 
 class Report:
-    """Lines go to ``out`` as they come; what is wrong with the files is kept and told once all were read.
-
-    The three collections are by the file's absolute path: offsets of an index that the batch at their position does not
-    end with (in the index, in the log), the three sorts of errors of a time index, and places where offsets leap.
-    """
+    """Lines go to ``out`` as they come. Errors in the files are collected by absolute path, and listed once all were read."""
 
     def __init__(self, out: TextIO) -> None:
         self.out = out
         self.mismatches: dict[str, dict[int, int]] = {}
+        """Offsets in an offset index -> the last offset of the batch at their position."""
         self.wrong_timestamps: dict[str, list[tuple[int, int]]] = {}
+        """(timestamp in a time index, timestamp of the batch that it names)."""
         self.disordered_timestamps: dict[str, list[tuple[int, int]]] = {}
+        """(timestamp in a time index, the one before it, which is no smaller)."""
         self.missing_offsets: dict[str, list[tuple[int, int]]] = {}
+        """(offset in a time index, last offset of the batch that is there instead; -1 without one)."""
         self.leaps: dict[str, dict[int, int]] = {}
+        """Offsets of records -> that of the next record, where it is not the next offset."""
 
     def line(self, text: str) -> None:
         self.out.write(f"{text}\n")

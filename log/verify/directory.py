@@ -33,7 +33,7 @@ FurtherCheck = Callable[[Disk, str], Iterator[Finding]]
 
 
 def verify_folder(disk: Disk, path: str, further: FurtherCheck = lambda disk, path: iter(())) -> Iterator[Finding]:
-    """What is wrong in the data folder, as it is found. ``further`` checks what this layer does not know.
+    """What is wrong in the log directory, as it is found. ``further`` checks what this layer does not know.
 
     Raises NotADataFolderError, BlockingIOError while a broker holds the folder, and OSError.
     """

@@ -9,11 +9,13 @@ from ..checkpoints import CorruptFileError
 
 @dataclass(frozen=True)
 class Finding:
-    """``path`` is relative to the data folder; ``start`` ends the sentence "a start …"."""
+    """One thing that is wrong."""
 
     path: str
+    """The file, relative to the log directory."""
     problem: str
     start: str
+    """What a start does about it; it ends the sentence "a start …"."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.problem}; a start {self.start}"

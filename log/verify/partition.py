@@ -41,7 +41,7 @@ _IS_REMOVED = "removes the segment"
 
 
 class PartitionCheck:
-    """Checks one partition's folder. ``topic_id`` is what its ``partition.metadata`` says, once ``run`` has ended."""
+    """Checks one partition's folder."""
 
     def __init__(self, disk: Disk, directory: str, findings: Findings, expected: Expectations) -> None:
         self._disk = disk
@@ -56,6 +56,7 @@ class PartitionCheck:
         self._epoch_problems: dict[bool, tuple[int, int, int]] = {}
         """The first batch of another epoch than the file says, by whether its epoch is newer than all in the file."""
         self.topic_id: bytes | None = None
+        """What its ``partition.metadata`` says, once ``run`` has ended; None where it says nothing."""
 
     def run(self) -> None:
         """Check everything. Raises OSError."""

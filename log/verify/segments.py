@@ -20,29 +20,35 @@ OnBatch = Callable[[RecordBatch], None]
 
 @dataclass
 class SegmentCheck:
-    """A segment as it was found. ``names`` are its files by suffix.
-
-    ``valid_size`` and ``next_offset`` are where the valid batches end; ``damage`` says why, None when the file ends there,
-    too. ``clean_end`` is where the segment ends for a start after a clean stop, which looks at headers only and does not
-    notice every damage; None when it notices one. The problems are of its index files by suffix, each with whether the
-    file cannot be read at all. ``lags_in_time``: the last entry of the time index is not the largest timestamp;
-    ``lacks_times``: it has no entry at all, although the first batch has a timestamp, which a reader notices.
-    ``epochs``: the leader epochs of the valid batches, each with its first and its last offset there.
-    """
+    """A segment as it was found."""
 
     base_offset: int
     names: dict[str, str]
+    """Its files by suffix."""
     size: int = 0
+    """Bytes of its file of batches."""
     valid_size: int = 0
+    """The position where its valid batches end."""
     next_offset: int = 0
+    """The offset after its last valid batch."""
     damage: str | None = None
+    """Why the valid batches end there; None when the file does."""
     clean_end: int | None = None
+    """The offset where it ends for a start after a clean stop, which looks at headers only and does not notice every damage.
+
+    None when that start notices one.
+    """
     max_timestamp: int = -1
     problems: dict[str, tuple[str, bool]] = field(default_factory=dict)
+    """What is wrong with its index files by suffix, each with whether the file cannot be read at all."""
     lags_in_time: bool = False
+    """The last entry of the time index is not the largest timestamp."""
     lacks_times: bool = False
+    """The time index has no entry at all, although the first batch has a timestamp, which a reader notices."""
     aborted: list[AbortedTxn] = field(default_factory=list)
+    """The entries of its transaction index."""
     epochs: list[tuple[int, int, int]] = field(default_factory=list)
+    """The leader epochs of the valid batches, each with its first and its last offset there."""
 
     @property
     def log_name(self) -> str:

@@ -15,9 +15,10 @@ from .segments import SegmentCheck
 
 @dataclass(frozen=True)
 class Expectations:
-    """What the data folder says of a partition: its checkpoints, None for no entry, and whether the stop was clean."""
+    """What the log directory says of a partition. None: its checkpoint has no entry."""
 
     is_clean: bool
+    """Whether the last stop was clean."""
     recovery_point: int | None = None
     log_start_offset: int | None = None
     high_watermark: int | None = None
@@ -26,16 +27,17 @@ class Expectations:
 
 @dataclass(frozen=True)
 class Start:
-    """The segments by their place in the log: those before ``first_scanned`` are left as they are, those from ``removed_from``
-    on are removed, and between the two every batch is read and the indexes are rebuilt. The log then ends at
-    ``end_offset``; when it ``is_emptied``, because it would end before its start, nothing is left of it.
-    """
+    """The effects of a start on a log, with segments by their place in it."""
 
     first_scanned: int
+    """From this segment on every batch is read and the indexes are rebuilt; those before are left as they are."""
     removed_from: int
+    """From this segment on all are removed."""
     end_offset: int
+    """Where the log then ends."""
     recovery_point: int
     is_emptied: bool = False
+    """Whether nothing is left of it, because it would end before its start."""
 
     def scans(self, slot: int) -> bool:
         return self.first_scanned <= slot < self.removed_from
