@@ -50,9 +50,9 @@ class _DeferredResponse:
 
 
 class RaftDriver:
-    """See the module. ``run`` it in a task; ``connect`` makes a client of the node at an address.
+    """See the module. ``run`` it in a task.
 
-    The client gives up a request that takes longer than the node's ``request_timeout_ms``.
+    ``connect`` makes a client of the node at an address. It gives up a request after the node's ``request_timeout_ms``.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class RaftDriver:
         self._clients: dict[ControllerAddress, BrokerClient] = {}
         self._effects: deque[effects.RaftEffect] = deque()
         self._is_performing = False
+        # Whether the first effect of the queue waits for the disk.
         self._is_held_up = False
         self._work = trio.Event()
         self._earlier = trio.Event()
@@ -185,6 +186,7 @@ class RaftDriver:
 
         Raises KafkaError NOT_CONTROLLER where this node does not lead in that epoch.
         """
+        # The outline grows within the step. The effects, ``AppendRefused`` among them, may wait behind the disk.
         wanted = self.node.quorum.log.end_offset + sum(batch.record_count for batch in batches)
         self.step(events.AppendRequested(epoch, tuple(batches)))
         if self.node.quorum.log.end_offset != wanted:
@@ -226,6 +228,7 @@ class RaftDriver:
 
     def _perform(self) -> None:
         """Perform what waits, up to an effect that has to wait for the disk."""
+        # ``on_leader_changed`` calls others within an effect. An event that they give the node must not overtake the rest.
         if self._is_performing or self._is_held_up:
             return
         self._is_performing = True
@@ -257,6 +260,7 @@ class RaftDriver:
                     await self._workers.run(self.storage.persist, effect)
                 else:
                     assert isinstance(effect, effects.FinishSnapshot)
+                    # The log is emptied after the snapshot has its name: a start after a crash finds the one or the other.
                     head = await self._workers.run(self.storage.freeze_snapshot, effect.snapshot)
                     self.storage.start_after(effect.snapshot, head)
                     await self.storage.log.remove_deleted_snapshots()

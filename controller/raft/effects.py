@@ -53,23 +53,25 @@ class AppendControl(NamedTuple):
 
 
 class AppendFetched(NamedTuple):
-    """Append batches as a leader has sent them: whole, checked, the first one at the log's end, the last one before
-    ``end_offset``."""
+    """Append batches as a leader has sent them: whole, checked, the first one at the log's end."""
 
     records: Bytes
     end_offset: int
+    """Where the last batch ends, and so the log behind it."""
 
 
 class Truncate(NamedTuple):
-    """Cut off the log at ``end_offset``, which begins a batch."""
+    """Cut off the end of the log."""
 
     end_offset: int
+    """The log's end from then on. A batch begins there."""
 
 
 class Flush(NamedTuple):
-    """Bring the log as it is, up to ``end_offset``, to stable storage."""
+    """Bring the log as it is to stable storage."""
 
     end_offset: int
+    """The log's end now. What is appended behind it belongs to the next flush."""
 
 
 class DeleteBefore(NamedTuple):
@@ -88,10 +90,11 @@ class BeginSnapshot(NamedTuple):
 
 
 class AppendToSnapshot(NamedTuple):
-    """Append a piece to the file, which has ``position`` bytes."""
+    """Append a piece to the file."""
 
     snapshot: MetadataSnapshotId
     position: int
+    """How many bytes the file has before the piece."""
     data: Bytes
 
 
@@ -111,37 +114,36 @@ class DropSnapshot(NamedTuple):
 
 
 class RaftPeer(NamedTuple):
-    """Where a request goes. ``node_id`` is that of a node, or -2 and below for a bootstrap server."""
+    """Where a request goes."""
 
     node_id: int
+    """Of a node; -2 and below for a bootstrap server, whose id is not known."""
     address: ControllerAddress
 
 
 class SendRequest(NamedTuple):
-    """Send a request; ``events.ResponseReceived`` or ``RequestFailed`` reports what becomes of it, with the same id.
-
-    The node waits no longer than ``timeout_ms``, of which it need not be told.
-    """
+    """Send a request; ``events.ResponseReceived`` or ``RequestFailed`` reports what becomes of it, with the same id."""
 
     request_id: int
     peer: RaftPeer
     request: Message
     timeout_ms: int
+    """How long the node waits. It ends the wait by its own timer, so no event has to report that."""
 
 
 class LogRead(NamedTuple):
-    """Batches of the log that a FetchResponse gets as its ``records``.
-
-    They are whole, from ``offset`` on and below ``end_offset``, at most ``max_bytes``, and at least one.
-    """
+    """Whole batches of the log that a FetchResponse gets as its ``records``."""
 
     offset: int
+    """Where the first batch begins."""
     end_offset: int
+    """All batches are below it."""
     max_bytes: int
+    """The most that is read, apart from the first batch, which is read at any size."""
 
 
 class SnapshotRead(NamedTuple):
-    """A piece of a snapshot that a FetchSnapshotResponse gets as its ``unaligned_records``; at most ``max_bytes``."""
+    """A piece of a snapshot that a FetchSnapshotResponse gets as its ``unaligned_records``."""
 
     snapshot: MetadataSnapshotId
     position: int
@@ -149,11 +151,12 @@ class SnapshotRead(NamedTuple):
 
 
 class Respond(NamedTuple):
-    """Answer a request that has arrived; first complete the response by what is read, if that is not None."""
+    """Respond to a request that has arrived."""
 
     request_id: int
     response: Message
     read: LogRead | SnapshotRead | None = None
+    """What is read into the response before it goes; None where it is complete."""
 
 
 # --- news for the node's own controller -------------------------------------------------------------------------------
@@ -166,7 +169,7 @@ class HighWatermarkAdvanced(NamedTuple):
 
 
 class LeaderChanged(NamedTuple):
-    """Another leader or epoch; ``leader_id`` is -1 while nobody is known to lead.
+    """Another leader or epoch.
 
     This node leads from when it is told so: by then all records of earlier epochs are committed, by the step's
     ``HighWatermarkAdvanced`` before. It leads no more as soon as it is told of anything else.
@@ -174,6 +177,7 @@ class LeaderChanged(NamedTuple):
 
     epoch: int
     leader_id: int
+    """-1 while nobody is known to lead."""
 
 
 class AppendRefused(NamedTuple):
@@ -191,9 +195,10 @@ class PeerRefused(NamedTuple):
 
 
 class ShutdownFinished(NamedTuple):
-    """The node may go. ``in_time`` is False where the timeout has passed before another has led."""
+    """The node may go."""
 
     in_time: bool
+    """False where the timeout has passed before another node has led."""
 
 
 RaftEffect = (

@@ -65,20 +65,19 @@ class PreparedBatch(NamedTuple):
 
 
 class AppendRequested(NamedTuple):
-    """The active controller appends, in the epoch that it leads. The first record gets the node's ``quorum.log.end_offset``.
-
-    ``effects.AppendRefused`` says that the node does not lead in ``epoch`` any more.
-    """
+    """The active controller appends. The first record gets the node's ``quorum.log.end_offset``."""
 
     epoch: int
+    """The epoch in which it leads. ``effects.AppendRefused`` says that the node does not lead in it any more."""
     batches: tuple[PreparedBatch, ...]
 
 
 class SnapshotWritten(NamedTuple):
-    """A snapshot of what this node has applied is on stable storage under its name; ``size`` in bytes."""
+    """A snapshot of what this node has applied is on stable storage under its name."""
 
     snapshot: MetadataSnapshotId
     size: int
+    """Of the file, in bytes."""
 
 
 class CleanRequested(NamedTuple):
@@ -98,18 +97,20 @@ class KRaftVersionRequested(NamedTuple):
 
 
 class ResignRequested(NamedTuple):
-    """The active controller gives up the leadership that it has in ``epoch``. Any other epoch is ignored."""
+    """The active controller gives up its leadership."""
 
     epoch: int
+    """The epoch in which it leads. Where the node does not lead in it, the event is ignored."""
 
 
 class ShutdownRequested(NamedTuple):
-    """The node stops: a leader resigns first, and stays until another leads, at most for ``timeout_ms``.
+    """The node stops: a leader resigns first, and stays until another leads.
 
     ``effects.ShutdownFinished`` says when it may go.
     """
 
     timeout_ms: int
+    """How long it stays at most."""
 
 
 RaftEvent = (

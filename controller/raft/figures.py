@@ -30,29 +30,32 @@ class RaftStateName(enum.Enum):
 
 
 class RaftFigures(NamedTuple):
-    """Ids are -1 while they are not known. ``observers`` and ``has_uncommitted_voters`` are None where the node does not lead.
-
-    ``snapshot_bytes`` and ``snapshot_age_ms`` are of the newest snapshot that the node has made itself.
-    """
+    """A Raft node at one moment. Ids are -1 while they are not known."""
 
     state: RaftStateName
     leader_id: int
     voted_id: int
     epoch: int
     high_watermark: int
+    """The leader's, as far as this node has heard; -1 before it has."""
     log_start_offset: int
     log_end_offset: int
     log_end_epoch: int
     log_bytes: int
+    """Of the segments, without snapshots."""
     log_segments: int
     voters: int
     observers: int | None
+    """None where the node does not lead."""
     has_uncommitted_voters: bool | None
+    """None where the node does not lead."""
     ignores_static_voters: bool
     kraft_version: int
     measures: RaftMeasures
     snapshot_bytes: int
+    """Of the newest snapshot that the node has made itself; 0 before it has made one."""
     snapshot_age_ms: float
+    """Since that snapshot was made; before the first one since the start."""
 
 
 def raft_figures(driver: RaftDriver) -> RaftFigures:

@@ -16,10 +16,11 @@ from .voter_set import Endpoints, ReplicaKey
 
 @dataclasses.dataclass(eq=False)
 class SnapshotDownload:
-    """A snapshot that is fetched; ``size`` is what there is of it."""
+    """A snapshot that is fetched."""
 
     snapshot: MetadataSnapshotId
     size: int = 0
+    """How many bytes of it have come, and where the next piece begins."""
     _beginning: bytearray = dataclasses.field(default_factory=bytearray)
     _head: SnapshotHead | None = None
 
@@ -38,13 +39,16 @@ class SnapshotDownload:
 
 @dataclasses.dataclass(eq=False)
 class RaftFollower:
-    """The node follows ``leader_id``. Without a successful fetch until ``deadline_ms`` a voter asks for votes."""
+    """The node follows a leader."""
 
     epoch: int
     leader_id: int
     endpoints: Endpoints
+    """Where the leader is reached."""
     voted: ReplicaKey | None
+    """The vote that this node has given in the epoch; None for none."""
     deadline_ms: float
+    """When a voter asks for votes, unless a fetch succeeds before."""
     update_deadline_ms: float
     """When it is looked at next whether the leader knows this voter rightly, or whether to join the voters."""
     has_fetched: bool = False

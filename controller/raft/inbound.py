@@ -103,6 +103,7 @@ def _vote(quorum: QuorumState, event: RequestReceived, request: VoteRequest, now
         return VoteResponse(error_code=error)
     asked = request.topics[0].partitions[0]
     epoch, is_pre_vote = asked.replica_epoch, asked.pre_vote
+    # A candidate has raised the epoch, so its log ends in an earlier one; a pre-vote raises none.
     is_illegal = asked.last_offset_epoch > epoch if is_pre_vote else asked.last_offset_epoch >= epoch
     if asked.last_offset < 0 or asked.last_offset_epoch < 0 or is_illegal:
         error = ErrorCode.INVALID_REQUEST
@@ -178,6 +179,7 @@ def _end_quorum_epoch(
                 ReplicaKey(each.candidate_id, each.candidate_directory_id) for each in named.preferred_candidates
             ] or [ReplicaKey(node_id) for node_id in named.preferred_successors]
             backoff = successor_backoff_ms(successors, quorum.key, quorum.times.election_backoff_max_ms)
+            # Sooner than the fetch timeout: the leader is gone, and its successors stand in the order that it has named.
             state.deadline_ms = now_ms + backoff
     return messages.end_quorum_epoch_response(quorum.known_leader(event.listener), error)
 
@@ -224,6 +226,7 @@ def _handle_fetch(quorum: QuorumState, event: RequestReceived, request: FetchReq
     waiting = PendingFetch(event.request_id, request, event.listener, asked.fetch_offset, now_ms + request.max_wait_ms)
     respond = _fetch_respond(quorum, state, waiting)
     partition = respond.response.responses[0].partitions[0]  # type: ignore[attr-defined]
+    # A follower that knows a lower high watermark hears of the present one now: nothing may move it again for long.
     is_news = partition.diverging_epoch or partition.snapshot_id or partition.high_watermark > asked.high_watermark
     if respond.read is not None or is_news or request.max_wait_ms == 0:
         quorum.emit(respond)

@@ -26,8 +26,10 @@ class ReplicaProgress:
 
     key: ReplicaKey
     end_offset: int | None = None
+    """The offset of its last fetch, of the leader itself the end of what is flushed; None before there is one."""
     last_fetch_ms: float = -math.inf
     last_caught_up_ms: float = -math.inf
+    """The last time at which it had all that the leader had."""
     leader_end_at_fetch: int = -1
     """The leader's log end offset at the last fetch."""
 
@@ -35,6 +37,7 @@ class ReplicaProgress:
         if offset >= leader_end:
             self.last_caught_up_ms = now_ms
         elif 0 < self.leader_end_at_fetch <= offset:
+            # It has what the leader had at its last fetch. While records come without a pause it never reaches the very end.
             self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
         self.leader_end_at_fetch = leader_end
         self.last_fetch_ms = now_ms
@@ -48,7 +51,9 @@ class PendingFetch:
     request_id: int
     request: object
     listener: str
+    """The one that it came by; the response names the leader's address of this listener."""
     offset: int
+    """The log's end in the follower."""
     deadline_ms: float
 
 
@@ -69,15 +74,16 @@ class PendingAdd:
 
 @dataclasses.dataclass(eq=False)
 class PendingRemove:
-    """A voter that is removed, by the set that is in the log at ``offset``."""
+    """A voter that is removed."""
 
     request_id: int
     offset: int
+    """Where the set without it is in the log."""
     deadline_ms: float
 
 
 class RaftLeader:
-    """The state of a leader; see the module. ``high_watermark`` is None until a record of its epoch is committed."""
+    """The state of a leader; see the module."""
 
     def __init__(
         self, own: ReplicaKey, epoch: int, start_offset: int, voters: VoterSet, times: RaftTimes, now_ms: float
@@ -86,9 +92,12 @@ class RaftLeader:
         self.leader_id = own.node_id
         self.epoch = epoch
         self.epoch_start_offset = start_offset
+        """The offset of the epoch's first record, LeaderChangeMessage."""
         self.high_watermark: int | None = None
+        """None until a record of the leader's own epoch is committed."""
         self.voters: dict[int, ReplicaProgress] = {key.node_id: ReplicaProgress(key) for key in voters.keys}
         self.observers: dict[ReplicaKey, ReplicaProgress] = {}
+        """By id and directory: a node that has lost its disk is another observer."""
         self.waiting: list[PendingFetch] = []
         self.adding: PendingAdd | None = None
         self.removing: PendingRemove | None = None
@@ -97,6 +106,7 @@ class RaftLeader:
         self.is_resign_requested = False
         self.begin_quorum_ms = now_ms
         """When BeginQuorumEpoch is sent next."""
+        # The voters that have followed since the timer of ``check_quorum_deadline_ms`` has begun.
         self._fetched: set[int] = set()
         self._times = times
         self._check_quorum_ms = now_ms + times.check_quorum_timeout_ms
@@ -125,6 +135,7 @@ class RaftLeader:
             progress = known.pop(key.node_id, None)
             if progress is None or not _matches(progress.key, key):
                 if progress is not None:
+                    # The id stays and the directory is another one: what the old disk had must not count for the new one.
                     self.observers[progress.key] = progress
                 progress = self.observers.pop(key, None) or ReplicaProgress(key)
             progress.key = key
@@ -167,6 +178,7 @@ class RaftLeader:
 
     def advance_high_watermark(self) -> bool:
         """Whether it has moved. A new voter set may have less; it never falls (LeaderState.maybeUpdateHighWatermark)."""
+        # By falling offsets: the voter in the middle and all before it are a majority that has this offset.
         offset = sorted(self.voters.values(), key=_by_offset)[len(self.voters) // 2].end_offset
         if offset is None or not self._is_of_own_epoch(offset):
             return False

@@ -18,11 +18,13 @@ from .voter_set import VoterSet
 
 
 class QuorumEntry(NamedTuple):
-    """What the log says of the quorum from ``offset`` on. ``voters`` is None where it says nothing of them."""
+    """What the log says of the quorum from one record on."""
 
     offset: int
+    """Of that record; for a snapshot the last offset that it stands for."""
     kraft_version: int = 0
     voters: VoterSet | None = None
+    """None where the log says nothing of voters."""
 
 
 class Divergence(NamedTuple):
@@ -33,10 +35,7 @@ class Divergence(NamedTuple):
 
 
 class LogOutline:
-    """See the module. ``epochs`` has (epoch, first offset) of each epoch, ``snapshots`` the size of each snapshot.
-
-    A node that starts cannot know what was flushed before, so ``flushed_offset`` begins as low as the caller is sure of.
-    """
+    """See the module. ``epochs`` has (epoch, first offset) of each epoch."""
 
     def __init__(
         self,
@@ -50,9 +49,13 @@ class LogOutline:
         self.start_offset = start_offset
         self.end_offset = end_offset
         self.flushed_offset = flushed_offset
+        """The end of what is on stable storage for certain. A node that starts cannot know what was flushed before its stop."""
         self.snapshots = dict(sorted((snapshots or {}).items()))
+        """The size of each snapshot in bytes, the oldest snapshot first."""
         self.history = quorum or []
+        """What the log says of the quorum, by rising offsets."""
         self._epochs = LeaderEpochCache(list(epochs or []))
+        # The log's end when the flush in flight began; None without one.
         self._flushing_to: int | None = None
         newest = self.newest_snapshot
         self.committed_offset = max(start_offset, 0 if newest is None else newest.end_offset)
@@ -115,6 +118,7 @@ class LogOutline:
         """
         newest, oldest = self.newest_snapshot, self.oldest_snapshot
         if offset == 0:
+            # A new replica: it loads the snapshot rather than replay the log, even where the log still begins at 0.
             return newest
         if oldest is not None and newest is not None:
             if offset < self.start_offset or epoch < oldest.epoch:
@@ -168,6 +172,7 @@ class LogOutline:
         """The log is empty and begins at the end of a snapshot that was fetched."""
         self.start_offset = self.end_offset = self.flushed_offset = self.committed_offset = snapshot.end_offset
         if self._flushing_to is not None:
+            # The flush in flight is of the log that is gone, and its end still comes: it must not count for new offsets.
             self._flushing_to = snapshot.end_offset
         self._epochs.clear()
         self.snapshots = {snapshot: size}
@@ -199,5 +204,6 @@ class LogOutline:
 
     def end_flush(self) -> None:
         assert self._flushing_to is not None, "there is a flush in flight"
+        # ``delete_before`` may have moved the start of the log, and this offset with it, beyond the flush's end.
         self.flushed_offset = max(self.flushed_offset, self._flushing_to)
         self._flushing_to = None

@@ -16,7 +16,7 @@ from .quorum_state import RaftState
 
 
 class RaftMeasures:
-    """``now`` is trio's time in seconds; noted times are in ms."""
+    """See the module. Methods take trio's time in seconds; the times that they record are in ms."""
 
     def __init__(self, now: float) -> None:
         self.commit_times = RecentValues()

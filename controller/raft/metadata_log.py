@@ -71,7 +71,7 @@ class SnapshotFacts(NamedTuple):
 
 
 class MetadataLog:
-    """The log in one folder. ``open`` it first."""
+    """The log in one log directory. ``open`` it first."""
 
     def __init__(self, folder: LogDirectory, settings: MetadataLogSettings) -> None:
         self._folder = folder
@@ -125,6 +125,7 @@ class MetadataLog:
             # Of a log that was emptied, and whose epochs were not written again before the power failed: the snapshot's counts.
             self._log.leader_epochs.clear()
         self._delete_snapshots_before(MetadataSnapshotId(self.start_offset, 0))
+        # A snapshot has committed records only. Of those behind it a node learns from its leader, as no file says it.
         self._log.high_watermark = max(self.start_offset, 0 if newest is None else newest.end_offset)
 
     def _ends_before(self, snapshot: MetadataSnapshotId) -> bool:

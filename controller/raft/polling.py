@@ -83,6 +83,7 @@ def _poll_nominee(quorum: QuorumState, state: RaftCandidate | Prospective, now_m
         return now_ms
     deadline = math.inf if is_stopping else state.deadline_ms
     if state.votes.is_lost:
+        # It sits out the rest of its random time, which gives another candidate the room to win.
         return deadline
     is_pre_vote = isinstance(state, Prospective)
     for key in state.votes.unrecorded:
@@ -134,6 +135,7 @@ def _poll_follower(quorum: QuorumState, state: RaftFollower, now_ms: float) -> f
         quorum.become_prospective(now_ms)
         return now_ms
     deadline = state.deadline_ms if may_become_candidate else math.inf
+    # A change of the voters goes to the leader between two fetches, as one request at a time is in flight.
     if state.update_deadline_ms <= now_ms and _maybe_send_voter_change(quorum, state, is_voter, now_ms):
         state.update_deadline_ms = now_ms + quorum.times.fetch_timeout_ms
     if is_voter or quorum.times.auto_join:

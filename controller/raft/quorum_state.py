@@ -83,7 +83,7 @@ class PendingRequests(Protocol):
 
 
 class QuorumState:
-    """See the module. ``static_voters`` are those of ``controller.quorum.voters``; they count while the log has no voters."""
+    """See the module."""
 
     def __init__(
         self,
@@ -105,6 +105,7 @@ class QuorumState:
         self.shutdown_deadline_ms: float | None = None
         """When the node stops even if it is missed; None while it is not to stop."""
         self.is_stopped = False
+        # Those of ``controller.quorum.voters``. They count while the log has no voters.
         self._static_voters = static_voters
         self._randomness = randomness
         self._pending = pending
@@ -126,6 +127,7 @@ class QuorumState:
         self._persisted = None if election is None else (election, self.kraft_version)
         self.state = self._initial_state(now_ms, known)
         self.persist()
+        # A single voter has nobody to wait for: its own vote elects it, also the one that it gave itself before the stop.
         if self.is_only_voter and not isinstance(self.state, RaftCandidate):
             self.become_prospective(now_ms)
         elif isinstance(self.state, RaftCandidate) and self.state.votes.is_won:
@@ -137,6 +139,7 @@ class QuorumState:
         deadline = self.election_deadline(now_ms) if self.may_become_candidate else math.inf
         endpoints = self.voters.endpoints(known.leader_id)
         if known.epoch < self.log.last_epoch:
+            # ``quorum-state`` is lost or older than the log, so its leader and its vote are of an epoch that is over.
             return Unattached(self.log.last_epoch, NOBODY, None, deadline)
         if known.leader_id == self.key.node_id:
             # A broker that was a controller has nothing to resign from. The epoch that Kafka's goes on to, the quorum has not.
@@ -250,11 +253,11 @@ class QuorumState:
         return now_ms + self.times.election_timeout_ms * (1 + self._randomness.random())
 
     def fetch_deadline(self, leader_id: int, now_ms: float) -> float:
-        """When a follower stands for election that does not hear of its leader."""
+        """When a follower that does not hear of its leader stands for election."""
         return now_ms + self.times.fetch_timeout_ms * (1 + self._turn(leader_id))
 
     def unreachable_leader_deadline(self, leader_id: int, now_ms: float) -> float:
-        """When a follower stands for election at whose leader's address nothing listens any more."""
+        """When a follower stands for election because nothing listens at its leader's address any more."""
         return now_ms + self.times.fetch_timeout_ms * (_UNREACHABLE_LEADER + self._turn(leader_id))
 
     def _turn(self, leader_id: int) -> float:
@@ -343,6 +346,7 @@ class QuorumState:
         voters = self.voters
         leading = RaftLeader(self.key, state.epoch, self.log.end_offset, voters, self.times, now_ms)
         self._enter(leading)
+        # Records of earlier epochs are committed only with one of this epoch, and a controller may have none to write.
         change = LeaderChangeMessage(
             leader_id=self.key.node_id,
             voters=[LeaderChangeVoter(voter_id=voter_id) for voter_id in voters.ids],

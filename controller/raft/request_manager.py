@@ -27,16 +27,17 @@ class OwnRequest(NamedTuple):
 
 
 class RaftRequestManager:
-    """See the module. ``bootstrap`` are the servers that are asked while no leader is known."""
+    """See the module."""
 
     def __init__(self, bootstrap: list[RaftPeer], times: RaftTimes, randomness: random.Random) -> None:
+        # The servers that are asked while no leader is known.
         self._bootstrap = bootstrap
         self._times = times
         self._randomness = randomness
         self._in_flight: dict[int, OwnRequest] = {}
         self._back_off_until: dict[int, float] = {}
+        # Servers without a response to the last request: others are asked first until this time.
         self._unresponsive_until: dict[ControllerAddress, float] = {}
-        """Those that have not answered the last request to them: others are asked first, for a while."""
         self._last_id = 0
 
     def begin(self, peer: RaftPeer, request: Message, offset: int, now_ms: float) -> OwnRequest | None:
@@ -58,15 +59,16 @@ class RaftRequestManager:
         return None
 
     def end(self, own: OwnRequest, succeeded: bool, now_ms: float) -> None:
-        """A request has been answered, or has failed. Another to the same peer waits a moment where that did not help."""
+        """A request has got its response, or has failed. The next one to the same peer waits a moment where that did not help."""
         self._end(own, 0 if succeeded else self._times.retry_backoff_ms, now_ms)
 
     def refuse(self, own: OwnRequest, now_ms: float) -> None:
-        """A request has been answered as the next one is likely to be, which waits for longer."""
+        """The peer refuses a request, and is likely to refuse the next one, which waits for longer."""
         self._end(own, _REFUSAL_BACKOFF_MS, now_ms)
 
     def _end(self, own: OwnRequest, back_off_ms: float, now_ms: float) -> None:
         self._unresponsive_until.pop(own.peer.address, None)
+        # Where the response has led to another state, ``reset`` has forgotten the request: the new state need not pause.
         if self._in_flight.get(own.peer.node_id) is own:
             del self._in_flight[own.peer.node_id]
             if back_off_ms:

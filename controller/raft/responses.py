@@ -258,7 +258,7 @@ def _append(quorum: QuorumState, records: Any) -> None:
     log, size = quorum.log, 0
     for batch, position in appendable(records, log.end_offset, quorum.epoch):
         if batch.partition_leader_epoch < log.last_epoch:
-            break
+            break  # epochs never decrease along a log: these batches do not follow on this one
         offset = log.append(batch.partition_leader_epoch, batch.last_offset_delta + 1)
         size = position
         if batch.is_control:
@@ -319,6 +319,7 @@ def _finish(quorum: QuorumState, state: RaftFollower, download: SnapshotDownload
     state.download = None
     voters = None if head.voters is None else VoterSet.of_record(head.voters)
     quorum.log.start_after(snapshot, download.size, head.kraft_version, voters)
+    # In this order: who hears of the high watermark reads what is below it, and finds the snapshot under its name.
     quorum.emit(FinishSnapshot(snapshot))
     quorum.commit(snapshot.end_offset)
 

@@ -32,10 +32,11 @@ LogEffect = (
 
 
 class RaftStorage:
-    """See the module. ``log`` is open. All methods raise KafkaError, OSError, CorruptFileError: the node ends then."""
+    """See the module. All methods raise KafkaError, OSError, CorruptFileError: the node ends then."""
 
     def __init__(self, log: MetadataLog) -> None:
         self.log = log
+        """It is open before the first effect."""
         self._download: SnapshotFile | None = None
 
     def perform(self, effect: LogEffect, now_ms: int) -> None:
