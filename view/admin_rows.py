@@ -15,22 +15,23 @@ MOST_MOVES = 500
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TransactionRow:
-    """A transactional id, as its coordinator knows it; ``state`` in Kafka's words.
-
-    ``started_ms`` is that of the present transaction, or of the last one; ``age_ms`` how long the present one is open, None where
-    there is none. ``partitions`` are named where one is asked for. ``coordinator`` is a broker's id.
-    """
+    """A transactional id as its coordinator knows it."""
 
     transactional_id: str
     producer_id: int
     epoch: int
     state: str
+    """Kafka's word for it."""
     timeout_ms: int
     started_ms: int | None
+    """When the present transaction began, or the last one; None if there was none."""
     age_ms: int | None
+    """How long the present transaction is open; None if there is none."""
     partition_count: int
     partitions: tuple[tuple[str, int], ...]
+    """Topic and number of each, where one transaction is asked for."""
     coordinator: int
+    """A broker id."""
 
     @property
     def is_open(self) -> bool:
@@ -40,11 +41,7 @@ class TransactionRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HolderRow:
-    """A producer whose open transaction in a partition keeps consumers that read what is committed from what comes after.
-
-    ``held`` counts the offsets they wait for, ``is_first`` says that it is this one that they wait for. ``transactional_id`` is
-    None where its coordinator is elsewhere.
-    """
+    """A producer whose open transaction in a partition holds back the read_committed consumers of the partition."""
 
     topic: str
     partition: int
@@ -52,12 +49,15 @@ class HolderRow:
     epoch: int
     coordinator_epoch: int
     transactional_id: str | None
+    """None if its coordinator is another broker."""
     start: int
+    """The first offset of the transaction."""
     last_stable: int
     high_watermark: int
     last_ms: int
     age_ms: int
     is_first: bool
+    """Whether the last stable offset is where this transaction begins, so that consumers wait for it."""
 
     @property
     def held(self) -> int:
@@ -79,30 +79,34 @@ class AclRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UserRow:
-    """A user with SCRAM credentials; ``credentials`` are the mechanisms, each with its number of iterations."""
+    """A user with SCRAM credentials."""
 
     name: str
     credentials: tuple[tuple[str, int], ...]
+    """The mechanisms, each with its number of iterations."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QuotaRow:
-    """A quota. ``entity`` are type and name, None for the default of the type."""
+    """The quotas of one entity."""
 
     entity: tuple[tuple[str, str | None], ...]
+    """Pairs of type and name; the name is None for the default of the type."""
     values: tuple[tuple[str, float], ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A live broker of the cluster; ``listeners`` are name, host and port."""
+    """A live broker of the cluster."""
 
     broker_id: int
     rack: str | None
     listeners: tuple[tuple[str, str, int], ...]
+    """Name, host and port of each."""
     is_controller: bool
     replicas: int
     led: int
+    """The number of partitions that it leads."""
     out_of_sync: int
 
 
@@ -134,18 +138,19 @@ class MoveRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClusterDetail:
-    """``moves`` is None where the controller, who knows them, cannot be asked. ``missing`` are brokers that are not alive.
-    ``partitions`` is how many were looked at for troubles.
-
-    ``asked`` is the broker that knows it so, None where it is the cluster's metadata as any of them tells it.
-    """
+    """The brokers of the cluster, and the partitions that need attention."""
 
     cluster_id: str
     controller: int | None
     asked: int | None
+    """The broker whose own knowledge this is; None for the cluster's metadata as any broker returns it."""
     nodes: tuple[NodeRow, ...]
     missing: tuple[int, ...]
+    """Ids of brokers that have replicas and are not alive."""
     partitions: int
+    """The number of partitions that were looked at for troubles."""
     troubles: tuple[TroubleRow, ...]
+    """The first of them; ``trouble_count`` counts them all."""
     trouble_count: int
     moves: tuple[MoveRow, ...] | None
+    """None if the controller, which knows them, cannot be asked."""

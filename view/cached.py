@@ -38,6 +38,7 @@ class Cached(Generic[T]):
 
     async def get(self) -> T:
         """Raises what ``read`` raises."""
+        # A loop, for the reader that is waited for may fail or be cancelled: then the first who wakes reads.
         while self._result is None or trio.current_time() >= self._until:
             if self._reading is None:
                 return await self._renew()
@@ -63,11 +64,14 @@ class Cached(Generic[T]):
 
 
 class BackgroundCache(Cached[T]):
-    """What many pages need. Where it is of more than ``_FEW`` things by ``size``, who asks waits for 0.1 s at most.
+    """A cache of what many pages need, refreshed in the background.
 
-    While ``run`` runs it is read there, when it is asked for, and every 10 s, or 100 times what it took, when it is not. Who
-    does not get the new result in time gets the one before. What is of few things is new, however busy the machine is.
-    ``parts`` are what ``read`` gets: who asks for one does not find what was read for this.
+    If its value has more than ``_FEW`` things by ``size``, a caller waits for at most 0.1 s, and then gets the value before. A
+    smaller value is read while the caller waits, however busy the machine is.
+
+    ``run`` refreshes the value when someone asks. While nobody asks, it does so every 10 s, or 100 times as long as reading took.
+    ``parts`` are the caches that ``read`` reads from: a caller who asks for one of them never gets a value that was read for this
+    one.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ MOST_TROUBLES = 500
 
 
 class ClusterSums:
-    """``add`` every partition, then make the rows."""
+    """The totals: ``add`` every partition first, then make the rows."""
 
     def __init__(self) -> None:
         self._replicas: Counter[int] = Counter()

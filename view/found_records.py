@@ -15,9 +15,10 @@ _MAX_SEQUENCE = (1 << 31) - 1
 
 
 class TransactionOutcome(enum.Enum):
-    """What became of a record's transaction; the value is for people. ``PLAIN`` is in none."""
+    """The outcome of a record's transaction. The values are shown to people."""
 
     PLAIN = ""
+    """The record is in no transaction."""
     COMMITTED = "committed"
     ABORTED = "aborted"
     OPEN = "open"
@@ -28,25 +29,29 @@ class TransactionOutcome(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FoundRecord:
-    """A record as the log has it. Of key and value the beginnings may be kept only, their sizes are those of the whole.
-
-    ``timestamp`` in ms, -1 for none; ``codec`` and ``batch_offset`` are of the batch it is in.
-    """
+    """A record as the log has it."""
 
     partition: int
     offset: int
     timestamp: int
+    """In ms; -1 for none."""
     key: bytes | None
+    """Possibly only its beginning, as with ``value``."""
     key_size: int
+    """The size of the whole key."""
     value: bytes | None
     value_size: int
+    """The size of the whole value."""
     headers: tuple[tuple[str, bytes | None], ...]
     fate: TransactionOutcome
     codec: int
+    """Of the batch that the record is in."""
     batch_offset: int
+    """The base offset of that batch."""
     producer_id: int
     producer_epoch: int
     sequence: int
+    """-1 if the producer is not idempotent."""
     leader_epoch: int
 
     @property

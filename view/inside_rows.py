@@ -22,45 +22,45 @@ class ClientRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WriterRow:
-    """A producer in one partition, by one of the connections that it wrote by.
-
-    ``client`` is None where that connection is closed, or to another broker. ``producer_id`` is None where it is not idempotent.
-    ``last_ms`` is when the last batch came by this connection, else the last record's timestamp; ``last_offset`` is that batch's
-    first offset. ``transaction_start`` is the first offset of its open transaction.
-    """
+    """A producer in one partition, seen by one of the connections that it wrote by."""
 
     partition: int
     producer_id: int | None
+    """None if it is not idempotent."""
     epoch: int | None
     transactional_id: str | None
     last_sequence: int | None
     last_ms: int
+    """When its last batch came by this connection; without a connection, the timestamp of its last record."""
     last_offset: int | None
+    """The first offset of that batch."""
     transaction_start: int | None
+    """The first offset of its open transaction."""
     client: ClientRow | None
+    """None if that connection is closed, or goes to another broker."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConsumerRow:
-    """A connection that fetches a partition.
-
-    ``position`` is the offset that its last Fetch asked for, and ``lag`` how many are before it. ``group_id`` is None where no
-    group here has it as a member for the partition: it reads without a group, or assigns partitions by itself.
-    """
+    """A connection that fetches a partition."""
 
     partition: int
     client: ClientRow
     waits: bool
+    """Whether a request of the connection is under way, usually the next Fetch."""
     position: int
+    """The offset that its last Fetch asked for."""
     end: int | None
     lag: int | None
+    """The number of offsets from ``position`` to ``end``."""
     group_id: str | None
+    """None if no group of this broker has it as a member for the partition: it reads without one, or assigns by itself."""
     committed: int | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EventRow:
-    """What happened to a group, or to one of its members; ``duration_ms`` is how long the rebalance took so far."""
+    """An event of a group, or of one of its members."""
 
     at_ms: int
     kind: str
@@ -71,40 +71,44 @@ class EventRow:
     host: str
     detail: str
     duration_ms: int | None
+    """How long the rebalance had taken by then."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RetentionRow:
-    """What retention deletes next. ``first`` and ``next`` are the offsets of the oldest segment and of the one behind it.
-
-    ``at_ms`` is when it may go: with the first look from then on; None where no time is known. ``why`` is in sentences.
-    """
+    """What retention deletes next."""
 
     retention_ms: int
     retention_bytes: int
     interval_ms: int
     first: int | None
+    """The first offset of the oldest segment."""
     next: int | None
+    """The first offset of the segment behind it."""
     at_ms: int | None
+    """When the oldest segment may go: with the first look from then on. None if no time is known."""
     why: str
+    """Sentences."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CleaningRow:
-    """A compacted log as the cleaner sees it; ``state`` is a sentence. The ratios are from 0 to 1."""
+    """A compacted log as the cleaner sees it."""
 
     cleaned_offset: int | None
     dirty_ratio: float
+    """From 0 to 1, as ``min_dirty_ratio``."""
     min_dirty_ratio: float
     min_lag_ms: int
     max_lag_ms: int
     delete_retention_ms: int
     state: str
+    """A sentence."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LogRow:
-    """The log of a partition on this broker; ``recovery_point`` is up to where it was flushed."""
+    """The log of a partition on this broker."""
 
     topic: str
     number: int
@@ -115,13 +119,15 @@ class LogRow:
     high_watermark: int
     end: int
     recovery_point: int
+    """The offset up to which the log was flushed."""
     retention: RetentionRow
     cleaning: CleaningRow | None
+    """None if the log is not compacted."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BatchRow:
-    """A record batch; ``plain_size`` is what it would have without compression, None where that was not found out."""
+    """A record batch."""
 
     base_offset: int
     last_offset: int
@@ -129,6 +135,7 @@ class BatchRow:
     size: int
     codec: str
     plain_size: int | None
+    """Its size without compression; None if that was not found out."""
     newest_ms: int
     leader_epoch: int
     producer_id: int
@@ -145,7 +152,7 @@ class BatchRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ApplicationRow:
-    """The connections of one client id at one host. ``why_old`` is a sentence, empty where the client is not old."""
+    """The connections of one client id at one host."""
 
     client_id: str
     host: str
@@ -154,6 +161,8 @@ class ApplicationRow:
     principal: str
     connections: int
     waiting: int
+    """How many of the connections have a request under way."""
     age_ms: int
     idle_ms: int
     why_old: str
+    """A sentence; empty if the client is not old."""

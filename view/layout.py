@@ -39,11 +39,13 @@ _MIN_ISR = "min.insync.replicas"
 
 
 class ReplicaLayout(NamedTuple):
-    """``racks`` are those of the live brokers, ``disks`` of those that have told of them."""
+    """Where the replicas of a cluster are."""
 
     racks: Mapping[int, str | None]
+    """Of the live brokers."""
     partitions: Mapping[Key, ReportedPartition]
     disks: Mapping[int, BrokerLogDirs]
+    """Of those brokers that have reported their disks."""
 
 
 def asked_by(peers: Peers) -> Ask:

@@ -17,7 +17,7 @@ PROMPT_SECONDS = 0.25
 
 
 class Pace:
-    """Of one piece of work. ``slices`` is how many have ended, ``largest`` the units of the largest one."""
+    """The pace of one piece of work."""
 
     def __init__(self, elapsed: Callable[[], float], most: int = UNITS_PER_SLICE) -> None:
         self._elapsed = elapsed
@@ -26,7 +26,9 @@ class Pace:
         self._began = elapsed()
         self._worked = 0.0
         self.slices = 0
+        """The number of slices that have ended."""
         self.largest = 0
+        """The number of units in the largest slice."""
 
     def is_due(self, units: int = 1) -> bool:
         """Count work that was done; whether it is time to ``rest``."""

@@ -34,10 +34,7 @@ Listeners = tuple[tuple[str, str, int], ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QuorumReplicaRow:
-    """A voter or an observer. ``lag`` is in records, behind the leader's end.
-
-    ``fetched_ago_ms`` and ``caught_up_ago_ms`` are None also where that was never so while this leader leads.
-    """
+    """A voter or an observer."""
 
     node_id: int
     directory_id: str | None
@@ -45,23 +42,28 @@ class QuorumReplicaRow:
     is_leader: bool
     end_offset: int | None
     lag: int | None
+    """In records, behind the leader's end."""
     fetched_ago_ms: int | None
+    """None also if it has not fetched from this leader yet."""
     caught_up_ago_ms: int | None
+    """None also if it has not caught up with this leader yet."""
     trouble: str
     """What is wrong with it, as the end of a sentence; empty where nothing is."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QuorumRow:
-    """A quorum as its leader tells; ``leader`` is None while there is none. ``why``: why nothing is told, in words."""
+    """A quorum as its leader describes it."""
 
     leader: int | None
+    """None while there is none."""
     epoch: int | None = None
     high_watermark: int | None = None
     end_offset: int | None = None
     voters: tuple[QuorumReplicaRow, ...] = ()
     observers: tuple[QuorumReplicaRow, ...] = ()
     why: str = ""
+    """Why nothing is known, in words; empty if something is, or if the quorum merely has no leader."""
 
     def warnings(self) -> Iterator[str]:
         """Sentences, for the overview."""
@@ -94,27 +96,30 @@ class MetadataSnapshotRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class VoterChangeRow:
-    """A voter whose change is not committed; ``what`` is the end of a sentence."""
+    """A voter whose change is not committed."""
 
     node_id: int
     what: str
+    """The end of a sentence."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RegisteredControllerRow:
-    """A controller as it has registered; ``lacks`` are finalized features, each with its level, that it does not support."""
+    """A controller as it has registered."""
 
     node_id: int
     listeners: Listeners
     lacks: tuple[str, ...]
+    """Finalized features, each with its level, that it does not support."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OwnQuorumRow:
-    """What a node knows of its own place; ``state`` in Kafka's words. ``applied`` is the last offset that it has applied."""
+    """A node's own state in the quorum."""
 
     node_id: int
     state: str
+    """Kafka's word for it."""
     leader: int | None
     epoch: int
     high_watermark: int | None
@@ -123,6 +128,7 @@ class OwnQuorumRow:
     size: int
     segments: int
     applied: int | None
+    """The last offset that it has applied."""
     snapshots: tuple[MetadataSnapshotRow, ...]
     changes: tuple[VoterChangeRow, ...]
     controllers: tuple[RegisteredControllerRow, ...]
@@ -130,11 +136,12 @@ class OwnQuorumRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QuorumDetail:
-    """``own`` is None where the cluster is asked by requests."""
+    """The quorum, the cluster's features, and the node's own state."""
 
     quorum: QuorumRow
     features: tuple[FeatureRow, ...]
     own: OwnQuorumRow | None
+    """None if the cluster is known only by requests."""
 
 
 def describe_quorum_request() -> DescribeQuorumRequest:

@@ -18,7 +18,7 @@ class Batches(NamedTuple):
 
 
 class RecordLog(Protocol):
-    """A partition's records from ``start`` to before ``end``, the high watermark; both as they were when last seen.
+    """A partition's records from ``start`` to before ``end``, the high watermark, both as of the last ``refresh``.
 
     From ``last_stable`` on, the last stable offset, there may be records of open transactions.
     """

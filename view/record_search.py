@@ -47,18 +47,22 @@ Prepare = Callable[[Sequence[Record]], Awaitable[None]]
 
 
 class Range:
-    """What is left to be looked at of one partition: the offsets [``low``, ``high``). ``found`` is in the order of offsets."""
+    """The offsets [``low``, ``high``) of one partition that a search has not looked at yet."""
 
     def __init__(self, log: RecordLog, low: int, high: int) -> None:
         self.log = log
         self.low = max(low, log.start)
         self.high = min(high, log.end)
         self.total = max(self.high - self.low, 0)
+        """The number of offsets at the start."""
         self.found: deque[FoundRecord] = deque()
+        """In the order of offsets."""
         self.count = 0
+        """The number of records found, without markers."""
         self.window = _FIRST_WINDOW
+        """How many offsets the next backward step goes back."""
         self.begun = self.high
-        """Where the window begins that is being looked through backwards."""
+        """The start of the window that is being searched backwards."""
 
     @property
     def number(self) -> int:
@@ -70,11 +74,10 @@ class Range:
 
 
 class Search:
-    """Looks for ``wanted`` records in each of several partitions or, with a filter, in all of them together.
+    """A search for ``wanted`` records in each of several partitions or, with a filter, in all of them together.
 
-    ``looked_at`` counts records, ``bytes_read`` those of batches; ``problems`` say what could not be read. ``prepare`` is
-    given where ``matches`` is costly, as one that decodes records is: then it is called by a worker. ``keep`` is how many
-    bytes are kept of the keys and values that are found; None is all, for a caller that takes them after each step.
+    ``prepare`` is given if ``matches`` is costly, such as one that decodes records; then a worker calls ``matches``. ``keep``
+    limits the bytes kept of each key and value. None keeps all of them, for a caller that takes what was found after each step.
     """
 
     def __init__(
@@ -93,8 +96,11 @@ class Search:
         self.wanted = wanted
         self.backwards = backwards
         self.looked_at = 0
+        """The number of records."""
         self.bytes_read = 0
+        """The size of all batches read."""
         self.problems: list[str] = []
+        """Sentences about what could not be read."""
         self._workers = workers
         self._pace = pace
         self._matches = matches
@@ -181,6 +187,7 @@ class Search:
             low = position
             found += some
             if self._is_too_much(found) and each.window > 1:
+                # ``found`` is dropped: a window that was read in part lacks its newest records, which come first backwards.
                 each.window = max(each.window // 8, 1)
                 return
         each.found.extendleft(reversed(found))

@@ -35,11 +35,7 @@ NO_RATES = TrafficRates()
 class TopicRow:
     """One topic of the cluster.
 
-    ``here`` is how many of its partitions have a replica on this broker, ``led`` how many of them it leads; ``size``, in bytes,
-    is that of the replicas here, ``records`` counts the offsets of those led here. ``newest_ms`` is the largest timestamp of
-    the records, as far as no file has to be read for it. ``max_lag`` is the largest of a group in one partition.
-
-    Of a cluster that is asked by requests all partitions are known, and ``size`` is that of the leaders' replicas.
+    A source made of requests knows all partitions, not only those of one broker.
     """
 
     name: str
@@ -49,34 +45,44 @@ class TopicRow:
     under_replicated: int
     offline: int
     here: int
+    """The number of partitions that have a replica on this broker."""
     led: int
+    """The number of partitions that this broker leads."""
     size: int | None
+    """In bytes, of the replicas on this broker; with a source made of requests, of the leaders' replicas."""
     records: int | None
+    """The number of offsets in the partitions led here."""
     rates: TrafficRates
     newest_ms: int | None
+    """The largest timestamp of the records, as far as it is known without reading a file."""
     cleanup_policy: str | None
     retention_ms: int | None
     retention_bytes: int | None
     max_lag: int | None
+    """The largest lag of a group in one partition."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PartitionRow:
-    """One partition of a topic. ``leader`` is None while there is none.
+    """One partition of a topic.
 
-    From ``start`` on it is about the replica on this broker: log start, high watermark, last stable offset, end. Of a cluster
-    that is asked by requests it is about the leader's, of which ``end`` and ``segments`` are not told.
+    From ``start`` on, the fields describe the replica on this broker. A source made of requests describes the leader's replica;
+    it does not know ``end`` and ``segments``.
     """
 
     topic: str
     number: int
     leader: int | None
+    """None while there is none."""
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     start: int | None = None
+    """The log start offset."""
     high_watermark: int | None = None
     last_stable: int | None = None
+    """The last stable offset."""
     end: int | None = None
+    """The log end offset."""
     size: int | None = None
     segments: int | None = None
     newest_ms: int | None = None
@@ -89,22 +95,20 @@ class PartitionRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SegmentRow:
-    """One file of records; ``newest_ms`` as in ``TopicRow``."""
+    """One file of records."""
 
     base_offset: int
     next_offset: int
     size: int
     created_ms: int
     newest_ms: int | None
+    """As in ``TopicRow``."""
     is_active: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProducerRow:
-    """An idempotent or transactional producer as a partition remembers it; others leave nothing behind.
-
-    ``transaction_start`` is the first offset of its open transaction.
-    """
+    """An idempotent or transactional producer as a partition remembers it; others leave no trace."""
 
     partition: int
     producer_id: int
@@ -112,38 +116,42 @@ class ProducerRow:
     last_sequence: int
     last_ms: int
     transaction_start: int | None
+    """The first offset of its open transaction."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConfigRow:
-    """A setting of a topic; ``source`` is where its value comes from, in Kafka's words."""
+    """A setting of a topic."""
 
     name: str
     value: str
     source: str
+    """Where its value comes from, in Kafka's words."""
     doc: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReaderRow:
-    """A group that has committed offsets of a topic. ``lag`` is in records, of the partitions whose end is known here."""
+    """A group that has committed offsets of a topic."""
 
     group_id: str
     state: str
     members: int | None
     partitions: int
     lag: int | None
+    """In records, over the partitions whose end is known here."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TopicDetail:
-    """A topic with what is in it. ``producers`` are the newest ones, of ``producer_count``."""
+    """A topic with its partitions, settings, producers and groups."""
 
     row: TopicRow
     topic_id: str
     partitions: Sequence[PartitionRow]
     configs: Sequence[ConfigRow]
     producers: Sequence[ProducerRow]
+    """The newest ones; ``producer_count`` counts them all."""
     producer_count: int
     readers: Sequence[ReaderRow]
 
@@ -152,9 +160,7 @@ class TopicDetail:
 class GroupRow:
     """A group.
 
-    ``lag`` is in records and ``max_lag`` that of one partition, of the partitions whose end is known; None where none is.
-    ``unknown`` counts the others, ``lost`` those whose next record has been deleted already. By itself a broker knows the groups
-    that it coordinates, and the ends of the partitions that it leads.
+    A broker by itself knows the groups that it coordinates, and the ends of the partitions that it leads.
     """
 
     group_id: str
@@ -165,9 +171,13 @@ class GroupRow:
     topics: int
     partitions: int
     lag: int | None
+    """In records, over the partitions whose end is known; None if there is none of these."""
     max_lag: int | None
+    """The largest lag in one partition, as ``lag``."""
     unknown: int
+    """The number of partitions whose end is not known."""
     lost: int
+    """The number of partitions whose next record has been deleted already."""
 
 
 class GroupRows(NamedTuple):
@@ -179,11 +189,7 @@ class GroupRows(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class GroupPartitionRow:
-    """What a group has committed of one partition, or a member was given of it.
-
-    ``lag_ms`` is how long the next record to be read has been there. ``is_lost``: that record has been deleted already.
-    ``owner`` is a member id.
-    """
+    """A partition that a group has committed an offset of, or that a member was assigned."""
 
     topic: str
     number: int
@@ -192,15 +198,18 @@ class GroupPartitionRow:
     end: int | None
     lag: int | None
     lag_ms: int | None
+    """How long the next record to be read has been there."""
     is_lost: bool
+    """Whether that record has been deleted already."""
     committed_ms: int | None
     metadata: str
     owner: str | None
+    """A member id."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MemberRow:
-    """A member of a group; ``assigned`` are the numbers of partitions by topic, None where its assignment cannot be read."""
+    """A member of a group."""
 
     member_id: str
     instance_id: str | None
@@ -208,6 +217,7 @@ class MemberRow:
     host: str
     session_timeout_ms: int | None
     assigned: tuple[tuple[str, tuple[int, ...]], ...] | None
+    """The numbers of its partitions by topic; None if its assignment cannot be read."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -238,11 +248,7 @@ class ConnectionRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RequestRow:
-    """A request that failed, waited, or is none of Produce and Fetch; the others are only counted.
-
-    ``steps`` are codes in the answer that are no errors, but what the protocol does next; ``number`` tells the request from
-    others of this broker's life.
-    """
+    """A request that failed, waited, or is neither Produce nor Fetch; the others are only counted."""
 
     at_ms: int
     api: str
@@ -250,18 +256,21 @@ class RequestRow:
     client_id: str
     peer: str
     local_ms: float
+    """The time until its handler first had to wait."""
     total_ms: float
     nbytes: int
     answer_nbytes: int
     errors: tuple[str, ...]
     steps: tuple[str, ...]
+    """Codes in the response that are no errors, but what the protocol does next."""
     reason: str
     number: int
+    """Unique among the requests of this run of the broker."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ErrorRow:
-    """An error that a client was answered with, how often, and when last; ``reason`` is the last one's, in words."""
+    """An error sent to a client: how often, and when last."""
 
     api: str
     error: str
@@ -269,23 +278,22 @@ class ErrorRow:
     count: int
     last_ms: int
     reason: str
+    """Of the last one, in words."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outage:
-    """Since when nothing answers, and why; ``seen_ms`` is when what is shown was seen, None where nothing was."""
+    """A time in which nothing responds."""
 
     since_ms: int
     why: str
     seen_ms: int | None
+    """When the data on display was read; None if there is none."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClusterRow:
-    """The cluster as a whole, as far as it is known.
-
-    ``warnings`` are sentences, ``looked_at`` in words all that they could be about; empty where nothing was looked at yet.
-    """
+    """The cluster as a whole, as far as it is known."""
 
     cluster_id: str
     controller_id: int
@@ -298,7 +306,9 @@ class ClusterRow:
     groups: int
     rates: TrafficRates
     warnings: tuple[str, ...]
+    """Sentences."""
     looked_at: tuple[str, ...]
+    """Everything that the warnings could be about, in words; empty before the first look."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

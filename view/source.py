@@ -55,7 +55,7 @@ class Administration(Protocol):
 
 
 class ViewSource(Protocol):
-    """What pages ask for. ``bootstrap_servers`` is for the commands that they show."""
+    """The data behind the pages. ``bootstrap_servers`` is for the commands that they show."""
 
     @property
     def bootstrap_servers(self) -> str: ...

@@ -86,7 +86,7 @@ class AllEnds(Mapping[TopicPartition, PartitionOffsets]):
 
 
 class WholeCluster:
-    """``run`` asks the others again and again; ``view`` is the broker's own."""
+    """The ``ViewSource`` of a broker for the whole cluster: ``view`` is its own, and ``run`` asks the other brokers."""
 
     def __init__(self, broker: ViewedBroker, view: BrokerView) -> None:
         self._view = view

@@ -21,9 +21,10 @@ from .transactions import transaction_row, transaction_rows
 
 
 class BrokerAdministration:
-    """Of one broker: what requests could answer as well. ``services`` gives None before it has started.
+    """The ``Administration`` of one broker.
 
-    ``ask`` is for what only others know: the moves of replicas, and their bytes.
+    ``services`` returns None before the broker has started. ``ask`` is for what only other brokers know: the moves of replicas,
+    and their bytes.
     """
 
     def __init__(

@@ -82,7 +82,7 @@ _SHARE_OF_LOOKING = 50
 
 
 class ViewedBroker(Protocol):
-    """What is looked at of a ``BrokerServer``."""
+    """The part of a ``BrokerServer`` that the view reads."""
 
     @property
     def monitor(self) -> Monitor: ...
@@ -95,18 +95,20 @@ class ViewedBroker(Protocol):
 
 
 class BrokerView:
-    """One broker's. ``requests`` is the observer to give to its connections, ``consoles`` where those of other brokers are."""
+    """The view of one broker, from inside its process."""
 
     def __init__(self, broker: ViewedBroker, clock: Clock, workers: Workers) -> None:
         self._broker = broker
         self._clock = clock
         self.workers = workers
         self.requests = RequestsSeen(clock.elapsed, clock.now_ms)
+        """The observer to give to the broker's connections."""
         self.history = History(SERIES)
         self.traffic = Traffic()
         self.loop_lag = LoopLag()
         self.lag_times = LagTimes(workers)
         self.consoles: Mapping[int, str] = {}
+        """The addresses of the other brokers' consoles, by broker id."""
         self._began = trio.current_time()
         self._sampled = (0.0, 0, 0)
         self._looked_at = self._look_at = self._began
@@ -163,7 +165,7 @@ class BrokerView:
             due = trio.current_time()
             self._sampled = (due, self.requests.count, self.requests.failed)
             while True:
-                due = max(due + 1.0, trio.current_time())
+                due = max(due + 1.0, trio.current_time())  # seconds that were missed are not made up for
                 await trio.sleep_until(due)
                 await self.sample()
 

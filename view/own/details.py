@@ -31,7 +31,7 @@ _MOST_CACHED = 32
 
 
 class BrokerDetails:
-    """Of one broker. ``services`` gives None before it has started."""
+    """Details of one broker. ``services`` returns None before the broker has started."""
 
     def __init__(
         self,

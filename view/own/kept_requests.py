@@ -1,7 +1,7 @@
 """The bytes of the last requests and responses, and the slowest requests of the last hour; all bounded.
 
 Kept are requests that are told one by one (``requests``). Of those with passwords, tokens or keys, on either side, nothing is
-kept, nor of what is larger than ``MOST_BYTES``; an answer with records from a file is not either.
+kept, nor of what is larger than ``MOST_BYTES``; nor is a response with records from a file.
 """
 
 from __future__ import annotations
@@ -33,18 +33,20 @@ _SIZE_BYTES = 4
 
 
 class KeptRequest:
-    """``request`` and ``answer`` are the bytes behind the size; None where they are not kept."""
+    """A request with its bytes and those of its response."""
 
     __slots__ = ("answer", "request", "row")
 
     def __init__(self, row: RequestRow, request: bytes | None, answer: bytes | None) -> None:
         self.row = row
         self.request = request
+        """The bytes behind the size; None if they are not kept."""
         self.answer = answer
+        """The same of the response."""
 
 
 class KeptRequests:
-    """``keep`` each one; ``find`` one by its number."""
+    """The bounded store: ``keep`` each request, ``find`` one by its number."""
 
     def __init__(self) -> None:
         self._last: dict[int, KeptRequest] = {}
@@ -72,6 +74,7 @@ class KeptRequests:
         elif entry > self._slow[0]:
             heapq.heappushpop(self._slow, entry)
         elif self._slow[0][2].row.at_ms < kept.row.at_ms - _HOUR_MS:
+            # A heap that is full of an earlier, slower hour would keep out everything after it.
             self._slow = [each for each in self._slow if each[2].row.at_ms >= kept.row.at_ms - _HOUR_MS]
             heapq.heapify(self._slow)
             heapq.heappush(self._slow, entry)

@@ -23,7 +23,7 @@ _READ_BYTES = 64 * 1024
 
 
 class LagTimes:
-    """``of`` reads, and remembers what it found."""
+    """A reader of timestamps that remembers what it found: ``of`` a list of partitions."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers

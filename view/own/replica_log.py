@@ -11,7 +11,7 @@ from ..record_log import Batches
 
 
 class ReplicaLog:
-    """The ``RecordLog`` of one replica."""
+    """The ``RecordLog`` of one replica on this broker."""
 
     def __init__(self, partition: Partition, workers: Workers) -> None:
         self._partition = partition

@@ -46,14 +46,17 @@ class _Error:
 
 
 class RequestsSeen:
-    """A ``RequestObserver``. ``count`` and ``failed`` are of all requests so far, ``last`` has the newest at its end."""
+    """The ``RequestObserver`` that makes the statistics."""
 
     def __init__(self, elapsed: Callable[[], float], now_ms: Callable[[], int]) -> None:
         self.elapsed = elapsed
         self._now_ms = now_ms
         self.count = 0
+        """Of all requests so far."""
         self.failed = 0
+        """The number of requests so far whose response had an error."""
         self.last: deque[RequestRow] = deque(maxlen=MOST_KEPT)
+        """The newest at its end."""
         self.kept = KeptRequests()
         self._errors: dict[tuple[int, int, str], _Error] = {}
 

@@ -15,14 +15,17 @@ _SERIES = 3
 
 
 class _Hour:
-    """``minute`` is the one being counted; what came in the minutes before is in ``counts``, a ring."""
+    """The last hour of one topic."""
 
     __slots__ = ("counts", "minute", "sums")
 
     def __init__(self, minute: int) -> None:
         self.minute = minute
+        """The minute being counted."""
         self.sums = [0, 0, 0]
+        """The counts of that minute so far."""
         self.counts = array("f", bytes(4 * _SERIES * MINUTES))
+        """A ring with the counts of the minutes before."""
 
     def go_on(self, minute: int) -> None:
         """Begin another minute; those between were quiet."""
@@ -35,7 +38,7 @@ class _Hour:
 
 
 class TopicHours:
-    """``note`` what came; ``of`` a topic gives rates. Minutes are those since the epoch."""
+    """The hours of all topics: ``note`` adds counts, ``of`` a topic returns rates. Minutes are counted from the epoch."""
 
     def __init__(self, most: int = MOST_TOPICS) -> None:
         self._most = most

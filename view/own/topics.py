@@ -22,11 +22,12 @@ from .traffic import Traffic
 
 
 class ReplicasHere:
-    """``Replicas`` of a running broker, as they are now. ``of`` a topic: those on this broker, by number."""
+    """The ``Replicas`` of a running broker, as they are now."""
 
     def __init__(self, services: Services) -> None:
         self._replicas = services.replicas
         self.of = services.replicas.by_number
+        """Returns the replicas of a topic on this broker, by number."""
 
     def get(self, key: tuple[str, int], /) -> Partition | None:
         return self._replicas.find(*key)

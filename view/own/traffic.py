@@ -30,11 +30,13 @@ class _Counts:
 
 
 class Traffic:
-    """``total`` has the rates of the last look, in all; ``of`` a topic's, ``hours`` those of its last hour."""
+    """The traffic of all topics: ``of`` a topic returns its rates."""
 
     def __init__(self) -> None:
         self.total = NO_RATES
+        """The rates of all topics together, as of the last look."""
         self.hours = TopicHours()
+        """The last hour of each topic."""
         self._minute = 0
         self._topics: dict[str, _Counts] = {}
         self._turn = 0
@@ -57,7 +59,7 @@ class Traffic:
         share = 1 - math.exp(-seconds / _SECONDS)
         came = [0, 0, 0]
         name, messages, bytes_in, bytes_out = "", 0, 0, 0
-        for partition in [*partitions]:
+        for partition in [*partitions]:  # a copy: replicas come and go during ``rest``
             if partition.topic != name:
                 self._take(name, (messages, bytes_in, bytes_out), seconds, share, came)
                 name, messages, bytes_in, bytes_out = partition.topic, 0, 0, 0
@@ -77,6 +79,7 @@ class Traffic:
         known = self._topics.get(name)
         if known is None:
             known = self._topics[name] = _Counts()
+            # At the first look, the counts are from before the view began. Later, all that a new topic has is news.
             known.counts = counts if self._turn == 1 else (0, 0, 0)
         known.turn = self._turn
         if counts == known.counts and not known.averages:

@@ -55,7 +55,7 @@ _ENDED = ("Empty", "CompleteCommit", "CompleteAbort", "Dead")
 
 
 class ClusterAdministration:
-    """The ``Administration`` of a cluster elsewhere. ``failed`` is told of brokers that do not answer."""
+    """The ``Administration`` of a cluster elsewhere. ``failed`` is called for each broker that does not respond."""
 
     def __init__(self, client: ClusterClient, clock: Clock, failed: Failed) -> None:
         self._client = client

@@ -29,7 +29,7 @@ _MOST_IN_FLIGHT = 5
 
 
 class BrokerClients(Protocol):
-    """Who can be asked: what a ``ClusterClient`` is, and what a broker has in its peers."""
+    """The brokers that can be asked: those of a ``ClusterClient``, or a broker's peers."""
 
     @property
     def nodes(self) -> Mapping[int, Address]: ...
@@ -42,7 +42,7 @@ class BrokerClients(Protocol):
 
 
 class BaseBrokerClients(ABC):
-    """Requests to one broker, by the client that ``_of`` has for it."""
+    """Requests to single brokers, by the client that ``_of`` returns for each."""
 
     async def ask(self, broker_id: int, request: Message, highest: int | None = None, purpose: str = ASKING) -> Any:
         """One broker's answer. Raises OSError; KafkaError (UNSUPPORTED_VERSION) where it does not know such a request."""
@@ -66,13 +66,14 @@ class BaseBrokerClients(ABC):
 
 
 class ClusterClient(BaseBrokerClients):
-    """``nodes`` are the brokers by their ids, as the last Metadata answer had them (``follow``); empty before it."""
+    """Connections to the brokers of a cluster, which are found from bootstrap addresses."""
 
     def __init__(
         self, network: Network, bootstrap: Sequence[Address], secure: Secure | None = None, timeout: float = _TIMEOUT
     ) -> None:
         """``timeout``: seconds that one request may take."""
         self.nodes: Mapping[int, Address] = {}
+        """The brokers by id, as of the last Metadata response (``follow``); empty before the first."""
         self._network = network
         self._bootstrap = tuple(bootstrap)
         self._secure = secure

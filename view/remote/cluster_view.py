@@ -71,19 +71,21 @@ T = TypeVar("T")
 
 
 class ClusterSnapshot(NamedTuple):
-    """The cluster, its quorum and its partitions' ends; ``rates`` are records a second by topic, since it was seen before."""
+    """The cluster, its quorum and the ends of its partitions, as read at one time."""
 
     state: ClusterState = ClusterState()
     ends: Mapping[TopicPartition, PartitionOffsets] = {}
     rates: Mapping[str, float] = {}
+    """Records per second by topic, since the snapshot before."""
     quorum: QuorumRow | None = None
 
 
 class ClusterView:
-    """What is seen of one cluster; ``bootstrap_servers`` are for the commands that pages show."""
+    """The ``ViewSource`` of one cluster that is asked by requests."""
 
     def __init__(self, client: ClusterClient, bootstrap_servers: str, clock: Clock, workers: Workers) -> None:
         self.bootstrap_servers = bootstrap_servers
+        """For the commands that pages show."""
         self.workers = workers
         self.history = History(SERIES)
         self._silent = SilentBrokers()

@@ -36,13 +36,14 @@ class OffsetWithMetadata(NamedTuple):
 
 
 class GroupListing(NamedTuple):
-    """A group as its coordinator lists it; ``kind`` is the group's type, empty where the broker is older than types."""
+    """A group as its coordinator lists it."""
 
     group_id: str
     coordinator: int
     protocol_type: str
     state: str
     kind: str
+    """The group's type; empty if the broker is older than types."""
 
     @property
     def is_consumer(self) -> bool:
@@ -51,12 +52,13 @@ class GroupListing(NamedTuple):
 
 
 class DescribeGroupResult(NamedTuple):
-    """``members`` are as the answer has them (``member_rows``); None where groups of this kind are not described here."""
+    """A group as its coordinator describes it."""
 
     state: str
     protocol: str
     generation: int | None
     members: Sequence[Any] | None
+    """As in the response (``member_rows`` reads them); None if groups of this kind are not described."""
 
 
 class GroupSeen(NamedTuple):

@@ -15,7 +15,7 @@ _SECONDS = 10.0
 
 
 class PeersClient(BaseBrokerClients):
-    """``elsewhere.cluster_client.Brokers``: all that are alive, without the one in this process."""
+    """The ``BrokerClients`` of a broker: all that are alive, without the one in this process."""
 
     def __init__(self, broker: ViewedBroker) -> None:
         self._broker = broker

@@ -23,9 +23,9 @@ _SHARE = 10
 
 
 class Refreshed(Generic[T]):
-    """``value`` is what was read last, at trio's ``read_at``; what it is before that is given.
+    """A value that is read again and again.
 
-    ``read`` gives None where nothing can be told: then the value stays.
+    ``read`` returns None if nothing can be learnt; then the value stays.
     """
 
     def __init__(
@@ -33,7 +33,9 @@ class Refreshed(Generic[T]):
     ) -> None:
         """``period`` seconds lie between two readings, and ``idle_period`` while no page asks; None: then there are none."""
         self.value = value
+        """What was read last; the given value before the first reading."""
         self.read_at: float | None = None
+        """trio's time of that reading."""
         self._read = read
         self._period = period
         self._idle_period = idle_period
@@ -64,12 +66,13 @@ class Refreshed(Generic[T]):
             with trio.move_on_after(_PATIENCE) as patience:
                 await self._done.wait()
             if patience.cancelled_caught:
-                self._waited_for = turn
+                self._waited_for = turn  # other pages do not wait for this slow reading as well
         return self.value
 
     async def renew(self) -> None:
         """Have it read anew, whatever its age, and wait for that for a few seconds."""
         self._asked_at = trio.current_time()
+        # A reading that is under way may have begun before the change that the caller wants to see: wait for the next one.
         turn = self._begun + 1
         self._hurry.set()
         self._wanted.set()
@@ -80,6 +83,7 @@ class Refreshed(Generic[T]):
     async def run(self) -> None:
         """Read until cancelled."""
         while True:
+            # Before the read, not after it: whoever sets an event during the read gets another reading.
             self._wanted, self._hurry = trio.Event(), trio.Event()
             self._begun += 1
             began = trio.current_time()

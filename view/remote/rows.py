@@ -30,14 +30,12 @@ from .topic_requests import RetentionConfig, TopicWithPartitions
 
 
 class PartitionOffsets(NamedTuple):
-    """Where a partition starts and ends (its high watermark), and the largest timestamp in it.
-
-    ``newest_ms`` is None before it was asked for, and -1 where there is none.
-    """
+    """The start and end (high watermark) of a partition, and its largest timestamp."""
 
     start: int | None
     end: int | None
     newest_ms: int | None
+    """None before it was asked for; -1 if the partition has none."""
 
 
 NO_ENDS = PartitionOffsets(None, None, None)

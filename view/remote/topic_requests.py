@@ -104,10 +104,11 @@ def _topic(topic: MetadataResponseTopic) -> TopicWithPartitions:
 
 
 class Offset(NamedTuple):
-    """``time_ms`` is -1 where the answer has none."""
+    """An offset found by ListOffsets."""
 
     offset: int
     time_ms: int
+    """-1 if the response has none."""
 
 
 async def offsets(

@@ -12,7 +12,7 @@ _SECONDS = 60
 
 
 class SilentBrokers:
-    """``note`` each answer that did not come."""
+    """The brokers that lately did not respond: ``note`` each response that did not come."""
 
     def __init__(self) -> None:
         self._noted: dict[int, tuple[float, str]] = {}
