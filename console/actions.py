@@ -35,57 +35,61 @@ Server = Callable[[], str]
 
 @dataclasses.dataclass(frozen=True)
 class FormField:
-    """A field of a form. ``kind``: text, number, lines, or choice, of ``choices`` as (value, text)."""
+    """A field of a form."""
 
     name: str
     label: str
     value: str = ""
     kind: str = "text"
+    """text, number, lines or choice."""
     choices: Sequence[tuple[str, str]] = ()
+    """Value and text of each, for a choice."""
     hint: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class ActionPlan:
-    """What the button ``verb`` does.
-
-    ``what`` is a sentence of it; ``warnings`` are what to think of before. ``typed`` is what has to be typed, None for
-    nothing. ``columns`` and ``rows`` are a table, of which numbers are to be right. ``hidden`` goes with the button, beside
-    what is given in the address.
-    """
+    """The effects of an action, shown above the button that carries it out."""
 
     what: str
+    """A sentence about the effects."""
     verb: str
+    """The text of the button."""
     command: Command | None
     warnings: Sequence[str] = ()
+    """What to think of before."""
     typed: str | None = None
+    """The text that the user has to type to confirm; None for nothing."""
     columns: Sequence[str] = ()
+    """The heads of a table; those of numbers are aligned to the right."""
     rows: Sequence[Sequence[Any]] = ()
     hidden: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Fields that are sent with the button, beside those in the address."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ActionResult:
-    """What was done, as a sentence with its numbers, and the page to go on to; ``columns`` and ``rows`` as in a
-    ``ActionPlan``.
-    """
+    """The effects of an action that was carried out, and the page to go on to."""
 
     what: str
+    """A sentence with the numbers."""
     address: str
+    """Of the page to go on to, which is called ``name``."""
     name: str
     columns: Sequence[str] = ()
+    """As in ``ActionPlan``, with ``rows``."""
     rows: Sequence[Sequence[Any]] = ()
 
 
 class Action(Protocol):
-    """One thing that can be done. ``title`` is its heading, ``here`` the page in the menu that it belongs to.
-
-    ``api`` is the request that does it, whose handler looks at the visitor's rights; an action that asks nothing looks itself.
-    """
+    """One thing that can be done in the console."""
 
     title: str
+    """The heading of its page."""
     here: str
+    """The page in the menu that it belongs to."""
     api: ApiKey
+    """The request that does it, whose handler checks the visitor's rights. An action that sends no request checks them itself."""
 
     def fields(self, given: Given) -> Sequence[FormField]:
         """Its form; none where everything is in the address."""
@@ -101,7 +105,7 @@ class Action(Protocol):
 
 
 class KafkaAction:
-    """What actions made of requests have in common. ``fields``: an action whose address says everything has none."""
+    """The common part of actions that are made of requests. Without ``fields``, the address of the action says everything."""
 
     def __init__(self, kafka: KafkaRequests, server: Server) -> None:
         self._kafka = kafka

@@ -27,9 +27,10 @@ _ASKS_ONLY = ("DESCRIBE_", "LIST_", "FIND_", "OFFSET_FETCH", "METADATA", "FETCH"
 
 
 class RemoteKafkaRequests:
-    """``KafkaRequests`` of a cluster elsewhere. After a change the view is renewed, so that the next page shows it.
+    """``KafkaRequests`` of a cluster elsewhere.
 
-    Where leaders are is kept until one of them is wrong.
+    After a change the view is renewed, so that the next page shows it. Leaders are remembered until a broker says that one is
+    wrong.
     """
 
     def __init__(self, client: ClusterClient, view: ClusterView) -> None:

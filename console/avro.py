@@ -30,11 +30,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class SchemaError(Exception):
-    """The schema is none; ``str()`` is a sentence."""
+    """The schema is not valid. ``str()`` is a sentence."""
 
 
 class _Cursor:
-    """Where in the data the reading is; ``depth`` is how many levels are open, ``items`` how many values were read."""
+    """A position in the data being read."""
 
     __slots__ = ("data", "depth", "items", "position")
 
@@ -42,7 +42,9 @@ class _Cursor:
         self.data = data
         self.position = 0
         self.depth = 0
+        """The number of levels that are open."""
         self.items = 0
+        """The number of values read so far, which is bounded."""
 
     def take(self, count: int) -> bytes:
         end = self.position + count

@@ -32,12 +32,13 @@ MOST_PARTITIONS = 5000
 
 
 class BrokerLoad(NamedTuple):
-    """What a broker has now, and when all is done. ``is_told``: whether it tells of its bytes."""
+    """The load of a broker, now and after the plan."""
 
     broker_id: int
     rack: str | None
     is_alive: bool
     is_told: bool
+    """Whether the broker has reported the sizes of its replicas."""
     before: BrokerStats
     after: BrokerStats
 
@@ -51,7 +52,7 @@ class TimedProposal(NamedTuple):
 
 
 class BalancePage:
-    """``page`` is the plan."""
+    """The ``page`` with the plan."""
 
     def __init__(self, source: ViewSource, renderer: Renderer) -> None:
         self._source = source

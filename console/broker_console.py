@@ -31,13 +31,15 @@ from .visitor_rights import VisitorRights
 
 
 class ConsoleSide(ServedConsole):
-    """The console of one broker, a ``broker.server.Side``. ``source`` is what it shows, ``view`` what the broker knows of it."""
+    """The console of one broker, a ``broker.server.Side``."""
 
     def __init__(self, server: BrokerServer, network: Network, clock: Clock, workers: Workers) -> None:
         """Raises StartError where a console would let in whom the broker does not, or cannot read its schemas."""
         passwords = _passwords(server, workers)
         self.view = BrokerView(server, clock, workers)
+        """What the broker itself knows."""
         self.source = WholeCluster(server, self.view)
+        """What the pages show."""
         settings = server.settings
         writes = settings.console_allow_writes
         renderer = Renderer(workers, clock, self.source, writes=writes)

@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 
 class Command(NamedTuple):
-    """``ottla`` is Ottla's, ``kafka`` that of Apache Kafka's tools; empty where there is none."""
+    """A command line for what a page shows or does."""
 
     ottla: str
+    """Ottla's command."""
     kafka: str = ""
+    """That of Apache Kafka's tools; empty if there is none."""
 
 
 def line(*words: str) -> str:

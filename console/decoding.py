@@ -29,17 +29,18 @@ _TREES = ("json", "integer", "msgpack", "avro", _OWN)
 
 
 class SchemasError(Exception):
-    """What the console was given to decode with cannot be used; ``str()`` is one line."""
+    """The given schemas or registry cannot be used. ``str()`` is one line."""
 
 
 class Decoding:
-    """``schemas`` are of topics, the one under "" of all others; ``shows`` are the names of what there is."""
+    """The decoders of one console. ``schemas`` are given by topic, the one under "" for all others."""
 
     def __init__(self, schemas: Mapping[str, AvroSchema] | None = None, registry: SchemaRegistry | None = None) -> None:
         self._schemas = dict(schemas or {})
         self._registry = registry
         has_avro = bool(self._schemas) or registry is not None
         self.shows = ("auto", "text", "json", "integer", "hex", *_message_pack(), *(("avro",) if has_avro else ()))
+        """The names of the decoders that are available."""
 
     def of_values(self, show: str, topic: str) -> str:
         """What the values of a topic are decoded as where ``show`` was asked for: what the other methods take for it."""

@@ -56,14 +56,16 @@ class ExportCutError(ClientGoneError):
 
 
 class ExportedField(NamedTuple):
-    """A key, a value or a header's value. ``value`` is for ``json.dumps``, ``kind`` says what it is."""
+    """A key, a value or a header's value."""
 
     kind: str
+    """What ``value`` is."""
     value: Any
+    """For ``json.dumps``."""
 
 
 class Export:
-    """``page`` is the file of a question."""
+    """The ``page`` with the file for a question."""
 
     def __init__(self, searches: Searches) -> None:
         self._searches = searches
@@ -163,9 +165,10 @@ def _time(timestamp: int) -> str | None:
 
 
 class _ExportedRecord(NamedTuple):
-    """What a line has of a record, whatever the file; ``time`` is that of ``timestamp`` as text, where there is one."""
+    """The fields of a record that a line has, whatever the file."""
 
     time: str | None
+    """The timestamp as text; None if the record has none."""
     key: ExportedField
     value: ExportedField
     headers: Sequence[Mapping[str, Any]]

@@ -18,7 +18,7 @@ _MOST_FIELDS = 1000
 
 
 class RefusedFormError(Exception):
-    """The form is not one of this console's, or of an earlier session's; ``str()`` is a sentence."""
+    """The form is not one of this console's, or is from an earlier session. ``str()`` is a sentence."""
 
 
 async def read_form(request: Request) -> dict[str, str]:

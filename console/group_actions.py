@@ -53,10 +53,11 @@ class OffsetChange(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Reset:
-    """What a form asks for. ``topics`` are ``NAME`` or ``NAME:0,1``, none for what the group has committed."""
+    """A reset of offsets as a form asks for it."""
 
     group: str
     topics: tuple[str, ...]
+    """``NAME`` or ``NAME:0,1``; none for all that the group has committed."""
     way: str
     at: int
 

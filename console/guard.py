@@ -34,7 +34,7 @@ _METHODS = ("GET", "HEAD")
 
 
 class Guard:
-    """``bound_to`` is the host that the console was told to listen on; ``takes_forms``: whether there is anything to POST."""
+    """The middleware. ``bound_to`` is the host that the console listens on; ``takes_forms``: whether there is anything to POST."""
 
     def __init__(self, application: ASGIApp, bound_to: str, *, takes_forms: bool = False) -> None:
         self._application = application
@@ -65,6 +65,7 @@ class Guard:
             return 403, "This comes from a page of another site."
         site = headers.get("sec-fetch-site")
         if method == "POST":
+            # Browsers without Sec-Fetch-Site send Origin with each POST, and it was compared above.
             is_own = site == "same-origin" if site is not None else origin is not None
             return None if is_own else (403, "This does not come from a page of the console.")
         if site not in ("same-origin", "none", None) and headers.get("sec-fetch-mode") != "navigate":

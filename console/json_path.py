@@ -31,15 +31,17 @@ _ENDS_NAME = frozenset(".[]=\"'*?@(),:<>!&|{} \t\r\n")
 
 
 class JsonPathError(ValueError):
-    """Not a path; ``str()`` is a sentence that says where."""
+    """The text is not a path. ``str()`` is a sentence that says where."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
-    """``steps`` are names and indexes; ``wanted`` is None where something has only to be there."""
+    """A condition on the value at a path."""
 
     steps: tuple[str | int, ...]
+    """Names and indexes."""
     wanted: str | None
+    """The text that the value must equal; None if it only has to exist."""
     scalar: object = _NOTHING
     """What ``wanted`` is in JSON, where it is a scalar."""
 

@@ -97,6 +97,7 @@ class LogIn:
 
         async def send_on(message: Message) -> None:
             nonlocal has_begun, is_whole
+            # A tail or an export may run for hours: a password that is changed meanwhile ends it.
             if not self._is_known(session):
                 self._sessions.end(session)
                 await trio.lowlevel.checkpoint_if_cancelled()
@@ -129,6 +130,8 @@ class LogIn:
         raw = request.scope["raw_path"] + (b"?" + request.scope["query_string"] if request.url.query else b"")
         target = raw.decode("latin-1")
         if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+            # Browsers send no SameSite=Strict cookie when a link of another site is followed. This page loads the address
+            # again, from the console's own site: then somebody who has logged in is known.
             return await self._renderer.page("again.html", title="One moment", address=target)
         return RedirectResponse(f"/login?next={quote(target, safe='')}", 303)
 
@@ -155,6 +158,7 @@ class LogIn:
         if session is None:
             return await self._page(request, 403, "The user name or the password is wrong.", user)
         self._guesses.was_right(*keys)
+        # The token changes at each login, so that nobody can plant one beforehand (session fixation).
         earlier = self._sessions.find(request.cookies.get(_cookie(request), ""))
         if earlier is not None:
             self._sessions.end(earlier)

@@ -12,11 +12,14 @@ from .questions import WrongQuestionError
 
 
 class Problem(NamedTuple):
-    """``why`` is a sentence, ``status`` that of the page; ``field`` is empty where it is about no field in particular."""
+    """The reason of a failure."""
 
     why: str
+    """A sentence."""
     status: int
+    """The HTTP status of the page."""
     field: str = ""
+    """The name of the form field concerned; empty if there is none."""
 
 
 def problem_of(error: Exception) -> Problem:

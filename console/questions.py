@@ -37,14 +37,12 @@ _REST = re.compile(r"(\d{1,10}):(\d{1,19})-(\d{1,19})")
 
 
 class WrongQuestionError(Exception):
-    """The address, or a form, says something that cannot be.
-
-    ``str()`` is a sentence, ``field`` the name of the field that it is about; empty where it is about none in particular.
-    """
+    """An address or a form has an impossible value. ``str()`` is a sentence."""
 
     def __init__(self, why: str, field: str = "") -> None:
         super().__init__(why)
         self.field = field
+        """The name of the field concerned; empty if there is none."""
 
 
 class Rest(NamedTuple):
@@ -57,26 +55,29 @@ class Rest(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """``at`` is an offset, or a time in ms; ``given`` is the address's query as it was.
-
-    ``show`` is what values are to be shown as, and ``values`` what those of the topic are then decoded as, also for the
-    ``condition`` on them that ``path`` is; ``keys`` is that of keys.
-    """
+    """A query for records."""
 
     partition: int | None
     start: str
     at: int
+    """An offset, or a time in ms."""
     count: int
     key: str
     header: str
     contains: str
     path: str
+    """The text that ``condition`` was read from."""
     condition: Condition | None
+    """On values that are decoded as ``values`` says."""
     show: str
+    """How values are displayed."""
     values: str
+    """How the topic's values are decoded for that (``Decoding.of_values``)."""
     keys: str
+    """How keys are decoded and displayed."""
     rest: tuple[Rest, ...]
     given: Mapping[str, str]
+    """The query of the address, unchanged."""
 
     @property
     def is_backwards(self) -> bool:

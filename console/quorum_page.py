@@ -12,7 +12,7 @@ from .render import Renderer
 
 
 class QuorumPage:
-    """``page`` is it; a cluster on ZooKeeper has none."""
+    """The ``page`` of the quorum. A cluster on ZooKeeper has none."""
 
     def __init__(self, source: ViewSource, renderer: Renderer) -> None:
         self._source = source

@@ -17,13 +17,14 @@ _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 class ShownRecord(NamedTuple):
-    """A record as a row. ``gap`` is how many offsets there are without a record between it and the one above it."""
+    """A record as a row of a table."""
 
     record: FoundRecord
     key: Shown
     value: Shown
     codec: str
     gap: int
+    """The number of offsets without a record between this one and the one above it."""
 
 
 async def shown_records(

@@ -22,13 +22,14 @@ _KEPT = frozenset(
 
 
 class Rehearsal:
-    """``services`` are what a request is to be handled by, once."""
+    """One rehearsal of one request."""
 
     def __init__(self, services: Services, authorizer: Authorizer) -> None:
         self._part, self._authorizer = _Elsewhere(), _Watched(authorizer)
         parts = {each.name: self._part for each in dataclasses.fields(services) if each.name not in _KEPT}
         changed: dict[str, Any] = {**parts, "authorizer": cast(Authorizer, self._authorizer)}
         self.services = dataclasses.replace(services, **changed)
+        """Given to the request's handler, once."""
 
     def may_be_sent(self) -> bool:
         """False where the handler has answered without doing anything. Raises KafkaError, the first refusal."""
@@ -50,16 +51,19 @@ class _Elsewhere:
 
     def __getattr__(self, name: str) -> NoReturn:
         self.was_reached = True
+        # Handlers check rights before they act, so the first use of a part ends the rehearsal.
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "Another broker does this.")
 
 
 class _Watched:
-    """An authorizer. ``refused`` has the types of what it refused, in order; ``has_allowed``: it has allowed something."""
+    """An authorizer that remembers its decisions."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
         self.refused: list[ResourceType] = []
+        """The types of the refused resources, in order."""
         self.has_allowed = False
+        """Whether it has allowed anything."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._authorizer, name)

@@ -46,14 +46,15 @@ def _environment(files: StaticFiles) -> Environment:
 
 
 class Renderer:
-    """Makes the pages of what one source has. ``load`` is to be called first, by a worker: it compiles the templates.
+    """The pages of one source. ``load`` is called first, by a worker: it compiles the templates.
 
-    Every template has ``visitor``, and ``writes``: whether the console may change something.
+    Every template has ``visitor`` and ``writes``.
     """
 
     def __init__(self, workers: Workers, clock: Clock, source: ViewSource, *, writes: bool = False) -> None:
         self._workers = workers
         self.writes = writes
+        """Whether the console may change something."""
         self._clock = clock
         self._source = source
         self.files = _files()

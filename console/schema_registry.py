@@ -56,7 +56,7 @@ class _Failure(NamedTuple):
 
 
 class SchemaRegistry:
-    """One registry's schemas. ``load`` asks for them; ``read`` decodes with what is known."""
+    """The schemas of one registry. ``load`` asks for them; ``read`` decodes with those that are known."""
 
     def __init__(self, url: str) -> None:
         """Raises ValueError."""
@@ -107,7 +107,7 @@ class SchemaRegistry:
                 nursery.start_soon(self._load_one, number, turns)
 
     async def _load_one(self, number: int, turns: trio.CapacityLimiter) -> None:
-        if (other := self._loading.get(number)) is not None:
+        if (other := self._loading.get(number)) is not None:  # several pages may need the same schema at once
             await other.wait()
             return
         done = self._loading[number] = trio.Event()

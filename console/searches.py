@@ -26,7 +26,7 @@ class BusyError(Exception):
 
 
 class Searches:
-    """Of one console. ``decoding`` is how records are read for filters."""
+    """The searches of one console. ``decoding`` is how records are read for filters."""
 
     def __init__(self, source: ViewSource, decoding: Decoding) -> None:
         self.source = source

@@ -47,9 +47,9 @@ class Sent(NamedTuple):
 
 
 class SendPages:
-    """``produce`` is the form of one record, ``edit`` that with a record in it, ``send_again`` the one of several.
+    """The pages that send records; GET shows them, POST sends.
 
-    GET shows, POST sends.
+    ``produce`` is the form of one record, ``edit`` the same filled in with a record, ``send_again`` the form of several.
     """
 
     def __init__(self, kafka: KafkaRequests, source: ViewSource, renderer: Renderer) -> None:

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class ServedConsole:
-    """``routes`` are the addresses of its pages; ``host`` and ``port`` are what was bound."""
+    """A console and its HTTP server. ``host`` and ``port`` are those that were bound."""
 
     def __init__(
         self,
@@ -37,6 +37,7 @@ class ServedConsole:
     ) -> None:
         """``entrance`` stands before the pages. ``writes``: whether anything can be changed; ``asks``: whether they log in."""
         self.routes = [route for route in pages.routes if isinstance(route, Route)]
+        """The addresses of its pages."""
         self._entrance = entrance
         self._renderer = renderer
         self._workers = workers

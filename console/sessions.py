@@ -27,14 +27,18 @@ _MOST_GUESSED = 10_000
 
 @dataclasses.dataclass(eq=False)
 class Session:
-    """``known`` is what the broker had of the user's passwords at the log-in."""
+    """A login session."""
 
     token: str
     principal: Principal
     known: Hashable
+    """What the broker had of the user's passwords at the login; the session ends when this changes."""
     ends: float
+    """trio's time at which the session is over, however much it is used."""
     seen: float
+    """trio's time of the last use by a person."""
     scopes: set[trio.CancelScope] = dataclasses.field(default_factory=set)
+    """Of the responses being sent, which are cut off when the session ends."""
 
     @property
     def is_over(self) -> bool:
@@ -95,6 +99,7 @@ class Guesses:
                 times.popleft()
         if any(len(times) >= GUESSES for times in attempts):
             return False
+        # Before the password is checked: otherwise any number of guesses could be under way at once.
         for times in attempts:
             times.append(now)
         return True

@@ -25,7 +25,7 @@ from .served import ServedConsole
 
 
 class ConsoleAlone(ServedConsole):
-    """``view`` is what it shows."""
+    """A console of a cluster elsewhere, in a process of its own."""
 
     def __init__(
         self,
@@ -41,6 +41,7 @@ class ConsoleAlone(ServedConsole):
         """``writes``: whether anything can be changed; ``decoding``: what records are read with. Raises SettingError."""
         client = ClusterClient(network, bootstrap, entry(security, workers))
         self.view = ClusterView(client, ",".join(join_host_port(*address) for address in bootstrap), clock, workers)
+        """What the pages show."""
         renderer = Renderer(workers, clock, self.view, writes=writes)
         kafka = RemoteKafkaRequests(client, self.view) if writes else None
         pages = make_application(self.view, renderer, kafka, decoding)

@@ -23,37 +23,42 @@ _PART = 1000
 
 
 class TableColumn(NamedTuple):
-    """``key`` is what a column is sorted by; None for one that is not. A column of numbers begins with the largest."""
+    """A column of a table."""
 
     name: str
     title: str
     key: Callable[[Any], Any] | None = None
+    """The sort key of a row; None if the column cannot be sorted by."""
     is_number: bool = False
+    """Sorting begins with the largest."""
 
 
 class Part(NamedTuple, Generic[T]):
-    """A page of a list. ``found`` is how many rows there are in all that are looked for."""
+    """A page of a list."""
 
     rows: Sequence[T]
     found: int
+    """The number of rows that match the filter, on all pages."""
     total: int
     page: int
     pages: int
 
 
 class TableQuery:
-    """What the address says: ``q`` a part of the name, ``sort`` a column (behind - the other way round), ``page`` from 1 on."""
+    """The filter, order and page in an address: ``q``, ``sort`` and ``page``."""
 
     def __init__(self, request: Request, columns: Sequence[TableColumn], default: str) -> None:
         self._path = request.url.path
         self._given = dict(request.query_params)
         self.columns = columns
         self.q = self._given.get("q", "").strip()[:500]
+        """A part of the name."""
         sort = self._given.get("sort", default)
         known = {column.name: column for column in columns if column.key is not None}
         if sort.removeprefix("-") not in known:
             sort = default
         self.sort = sort.removeprefix("-")
+        """A column; in the address, a leading - turns the order round."""
         self.is_turned = sort.startswith("-")
         key = known[self.sort].key
         assert key is not None
@@ -61,6 +66,7 @@ class TableQuery:
         self._is_number = known[self.sort].is_number
         page = self._given.get("page", "1")
         self.page = min(max(int(page), 1), _MOST_PAGES) if page.isascii() and page.isdigit() and len(page) < 10 else 1
+        """From 1 on."""
 
     def has(self, name: str) -> bool:
         return bool(self._given.get(name))

@@ -35,7 +35,7 @@ def _address_from(topic: str, question: Question, positions: dict[int, int]) -> 
 
 
 class Tail:
-    """``page`` is what has come since the page last asked, as JSON."""
+    """The ``page`` with the records that have come since it was asked last, as JSON."""
 
     def __init__(self, searches: Searches, renderer: Renderer) -> None:
         self._searches = searches
@@ -55,6 +55,7 @@ class Tail:
             await search.step()
         found = search.found()
         if question.has_filter:
+            # Whatever the time did not suffice for is left to the next request; without a filter it counts as missed.
             found.reverse()
             ends = {each.number: each.low for each in ranges}
         return JSONResponse(

@@ -45,16 +45,16 @@ def _code(character: str) -> str:
 
 
 class Shown(NamedTuple):
-    """Bytes as they are shown. ``kind`` is null, empty, text, json, tree (decoded) or hex.
-
-    ``is_cut``: there is more than is shown; ``problem``: why it is not shown as it was asked for.
-    """
+    """Bytes as they are displayed."""
 
     kind: str
+    """null, empty, text, json, tree (decoded) or hex."""
     text: str
     size: int
     is_cut: bool
+    """Whether there is more than is displayed."""
     problem: str = ""
+    """Why the bytes are not displayed as requested; empty if they are."""
 
 
 def shown(data: bytes | None, size: int, show: str = "auto") -> Shown:

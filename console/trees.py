@@ -29,7 +29,7 @@ Tree: TypeAlias = "bool | int | float | Number | str | bytes | list[Any] | dict[
 
 
 class DecodeError(Exception):
-    """The bytes are not what they are to be shown as; ``str()`` is a sentence."""
+    """The bytes cannot be decoded as requested. ``str()`` is a sentence."""
 
 
 class DuplicateNameError(ValueError):

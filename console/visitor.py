@@ -18,15 +18,14 @@ from ..handlers.connection_context import ConnectionContext
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Visitor:
-    """``connection`` has the principal and the address, as a client's connection has, so that handlers take it for one.
-
-    ``name`` is that of the user who has logged in, None where the console asks nobody. ``form_token`` is what the forms of this
-    visitor send back.
-    """
+    """The person or program that sends the current request."""
 
     connection: ConnectionContext
+    """Has the principal and the address, as a client's connection has, so that handlers treat it as one."""
     form_token: str
+    """The token that this visitor's forms send back."""
     name: str | None = None
+    """Of the user who has logged in; None if the console asks nobody."""
 
 
 _VISITOR: ContextVar[Visitor] = ContextVar("visitor")

@@ -22,17 +22,18 @@ from .visitor import current
 
 
 class ConsoleRoute(Route):
-    """An address of the console, which names the ``apis`` that show or do the same."""
+    """An address of the console."""
 
     def __init__(
         self, path: str, endpoint: Callable[..., Any], apis: Sequence[ApiKey], methods: Sequence[str] | None = None
     ) -> None:
         super().__init__(path, endpoint, methods=None if methods is None else list(methods))
         self.apis = apis
+        """Those that show or do the same; their rights are the visitor's rights here."""
 
 
 class _VisitorRequest(NamedTuple):
-    """A request of an API, by the visitor of the request at hand, as far as rights depend on it (``rights.Asker``)."""
+    """A request of an API by the current visitor, as far as rights depend on it (``rights.Asker``)."""
 
     node: AuthorizingNode
     connection: ConnectionContext
