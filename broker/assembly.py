@@ -1,10 +1,10 @@
 """The assembly of one broker: its parts are started in dependency order and stopped in the reverse order.
 
 ``start`` starts the ``BrokerCore``, makes the ``BrokerComponents`` and joins the cluster, ``run_in`` starts the background
-loops, ``stop`` stops everything and marks the data folders clean.
+loops, ``stop`` stops everything and marks the log directories clean.
 
-When the data folder with the cluster's state fails, or all folders have failed, the broker cannot go on: ``on_failure`` is told
-why. Otherwise the controller is told of a failed folder, as in Kafka's ZooKeeper mode.
+When the log directory with the cluster's state fails, or all of them have failed, the broker cannot go on: ``on_failure`` is told
+why. Otherwise the controller is told of a failed log directory, as in Kafka's ZooKeeper mode.
 """
 
 from __future__ import annotations
@@ -39,16 +39,18 @@ logger = logging.getLogger(__name__)
 
 
 class ClusterKind(NamedTuple):
-    """What depends on who keeps the cluster's metadata; ``make_parts`` is called once the foundation has started."""
+    """What depends on who keeps the cluster's metadata."""
 
     foundation: BrokerCore
     make_parts: Callable[[], BrokerComponents]
+    """Called once the foundation has started."""
 
 
 class Assembly:
-    """One broker. ``services`` is what handlers see of it; it exists once the broker ``is_started``."""
+    """The parts of one broker."""
 
     services: Services
+    """What handlers see of the broker. It exists once the broker ``is_started``."""
     _parts: BrokerComponents
 
     def __init__(self, dependencies: BrokerDependencies, kind: ClusterKind, on_failure: Callable[[str], None]) -> None:
@@ -98,7 +100,7 @@ class Assembly:
     async def start(self, listen: Callable[[], Awaitable[Sequence[ListenerAddress]]]) -> None:
         """Start everything; ``listen`` binds the listeners that the store's settings add, and returns the advertised addresses.
 
-        Raises KafkaError, OSError, SettingError; ``abandon`` then releases the data folders.
+        Raises KafkaError, OSError, SettingError; ``abandon`` then releases the log directories.
         """
         foundation = self._foundation
         await foundation.start()
@@ -113,7 +115,7 @@ class Assembly:
         self._config.on_change.append(self._settings_changed)
         services.replicas.leadership_listeners.append(self._leadership_changed)
         services.metadata.publishers.append(self._delete_offsets_of_topics)
-        self._is_member = True
+        self._is_member = True  # from here on ``abandon`` has connections to close, even if the next step fails
         await parts.cluster.start(self._registration(await listen()))
         await self._finish_early_loads()
         self.is_started = True
@@ -211,7 +213,7 @@ class Assembly:
             await self._foundation.resign()
 
     async def stop(self) -> None:
-        """Flush, mark the data folders clean, and release everything.
+        """Flush, mark the log directories clean, and release everything.
 
         The broker leaves the cluster last (KafkaServer ``shutdown``).
         """

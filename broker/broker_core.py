@@ -32,7 +32,7 @@ class BrokerCore(ABC):
         on_failure: Callable[[str], None],
         metadata_dir: str | None = None,
     ) -> None:
-        """``metadata_dir`` is the folder of the metadata log where it is no data folder."""
+        """``metadata_dir`` is the directory of the metadata log where that is none of log.dirs."""
         self._dependencies = dependencies
         self._disk = disk
         self._on_failure = on_failure

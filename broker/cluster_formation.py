@@ -205,6 +205,7 @@ class Formation:
     async def _settle(self) -> None:
         """Put on disk what follows from what was heard."""
         node = self._node
+        # One at a time: while a record is written another message may come, and what follows from both has to be built on it.
         async with self._settling:
             while (record := node.next_record()) is not None:
                 await self._workers.run(self._store.save, record)

@@ -103,7 +103,7 @@ class BrokerComponents(ABC):
     def _stored_passwords(self) -> StoredPasswords: ...
 
     def _move_notices(self) -> MoveNotices | None:
-        """None where the cluster does not know of data folders."""
+        """None where the cluster does not know of log directories."""
         return None
 
     @abstractmethod

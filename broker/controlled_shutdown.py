@@ -30,7 +30,7 @@ _CONTROLLER_SECONDS = 1.0
 """How long to look for a controller that cannot be reached: if another broker can be elected, that takes less."""
 
 _RESPONSE_SECONDS = 10.0
-"""For all answers together, without the pauses: a controller that is cut off from the store never answers. Kafka waits 30 s for
+"""For all responses together, without the pauses: a controller that is cut off from the store never answers. Kafka waits 30 s for
 each."""
 
 

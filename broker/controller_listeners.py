@@ -73,11 +73,12 @@ def advertised_to_controllers(config: Config) -> list[ListenerAddress]:
 
 
 class ControllerListeners:
-    """Those of one controller. ``config`` is the controller's own, which its dynamic configs change."""
+    """The listeners of one controller."""
 
     def __init__(self, config: Config, network: Network, workers: Workers, respond: RespondTo | None = None) -> None:
         """``respond``: to nodes that form a cluster or join one; by default as a controller that is in one."""
         self.config = config
+        """The controller's own, which its dynamic configs change."""
         self._respond = respond
         self._network = network
         self._workers = workers

@@ -19,7 +19,7 @@ from .settings import BrokerSettings
 
 @dataclasses.dataclass(frozen=True)
 class BrokerDependencies:
-    """``inter_broker`` is the listener that brokers use among themselves, ``control_plane`` that for the controller."""
+    """What a broker is given at its start."""
 
     config: Config
     network: Network
@@ -28,7 +28,9 @@ class BrokerDependencies:
     randomness: random.Random
     served: ServedApis
     inter_broker: PeerListener
+    """The listener that brokers use among themselves."""
     control_plane: PeerListener
+    """The listener that the controller uses; the same one where no other is set."""
 
 
 def tcp_network(config: Config, workers: Workers) -> Network:

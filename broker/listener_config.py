@@ -20,15 +20,14 @@ _PREFIXED_ONLY = {"SASL_SSL": ("ssl.client.auth",)}
 
 
 class ListenerConfig:
-    """The settings as they are at the time of each call, with what was changed at run time.
-
-    ``listener`` is its name, ``security_protocol`` one of Kafka's four.
-    """
+    """The settings as they are at the time of each call, with what was changed at run time."""
 
     def __init__(self, config: Config, listener: str, security_protocol: str) -> None:
         self.config = config
         self.listener = listener
+        """The listener's name."""
         self.security_protocol = security_protocol
+        """One of Kafka's four."""
         self.prefix = f"{LISTENER_PREFIX}{listener.lower()}."
 
     def value(self, name: str, mechanism: str | None = None) -> str | None:

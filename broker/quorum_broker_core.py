@@ -47,11 +47,7 @@ from .raft_manager import RaftManager, run_guarded
 
 
 class QuorumConnection:
-    """How a broker reaches the quorum: ``controllers`` is the listener of those.
-
-    ``own`` are the listeners of the controller in this process, if there is one, and ``monitor`` counts its connections.
-    ``is_alone``: no other node can reach that. ``forms_itself``: empty log directories become a quorum of this node.
-    """
+    """How a broker reaches the quorum."""
 
     def __init__(
         self,
@@ -63,17 +59,19 @@ class QuorumConnection:
         forms_itself: bool = False,
     ) -> None:
         self.controllers = controllers
+        """The listener of the controllers."""
         self.own = own
+        """The listeners of the controller in this process; None where there is no such controller."""
         self.monitor = monitor or Monitor()
+        """Counts the connections of that controller."""
         self.is_alone = is_alone
+        """Whether no other node can reach that controller."""
         self.forms_itself = forms_itself
+        """Whether empty log directories become a quorum of this node."""
 
 
 class QuorumBrokerCore(BrokerCore):
-    """``nursery`` has the tasks of the quorum.
-
-    ``previous_epoch`` is the broker epoch that the last stop has left in all folders if it was clean, else -1.
-    """
+    """See the module. ``nursery`` has the tasks of the quorum."""
 
     def __init__(
         self,
@@ -100,6 +98,7 @@ class QuorumBrokerCore(BrokerCore):
             () if place.own is None else place.own.endpoints,
         )
         self.previous_epoch = -1
+        """The broker epoch that the last stop has left in all log directories if it was clean, else -1."""
         self.broker_epoch: Callable[[], int] = lambda: -1
         self.loader = MetadataLoader(self._publish)
         self.driver: RaftDriver | None = None
@@ -224,6 +223,7 @@ class QuorumBrokerCore(BrokerCore):
         if features is not None and driver is not None and (level := driver.node.quorum.kraft_version):
             delta = delta._replace(features=features._replace(levels={**features.levels, KRAFT_VERSION: level}))
         if not self._first_image.is_set():
+            # Held until ``QuorumCluster`` publishes the whole image: the parts are made meanwhile, and would miss the deltas.
             self.loader.is_held = True
             self._first_image.set()
             delta = delta._replace(controller_id=self.broker_id)
@@ -234,7 +234,7 @@ class QuorumBrokerCore(BrokerCore):
         return self._raft.channel(purpose)
 
     def directories(self) -> Directories:
-        """The ids of the data folders, and of those that have failed."""
+        """The ids of the log directories, and of those that have failed."""
         folders = self.logs.folders
         ids = [self.logs.directory_id(folder) for folder in folders if not folder.is_offline]
         offline = [self.logs.directory_id(folder) for folder in folders if folder.is_offline]

@@ -36,6 +36,7 @@ class QuorumBrokerComponents(BrokerComponents):
     def __init__(self, dependencies: BrokerDependencies, foundation: QuorumBrokerCore, nursery: trio.Nursery) -> None:
         self._quorum = foundation
         self._nursery = nursery
+        # Before the others, which are made by ``super().__init__`` and include it (``_move_notices``).
         self._assignments = DirectoryAssignments(
             foundation.broker_id,
             self._controller_channel("directory-assignments"),
@@ -102,5 +103,6 @@ class QuorumBrokerComponents(BrokerComponents):
         return self._assignments
 
     async def run_controlled_shutdown(self) -> None:
+        # Set first: partitions that the controller takes this broker out of are not to be followed again.
         self._replicas.is_leaving = True
         await self.cluster.run_controlled_shutdown()

@@ -37,10 +37,10 @@ from .own_controller import OwnController
 
 
 class RaftManager:
-    """``open`` it once the log directories are known to be this node's; whoever opens it runs the ``driver``.
+    """The metadata log and the Raft node. ``open`` it once the log directories are known to be this node's.
 
-    ``controllers`` is how the controllers' listener is reached, ``endpoints`` are those of the node's own controller, if it has
-    one: then it may be a voter.
+    Whoever opens it runs the ``driver``. ``controllers`` is how the controllers' listener is reached. ``endpoints`` are those of
+    the node's own controller, if it has one: then it may be a voter.
     """
 
     driver: RaftDriver

@@ -1,6 +1,6 @@
 """A running broker: its listeners, its start and its stop.
 
-Start: bind the listeners (a port in use is found before any file is touched), lock the data folders, open the cluster store,
+Start: bind the listeners (a port in use is found before any file is touched), lock the log directories, open the cluster store,
 recover the logs, join the cluster, become controller, load the coordinators, and only then accept connections. Where
 another broker is the controller, its requests wait in the listener's backlog until then; the broker is ready once it was
 first told of the cluster.
@@ -82,13 +82,13 @@ class BrokerFailedError(Exception):
 
 
 class Side(Protocol):
-    """A server beside the broker (metrics, console), on its loop, from before its start until it has stopped.
-
-    ``requests`` is told of the broker's requests.
-    """
+    """A server beside the broker (metrics, console), on its loop, from before its start until it has stopped."""
 
     @property
-    def requests(self) -> RequestObserver: ...
+    def requests(self) -> RequestObserver:
+        """The observer of the broker's requests."""
+        ...
+
     @property
     def host(self) -> str: ...
     @property
@@ -163,7 +163,7 @@ class BrokerServer:
 
     @property
     def data_dirs(self) -> tuple[str, ...]:
-        """The data folders; the first one has the cluster's state, if the broker keeps it itself."""
+        """The log directories; the first one has the cluster's state, if the broker keeps it itself."""
         return log_directories(self.config)
 
     @property
@@ -377,6 +377,7 @@ class BrokerServer:
                     self._is_accepting = True
                     connections.start_soon(self._tell_ready, assembly.services.metadata, on_ready)
                     await self._stop_asked.wait()
+                    # Before the listeners close: clients learn from this broker who leads its partitions now.
                     if self._failure is None:
                         await assembly.run_controlled_shutdown()
                     await self._end_connections(acceptor)
@@ -424,7 +425,7 @@ class BrokerServer:
         on_ready()
 
     async def _end_connections(self, acceptor: Acceptor) -> None:
-        """Accept no more connections, answer the requests in flight, and wait a moment for the answers to be sent."""
+        """Accept no more connections, answer the requests in flight, and wait a moment for the responses to be sent."""
         self._is_accepting = False
         self._listeners.close()
         assert self.assembly is not None

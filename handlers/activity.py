@@ -17,7 +17,7 @@ MOST_PARTITIONS = 1000
 
 
 class Activity:
-    """Of one connection."""
+    """The activity of one connection."""
 
     __slots__ = ("fetched", "produced")
 

@@ -39,7 +39,7 @@ _PRODUCER_FENCED_FROM = 2
 _AT_ONCE = 1000
 
 CodeOf = Callable[[TopicPartition], ErrorCode]
-"""The answer for each partition that was asked for."""
+"""The response for each partition that was asked for."""
 
 
 async def handle(call: Call, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
@@ -66,7 +66,7 @@ async def handle(call: Call, request: AddPartitionsToTxnRequest) -> AddPartition
 
 
 def _forbidden(call: Call, asked: AddPartitionsToTxnTransaction) -> CodeOf | None:
-    """The answer where the client may not write to each of the topics; None where it may."""
+    """The response where the client may not write to each of the topics; None where it may."""
     names = {topic.name for topic in asked.topics}
     writable = allowed_names(call, Operation.WRITE, TOPIC, names - INTERNAL_TOPICS)
     if writable == names:

@@ -1,7 +1,7 @@
 """AlterPartition (key 56): a partition's leader tells the controller which replicas are in sync (KIP-497).
 
 Behaviour: only the controller does it (NOT_CONTROLLER), and only for the present registration of the broker that asks
-(STALE_BROKER_EPOCH); a partition's error is in its part of the answer.
+(STALE_BROKER_EPOCH); a partition's error is in its part of the response.
 
 Version notes: 1 has the leader recovery state (KIP-704), 2 names topics by their ids, 3 has the broker epochs of the in-sync
 replicas (KIP-903): one that was restarted since is INELIGIBLE_REPLICA; Kafka's controller in ZooKeeper mode does not check

@@ -2,7 +2,7 @@
 
 Behaviour: a move is answered when it has begun; ListPartitionReassignments lists it until it has ended. Null replicas cancel a
 move; without one they are NO_REASSIGNMENT_IN_PROGRESS. The replicas that a partition has already are accepted, and nothing is
-done: kafka-reassign-partitions asks for them, too, when it only moves partitions between the data folders of a broker. If a
+done: kafka-reassign-partitions asks for them, too, when it only moves partitions between the log directories of a broker. If a
 partition is named twice, the last one counts.
 
 Version notes: 1 can forbid a change of the replication factor (KIP-860), by INVALID_REPLICATION_FACTOR.

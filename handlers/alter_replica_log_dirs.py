@@ -1,7 +1,7 @@
 """AlterReplicaLogDirs (key 34): moves partitions to other log directories of this broker, while they are in use.
 
-Behaviour: the answer comes at once, the move follows in the background; DescribeLogDirs shows how far it is. A path that
-is no data folder is LOG_DIR_NOT_FOUND, one that has failed KAFKA_STORAGE_ERROR; so is any move while some folder is
+Behaviour: the response comes at once, the move follows in the background; DescribeLogDirs shows how far it is. A path that
+is no log directory is LOG_DIR_NOT_FOUND, one that has failed KAFKA_STORAGE_ERROR; so is any move while some folder is
 offline. Another folder named while a partition is being moved starts the move anew; the folder that the partition is in ends
 it. A partition that this broker doesn't have yet is REPLICA_NOT_AVAILABLE, or UNKNOWN_TOPIC_OR_PARTITION where no broker has
 it; when it comes it is made in the folder named here. If a partition is named for two folders, the last one counts.

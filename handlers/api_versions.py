@@ -102,6 +102,6 @@ def error_response(request: ApiVersionsRequest, error: KafkaError) -> ApiVersion
 
 
 def unsupported_version(served: ServedApis) -> ApiVersionsResponse:
-    """The answer to a version this broker does not know; encoded as version 0."""
+    """The response to a version this broker does not know; encoded as version 0."""
     own = [entry for entry in _ranges(served) if entry.api_key == ApiKey.API_VERSIONS]
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TELLING = (ApiKey.PRODUCE, ApiKey.FETCH)
-"""The APIs whose handlers call ``Call.fail``, so that their answers need not be searched for errors."""
+"""The APIs whose handlers call ``Call.fail``, so that their responses need not be searched for errors."""
 
 
 class RequestObserver(Protocol):
@@ -259,7 +259,7 @@ class NodeCall:
         self._waited_since = 0.0
 
     def fail(self, reason: str | None = None) -> None:
-        """Note that an error is in the answer, and for the log why, where the answer does not say."""
+        """Note that an error is in the response, and for the log why, where the response does not say."""
         self.reason = reason or ""
         self.failed = True
         self.is_plain = False
@@ -274,7 +274,7 @@ class NodeCall:
         return response
 
     async def flush(self) -> None:
-        """Send the answers already made on this connection; a handler calls it before it waits for anything.
+        """Send the responses already made on this connection; a handler calls it before it waits for anything.
 
         Raises AnswersLost, which is not the handler's to catch.
         """

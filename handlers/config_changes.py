@@ -35,7 +35,7 @@ _Answer = TypeVar("_Answer")
 async def alter_each(
     resources: Sequence[_Resource], alter: Callable[[_Resource], Awaitable[None]], answer: Callable[..., _Answer]
 ) -> list[_Answer]:
-    """Call ``alter`` for each resource, unless it is named twice; returns the answers, with the KafkaErrors it raised."""
+    """Call ``alter`` for each resource, unless it is named twice; returns the responses, with the KafkaErrors it raised."""
     count = Counter(_key(resource) for resource in resources)
     answers = []
     for resource in resources:

@@ -1,7 +1,7 @@
 """ControlledShutdown (key 7): a broker that is about to stop has the controller move its leaderships to others.
 
 Behaviour: only the controller does it (NOT_CONTROLLER), and not for an earlier registration of the broker
-(STALE_BROKER_EPOCH). The answer names the partitions that the broker still leads; it then asks again.
+(STALE_BROKER_EPOCH). The response names the partitions that the broker still leads; it then asks again.
 
 Version notes: 2 has the broker's epoch (KIP-380); 3 is flexible.
 """

@@ -1,9 +1,9 @@
 """CreateDelegationToken (key 38): makes a token with which a client authenticates as the token's owner (KIP-48).
 
 Behaviour: any broker does it. The owner is the client itself, or another user for whom the client may make tokens (KIP-373).
-The answer has the token's HMAC, its password.
+The response has the token's HMAC, its password.
 
-Version notes: 1 has the answer come before the throttling; 2 is flexible; 3 names an owner.
+Version notes: 1 has the response come before the throttling; 2 is flexible; 3 names an owner.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """CreateTopics (key 19): make topics with partitions, replicas and settings.
 
-Behaviour: each topic succeeds or fails by itself. A name given twice is INVALID_REQUEST, once in the answer. -1 stands
+Behaviour: each topic succeeds or fails by itself. A name given twice is INVALID_REQUEST, once in the response. -1 stands
 for the broker's number of partitions and replication factor; replicas named by hand exclude both. ``validate_only`` does
 every check, that of an existing topic too, and makes nothing. What a client makes beyond its quota is refused
 (``request_cost``). Topics answered without error are ready for produce where this broker leads them. A client that may not

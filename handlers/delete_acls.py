@@ -1,6 +1,6 @@
 """DeleteAcls (key 31): remove the access rules that filters match; one result for each filter. See ``acls``.
 
-Behaviour: any broker removes them. A rule that several filters match is in the answer of the first.
+Behaviour: any broker removes them. A rule that several filters match is in the response of the first.
 
 Version notes: 1 adds the pattern type, 2 is flexible, 3 adds user resources.
 """

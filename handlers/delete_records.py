@@ -2,7 +2,7 @@
 
 Behaviour: everything below the offset is gone at once for readers; the files follow with retention. -1 stands for the high
 watermark. An offset above it is OFFSET_OUT_OF_RANGE, a topic whose cleanup.policy does not include delete POLICY_VIOLATION,
-a coordinator's topic INVALID_TOPIC_EXCEPTION. The answer holds the low watermark, the lowest log start offset of all live
+a coordinator's topic INVALID_TOPIC_EXCEPTION. The response holds the low watermark, the lowest log start offset of all live
 replicas, and waits until that has reached the offset; else REQUEST_TIMED_OUT after ``timeout_ms``. Each partition is answered as
 often as it is named (Kafka uses the last of its offsets).
 
@@ -30,7 +30,7 @@ from .rights import TOPIC, check
 _HIGH_WATERMARK = -1
 
 Waiting = list[tuple[Partition, int, DeleteRecordsPartitionResult]]
-"""Partition, offset, and the answer that waits for the low watermark to reach it."""
+"""Partition, offset, and the response that waits for the low watermark to reach it."""
 
 
 async def handle(call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
@@ -69,7 +69,7 @@ def _delete(call: Call, topic: str, asked: DeleteRecordsPartition, waiting: Wait
 
 
 async def _wait(call: Call, waiting: Waiting, timeout_ms: int) -> None:
-    """Wait until the live followers have deleted, too; where that takes too long the answer keeps the earlier watermark."""
+    """Wait until the live followers have deleted, too; where that takes too long the response keeps the earlier watermark."""
     await call.flush()
     deadline = trio.current_time() + max(timeout_ms, 0) / 1000
     for partition, offset, result in waiting:

@@ -97,7 +97,7 @@ def _resolve(call: Call, asked: list[DeleteTopicState]) -> tuple[list[DeletableT
 
 
 def _charge(call: Call, wanted: dict[str, bytes]) -> list[DeletableTopicResult]:
-    """Charge what is about to be deleted to the client's quota; topics beyond it leave ``wanted``: returns their answers."""
+    """Charge what is about to be deleted to the client's quota; topics beyond it leave ``wanted``: returns their responses."""
     refused = []
     counted = charge(call, _FIRST_STRICT_VERSION)
     if counted is not None and call.broker.cluster.is_controller:

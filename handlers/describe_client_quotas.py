@@ -1,7 +1,7 @@
 """DescribeClientQuotas (key 48): the quotas that are set, as far as they match filters (KIP-546).
 
 Behaviour: a filter is for one type of entity: a name, the default, or anything of the type. The entity of a quota must have
-each type that there is a filter for, and with ``strict`` no other. Without filters all quotas are in the answer, with ``strict``
+each type that there is a filter for, and with ``strict`` no other. Without filters the response has all quotas, with ``strict``
 none. Types given twice, and addresses together with users or client ids, are INVALID_REQUEST; types that do not exist are
 UNSUPPORTED_VERSION.
 

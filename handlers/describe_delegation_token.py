@@ -1,9 +1,9 @@
 """DescribeDelegationToken (key 41): the tokens that a client may see, with their passwords (KIP-48).
 
-Behaviour: the answer has the tokens that one of the owners named owns, has asked for or may renew, all where none is named; an
+Behaviour: the response has the tokens that one of the owners named owns, has asked for or may renew, all where none is named; an
 empty list of owners gives none.
 
-Version notes: 1 has the answer come before the throttling; 2 is flexible; 3 tells who asked for the token.
+Version notes: 1 has the response come before the throttling; 2 is flexible; 3 tells who asked for the token.
 """
 
 from __future__ import annotations

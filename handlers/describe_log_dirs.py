@@ -4,7 +4,7 @@ Behaviour: null asks for every partition, else those named; one that this broker
 partition that moves to another folder is in both, in the new one as a future replica whose lag is the number of records it
 lacks; -1 if the present one is offline. Other replicas have lag 0. A folder that has failed is KAFKA_STORAGE_ERROR.
 
-Version notes: 2 is flexible; 3 adds an error for the whole answer; 4 the folder's total and usable bytes (KIP-827);
+Version notes: 2 is flexible; 3 adds an error for the whole response; 4 the folder's total and usable bytes (KIP-827);
 5 whether it is cordoned, which it never is.
 """
 

@@ -1,7 +1,7 @@
 """DescribeUserScramCredentials (key 50): which users have SCRAM credentials, with how many iterations (KIP-554).
 
 Behaviour: no list, or an empty one, asks for every user who has credentials. A named user without any is RESOURCE_NOT_FOUND, as
-is an empty name; one named twice is DUPLICATE_RESOURCE, once. Salts and keys are never in the answer. Any broker answers.
+is an empty name; one named twice is DUPLICATE_RESOURCE, once. Salts and keys are never in the response. Any broker answers.
 """
 
 from __future__ import annotations

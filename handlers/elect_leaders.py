@@ -2,10 +2,10 @@
 
 Behaviour: each partition succeeds or fails by itself. One that has the right leader already is ELECTION_NOT_NEEDED; one that
 no replica can lead PREFERRED_LEADER_NOT_AVAILABLE or, for an unclean election, ELIGIBLE_LEADERS_NOT_AVAILABLE. Without a list of
-partitions all are meant, and only those that needed an election are in the answer. A timeout of 0 or less elects nothing
+partitions all are meant, and only those that needed an election are in the response. A timeout of 0 or less elects nothing
 and is REQUEST_TIMED_OUT.
 
-Version notes: 0 has preferred elections only, and no error for the whole answer. 2 is flexible.
+Version notes: 0 has preferred elections only, and no error for the whole response. 2 is flexible.
 """
 
 from __future__ import annotations

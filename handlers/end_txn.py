@@ -1,9 +1,9 @@
 """EndTxn (key 26): commit or abort a transaction.
 
-Behaviour: the answer is sent when the decision is committed; the markers in the partitions follow.
+Behaviour: the response is sent when the decision is committed; the markers in the partitions follow.
 
 Version notes: 2 may answer PRODUCER_FENCED, which is INVALID_PRODUCER_EPOCH before; 3 is flexible; 4 may answer
-TRANSACTION_ABORTABLE; 5 is transactions V2 (KIP-890): the answer names the id and epoch of the next transaction, and a
+TRANSACTION_ABORTABLE; 5 is transactions V2 (KIP-890): the response names the id and epoch of the next transaction, and a
 request that is repeated with the epoch before is answered like the first time.
 """
 

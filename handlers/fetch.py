@@ -1,6 +1,6 @@
 """Fetch (key 1): read record batches, waiting for some when there are none.
 
-Behaviour: what is read, within which limits, and when the answer waits is ``replication.fetching``. An offset inside a batch
+Behaviour: what is read, within which limits, and when the response waits is ``replication.fetching``. An offset inside a batch
 returns the whole batch. A read_committed consumer (isolation level 1) gets the aborted transactions that overlap the records.
 One partition's error never fails the others; consumers of a deleted topic wait as others do, or they would ask without a
 pause. Records are sent as slices of the log's files. A fetch with a replica's id is a follower's: it reads to the end of the

@@ -2,11 +2,11 @@
 
 Behaviour: the coordinator is the leader of the partition of ``__consumer_offsets`` that the group's id hashes to, or of
 ``__transaction_state`` and the transactional id. The first request creates that topic and is answered once its leader is
-known; until there are enough brokers for its replicas the answer is COORDINATOR_NOT_AVAILABLE. Share groups are not served:
+known; until there are enough brokers for its replicas the response is COORDINATOR_NOT_AVAILABLE. Share groups are not served:
 INVALID_REQUEST, as in a Kafka without them.
 
 Version notes: 1 adds the key's type (before, it is a group), the throttle time and a text with the error; 3 is flexible;
-4 asks for many keys at once (KIP-699), each with its own answer; 5 allows TRANSACTION_ABORTABLE in the answer; 6 adds the
+4 asks for many keys at once (KIP-699), each with its own response; 5 allows TRANSACTION_ABORTABLE in the response; 6 adds the
 key type of share groups.
 """
 

@@ -3,7 +3,7 @@
 Behaviour: without a transactional id every call gets a new id with epoch 0, even if the producer sends its own id and epoch
 (after an error it could not resolve, KIP-360), since nothing is stored of it here. With a transactional id, earlier producers
 are fenced by a higher epoch, and a transaction that they left open is aborted first: meanwhile, and while the last transaction
-is ending, the answer is CONCURRENT_TRANSACTIONS. A producer that sends its id and epoch resumes, unless another one has fenced
+is ending, the response is CONCURRENT_TRANSACTIONS. A producer that sends its id and epoch resumes, unless another one has fenced
 it.
 
 Version notes: 2 is flexible; 3 adds the current id and epoch; 4 may answer PRODUCER_FENCED, which is

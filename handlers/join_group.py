@@ -1,11 +1,11 @@
 """JoinGroup (key 11): take part in a group's next generation.
 
-Behaviour: the answer comes when the rebalance has gathered its members, which takes as long as the slowest one. See
+Behaviour: the response comes when the rebalance has gathered its members, which takes as long as the slowest one. See
 ``group_coordinator.membership`` for the rules and ``group_coordinator.rebalance`` for the round.
 
 Version notes: 1 adds the rebalance timeout (before, it is the session timeout); 2 the throttle time; 4 makes a new member
 come back with the id it is given (KIP-394); 5 adds static members (KIP-345); 6 is flexible; 7 names the protocol type in
-the answer and lets the protocol's name be null, before that it is empty (KIP-559); 8 adds the member's reason (KIP-800);
+the response and lets the protocol's name be null, before that it is empty (KIP-559); 8 adds the member's reason (KIP-800);
 9 tells a leader that has joined again under its instance id not to assign again (KIP-814).
 """
 

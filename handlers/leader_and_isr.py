@@ -4,7 +4,7 @@ Behaviour: a request for an earlier registration of this broker is answered STAL
 STALE_CONTROLLER_EPOCH; else there is an error code for each partition.
 
 Version notes: 0 and 1 name the topic with each partition, 2 groups them by topic; from 5 on topics have ids (KIP-516), by
-which the answer names them; 6 says whether a leader was elected uncleanly (KIP-704).
+which the response names them; 6 says whether a leader was elected uncleanly (KIP-704).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ async def handle(call: Call, request: LeaderAndIsrRequest) -> LeaderAndIsrRespon
 
 
 def _by_name(request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> LeaderAndIsrResponse:
-    """The topics of the answer are those of the request, in its order, unless the whole of it was refused."""
+    """The topics of the response are those of the request, in its order, unless the whole of it was refused."""
     named = [topic.topic_name for topic in request.topic_states]
     ungrouped = dict.fromkeys(state.topic_name for state in request.ungrouped_partition_states)
     errors = [

@@ -24,7 +24,7 @@ class NotLeaderPartition(NamedTuple):
 def add_current_leaders(
     call: Call, refused: Iterable[NotLeaderPartition], leader_of: Callable[..., Any], endpoint: Callable[..., _Endpoint]
 ) -> list[_Endpoint]:
-    """Put leader and epoch into each answer, where they are known; returns the endpoints of the leaders that are alive.
+    """Put leader and epoch into each response, where they are known; returns the endpoints of the leaders that are alive.
 
     ``leader_of`` and ``endpoint`` are the API's own structures for a leader with its epoch and for a node.
     """

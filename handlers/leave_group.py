@@ -2,7 +2,7 @@
 
 Behaviour: each member succeeds or fails by itself. A static member can be removed by its instance id alone.
 
-Version notes: 0-2 name one member, whose error is that of the whole answer; 1 adds the throttle time; 3 names several
+Version notes: 0-2 name one member, whose error is that of the whole response; 1 adds the throttle time; 3 names several
 members, also by instance id (KIP-345); 4 is flexible; 5 adds the reason (KIP-800).
 """
 

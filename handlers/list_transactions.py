@@ -1,6 +1,6 @@
 """ListTransactions (key 66): the transactional ids this broker coordinates (KIP-664).
 
-Behaviour: filters narrow down; states that do not exist are named in the answer. COORDINATOR_LOAD_IN_PROGRESS while some
+Behaviour: filters narrow down; states that do not exist are named in the response. COORDINATOR_LOAD_IN_PROGRESS while some
 ids are not known yet. Those that the client may not describe are left out.
 
 Version notes: 0 is flexible; 1 filters by how long the transaction runs (KIP-994); 2 by a pattern that the whole

@@ -5,15 +5,15 @@ client and auto.create.topics.enable allow it, and answered with its leaders at 
 UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for a name that cannot exist. Until a controller has told this broker of
 the cluster the client waits, and after a while a topic is LEADER_NOT_AVAILABLE: if it were unknown, librdkafka would give up the
 records it has for it (Apache Kafka's broker answers that it is unknown). A topic asked for by id has its name
-in the answer; an id that no topic has is UNKNOWN_TOPIC_ID, with no name. Topics that the client may not describe are left out
+in the response; an id that no topic has is UNKNOWN_TOPIC_ID, with no name. Topics that the client may not describe are left out
 where it asks for all, else TOPIC_AUTHORIZATION_FAILED whether they exist or not, without id (or, asked for by id, without
-name); so is a topic that it may not make. The controller named is a live broker. A topic's answer is kept until something about
+name); so is a topic that it may not make. The controller named is a live broker. A topic's response is kept until something about
 it changes, since Spark's pattern subscriptions list every topic again and again.
 
 Version notes: 0 means all topics by an empty list, later versions by null; 0 also leaves out brokers that are down and
 says REPLICA_NOT_AVAILABLE instead. A leader without the client's listener is LEADER_NOT_AVAILABLE up to 5 and
 LISTENER_NOT_FOUND from 6. 4 adds the flag that allows auto-creation. 7 adds leader epochs, 8 authorized operations (of
-the cluster to 10 only), 10 topic ids, which may be asked for from 12 on. 13 adds an error code for the whole answer.
+the cluster to 10 only), 10 topic ids, which may be asked for from 12 on. 13 adds an error code for the whole response.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _by_name(call: Call, metadata: MetadataCache, name: str, error: ErrorCode | 
 
 
 def describe_topic(call: Call, topic: TopicImage) -> MetadataResponseTopic:
-    """A topic's answer, made once per listener and kind of version."""
+    """A topic's response, made once per listener and kind of version."""
     with_listener_errors = call.version >= _FIRST_VERSION_WITH_LISTENER_ERRORS
     key = (call.connection.listener, call.version == 0, with_listener_errors)
     derived = call.broker.metadata.derived(topic)

@@ -5,7 +5,7 @@ topics (null) asks for everything the group has committed. With ``require_stable
 open transaction is answered UNSTABLE_OFFSET_COMMIT. Topics that the client may not describe are answered
 TOPIC_AUTHORIZATION_FAILED, or left out where no topics were named.
 
-Version notes: 2 allows null topics and adds an error for the whole answer; 3 the throttle time; 5 the leader epoch; 6 is
+Version notes: 2 allows null topics and adds an error for the whole response; 3 the throttle time; 5 the leader epoch; 6 is
 flexible; 7 adds require_stable (KIP-447); 8 asks for many groups (KIP-709), each with an error of its own; 9 may name the
 member (KIP-848; groups of the classic protocol ignore it); 10 names topics by id, and an unknown id is answered
 UNKNOWN_TOPIC_ID.
@@ -56,7 +56,7 @@ def _only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
 
 
 def _single(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
-    """The answer for one group in the form before version 8."""
+    """The response for one group in the form before version 8."""
     return OffsetFetchResponse(
         error_code=group.error_code,
         topics=[
@@ -119,7 +119,7 @@ async def _fetch(call: Call, group: OffsetFetchRequestGroup, require_stable: boo
 def _known(
     call: Call, asked: list[OffsetFetchRequestTopics] | None, refused: list[OffsetFetchResponseTopics]
 ) -> list[OffsetFetchRequestTopics] | None:
-    """The topics to look for, under their names and ids; the answers of the others are put into ``refused``."""
+    """The topics to look for, under their names and ids; the responses of the others are put into ``refused``."""
     if asked is None:
         return None
     known = []

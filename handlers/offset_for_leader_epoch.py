@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch (key 23): where an epoch of a partition ended, so that a reader can see whether it diverged.
 
-Behaviour (KIP-320): the answer names the largest epoch at or below the one asked for and the offset after its last
+Behaviour (KIP-320): the response names the largest epoch at or below the one asked for and the offset after its last
 record. The current epoch ends at the log's end. An unknown or future epoch is answered -1 / -1 without an error; a current
 epoch other than the leader's is fenced.
 

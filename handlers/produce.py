@@ -1,7 +1,7 @@
 """Produce (key 0): append record batches.
 
 Behaviour: each partition's records must be exactly one batch of format v2; it is validated and appended in one piece, and
-one partition's error does not touch the others. Where ``flush.messages`` is reached the answer waits for the flush. acks=1
+one partition's error does not touch the others. Where ``flush.messages`` is reached the response waits for the flush. acks=1
 answers after the append, acks=-1 once the high watermark has passed the records or the timeout is over, and then with
 NOT_ENOUGH_REPLICAS_AFTER_APPEND if by then fewer than ``min.insync.replicas`` are in sync; acks=0 gets no answer at all:
 there, an error closes the connection, as in Kafka. A repeated batch of an idempotent producer is answered with the offset
@@ -293,7 +293,7 @@ def _append(
     waiting: Waiting,
     prepared: RecordBatch | None = None,
 ) -> PartitionProduceResponse:
-    """Append one partition's batch; returns its answer, with or without an error. Raises LargeBatchError."""
+    """Append one partition's batch; returns its response, with or without an error. Raises LargeBatchError."""
     try:
         if not name and call.version >= _FIRST_TOPIC_ID_VERSION:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")

@@ -2,7 +2,7 @@
 
 Behaviour: any broker does it. Only the token's owner and its renewers may; the token is named by its HMAC.
 
-Version notes: 1 has the answer come before the throttling; 2 is flexible.
+Version notes: 1 has the response come before the throttling; 2 is flexible.
 """
 
 from __future__ import annotations

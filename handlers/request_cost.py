@@ -1,13 +1,13 @@
 """The cost of a request to its client's quotas, and the resulting throttle time.
 
 There is a ``RequestCost`` for each request while any quota is set, and none otherwise. ``dispatch`` makes it before the
-handler runs, and settles it when the answer is made: the answer says how long the client is to wait (``throttle_time_ms``), is
-sent at once, and for that time nothing is read from the connection (KIP-219).
+handler runs, and charges it when the response is made. The response says how long the client is to wait (``throttle_time_ms``).
+It is sent at once, and for that time nothing is read from the connection (KIP-219).
 
 Rules (KafkaApis, RequestHandlerHelper, ClientRequestQuotaManager):
 
 - A Produce costs its size in bytes. With acks=0 its time is not counted against the client.
-- A Fetch of a consumer costs the size of its answer. One that is beyond the quota is answered empty, with its session as it
+- A Fetch of a consumer costs the size of its response. One beyond the quota gets an empty response, with its session as it
   was, and costs nothing. No fetch reads more than the quota allows at once.
 - Every request costs the time that it is worked on before it first waits, in percent of one thread: of the one loop's time.
   Requests of brokers cost nothing.

@@ -94,7 +94,7 @@ class AuthorizableRequest(Protocol):
 
 
 def refusal(resource_type: ResourceType) -> KafkaError:
-    """The answer to a client that lacks a right."""
+    """The response to a client that lacks a right."""
     return KafkaError(_CODES[resource_type], _TEXTS[resource_type])
 
 

@@ -249,7 +249,7 @@ def _unserved(handler: Handler, version: int) -> str:
 
 
 class UnservedApiVersionsError(Exception):
-    """The client is newer than the broker; the answer tells it which versions there are, and the connection stays (KIP-511)."""
+    """The client is newer than the broker; the response tells it which versions there are, and the connection stays (KIP-511)."""
 
 
 _HIGHEST_OF_FIRST_TRANSACTIONS = {ApiKey.PRODUCE: 11, ApiKey.END_TXN: 4, ApiKey.TXN_OFFSET_COMMIT: 4}

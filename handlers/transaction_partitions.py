@@ -122,7 +122,7 @@ _TRY_AGAIN = (
 
 
 def as_seen_by_producers(error: KafkaError) -> KafkaError:
-    """A reason of ``verify_partitions`` in the answer to a Produce, whose clients talk to a leader and not to a coordinator."""
+    """A reason of ``verify_partitions`` in the response to a Produce, whose clients talk to a leader and not to a coordinator."""
     if error.code in _TRY_AGAIN:
         return KafkaError(
             ErrorCode.NOT_ENOUGH_REPLICAS,

@@ -1,7 +1,7 @@
 """TxnOffsetCommit (key 28): commit a group's offsets inside a transaction; see ``group_coordinator.transactional``.
 
 Behaviour: partitions that do not exist are answered UNKNOWN_TOPIC_OR_PARTITION and the others are committed, if the group's
-partition of ``__consumer_offsets`` is part of the transaction. While the producer's last transaction is ending the answer is
+partition of ``__consumer_offsets`` is part of the transaction. While the producer's last transaction is ending the response is
 CONCURRENT_TRANSACTIONS, as in Kafka; but a request of transactions V2 first waits a moment for that end, as a Produce does in
 both, where Kafka answers at once.
 

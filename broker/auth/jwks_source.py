@@ -31,6 +31,7 @@ class JwksSource:
         self.url = url
         self._context = context
         self.keys: tuple[VerificationKey, ...] = ()
+        """Those read last; empty until some were."""
         self._refresh_seconds = refresh_ms / 1000
         self._backoff_seconds = backoff_ms / 1000
         self._backoff_max_seconds = backoff_max_ms / 1000

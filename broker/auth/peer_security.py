@@ -19,10 +19,11 @@ _PART_OF_A_SESSION = 0.9
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PeerListener:
-    """The listener of other brokers that this one connects to, by its name; ``secure`` makes TLS and SASL on a connection."""
+    """The listener of other brokers that this one connects to."""
 
     name: str
     secure: Secure | None = None
+    """Makes TLS and SASL on a connection; None for PLAINTEXT."""
 
 
 def peer_security(

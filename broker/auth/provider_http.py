@@ -46,7 +46,7 @@ def read_provider(
     body: bytes | None = None,
     authorization: str | None = None,
 ) -> bytes:
-    """The content of a URL (file, http, https), or the answer to a POST where a ``body`` is given. Raises ProviderError."""
+    """The content of a URL (file, http, https), or the response to a POST where a ``body`` is given. Raises ProviderError."""
     parts = urllib.parse.urlsplit(url)
     try:
         if parts.scheme == "file":

@@ -34,12 +34,14 @@ _NOT_VERIFIED = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TlsContexts:
-    """The contexts made from one state of settings and files. ``stamps`` are the files' times of change when they were read."""
+    """The contexts made from one state of settings and files."""
 
     settings: TlsSettings
     material: TlsMaterial
     stamps: tuple[int | None, ...]
+    """The files' times of change when they were read, in nanoseconds; None for a file that is not set or not there."""
     server: ssl.SSLContext | None
+    """None where the contexts are for connecting only."""
     client: ssl.SSLContext
     suites: CipherSuites | None
 
@@ -142,6 +144,7 @@ class ListenerTls:
             location = settings.keystore_location or "[hidden]"
             raise SettingError(f"{config.prefix}ssl.keystore.location", location, str(error)) from None
         if self._is_verified:
+            # Both ways: while the brokers take over a store one by one, some have the old one and some the new one.
             self._verify(before, changed)
             self._verify(changed, before)
         return changed

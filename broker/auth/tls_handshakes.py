@@ -42,6 +42,7 @@ class Handshakes:
             oldest, began = next(iter(self._under_way.items()))
             patience = began + _PATIENCE_SECONDS - trio.current_time()
             if patience <= 0:
+                # Removed here and not by its own task, which runs later: the place is this one's, and not another waiter's.
                 del self._under_way[oldest]
                 oldest.cancel()
                 return

@@ -39,6 +39,7 @@ class TokenSource:
             fields = {"grant_type": "client_credentials", **({"scope": scope} if scope else {})}
             self._body = urllib.parse.urlencode(fields).encode()
         self._token = ""
+        # By the broker's clock: from when on another token is looked for, and until when this one is used if there is none.
         self._renew_ms = self._end_ms = 0.0
 
     async def token(self, clock: Clock, workers: Workers) -> str:

@@ -41,10 +41,7 @@ class FormatError(Exception):
 
 @dataclass(frozen=True)
 class Formatting:
-    """What is to be formatted, and as what. ``voters`` are the first ones, none where they are a property or unknown.
-
-    ``is_controller``: the node has that role, so the cluster may begin with its levels of features.
-    """
+    """What is to be formatted, and as what."""
 
     node_id: int
     cluster_id: str
@@ -53,9 +50,11 @@ class Formatting:
     controller_listener: str
     is_dynamic: bool
     is_controller: bool = False
+    """Whether the node has that role, so that the cluster may begin with its levels of features."""
     release: str | None = None
     levels: Mapping[str, int] | None = None
     voters: Sequence[InitialVoter] = ()
+    """The first voters; none where they are a property or unknown."""
     credentials: Sequence[UserScramCredentialRecord] = ()
     ignores_formatted: bool = False
     records: Sequence[VersionedRecord] = ()
@@ -90,6 +89,7 @@ def format_folders(
             disk.make_dir(log_folder)
             batches = encode_snapshot(head, (), epoch=0, now_ms=now_ms)
             disk.write_file(join(log_folder, BOOTSTRAP_ID.file_name), b"".join(batches))
+    # Last of all, see the module: a crash before this leaves directories that count as unformatted.
     for folder in sorted(empty, key=lambda each: each == wanted.metadata_log_dir):
         directory_id = wanted.directory_ids.get(folder) or random_directory_id(randomness)
         if folder == wanted.metadata_log_dir and wanted.voters:

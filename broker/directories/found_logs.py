@@ -18,12 +18,13 @@ from ...metadata.image import ClusterImage
 
 @dataclass(frozen=True)
 class FoundLog:
-    """The folder of a log. ``topic_id`` is None where no file says it."""
+    """The directory of one log."""
 
     directory: str
     name: str
     partition: TopicPartition
     topic_id: bytes | None
+    """None where no file says it."""
 
 
 def has_logs(disk: Disk, directories: Iterable[str]) -> bool:

@@ -99,6 +99,7 @@ class Migration:
             if plan.is_first and plan.cluster.fence is None:
                 if plan.cluster.topics_without_id:
                     await plan.cluster.complete_topic_ids(plan.moved.image)
+                    # Read again: the fence is raised only if the tree is still as the plan was made from.
                     plan = await self._plan(release)
                 await plan.cluster.raise_fence(self._node.node_id)
             self._form(plan)

@@ -36,10 +36,12 @@ class MigrationError(Exception):
 
 @dataclass(frozen=True)
 class MigratingNode:
-    """One node, by its server.properties before (``old``, with zookeeper.connect) and after (``new``, with process.roles)."""
+    """One node, by its server.properties before and after the migration."""
 
     old: Config
+    """With zookeeper.connect."""
     new: Config
+    """With process.roles."""
 
     def check(self) -> None:
         """Raises MigrationError, SettingError."""
@@ -85,30 +87,30 @@ class MigratingNode:
 
 @dataclass(frozen=True)
 class Difference:
-    """What a migration does to a node and its cluster, a line for people each.
-
-    ``stays`` goes along as it is, ``changes`` is another thing afterwards, ``left_behind`` is lost by it.
-    """
+    """What a migration does to a node and its cluster, a line for people each."""
 
     stays: Sequence[str]
+    """What is kept as it is."""
     changes: Sequence[str]
+    """What is different afterwards."""
     left_behind: Sequence[str]
+    """What is lost."""
 
 
 @dataclass(frozen=True)
 class MigrationPlan:
-    """``is_first``: this node begins the quorum, with the cluster's metadata.
-
-    ``found`` are the logs in the node's log directories, ``metas`` whose these are, by directory.
-    """
+    """The plan for one node."""
 
     node: MigratingNode
     cluster: LeavingCluster
     is_first: bool
+    """Whether this node begins the quorum, with the cluster's metadata."""
     wanted: Formatting
     moved: ConvertedImage
     found: Sequence[FoundLog]
+    """The logs in the node's log directories."""
     metas: Mapping[str, MetaProperties | None]
+    """By directory, whose it is; None for one that says nothing."""
 
     @property
     def is_done(self) -> bool:

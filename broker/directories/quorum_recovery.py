@@ -42,25 +42,29 @@ class QuorumRecoveryError(Exception):
 
 
 class QuorumRemains(NamedTuple):
-    """What a stopped node has of its quorum. ``epoch`` is the last record's, ``known_epoch`` the newest it has heard of."""
+    """What a stopped node has of its quorum."""
 
     key: ReplicaKey
     cluster_id: str
     epoch: int
+    """The epoch of the last record."""
     end_offset: int
     newest_ms: int | None
     """When the last record was written; None of a log without records."""
     known_epoch: int
+    """The newest epoch that the node has heard of."""
     voters: VoterSet
     kraft_version: int
 
 
 class QuorumRecovery(NamedTuple):
-    """``before`` is what there was, ``epoch`` that of the new set of voters, ``kept`` the file with the old state."""
+    """What a recovery has done."""
 
     before: QuorumRemains
     epoch: int
+    """The epoch of the new set of voters."""
     kept: str
+    """The path of the file with the old state."""
 
 
 def examine(disk: Disk, directory: str, clock: Clock) -> QuorumRemains:
@@ -90,6 +94,7 @@ def recover_quorum(disk: Disk, directory: str, clock: Clock, endpoints: Endpoint
         if epoch > _LAST_EPOCH:
             raise QuorumRecoveryError(f"epoch {epoch} is too high: this log was recovered too often")
         kept = join(directory, f"quorum-before-epoch-{epoch}.tar")
+        # On stable storage before the log changes: whatever ends this from here on can be undone with it.
         disk.write_file(kept, archive)
         _write_voters(part.folder, VoterSet([QuorumVoter(before.key, endpoints, *KRAFT_VERSIONS)]), before, epoch)
         return QuorumRecovery(before, epoch, kept)

@@ -84,11 +84,7 @@ _METADATA_TOPIC = "__cluster_metadata"
 
 
 class TakeOver:
-    """See the module. The log directories are locked, and nobody has opened a log of theirs.
-
-    ``is_due``: there is something to take over. Else the directories are those of a node which is its own quorum, or nobody's.
-    ``broker_id`` and ``cluster_id`` are whose they are, None where they don't say.
-    """
+    """See the module. The log directories are locked, and nobody has opened a log of theirs."""
 
     def __init__(self, disk: Disk, config: Config, directories: Sequence[str], metadata_directory: str) -> None:
         """Raises LogStartError where the directories belong to a ZooKeeper, or cannot be understood; OSError."""
@@ -107,9 +103,12 @@ class TakeOver:
         self._check_metadata_directory()
         self._tree: StateTree | None = None
         self.broker_id: int | None = None
+        """Whose the directories are; None where they do not say."""
         self.cluster_id: str | None = None
+        """Likewise."""
         try:
             self.is_due = self._find_out()
+            """Whether there is something to take over; else the directories are of a node that is its own quorum, or nobody's."""
         except CorruptFileError as error:
             raise LogStartError(str(error)) from None
         if self.is_due:

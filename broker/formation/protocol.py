@@ -56,7 +56,7 @@ def shown_list(nodes: Iterable[ListedNode]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FormationProposal:
-    """A cluster that may be formed. ``directory_ids`` are those of its first voters, in the order of the list."""
+    """A cluster that may be formed."""
 
     ballot: int
     """Positive; of two proposals the one with the higher ballot is the later one."""
@@ -66,6 +66,7 @@ class FormationProposal:
     levels: Mapping[str, int]
     """The level of each feature."""
     directory_ids: tuple[bytes, ...]
+    """Those of the first voters, in the order of the list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ NewProposal = Callable[[int, tuple[bytes, ...]], FormationProposal]
 
 
 class FormationNode:
-    """One unformatted node. ``node_id`` is its place in the list, counted from 1; a later one joins without a vote."""
+    """One unformatted node."""
 
     def __init__(
         self,
@@ -122,6 +123,7 @@ class FormationNode:
         """``has_levels``: whether this node supports these levels of features. Raises FormationRefusedError."""
         _check_start(node_id, tuple(nodes), record)
         self.node_id = node_id
+        """The node's place in the list, counted from 1; one beyond the list joins without a vote."""
         self.nodes: NodeList = tuple(nodes)
         self.record = record
         self.complaints: dict[int, str] = {}
@@ -170,6 +172,7 @@ class FormationNode:
     def handle_response(self, place: int, said: FormationStatement) -> None:
         """The node at ``place`` of the list responds to a request of this life."""
         complaint = self._complaint_of(place, said)
+        # The newest response alone counts: a node that has lost its disk does not hold to what it said before.
         self._heard.pop(place, None)
         self._formed.pop(place, None)
         if complaint is not None:

@@ -31,11 +31,13 @@ RECORD_FILE = "cluster-formation.json"
 
 @dataclass(frozen=True)
 class FormationStore:
-    """The log directories of one node. ``metadata_log_dir`` is one of ``folders``, or beside them."""
+    """The log directories of one node."""
 
     disk: Disk
     folders: Sequence[str]
+    """The entries of log.dirs."""
     metadata_log_dir: str
+    """One of ``folders``, or beside them."""
 
     @property
     def all_log_dirs(self) -> list[str]:

@@ -50,7 +50,7 @@ class Exchange:
         self.scope = request_scope(request, stream.peer, server)
         self._refusal: RefusedRequestError | None = None
         self._head: h11.Response | None = None
-        self._is_begun = False  # the head of the answer has left
+        self._is_begun = False  # the head of the response has left
         self._is_over = False
         self._received: bytes | None = None  # of the body, not given to the application yet
         self._is_body_given = False
@@ -190,7 +190,7 @@ def request_scope(request: h11.Request, peer: str, server: tuple[str, int]) -> M
 
 
 def refusal(protocol: h11.Connection, status: int, why: str, is_head: bool, clock: Clock) -> bytes:
-    """The server's own answer, after which the connection is closed; empty where an answer has begun already."""
+    """The server's own response, after which the connection is closed; empty where a response has begun already."""
     if protocol.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
         return b""
     body = f"{status} {_reason(status).decode()}: {why}\n".encode()

@@ -20,12 +20,14 @@ class ClientGoneError(OSError):
 
 
 class HttpStream:
-    """``protocol`` is h11's state of the connection; ``is_broken`` once nothing can be sent any more."""
+    """The stream of one client."""
 
     def __init__(self, connection: Connection, limits: HttpLimits) -> None:
         self.limits = limits
         self.protocol = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.max_head_bytes)
+        """H11's state of the connection."""
         self.is_broken = False
+        """Whether nothing can be sent any more."""
         self._connection = connection
         self._has_ended = False
         self._ahead = 0
@@ -89,7 +91,7 @@ class HttpStream:
                 raise ClientGoneError(f"it took no bytes for {self.limits.send_seconds:g} s")
 
     async def linger(self) -> None:
-        """Read and drop what the client still sends, for a moment: if it were closed at once, the answer could be lost."""
+        """Read and drop what the client still sends, for a moment: if it were closed at once, the response could be lost."""
         scratch = memoryview(bytearray(_READ_BYTES))
         left = self.limits.max_body_bytes
         with trio.move_on_after(self.limits.linger_seconds):

@@ -122,6 +122,7 @@ class Acceptor:
         if self._limits.is_full(listener):
             self._log_full(listener)
             await self._limits.wait_for_slot(listener)
+        # Asked after the waits, in which the broker may have stopped, or the listener been removed.
         if self._stopping or listener not in self._limits.listeners:
             connection.close()
             return None
@@ -164,6 +165,7 @@ class Acceptor:
         """Close the client's connection that has been quiet for longest: a broker needs its place."""
         may_go = [client for client in self._connections if self._limits.may_go(client.listener)]
         if may_go:
+            # One that ends already makes room anyway, so it is the last choice: another connection is to go for this one.
             client = min(may_go, key=lambda client: (client.is_stopping, client.busy, client.last_active))
             self._monitor.errors[Ending.LIMIT] += 1
             if self._monitor.closings.is_first(client.host, "max.connections"):

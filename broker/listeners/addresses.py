@@ -18,11 +18,12 @@ _ANY = ("", "0.0.0.0", "::")
 
 @dataclasses.dataclass(frozen=True)
 class ListenerAddress:
-    """One named address. ``port`` 0 in a listener means any free one."""
+    """One named address."""
 
     name: str
     host: str
     port: int
+    """In a listener 0 means any free one."""
     security_protocol: str = "PLAINTEXT"
 
     def __str__(self) -> str:

@@ -23,13 +23,11 @@ logger = logging.getLogger(__name__)
 
 
 class CannotListenError(Exception):
-    """An address cannot be bound; ``str()`` is one line for the user.
-
-    ``may_pass``: the port may become free, or the network interface may come up.
-    """
+    """An address cannot be bound; ``str()`` is one line for the user."""
 
     def __init__(self, host: str, port: int, error: OSError) -> None:
         self.may_pass = error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL)
+        """Whether another try may succeed: the port may become free, or the network interface may come up."""
         why = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
         super().__init__(f"cannot listen on {join_host_port(host, port)}: {why}")
 
@@ -47,10 +45,7 @@ async def bind_listener(
 
 
 class BoundListeners:
-    """Those of one broker, in the order in which they are set. ``advertised``: the addresses that clients are told.
-
-    Which listeners brokers use among themselves does not change after the start.
-    """
+    """The listeners of one broker, in the order in which they are set."""
 
     def __init__(self, config: Config, network: Network, workers: Workers) -> None:
         self._config = config
@@ -61,8 +56,11 @@ class BoundListeners:
         self._is_closed = False
         self.served: list[ServedListener] = []
         self.advertised: list[ListenerAddress] = []
+        """The addresses that clients are told."""
         self.inter_broker = PeerListener("")
+        """The listener that brokers use among themselves; it does not change after the start."""
         self.control_plane = PeerListener("")
+        """The listener that the controller uses, likewise."""
 
     def check(self, config: Config) -> ListenerPlan:
         """The listeners that ``config`` asks for. Raises SettingError."""
@@ -136,7 +134,7 @@ class BoundListeners:
                 logger.info("Listening at %s", known[endpoint.name].endpoint)
         self.served = [known[endpoint.name] for endpoint in plan.endpoints if endpoint.name in known]
         if self._is_closed:
-            self.close()
+            self.close()  # the broker stops, and binding has waited meanwhile: what it bound would stay open
         self._advertise(plan)
         return added, removed
 

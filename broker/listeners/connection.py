@@ -4,12 +4,12 @@ Invariants:
 
 - Requests of a connection are handled one at a time and answered in order; while one is handled nothing is read, so that
   a client cannot send more than the broker handles, as in Kafka.
-- Every complete frame in the buffer is handled before one write; a handler that is about to wait has the answers made
+- Every complete frame in the buffer is handled before one write; a handler that is about to wait has the responses made
   so far sent first (``flush``), and so does a request that ends the connection.
 - A Produce that has to wait for replicas is left pending while there are more of them in the buffer: all are appended, about 128
   or 1 MiB at most, and then waited for together. Any other request is handled when they are answered: all take effect in order.
-- Only its own task writes to a connection, but for one thing: the step that ends the wait of its request sends the answer, if it
-  is small and there is room (``_send_at_once``). What there is no room for its task sends before anything else.
+- Only its own task writes to a connection, with one exception: the step that ends the wait of its request sends the response, if
+  that is small and there is room (``_send_at_once``). What there is no room for, its task sends before anything else.
 - The buffer takes memory as bytes arrive, never by the size a frame announces, and shrinks when the connection goes quiet. A
   view into it lives no longer than its request.
 - A frame begins at the front of the buffer, and between there and ``_start`` are whole frames: the last requests, for the
@@ -18,7 +18,7 @@ Invariants:
   made large for a large request holds a hundred thousand small ones.
 - While a ``Gate`` is closed it is given every frame, and has a limit of its own for their size. The frames of an authentication
   are wiped out of the buffer when they are handled, and are not recorded.
-- After the answer to a request that was throttled nothing is handled or read for that long (KIP-219); a stop ends that.
+- After the response to a request that was throttled nothing is handled or read for that long (KIP-219); a stop ends that.
 
 A frame is a 4-byte big-endian size and so many bytes (https://kafka.apache.org/protocol#protocol_common).
 """
@@ -72,9 +72,7 @@ class ClientConnection:
     """Serves one connection until either side ends it.
 
     ``max_request`` is the largest frame taken, in bytes; ``gate`` authenticates the client first, None on a listener without
-    SASL. ``presence`` is to be told when the other side has gone (``peer_watch``). ``opened_at`` is trio's time of the
-    beginning, ``last_active`` that of the last bytes read, ``unknown_since`` that of the beginning of an authentication that is
-    going on, None while there is none.
+    SASL.
     """
 
     def __init__(
@@ -94,6 +92,7 @@ class ClientConnection:
         self._gate = gate
         self._frame_limit = max_request
         self.unknown_since: float | None = None
+        """Trio's time when the authentication began that is going on; None while there is none."""
         if gate is not None and gate.frame_limit is not None:
             self._frame_limit = gate.frame_limit
             self.unknown_since = trio.current_time()
@@ -121,8 +120,13 @@ class ClientConnection:
         self._stopping = False
         self._pausing: trio.CancelScope | None = None
         self.busy = False
+        """Whether a request is being handled, and not waiting for the client to read responses: a stop waits for its end."""
         self.presence = Presence()
-        self.opened_at = self.last_active = trio.current_time()
+        """Is told when the other side has gone (``peer_watch``)."""
+        self.opened_at = trio.current_time()
+        """By trio's clock."""
+        self.last_active = self.opened_at
+        """When the last bytes were read, by trio's clock."""
 
     @property
     def context(self) -> ConnectionContext:
@@ -168,7 +172,7 @@ class ClientConnection:
             self._monitor.errors[Ending.NETWORK] += 1
             logger.debug("connection from %s ended: %s", self.peer, error)
         except KafkaError as error:
-            # Raised while sending: the log was truncated, or its folder failed, after the answer was made.
+            # Raised while sending: the log was truncated, or its folder failed, after the response was made.
             self._monitor.errors[Ending.STORAGE] += 1
             if self._monitor.closings.is_first(self.host, error.code.name, logging.INFO):
                 logger.info("closing connection from %s: %s", self.peer, error)
@@ -261,7 +265,7 @@ class ClientConnection:
                 turn_started, handled = elapsed(), 0
                 self._call.start_turn(turn_started)
                 continue
-            # There was one request and nothing after it: the client waits for its answer, so reading would find nothing.
+            # There was one request and nothing after it: the client waits for its response, so reading would find nothing.
             received = WOULD_BLOCK if handled == 1 and self._drained else self._receive()
             if received == 0:
                 return
@@ -293,6 +297,7 @@ class ClientConnection:
                 frame_start = self._start + 4
                 frame_end = frame_start + size
                 if frame_end > self._end:
+                    # The whole frame may be a Produce that goes with those pending: waiting for them now would part the two.
                     if size < _MOST_PENDING_BYTES and self._read_for_pending():
                         continue
                     if size > LARGE_FRAME and self._end >= frame_start + 4 and (gate is None or gate.is_open):
@@ -311,6 +316,7 @@ class ClientConnection:
                 if parts is None:
                     pass
                 elif self._pending or isinstance(parts, PendingAnswer):
+                    # Responses go in the order of the requests, so one that is ready waits behind those that are not.
                     self._pending.append(parts)
                     self._pending_bytes += size
                 else:
@@ -324,6 +330,7 @@ class ClientConnection:
                     if not 0 < len(self._pending) < _MOST_PENDING:
                         self._is_turn_over = True
                         break
+                    # The turn does not end while requests are pending, because its end waits for all of them.
                     await trio.lowlevel.checkpoint()
                     turn_started = self._elapsed()
             await self._finish_pending()
@@ -331,7 +338,7 @@ class ClientConnection:
             await self._finish_pending()  # those before the one at fault are answered
             raise
         finally:
-            self.busy = False  # after a refusal only the answer that says so is left, and a stop need not wait for it
+            self.busy = False  # after a refusal only the response that says so is left, and a stop need not wait for it
             call.report_batch()
         return count
 
@@ -354,6 +361,7 @@ class ClientConnection:
                     await self._flush()
                 each = await each.parts()
             del self._awaited[0]
+            # The first ``_sent_early`` were sent while this task waited: they are reported here, and must not go out again.
             if self._sent_early:
                 self._sent_early -= 1
             else:
@@ -385,6 +393,7 @@ class ClientConnection:
 
     def _send_at_once(self, parts: list[Part]) -> bool:
         """Send parts without waiting, or leave them as they are, when it returns False."""
+        # Bytes that are about to be sent, or half sent, come first: these would stand in the middle of another response.
         if self._responses or self._is_sending or self._stopping or total_size(parts) > _MOST_SENT_EARLY:
             return False
         pieces = []
@@ -435,7 +444,7 @@ class ClientConnection:
         if answer:
             await self._connection.send(answer)
             if not self._stopping:
-                # If the answer and the end of the connection arrive together, kafka-python notices the end only.
+                # If the response and the end of the connection arrive together, kafka-python notices the end only.
                 with trio.move_on_after(_LAST_WORD_SECONDS) as self._pausing:
                     await self._connection.wait_readable()
                 self._pausing = None
@@ -494,9 +503,10 @@ class ClientConnection:
         self._buffer, self._start, self._end = target, 0, waiting
 
     async def _flush(self) -> None:
-        """Send the answers made so far. A client that does not read them delays its own requests, but not a stop."""
+        """Send the responses made so far. A client that does not read them delays its own requests, but not a stop."""
         parts, self._responses, self._response_bytes = self._responses, [], 0
         if parts:
+            # Not busy, so that a stop closes the connection: a client that reads nothing would otherwise hold it up.
             was_busy, self.busy = self.busy, False
             self._is_sending = True
             await self._connection.send(parts)

@@ -32,13 +32,15 @@ _LOOK_UP_SECONDS = 5.0
 
 
 class ConnectionLimits:
-    """Of one broker. ``listeners``: the names of those it has; ``total``: how many connections are open."""
+    """The limits of one broker, and the counts of its open connections."""
 
     def __init__(self, config: Config, inter_broker_listener: str, listeners: set[str]) -> None:
         self._config = config
         self._inter_broker_listener = inter_broker_listener
         self.listeners = listeners
+        """The names of the broker's listeners."""
         self.total = 0
+        """How many connections are open."""
         self._by_listener: Counter[str] = Counter()
         self._by_host: Counter[str] = Counter()
         self._of_listener: dict[str, int] = {}
@@ -57,6 +59,7 @@ class ConnectionLimits:
 
     def _notify(self) -> None:
         """Have waiting connections check the limits again."""
+        # All that wait look again, not one: each has a listener of its own, with a limit of its own.
         self._changed.set()
         self._changed = trio.Event()
 

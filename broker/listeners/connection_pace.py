@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class ConnectionPace:
-    """Of one node."""
+    """The rate limits of one node."""
 
     def __init__(self, config: Config, metadata: PublishedMetadata, limits: ConnectionLimits) -> None:
         self._config = config

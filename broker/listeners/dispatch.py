@@ -1,6 +1,6 @@
 """Request dispatch: decodes a request, calls its handler and encodes the response.
 
-Errors end here or in the handler, never further up: a ``KafkaError`` becomes the API's own error answer, any other
+Errors end here or in the handler, never further up: a ``KafkaError`` becomes the API's own error response, any other
 exception UNKNOWN_SERVER_ERROR, logged with its trace as a bug of ours. ``ProtocolError`` (bytes that cannot be read, an API
 or version that is not served) goes on to the connection, which closes, as Kafka does.
 """
@@ -35,7 +35,7 @@ Answer: TypeAlias = "list[Part] | PendingAnswer | None"
 
 
 class PendingAnswer:
-    """The answer to a request that waits while its connection goes on with the next one."""
+    """The response to a request that waits while its connection goes on with the next one."""
 
     __slots__ = ("_call", "_frame", "_noted", "_request", "_response", "_route")
 
@@ -54,7 +54,7 @@ class PendingAnswer:
         return self._response.is_ready
 
     def parts_now(self) -> list[Part] | None:
-        """The framed answer, where it is ready and has no error; ``parts`` is called as well, which reports the request."""
+        """The framed response, where it is ready and has no error; ``parts`` is called as well, which reports the request."""
         response = self._response.finish_now()
         if response is None:
             return None
@@ -62,7 +62,7 @@ class PendingAnswer:
         return framed(header, self._route.version, response)
 
     async def parts(self) -> list[Part]:
-        """Wait for the framed answer. Raises as ``answer`` does."""
+        """Wait for the framed response. Raises as ``answer`` does."""
         call, route = self._call, self._route
         call.resume(self._noted)
         header = route.encode_response_header(call.correlation_id)
@@ -82,7 +82,7 @@ class PendingAnswer:
 
 
 async def answer(call: NodeCall, frame: memoryview) -> Answer:
-    """Handle one request; returns the framed answer. It is pending only where ``call.may_suspend``.
+    """Handle one request; returns the framed response. It is pending only where ``call.may_suspend``.
 
     Raises ProtocolError, CloseConnection and AnswersLost, after which the connection is to be closed.
     """
@@ -148,9 +148,9 @@ async def answer(call: NodeCall, frame: memoryview) -> Answer:
 
 
 def _bug(call: NodeCall, route: Route, request: Any) -> tuple[Any, list[Part]]:
-    """The answer to a request that failed by a bug of ours, which is being handled as an exception; response and parts.
+    """The response to a request that failed by a bug of ours, which is being handled as an exception; response and parts.
 
-    Encoding can fail, too: an answer may have a value that its version cannot express.
+    Encoding can fail, too: a response may have a value that its version cannot express.
     """
     call.fail()
     logger.exception("%s version %d from %s failed", route.handler.api_key.name, route.version, call.connection.peer)

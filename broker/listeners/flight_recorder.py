@@ -5,7 +5,7 @@ middle before it is used again, so the last requests are still in it, one behind
 once per 8 KiB received, ``MOST_KEPT`` bytes of what was there before are copied; large requests are thereby kept with their first
 bytes only.
 
-Files are called ``protocol-error-<UTC time>-<number>.json``, lie in the first data folder and are read by ``python -m
+Files are called ``protocol-error-<UTC time>-<number>.json``, lie in the first log directory and are read by ``python -m
 ottla.wire decode FILE``. At most ``MOST_FILES`` are kept, those of earlier runs included, each of about a MiB at most; and at
 most one is written per second. Of requests with passwords or tokens only the head is kept. A connection records nothing when
 its host has had the same error before, so that one client does not push out the recordings of others.

@@ -6,7 +6,7 @@ Invariants:
   connection is closed before more of it is received. (Produce is answered in any case: its records are not copied.)
 - Its arrays have at most ``ottla.request.max.entries`` elements together, which bounds the memory that it takes beyond its own
   size; with more the connection is closed. What only brokers and administrators may send has no such limit.
-- A worker decodes it, one at a time, and encodes its answer.
+- A worker decodes it, one at a time, and encodes its response.
 - Where the entries of a request are independent of each other it is handled in parts, and other tasks have their turn between
   them. A group's offsets are committed part by part then.
 """
@@ -39,10 +39,12 @@ _S = TypeVar("_S", bound=Struct)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EntryArrays:
-    """Where the independent entries of an API are: names of arrays, from the message down, in the request and in its response."""
+    """Where the independent entries of an API are: names of arrays, from the message down."""
 
     asked: Sequence[str]
+    """In the request."""
     answered: Sequence[str]
+    """In the response."""
 
     def parts(self, request: _S) -> Iterator[_S]:
         """Requests for the same entries, of which each has ``_ENTRIES_AT_ONCE`` at most."""
@@ -166,6 +168,7 @@ def _join(value: Struct, more: Struct, path: Sequence[str]) -> None:
         value.error_code = error_code  # type: ignore[attr-defined]
     name, below = path[0], path[1:]
     items, added = getattr(value, name), getattr(more, name)
+    # A topic whose partitions were split over two parts is one topic of the response.
     if below and items and added and _identity(items[-1]) == _identity(added[0]):
         _join(items[-1], added[0], below)
         added = added[1:]
@@ -173,7 +176,7 @@ def _join(value: Struct, more: Struct, path: Sequence[str]) -> None:
 
 
 def _identity(value: Struct) -> list[Any]:
-    """The fields by which the answers for one topic or group, of two parts, are known to be the same one's."""
+    """The fields by which the responses for one topic or group, of two parts, are known to be the same one's."""
     return [
         getattr(value, spec.name)
         for spec in value.fields

@@ -101,7 +101,7 @@ class ListenerChanges:
         plan = self._listeners.check(after)
         check_listener_change(self._config, after)
         self._listeners.check_security(after, {endpoint.name for endpoint in plan.endpoints})
-        self._listeners.securities(plan, after)
+        self._listeners.securities(plan, after)  # made to find out whether they can be: ``update`` only logs an error
 
     def _note(self) -> None:
         self._listeners.follow()

@@ -17,16 +17,16 @@ from .addresses import ListenerAddress, configured_listeners, inter_broker_liste
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ListenerPlan:
-    """``endpoints``: where to listen; ``named``: what advertised.listeners has, maybe nothing.
-
-    ``inter_broker`` is the name of the listener that brokers connect to, ``control_plane`` of the one that the controller
-    connects to; the same one if control.plane.listener.name is not set.
-    """
+    """The listeners that the settings ask for."""
 
     endpoints: list[ListenerAddress]
+    """Where to listen."""
     named: list[ListenerAddress]
+    """What advertised.listeners has; empty where it is not set."""
     inter_broker: str
+    """The name of the listener that brokers connect to."""
     control_plane: str
+    """The name of the one that the controller connects to; ``inter_broker`` if control.plane.listener.name is not set."""
 
 
 def plan_listeners(config: Config, *, is_alone: bool, of_controller: Collection[str] = ()) -> ListenerPlan:

@@ -31,23 +31,24 @@ MakeGate = Callable[[ConnectionContext, NodeServices, Monitor], Gate]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ListenerSecurity:
-    """What the listener's protocol does not have is None. ``background`` are loops to run while it listens. ``check`` raises
-    SettingError if the listener cannot use another configuration, which may differ only in the content of a file. ``follow``
-    has it use the configuration as it is now.
-    """
+    """The security of one listener. What its protocol does not have is None."""
 
     transport: Transport | None = None
     make_gate: MakeGate | None = None
     background: tuple[Background, ...] = ()
+    """Loops to run while the listener is open."""
     check: Callable[[Config], None] | None = None
+    """Raises SettingError if the listener cannot use another configuration, which may differ only in the content of a file."""
     follow: Callable[[], None] | None = None
+    """Has the listener use the configuration as it is now."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServedListener:
-    """A listener that is bound. ``endpoint`` is where; its port is never 0."""
+    """A listener that is bound."""
 
     endpoint: ListenerAddress
+    """Where it is bound; the port is never 0."""
     listener: NetworkListener
     security: ListenerSecurity
     is_inter_broker: bool

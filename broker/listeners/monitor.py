@@ -42,14 +42,7 @@ class Authentication(enum.Enum):
 
 
 class Monitor:
-    """Counts the connections of one broker; ``opened`` and ``closed`` by listener, ``errors`` by reason, ``authentications``
-    by listener and outcome.
-
-    ``observer`` is told of every request, ``recorder`` of the last ones before a protocol error; either may be None.
-    ``keeps_activity``: each connection remembers what it wrote and read last.
-    ``closings`` decides which connections that the broker closes have a line in the log. ``elapsed``: seconds that never go
-    back.
-    """
+    """Counts the connections of one broker. ``elapsed``: seconds that never go back."""
 
     def __init__(
         self,
@@ -60,13 +53,20 @@ class Monitor:
         keeps_activity: bool = False,
     ) -> None:
         self.observer = _together(observers)
+        """Is told of every request; None where nobody observes them."""
         self.keeps_activity = keeps_activity
+        """Whether each connection remembers what it wrote and read last."""
         self.recorder = recorder
+        """Records the last requests before a protocol error; None where that is not done."""
         self.closings = RepeatedLines(elapsed, closed_more)
+        """Decides which connections that the broker closes have a line in the log."""
         self.opened: Counter[str] = Counter()
+        """Connections that were accepted, by listener."""
         self.closed: Counter[str] = Counter()
+        """Connections that have ended, by listener."""
         self.errors: Counter[Ending] = Counter()
         self.authentications: Counter[tuple[str, Authentication]] = Counter()
+        """By listener and outcome."""
 
 
 def closed_more(count: int, host: str, reason: str) -> str:

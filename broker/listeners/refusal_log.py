@@ -34,7 +34,7 @@ class RefusalLog:
         return logger.isEnabledFor(logging.DEBUG)
 
     def observes_each(self, api_key: int) -> bool:
-        """True where the answer has to be searched for errors."""
+        """True where the response has to be searched for errors."""
         return api_key not in TELLING
 
     def observe_batch(self, key: int, count: int, seconds: float) -> None:

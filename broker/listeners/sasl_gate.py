@@ -2,7 +2,7 @@
 
 A conversation is: ApiVersions, if the client wishes; SaslHandshake, which names the mechanism; then the mechanism's tokens, after
 a handshake of version 1 in SaslAuthenticate requests, after one of version 0 each as the whole of a frame. Anything else ends the
-connection, without an answer. Where a session can expire the gate goes on taking every frame: it lets requests through until
+connection, without a response. Where a session can expire the gate goes on taking every frame: it lets requests through until
 then, and begins another conversation when the client sends another handshake.
 
 The rules are those of Kafka's SaslServerAuthenticator and KafkaChannel, except for one: a request of another API in the place of
@@ -40,21 +40,19 @@ from .monitor import Authentication, Monitor
 
 _SIZE = struct.Struct(">i")
 _ERROR_CODE = struct.Struct(">8xh")
-"""In the answer to ApiVersions, behind size and correlation id."""
+"""In the response to ApiVersions, behind size and correlation id."""
 _REAUTHENTICATION_INTERVAL = 1.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SaslListener:
-    """The settings for the conversations of one listener.
-
-    ``session_ms``: by mechanism, after how many milliseconds at most a client has to authenticate itself again, 0 for never;
-    ``frame_limit``: the largest frame taken before that, in bytes.
-    """
+    """The settings for the conversations of one listener."""
 
     mechanisms: Mapping[str, Mechanism]
     session_ms: Mapping[str, int]
+    """By mechanism, after how many milliseconds at most a client has to authenticate itself again; 0 for never."""
     frame_limit: int
+    """The largest frame taken before the client is known, in bytes."""
 
 
 def sasl_listener(config: ListenerConfig) -> SaslListener:
@@ -139,12 +137,14 @@ class _Session:
 
 
 class _Conversation:
-    """One authentication. ``outcome`` and ``session_expires`` (by the broker's clock) are set at its end."""
+    """One authentication."""
 
     def __init__(self, listener: SaslListener, services: NodeServices, earlier: _Session | None = None) -> None:
         self.mechanism = ""
         self.outcome: Authenticated | None = None
+        """Who the client is; None until the end."""
         self.session_expires: float | None = None
+        """Set at the end: when the session ends, by ``Clock.elapsed`` in seconds; None for never."""
         self._listener = listener
         self._services = services
         self._earlier = earlier
@@ -153,7 +153,7 @@ class _Conversation:
         self._server: SaslServer | None = None
 
     async def take(self, call: NodeCall, frame: memoryview) -> list[Part] | None:
-        """The answer to the next frame. Raises AuthenticationFailedError."""
+        """The response to the next frame. Raises AuthenticationFailedError."""
         return await self._take(call, frame)
 
     # --- which mechanism ----------------------------------------------------------------------------------------------
@@ -183,6 +183,7 @@ class _Conversation:
             why = f"SASL mechanism {name!r} is not among those enabled: {', '.join(self._listener.mechanisms)}"
             raise AuthenticationFailedError(why, _framed(header, response))
         if self._earlier is not None and self._earlier.mechanism != name:
+            # The handshake succeeds, and the next frame ends the connection: so does Kafka's SaslServerAuthenticator.
             self._take = self._refuse_mechanism
         else:
             self._server = mechanism.server(self._services)

@@ -69,7 +69,7 @@ def _counted(figures: QuorumControllerFigures) -> ClusterFigures:
 
 
 def session_metrics(services: Services | None) -> Iterator[Metric]:
-    """Of a broker on ZooKeeper."""
+    """Samples of a broker on ZooKeeper."""
     session = (
         services.cluster.session if services is not None and isinstance(services.cluster, ZooKeeperCluster) else None
     )

@@ -27,10 +27,12 @@ _BOUNDS = tuple(bound / 1000 for bound in TIME_BOUNDS_MS)
 
 
 class Histogram(NamedTuple):
-    """``cumulative``: for each bound, how many times were within it; the last is the total. ``sum_ms``: the sum of the times."""
+    """Times as Prometheus has them."""
 
     cumulative: list[int]
+    """For each bound, how many times were within it; the last is the total."""
     sum_ms: float
+    """The sum of the times, in milliseconds."""
 
 
 class RequestTimes:
@@ -40,11 +42,14 @@ class RequestTimes:
 
     def __init__(self) -> None:
         self.at_once = [0] * (len(_BOUNDS) + 1)
+        """Requests that did not wait: their total and local times are the same."""
         self.at_once_seconds = 0.0
         self.total = [0] * (len(_BOUNDS) + 1)
+        """Requests that waited, as ``local`` and ``remote``."""
         self.local = [0] * (len(_BOUNDS) + 1)
         self.remote = [0] * (len(_BOUNDS) + 1)
         self.seconds = [0.0, 0.0, 0.0]
+        """The sums of total, local and remote times of requests that waited."""
         self.find_errors: FindErrors | None = None
 
     def waited(self, local: float, remote: float) -> None:
@@ -59,11 +64,12 @@ class RequestTimes:
 
 
 class RequestMetrics:
-    """A ``RequestObserver`` that counts. ``errors`` is by API key and error code."""
+    """A ``RequestObserver`` that counts."""
 
     def __init__(self, elapsed: Callable[[], float]) -> None:
         self.elapsed = elapsed
         self.errors: Counter[tuple[int, int]] = Counter()
+        """By API key and error code."""
         self._times: defaultdict[int, RequestTimes] = defaultdict(RequestTimes)
 
     def observes_each(self, api_key: int) -> bool:

@@ -17,13 +17,14 @@ class MetricType(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """One metric. ``kafka`` is Kafka's bean, or another program that has the metric under this name; empty for Ottla's own."""
+    """One metric."""
 
     name: str
     kind: MetricType
     labels: tuple[str, ...]
     meaning: str
     kafka: str = ""
+    """Kafka's bean, or another program that has the metric under this name; empty for Ottla's own."""
 
 
 def counter(name: str, labels: str, meaning: str, kafka: str = "") -> Family:
