@@ -133,14 +133,12 @@ class AclBinding(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """Selects bindings; None, and ANY, stand for everything.
-
-    ``pattern_type`` MATCH selects every pattern that matches the resource ``name``: the literal one, ``*`` and the prefixes.
-    """
+    """A selection of bindings; None, and ANY, stand for everything."""
 
     resource_type: ResourceType = ResourceType.ANY
     name: str | None = None
     pattern_type: PatternType = PatternType.ANY
+    """MATCH selects every pattern that matches the resource ``name``: the literal one, ``*`` and the prefixes."""
     principal: str | None = None
     host: str | None = None
     operation: Operation = Operation.ANY

@@ -23,7 +23,7 @@ Denial = tuple[str, str, Operation, ResourceType, str, str]
 
 
 class AuditLog:
-    """Writes the lines. ``elapsed``: seconds of a clock that never goes back."""
+    """The log of decisions. ``elapsed`` returns the seconds of a clock that never goes back."""
 
     def __init__(self, elapsed: Callable[[], float]) -> None:
         self._elapsed = elapsed

@@ -30,10 +30,11 @@ class AuthorizableRequestContext(Protocol):
 
 
 class Authorizer:
-    """The authorizer of one broker. ``super_users`` are principals as text, ``User:admin``; change ``rules`` by ``change``."""
+    """The authorizer of one broker. ``super_users`` are principals as text, such as ``User:admin``."""
 
     def __init__(self, rules: AclRules, super_users: frozenset[str], audit: AuditLog) -> None:
         self.rules = rules
+        """Changed only by ``change``, which forgets the remembered decisions."""
         self.version = 0
         """Another one after each change of the rules."""
         self.is_loaded = True
@@ -74,7 +75,7 @@ class Authorizer:
         allowed = self._decisions.get(key)
         if allowed is None:
             allowed = self._decide(key)
-            if len(name) <= _LONGEST_REMEMBERED:
+            if len(name) <= _LONGEST_REMEMBERED:  # clients choose the names, and so the memory that decisions take
                 if len(self._decisions) >= _MOST_DECISIONS:
                     self._decisions.clear()
                 self._decisions[key] = allowed

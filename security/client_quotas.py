@@ -29,11 +29,12 @@ _THROTTLE_SAMPLES, _THROTTLE_WINDOW_MS = 2, 30_000
 
 
 class SharedQuota:
-    """What the clients that share a quota have used of it. ``limit`` may change; times are of a clock that never goes back."""
+    """The use that clients make of a quota that they share. Times are of a clock that never goes back."""
 
     def __init__(self, sharing: QuotaEntity, samples: int, window_ms: int) -> None:
         self.sharing = sharing
         self.limit = 0.0
+        """Per second. It may change."""
         self.rate = QuotaRate(samples, window_ms)
         self._most_at_once = (samples - 1) * window_ms / 1000
         self._throttled: SampledSum | None = None  # made when needed: most clients are never throttled
@@ -124,6 +125,7 @@ class QuotasOfKind(Generic[S]):
             del self._limits[entity]
         else:
             self._limits[entity] = limit
+        # Another quota may apply to a client now. What was used of the others goes on counting, under the new limit.
         self._found.clear()
         for sharing, shared in list(self._shared.items()):
             now = limit_of(self._limits, sharing)
@@ -171,7 +173,7 @@ class QuotasOfKind(Generic[S]):
 
 
 class ClientQuotas:
-    """The quotas of one broker; ``is_on`` while any is set."""
+    """The client quotas of one broker."""
 
     def __init__(self, settings: ClientQuotaSettings) -> None:
         samples, window_ms = settings.quota_window_num, settings.quota_window_size_seconds * 1000
@@ -187,6 +189,7 @@ class ClientQuotas:
         )
         self.kinds = (self.produce, self.fetch, self.request, self.mutations)
         self.is_on = False
+        """Whether any is set."""
 
     def update(self, entity: QuotaEntity, limits: Mapping[str, float]) -> None:
         """Everything that is set on an entity now, by the quota's key."""

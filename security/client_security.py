@@ -45,14 +45,17 @@ _UNSECURED_LIFE_S = 3600
 
 @dataclasses.dataclass(frozen=True)
 class ClientSecurity:
-    """``mechanism`` is None without SASL, ``token`` returns a token that is valid now, ``tls`` is None without TLS."""
+    """The security settings of a client."""
 
     protocol: str = "PLAINTEXT"
     mechanism: str | None = None
+    """None without SASL."""
     username: str = ""
     password: str = dataclasses.field(default="", repr=False)
     token: Callable[[], str] | None = dataclasses.field(default=None, repr=False)
+    """Returns a token that is valid now; None for other mechanisms than OAUTHBEARER."""
     tls: tuple[TlsSettings, TlsMaterial] | None = dataclasses.field(default=None, repr=False)
+    """None without TLS."""
 
 
 def is_about_security(name: str) -> bool:

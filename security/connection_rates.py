@@ -25,13 +25,15 @@ _MANY = 10_000
 
 
 class ConnectionRates:
-    """The rates of one broker. ``limit`` is the broker's, ``listener_limits`` are those of the listeners that have one."""
+    """The rates of new connections of one broker."""
 
     def __init__(self, settings: ClientQuotaSettings) -> None:
         self._samples = settings.quota_window_num
         self._window_ms = settings.quota_window_size_seconds * 1000
         self.limit = UNLIMITED
+        """Of the whole broker, per second."""
         self.listener_limits: dict[str, int] = {}
+        """Of the listeners that have one of their own."""
         self._default_limit = UNLIMITED
         self._limits: dict[str, int] = {}
         self._rate = self._new_rate()
@@ -71,6 +73,7 @@ class ConnectionRates:
         rate.record(1, now_ms)
         throttle_ms = rate.throttle_ms(limit, now_ms, self._window_ms)
         if throttle_ms:
+            # As in Kafka, a refused connection counts nowhere (KIP-612): one address must not use up the rates of the others.
             rate.record(-1, now_ms)
             if not is_protected:
                 self._rate.record(-1, now_ms)

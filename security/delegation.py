@@ -45,10 +45,12 @@ class DelegationToken:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Lifetimes:
-    """``delegation.token.max.lifetime.ms`` and ``delegation.token.expiry.time.ms``."""
+    """The limits of a delegation token's life."""
 
     max_ms: int
+    """``delegation.token.max.lifetime.ms``."""
     expiry_ms: int
+    """``delegation.token.expiry.time.ms``."""
 
 
 def new_token(

@@ -42,10 +42,12 @@ class JwksError(Exception):
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)
 class VerificationKey:
-    """A public key. ``key_id`` and ``algorithm`` are None where the set does not name them."""
+    """A public key of a key set."""
 
     key_id: str | None
+    """None if the set does not name it."""
     algorithm: str | None
+    """None if the set does not name it: then the key is good for every algorithm of its type."""
     key_type: str
     curve: str | None
     public_key: Any
@@ -62,11 +64,12 @@ class VerificationKey:
 
 
 class UnknownKeyError(TokenError):
-    """No key of the set fits. ``key_id`` is the one that the token names."""
+    """No key of the set fits."""
 
     def __init__(self, key_id: str | None) -> None:
         super().__init__("it is signed with a key that the key set does not have")
         self.key_id = key_id
+        """The key that the token names; None if it names none."""
 
 
 def parse_jwks(data: bytes) -> tuple[VerificationKey, ...]:

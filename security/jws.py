@@ -20,20 +20,22 @@ MAX_TOKEN_CHARACTERS = 65_536
 
 
 class TokenError(Exception):
-    """A token that is not accepted. ``str()`` says why, for the broker's log; ``scope`` is the required scope that it lacks."""
+    """A token that is not accepted. ``str()`` says why, for the broker's log."""
 
     def __init__(self, why: str, scope: str | None = None) -> None:
         super().__init__(why)
         self.scope = scope
+        """The required scope that the token lacks; None for other reasons."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)
 class Jws:
-    """The parts of a token, unchecked; ``signature`` is the signature of the bytes ``signed``."""
+    """The parts of a token, unchecked."""
 
     header: dict[str, Any]
     claims: dict[str, Any]
     signed: bytes
+    """The bytes that ``signature`` is the signature of."""
     signature: bytes
 
     def text(self, name: str) -> str | None:

@@ -66,6 +66,7 @@ class OAuthBearerServer:
         try:
             bearer = self._validate(first.token)
         except TokenError as error:
+            # RFC 7628: an error is sent as a challenge first, and the exchange fails after the client's next message.
             challenge = _challenge(error)
             self._refusal = str(error), challenge
             return challenge.encode()

@@ -28,10 +28,12 @@ class BearerToken:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SignedTokenRules:
-    """What a signed token must contain. Without ``audiences`` it must not name any, as with Kafka's library."""
+    """What a signed token must contain."""
 
     audiences: frozenset[str] = frozenset()
+    """The token must be for one of these. If there are none, it must not name any, as with Kafka's library."""
     issuer: str | None = None
+    """None accepts any issuer."""
     clock_skew_seconds: float = 30
     scope_claim: str = "scope"
     subject_claim: str = "sub"
@@ -62,6 +64,7 @@ class SignedTokens:
         try:
             verify_signature(jws, self._keys())
         except UnknownKeyError as error:
+            # The provider may have changed its keys. This token is refused all the same: the client tries again.
             if self._missing.is_new(error.key_id, self._now_ms()):
                 self._read_again()
             raise

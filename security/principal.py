@@ -13,11 +13,12 @@ USER = "User"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Principal:
-    """``token_authenticated``: by a delegation token (KIP-48); such a client cannot ask for another token."""
+    """The identity of a client."""
 
     type: str
     name: str
     token_authenticated: bool = dataclasses.field(default=False, compare=False)
+    """Whether a delegation token was used (KIP-48); such a client cannot ask for another token."""
 
     def __str__(self) -> str:
         return f"{self.type}:{self.name}"

@@ -48,6 +48,8 @@ class QuotaRate:
         """The time that the rate covers."""
         self._sum.total(now_ms)
         elapsed = 0 if self._sum.is_empty else now_ms - int(self._sum.began)
+        # As Kafka's Rate: windows that are missing count as full ones without any use. Otherwise the first use after a
+        # pause would be a burst within no time, and be throttled.
         missing = self._full_windows - elapsed // self._window
         return max(elapsed + max(missing, 0) * self._window, 1)
 

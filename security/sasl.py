@@ -13,23 +13,23 @@ from .principal import Principal
 
 
 class AuthenticationError(Exception):
-    """The authentication of the other side has failed. ``str()`` is one line for this side's log, without secrets.
-
-    ``is_shown``: the client is sent the same text. Otherwise the text could tell too much, such as which users exist, and the
-    client is sent one text for all reasons (Kafka's SaslException, in contrast to its SaslAuthenticationException).
-    """
+    """The authentication of the other side has failed. ``str()`` is one line for this side's log, without secrets."""
 
     def __init__(self, why: str, *, is_shown: bool = False) -> None:
         super().__init__(why)
         self.is_shown = is_shown
+        """Whether the client is sent the same text. The text could tell too much, such as which users exist; then the client is
+        sent one text for all reasons. Kafka tells these apart as SaslAuthenticationException and SaslException.
+        """
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Authenticated:
-    """The client's principal. ``expires_ms``: when its credential expires, in ms since 1970; None for never."""
+    """The outcome of a successful authentication."""
 
     principal: Principal
     expires_ms: int | None = None
+    """When the client's credential expires, in ms since 1970; None for never."""
 
 
 class SaslServer(Protocol):

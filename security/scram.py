@@ -117,12 +117,12 @@ class ScramCredential:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UnusableCredential:
-    """In place of a credential that is stored and cannot be read. ``reason`` contains no part of it; ``digest`` tells one from
-    another.
-    """
+    """A stored credential that cannot be read."""
 
     reason: str
+    """Contains no part of the credential."""
     digest: bytes = dataclasses.field(repr=False)
+    """Tells one such credential from another."""
 
 
 StoredCredentials = Mapping[ScramMechanism, ScramCredential | UnusableCredential]

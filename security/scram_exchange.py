@@ -31,11 +31,12 @@ _MOST_ITERATIONS = 1 << 18
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ScramUser:
-    """The user with the name in the client's first message. ``expires_ms``: as in ``Authenticated``."""
+    """The user with the name in the client's first message."""
 
     principal: Principal
     credential: ScramCredential
     expires_ms: int | None = None
+    """As in ``Authenticated``."""
 
 
 FindUser = Callable[[str], ScramUser | None]
@@ -138,6 +139,7 @@ class ScramClient:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def _check(self, message: ServerFirst) -> None:
+        # Nonces of both sides keep a recorded exchange from being replayed (RFC 5802).
         if not message.nonce.startswith(self._nonce) or message.nonce == self._nonce:
             raise AuthenticationError("the broker's nonce does not begin with the client's, or adds nothing to it")
         if not MIN_ITERATIONS <= message.iterations <= _MOST_ITERATIONS:

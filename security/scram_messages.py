@@ -36,20 +36,24 @@ _SERVER_FINAL = re.compile(rf"(?:e=(?P<error>[^=,\x00]+)|v=(?P<signature>{_BASE6
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClientFirst:
-    """``bare`` is the message without its header, which says that there is no channel binding."""
+    """The client's first message."""
 
     bare: str
+    """The message without its header, which says that there is no channel binding."""
     name: str
     nonce: str
     authorization_id: str
+    """Empty for the user's own name."""
     is_token: bool
+    """Whether ``name`` is the id of a delegation token."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServerFirst:
-    """``text`` is the whole message."""
+    """The server's first message."""
 
     text: str
+    """The whole message."""
     nonce: str
     salt: bytes
     iterations: int
@@ -57,9 +61,10 @@ class ServerFirst:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClientFinal:
-    """``without_proof`` is the message up to its proof."""
+    """The client's final message."""
 
     without_proof: str
+    """The message up to its proof."""
     nonce: str
     proof: bytes = dataclasses.field(repr=False)
 

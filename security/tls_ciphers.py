@@ -35,10 +35,12 @@ _MISSING = re.compile(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CipherSuites:
-    """The suites of a setting: ``up_to_1_2`` by OpenSSL's names, ``of_1_3`` by the names that are the same in both."""
+    """The cipher suites of a setting."""
 
     up_to_1_2: tuple[str, ...]
+    """OpenSSL's names."""
     of_1_3: frozenset[str]
+    """These names are the same in Java and OpenSSL."""
 
     def is_allowed(self, negotiated: str) -> bool:
         """Whether a connection may use a suite, by OpenSSL's name. Of those up to TLS 1.2 only allowed ones are offered."""

@@ -15,11 +15,13 @@ OBJECT_IDENTIFIER = 0x06
 
 
 class Element(NamedTuple):
-    """One element; ``contents`` is without tag and length, ``whole`` with them."""
+    """One element."""
 
     tag: int
     contents: bytes
+    """Without tag and length."""
     whole: bytes
+    """With tag and length."""
 
 
 def elements(data: bytes) -> Iterator[Element]:

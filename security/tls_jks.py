@@ -23,14 +23,13 @@ _KEY_PROTECTOR = "1.3.6.1.4.1.42.2.17.1.1"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class JksEntry:
-    """A private key with its certificates, the owner's first; or a trusted certificate, which has no ``protected_key``.
-
-    Certificates are in DER.
-    """
+    """A private key with its certificates, or a trusted certificate."""
 
     alias: str
     certificates: tuple[bytes, ...]
+    """In DER, the owner's first."""
     protected_key: bytes | None = dataclasses.field(default=None, repr=False)
+    """None for a trusted certificate."""
 
 
 def read_jks(data: bytes, password: str | None) -> list[JksEntry]:

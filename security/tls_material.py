@@ -29,10 +29,12 @@ _HIDDEN = "[hidden]"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TlsMaterial:
-    """``key`` is None where there is no key store; ``trusted`` are certificates in DER, None where there is no trust store."""
+    """The contents of the key store and the trust store."""
 
     key: KeyEntry | None
+    """None without a key store."""
     trusted: tuple[bytes, ...] | None
+    """Certificates in DER; None without a trust store."""
 
 
 def read_material(settings: TlsSettings, read: Read) -> TlsMaterial:

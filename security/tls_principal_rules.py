@@ -2,10 +2,11 @@
 
 Rules are tried in their order, and the first that matches the whole name decides; where none does, the client is refused. A rule
 is ``DEFAULT`` (the name as it is) or ``RULE:pattern/replacement/``, with ``L`` or ``U`` behind it for lower or upper case
-(Kafka's SslPrincipalMapper, KIP-371). Commas separate rules, but a rule may contain commas, too; a slash in a rule has a
+(Kafka's SslPrincipalMapper, KIP-371). Commas separate rules, but a rule may contain commas. A slash in a rule has a backslash
+before it.
 
-backslash before it. Patterns are Java's regular expressions, read by Python's ``re``: named groups are translated, and what
-Python does not know or reads differently (``\\p{Alpha}``, intersections of classes) is refused at the start.
+Patterns are Java's regular expressions, read by Python's ``re``. Named groups are translated. What Python does not know or
+reads differently (``\\p{Alpha}``, intersections of classes) is refused at the start.
 """
 
 from __future__ import annotations
