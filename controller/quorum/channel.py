@@ -2,7 +2,7 @@
 
 The controller is the leader that the broker's Raft node knows. Where it cannot be reached, or says NOT_CONTROLLER, the leader
 there is then is asked, after a moment; so a request may be executed twice (Kafka's NodeToControllerChannelManager). A request to
-one that leads no more is given up as soon as another is known; Kafka's waits for the answer of a node that hangs. Each purpose
+one that leads no more is given up as soon as another is known; Kafka's waits for the response of a node that hangs. Each purpose
 has a connection of its own with one request in flight, so that none waits behind the requests of another.
 """
 
@@ -27,7 +27,7 @@ class QuorumChannel(SearchingChannel):
         self._controller = ControllerClient(connect)
 
     def follow_leader(self) -> None:
-        """The Raft node has found another leader, or none: what waits for an answer of the one before asks the one there is."""
+        """The Raft node has found another leader, or none. A request that waits for the one before goes to the one there is."""
         address = self._leader()
         if address is not None:
             self._controller.leave_all_but(address)

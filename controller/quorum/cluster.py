@@ -55,11 +55,12 @@ _LEAVE_SECONDS = 30.0
 
 
 class QuorumCluster:
-    """A ``ClusterMember``. ``lifecycle`` is this broker's registration; ``nursery`` has the task of its heartbeats."""
+    """A ``ClusterMember``. ``nursery`` has the task of the broker's heartbeats."""
 
     producer_ids: ProducerIdSource
+    """Set before ``start``: it is made with this cluster."""
     replica_publisher: ReplicaPublisher
-    """Both set before ``start``: what they are made of needs this cluster."""
+    """Set before ``start``: it is made with this cluster."""
 
     def __init__(
         self,
@@ -114,6 +115,7 @@ class QuorumCluster:
         if waiting.cancelled_caught:
             why = f" ({lifecycle.refusal.name})" if lifecycle.refusal else ""
             raise LogStartError(f"the quorum's controller has not registered this broker{why}", may_pass=True)
+        # In this order: an unfenced broker is told to clients, which it could not serve without its replicas.
         self._publish_all()
         lifecycle.ready()
         await lifecycle.wait_until(RegistrationPhase.UNFENCED)
@@ -134,6 +136,7 @@ class QuorumCluster:
         self._loader.release()
         replicas.rename_strays(metadata.image)
         replicas.publish(delta_between(ClusterImage(), metadata.image), metadata.image)
+        # First, as in Kafka's BrokerMetadataPublisher: whatever the others do with a partition, it leads or follows by then.
         metadata.publishers.insert(0, replicas.publish)
         metadata.publishers.append(self._maybe_reregister)
 

@@ -44,7 +44,7 @@ class ControllerClient:
             self.close()
 
     def close(self) -> None:
-        """End the connection; a request in flight gets no answer."""
+        """End the connection; a request in flight gets no response."""
         if self._client is not None:
             self._client.close()
             self._client = None

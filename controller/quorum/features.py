@@ -22,14 +22,13 @@ class FeatureError(ValueError):
 
 
 class FeatureDefinition(NamedTuple):
-    """``starts`` has for each level, from 0 on, the level of ``metadata.version`` whose clusters begin with it.
-
-    ``needs``: the level of ``metadata.version`` that every level above 0 depends on.
-    """
+    """A feature and its levels, which begin at 0."""
 
     name: str
     starts: tuple[int, ...]
+    """By level, the level of ``metadata.version`` from which on new clusters begin with it."""
     needs: int = 0
+    """The level of ``metadata.version`` that every level above 0 depends on."""
 
     @property
     def highest(self) -> int:

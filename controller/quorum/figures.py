@@ -15,11 +15,13 @@ from .metadata_version import FEATURE, KRAFT_VERSION, LOWEST
 
 
 class QuorumFigures(NamedTuple):
-    """``applied`` is what the node's image has, with -1 before there is one; ``levels`` those of finalized features."""
+    """The quorum as one node sees it."""
 
     raft: RaftFigures
     applied: LogPosition
+    """Of the last record in the node's image; all -1 before there is one."""
     levels: Mapping[str, int]
+    """Of finalized features, by name."""
     snapshots_loaded: int
 
 

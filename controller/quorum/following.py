@@ -2,7 +2,7 @@
 
 A ``MetadataFollower`` takes the node's news in their order, and tells its listener of leaders, snapshots and committed batches.
 Several can follow one node, each at its own pace: the log stays readable behind it, and what was deleted comes as the snapshot
-that stands for it. While nothing can be fetched nothing is told, and a broker goes on with the metadata that it has.
+that stands for it. While nothing can be fetched nothing is delivered, and a broker goes on with the metadata that it has.
 
 Model: Kafka's ``RaftClient.Listener``.
 """
@@ -42,7 +42,7 @@ class MetadataListener(Protocol):
         """The next batches; all of them are to be taken. Raises ReplayError."""
 
     def caught_up(self) -> None:
-        """All that is known to be committed was told."""
+        """Everything that is known to be committed was delivered."""
 
 
 class MetadataFollower:
@@ -54,7 +54,7 @@ class MetadataFollower:
         self._listener = listener
         self._workers = workers
         self._offset = 0
-        """What comes next: everything below was told."""
+        """The next offset to deliver; everything below was delivered."""
 
     async def run(self) -> None:
         """Follow until cancelled.

@@ -22,7 +22,7 @@ from ...wire.messages.alter_partition import (
 
 _SECONDS = 3.0
 _LEADS_ON = (ErrorCode.NONE, ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.INELIGIBLE_REPLICA)
-"""What the controller answers after it has found the leader epoch to be the present one."""
+"""The controller's responses after it has found the leader epoch to be the present one."""
 
 
 async def confirmed_leader_epoch(

@@ -53,20 +53,19 @@ class RegistrationPhase(enum.Enum):
 
 
 class Directories(NamedTuple):
-    """The ids of the broker's log directories, and of those among them that have failed.
-
-    One that could not be read since the start has the id 0, and is as if it were not there (LogManager ``loadDirectoryIds``).
-    """
+    """The broker's log directories by their ids."""
 
     ids: Sequence[bytes]
+    """One that could not be read since the start has the id 0, and is not registered (LogManager ``loadDirectoryIds``)."""
     offline: Sequence[bytes]
+    """Those that have failed."""
 
 
 class BrokerLifecycle:
     """``run`` it in a task of its own, once ``registration`` is known.
 
-    ``applied_offset``: the last offset of the metadata log whose records this broker has applied. ``previous_epoch``: the broker
-    epoch that the last clean stop has left, -1 after any other.
+    ``applied_offset`` gives the last offset of the metadata log whose records this broker has applied. ``previous_epoch`` is the
+    broker epoch that the last clean stop has left, -1 after any other.
     """
 
     def __init__(
@@ -95,6 +94,7 @@ class BrokerLifecycle:
         self.refusal = ErrorCode.NONE
         """Why the controller does not register this broker."""
         self.registration: BrokerRegistration | None = None
+        """What is registered; to be set before ``run``."""
         self._is_ready = False
         self._is_leaving = False
         self._heard_at = -math.inf
@@ -152,6 +152,7 @@ class BrokerLifecycle:
     async def wait_gone(self) -> bool:
         """Return once the controller lets the broker go: True; False where it has not responded for a whole session."""
         asked_at, session = trio.current_time(), self._settings.session_timeout_ms / 1000
+        # A controller that has not heard of this broker for a session has fenced it, and so has moved what it led.
         while self.standing is not RegistrationPhase.GONE:
             given_up_at = max(asked_at, self._heard_at) + session
             if given_up_at <= trio.current_time():
@@ -169,6 +170,7 @@ class BrokerLifecycle:
             if not await self._register():
                 await trio.sleep(interval)
         while self.standing is not RegistrationPhase.GONE:
+            # Made before the heartbeat: a wake while its response is awaited brings the next heartbeat at once.
             self._woken = trio.Event()
             if self._is_amending:
                 self._is_amending = False

@@ -44,24 +44,27 @@ class LoaderManifest(NamedTuple):
 
 
 class MetadataLoader:
-    """Replays what is committed. ``publish`` is called with each delta of the image that was published before.
-
-    ``on_image`` is told of each image after that. ``loaded_offset`` is the offset up to which everything was replayed: what a
-    heartbeat says; ``on_load`` is called when batches have moved it. While it ``is_held`` it publishes nothing.
-    """
+    """Replays what is committed. ``publish`` is called with each delta of the image that was published before."""
 
     def __init__(self, publish: Callable[[ClusterDelta], None]) -> None:
         self._publish = publish
         self.on_image: Callable[[ClusterImage, LoaderManifest], None] = lambda image, manifest: None
+        """Called with each image, after its delta was published."""
         self.on_load: Callable[[], None] = lambda: None
+        """Called when batches have moved ``loaded_offset``."""
         self.image = ClusterImage()
+        """The image that was published last."""
         self.loaded_offset = 0
+        """The offset up to which everything was replayed."""
         self.has_caught_up = False
         self.is_held = False
+        """While it is set, nothing is published."""
         self.snapshots_loaded = 0
+        # What the replay began with: the published image, or a snapshot that was loaded and is not published yet.
         self._base = self.image
         self._replay = RecordReplay(self._base)
         self._position: LogPosition | None = None
+        # The records of a metadata transaction that has not ended; None outside of one.
         self._transaction: list[Message] | None = None
         self._has_seen_record = False
         self._log_bytes = 0

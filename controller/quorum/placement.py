@@ -60,6 +60,7 @@ class DirectoryAssignments:
     def placed(self, partition: Partition, state: PartitionRegistration) -> None:
         """A replica is here, as the quorum has it in ``state``."""
         key = partition.topic_id, partition.log.partition
+        # A log that moves is where it was announced to go: its old directory, said now, would take the announcement back.
         directory = self._announced.get(key) or self._logs.directory_id(partition.log.folder)
         known = dict(zip(state.replicas, state.directories, strict=False)).get(self._broker_id)
         if known in (None, *_FILLED_IN) and len(self._logs.folders) == 1:
@@ -101,6 +102,7 @@ class DirectoryAssignments:
                 sent = dict(list(self._waiting.items())[:_MOST_IN_A_REQUEST])
                 if await self._send(sent):
                     for key, directory in sent.items():
+                        # While the response was awaited the replica may have got another directory, which is to be sent.
                         if self._waiting.get(key) == directory:
                             del self._waiting[key]
                     self._notify_assigned()

@@ -34,12 +34,14 @@ class ReplayError(Exception):
 
 
 class NodeReplay:
-    """What records change of an image's nodes. ``brokers`` and ``controllers`` are those that differ, None where one is gone."""
+    """What records change of an image's nodes."""
 
     def __init__(self, image: ClusterImage) -> None:
         self._image = image
         self.brokers: dict[int, QuorumBroker | None] = {}
+        """Those that differ from the image; None for one that is gone."""
         self.controllers: dict[int, QuorumController | None] = {}
+        """Those that differ from the image."""
 
     def replay(self, record: Message) -> bool:
         """Take one record; False if it is about something else. Raises ReplayError."""

@@ -26,7 +26,7 @@ _DIRECTORIES_SINCE = 2
 def describe_quorum(
     quorum: QuorumState, request: DescribeQuorumRequest, now_ms: float, wall_ms: int, version: int | None
 ) -> DescribeQuorumResponse:
-    """Only the leader answers. ``wall_ms`` is ``now_ms`` by the wall clock, by which the response's times are."""
+    """Only the leader describes the quorum. ``wall_ms`` is ``now_ms`` by the wall clock, by which the response's times are."""
     state = quorum.state
     is_new = version is None or version >= _DIRECTORIES_SINCE
     if [(topic.topic_name, each.partition_index) for topic in request.topics for each in topic.partitions] != [

@@ -23,7 +23,7 @@ class RequestReceived(NamedTuple):
     """A request of another node or of a client.
 
     It is Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch, FetchSnapshot, AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter or
-    DescribeQuorum. It is answered by one ``effects.Respond`` with the same id, in this step or in a later one.
+    DescribeQuorum. It gets one ``effects.Respond`` with the same id, in this step or in a later one.
     """
 
     request_id: int
@@ -31,7 +31,7 @@ class RequestReceived(NamedTuple):
     listener: str
     """Name of the listener that it came by: addresses in the response are those of this listener."""
     wall_ms: int = 0
-    """When it came by the wall clock, from which the times in a DescribeQuorum response are told."""
+    """When it came by the wall clock, from which the times in a DescribeQuorum response are computed."""
     version: int | None = None
     """Of the request; None for the newest. An older DescribeQuorum response has no directory ids."""
 

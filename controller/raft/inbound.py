@@ -1,7 +1,7 @@
 """Requests received by a Raft node, and their responses (Kafka's ``KafkaRaftClient.handle…Request``).
 
 The checks of each come in this order: the cluster, the partition, what the request says, its epoch, then a change of state, then
-the voter for whom it is meant. Only a leader of the same epoch answers what is for the leader.
+the voter for whom it is meant. Only a leader of the same epoch accepts what is for the leader.
 """
 
 from __future__ import annotations

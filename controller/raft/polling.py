@@ -168,7 +168,7 @@ def _leader_of(quorum: QuorumState, state: RaftFollower) -> RaftPeer:
 
 
 def _fetch_from_best(quorum: QuorumState, state: RaftFollower, now_ms: float) -> float:
-    """Fetch from the leader; from any server while that does not answer. Returns when to look again."""
+    """Fetch from the leader; from any server while the leader does not respond. Returns when to look again."""
     leader = _leader_of(quorum, state)
     connections = quorum.connections
     if connections.has_timed_out(leader, now_ms):

@@ -80,7 +80,7 @@ class RaftRequestManager:
         self._back_off_until.clear()
 
     def back_off_after_timeout(self, peer: RaftPeer, now_ms: float) -> None:
-        """A peer has not answered in time. Others are asked for as long as it was waited for.
+        """A peer has not responded in time. Others are asked for as long as it was waited for.
 
         Kafka asks it again after half an election timeout. A voter stands for election by then, and a broker would wait again.
         """
@@ -130,7 +130,7 @@ class RaftRequestManager:
     def _useful(
         self, useless: Collection[ControllerAddress], now_ms: float, voters: Sequence[RaftPeer]
     ) -> list[RaftPeer]:
-        """All but some, unless these are all. Kafka asks the node itself, and those that do not answer, as well."""
+        """All but some, unless these are all. Kafka asks the node itself, and those that do not respond, as well."""
         others = [peer for peer in self._bootstrap if peer.address not in useless]
         others = others or [peer for peer in voters if peer.address not in useless] or self._bootstrap
         silent = self._unresponsive_until

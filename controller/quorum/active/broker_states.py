@@ -25,6 +25,7 @@ def fence(context: OperationContext, broker_id: int) -> list[VersionedRecord]:
     """The broker must be registered. The last record says that it is fenced: what came before may be in earlier batches."""
     return [
         *without_broker(context, broker_id, context.index.with_broker_in_isr(broker_id)),
+        # Last: the next controller watches no broker that is fenced. If this one ended between two batches, it would lead on.
         registration_change(context, broker_id, fenced=_FENCED),
     ]
 

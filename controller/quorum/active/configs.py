@@ -49,26 +49,25 @@ _COMMA = re.compile(r"\s*,\s*")
 
 @dataclasses.dataclass(frozen=True)
 class ConfigRules:
-    """What configs are checked by, beside the cluster.
-
-    ``node_id`` is the controller's, ``voters`` are the ids of the quorum's. ``topic_defaults`` has what a topic gets without a
-    config of its own. ``broker_settings``: all settings of brokers by name, of which some are lists.
-    """
+    """What configs are checked by, beside the cluster."""
 
     node_id: int
+    """The controller's."""
     voters: Collection[int]
+    """The ids of the quorum's voters."""
     topic_defaults: LogSettings
+    """What a topic gets without a config of its own."""
     broker_settings: Mapping[str, Setting]
+    """All settings of brokers by name, of which some are lists."""
 
 
 class ConfigClient(NamedTuple):
-    """Who asks. ``check_right`` raises KafkaError where the client may not alter a resource, by type and name.
-
-    ``is_forwarded``: through a broker, which knows its own log directories.
-    """
+    """The client of a request."""
 
     check_right: Callable[[int, str], None]
+    """Called with a resource's type and name. Raises KafkaError where the client may not alter it."""
     is_forwarded: bool
+    """Whether the request has come through a broker, which knows its own log directories."""
 
 
 class _Resource(NamedTuple):
@@ -84,10 +83,12 @@ class _Resource(NamedTuple):
 
 
 class _Altered(NamedTuple):
-    """What a change makes of a resource: the configs that are written, None for a removal, and those that are left."""
+    """What a change makes of a resource."""
 
     written: Mapping[str, str | None]
+    """The configs that are written; None for a removal."""
     configs: Mapping[str, str]
+    """All configs that the resource has then."""
 
 
 _Alter = Callable[[Mapping[str, str]], _Altered]

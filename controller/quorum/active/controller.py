@@ -67,6 +67,7 @@ class MetadataLogWriter(Protocol):
 
 class _PendingResponse(NamedTuple):
     offset: int
+    """Of the record whose commit it waits for."""
     respond: Callable[[], None]
     fail: Callable[[KafkaError], None]
 
@@ -80,6 +81,7 @@ class _Claim:
         self.tasks = tasks
         self.uncommitted: deque[tuple[int, ControllerState]] = deque()
         """States by the offset of their last record, in the order in which they were made."""
+        # By rising offsets, as each waits for the newest record there was.
         self.waiting: deque[_PendingResponse] = deque()
 
 
@@ -100,6 +102,7 @@ class ActiveController:
         self.randomness = randomness
         self._tasks = [*_tasks(settings), *further_tasks]
         self._committed = ControllerState()
+        # With all records that were appended, committed or not. The next operation goes by it.
         self._latest = self._committed
         self.metadata = CommittedMetadata()
         """The image of ``committed_state``, for who follows it."""
@@ -159,6 +162,7 @@ class ActiveController:
 
     def renounce(self) -> None:
         """This node does not lead any more, or must not."""
+        # Before callers are told: one that asks again at once must find no active controller.
         claim, self._claim = self._claim, None
         assert claim is not None, "who renounces was active"
         self._latest = self._committed
@@ -230,6 +234,7 @@ class ActiveController:
     ) -> bool:
         """A broker says that it is alive. True if a session begins: ``tick`` may have to come sooner than it has said."""
         claim = self._claim
+        # Before the operation, which may be refused: whoever sends a heartbeat is alive (KAFKA-17793).
         begins = claim is not None and claim.heartbeats.track(request.broker_id, request.broker_epoch, now_ms)
 
         def operation(context: OperationContext) -> ControllerResult[HeartbeatReply]:
@@ -305,6 +310,7 @@ class ActiveController:
             raise
         appended(result.response, last_offset)
         if claim.uncommitted:
+            # Also without records of its own: what the operation has read may still be taken back with the leadership.
             offset = claim.uncommitted[-1][0]
             claim.waiting.append(_PendingResponse(offset, lambda: respond(result.response), respond))
         else:

@@ -41,27 +41,29 @@ class UpgradeType(IntEnum):
 
 @dataclasses.dataclass(frozen=True)
 class FeatureRules:
-    """``supported``: what this controller supports. ``voters``: the ids of the quorum's voters, this node's among them.
-
-    ``kraft_version``: the level that Raft has finalized. ``min_insync_replicas``: what the controller's file says.
-    """
+    """What updates of features are checked by, beside the image."""
 
     node_id: int
     supported: Mapping[str, VersionRange]
+    """The levels that this controller supports."""
     voters: Collection[int]
+    """The ids of the quorum's voters, this node's among them."""
     kraft_version: int
+    """The level that Raft has finalized."""
     min_insync_replicas: int = 1
+    """What the controller's file says."""
 
 
 @dataclasses.dataclass(frozen=True)
 class FeatureUpdates:
-    """The response, and the level of ``kraft.version`` that Raft is asked for before: None for none.
-
-    If Raft refuses that, the response is Raft's error, and no record is written. With ``validate_only`` Raft only checks.
-    """
+    """The outcome of an UpdateFeatures request."""
 
     response: UpdateFeaturesResponse
     kraft_version: int | None = None
+    """The level of ``kraft.version`` that Raft has to finalize before the records are written; None for none.
+
+    If Raft refuses, the response is Raft's error, and no record is written. With ``validate_only`` Raft only checks.
+    """
 
 
 def update_features(

@@ -28,10 +28,11 @@ class RegistrationState(enum.IntEnum):
 
 
 class QuorumControllerFigures(NamedTuple):
-    """``brokers`` by their ids. ``silent_ms``: since when each has not been heard of, where this controller is active."""
+    """A quorum controller at one moment, active or standby."""
 
     is_active: bool
     brokers: Mapping[int, RegistrationState]
+    """All that are registered, by id."""
     topics: int
     offline_partitions: int
     preferred_imbalance: int
@@ -39,6 +40,7 @@ class QuorumControllerFigures(NamedTuple):
     applied: LogPosition
     committed_offset: int
     silent_ms: Mapping[int, int]
+    """By broker id, the time since its last heartbeat, at most a session; empty for a standby."""
     operations_started: int
     counts: NodeCounts
     quorum: QuorumFigures

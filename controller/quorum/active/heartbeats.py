@@ -146,7 +146,7 @@ class BrokerHeartbeats:
         self._brokers.pop(broker_id, None)
 
     def touch(self, broker_id: int, *, is_fenced: bool, metadata_offset: int) -> None:
-        """A heartbeat of a registered broker has been answered."""
+        """A heartbeat of a registered broker has been processed."""
         broker = self._brokers[broker_id]
         self._set_fenced(broker, is_fenced=is_fenced)
         broker.metadata_offset = metadata_offset
@@ -161,6 +161,7 @@ class BrokerHeartbeats:
         """A controlled shutdown is under way since ``offset``; what began it stands."""
         broker = self._brokers[broker_id]
         assert not broker.is_fenced, "a fenced broker shuts down at once"
+        # The first offset stays: otherwise each heartbeat would give the other brokers more to apply.
         if not broker.is_shutting_down:
             broker.shutdown_offset = offset
 

@@ -14,11 +14,13 @@ from ....metadata.types import PartitionRegistration
 
 
 class MetadataCounts(NamedTuple):
-    """``unclean_elections``: leaders that were not in sync; ``elr_elections``: leaders from the eligible replicas (KIP-966)."""
+    """Counts of one node."""
 
     partitions: int = 0
     unclean_elections: int = 0
+    """Leaders that were not in sync."""
     elr_elections: int = 0
+    """Leaders that were eligible leader replicas (KIP-966)."""
 
     def replaced(self, image: ClusterImage) -> MetadataCounts:
         """Those of a whole image, at a cost of its topics: for a node that has loaded a snapshot."""

@@ -68,7 +68,7 @@ OF_RAFT = (
     RemoveRaftVoterRequest,
     UpdateRaftVoterRequest,
 )
-"""Requests that the Raft node answers."""
+"""Requests for the Raft node."""
 
 _ROUNDING_SECONDS = 1e-6
 """The wait for a task ends by so much later: rounded down, its time would not have come, and the loop would not rest."""
@@ -278,6 +278,7 @@ class ControllerNode:
         controller = self.controller
         controller.leader_id = None if news.leader_id < 0 else news.leader_id
         self.counts.new_leaders += news.leader_id >= 0
+        # Also where this node leads again, in another epoch: what was not committed in the one before may never be.
         if controller.is_active:
             controller.renounce()
         if news.leader_id == self.node_id:

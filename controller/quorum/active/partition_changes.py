@@ -66,10 +66,12 @@ class PartitionRules(NamedTuple):
 
 
 class ElectedLeader(NamedTuple):
-    """``is_unclean``: it was elected although it may lack records."""
+    """The outcome of an election."""
 
     leader: int
+    """NO_LEADER where nobody can lead."""
     is_unclean: bool
+    """Whether the leader was elected although it may lack records."""
 
 
 def partition_change(
@@ -82,6 +84,7 @@ def partition_change(
     elected = elect(partition, aim.replicas, isr, elr, target.goal, rules)
     if elected.leader != partition.leader:
         if elected.leader in elr:
+            # Elected without an ISR: it is now the only replica in sync. The others of the ELR stay eligible.
             isr, elr = (elected.leader,), tuple(replica for replica in elr if replica != elected.leader)
         record.leader = elected.leader
         if elected.is_unclean:

@@ -35,9 +35,10 @@ MAX_REMOVED = 1000
 
 
 class TokenRules(NamedTuple):
-    """``secret`` is what the passwords of tokens are made with; None where there are to be no tokens."""
+    """What delegation tokens are made by."""
 
     secret: str | None
+    """The secret behind the passwords of tokens; None where there are to be no tokens."""
     lifetimes: Lifetimes
 
 
