@@ -164,7 +164,7 @@ class ZooKeeperCluster:
             logger.error("The cluster is not told of this broker's listeners: %s", error)
 
     async def report_log_dir_failure(self) -> None:
-        """Tell the controller that a data folder has failed (KIP-112)."""
+        """Tell the controller that a log directory has failed (KIP-112)."""
         try:
             await report_log_dir_failure(self.session, self._broker_id)
         except SessionExpiredError:

@@ -49,10 +49,11 @@ _ALWAYS_LEFT = (TOPICS, BROKERS)
 
 
 class ConfigStore:
-    """``start`` once, then ``run`` in a task of its own. What is read goes to ``metadata``."""
+    """``start`` once, then ``run`` in a task of its own."""
 
     def __init__(self, store: ClusterStore, clock: Clock, metadata: MetadataCache) -> None:
         self.metadata = metadata
+        """Where all that is read goes."""
         self._store = store
         self._watches = WatchLoop("configs")
         self._changes = Notifications(store, clock, znodes.CONFIG_CHANGES, self._watches.watch)
@@ -60,8 +61,8 @@ class ConfigStore:
     async def create_parent_nodes(self) -> None:
         """Make what users need of a store that no broker has used yet, and not more. Raises StoreError.
 
-        By a store without a node for topics a start knows a data folder that it has to look through, because Apache Kafka may
-        have filled it.
+        A start takes a store without a node for topics as a sign to look through its log directories, as Apache Kafka may have
+        filled them.
         """
         await ensure_paths(self._store, [path for path in znodes.PERSISTENT_PATHS if path.startswith("/config")])
 

@@ -144,7 +144,7 @@ async def _check_addresses(store: ClusterStore, registration: BrokerRegistration
 
 
 async def report_log_dir_failure(store: ClusterStore, broker_id: int) -> None:
-    """Tell the controller that a data folder of this broker has failed (KIP-112). Raises StoreError."""
+    """Tell the controller that a log directory of this broker has failed (KIP-112). Raises StoreError."""
     while True:
         try:
             await store.multi(

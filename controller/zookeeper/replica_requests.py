@@ -52,8 +52,8 @@ _TopicState = TypeVar("_TopicState")
 class ReplicaRequests:
     """Applies the requests to one broker. Its own controller calls them directly: it is a ``BrokerChannel`` without a connection.
 
-    ``broker_epoch`` is that of the broker's present registration. ``refresh_topic_configs``: of new topics, whose configs are to
-    be known before their first logs are made.
+    ``broker_epoch`` gives that of the present registration. ``refresh_topic_configs`` reads the configs of new topics, which have
+    to be known before their first logs are made.
     """
 
     def __init__(

@@ -47,7 +47,7 @@ class AdminNodes:
         self._on_reassignments = on_reassignments
         self._on_elections = on_elections
         self._asked: dict[TopicPartition, tuple[int, ...]] | None = None
-        """What the node with moves has, if there is one."""
+        """The moves in the node, as far as they have not ended; None without the node."""
 
     async def follow_reassignments(self) -> None:
         """Begin with the moves that are asked for there."""
@@ -72,6 +72,7 @@ class AdminNodes:
         if not left:
             self._asked = None
             await self._write([Delete(path)])
+            # The watch is set again, as the deletion has used it up: a tool may write the node anew.
             await self._store.exists(path, self._on_reassignments)
         elif left != self._asked:
             self._asked = left

@@ -36,7 +36,7 @@ _FIRST_VERSION_WITH_INELIGIBLE = 2
 
 
 class IsrChange(NamedTuple):
-    """What a leader asks for one partition. ``broker_epochs``: by in-sync replica, -1 where the leader doesn't know it."""
+    """The in-sync replicas that a leader proposes for one partition."""
 
     leader: int
     leader_epoch: int
@@ -44,6 +44,7 @@ class IsrChange(NamedTuple):
     isr: tuple[int, ...]
     is_recovering: bool
     broker_epochs: Mapping[int, int]
+    """By in-sync replica, the broker epoch with which it has fetched; -1 where the leader does not know it."""
 
 
 def judge(
@@ -60,6 +61,7 @@ def judge(
     if not _is_well_formed(asked, state, partition.assignment.replicas):
         return ErrorCode.INVALID_REQUEST
     if set(asked.isr) == set(state.isr) and asked.is_recovering == state.is_recovering:
+        # Before the partition epoch is compared: the leader repeats a request whose response was lost.
         return state
     if asked.partition_epoch < partition.partition_epoch:
         return ErrorCode.INVALID_UPDATE_VERSION
@@ -81,7 +83,7 @@ def _is_eligible(replica: int, asked: IsrChange, eligible_epochs: Mapping[int, i
 
 
 class AlterPartitions:
-    """Answers requests of leaders, several of them together. Raises StoreError."""
+    """Decides on requests of leaders, several of them together. Raises StoreError."""
 
     def __init__(
         self,
@@ -95,7 +97,7 @@ class AlterPartitions:
         self._on_change = on_change
 
     async def answer(self, requests: Sequence[tuple[AlterPartitionRequest, int]]) -> list[AlterPartitionResponse]:
-        """The answers to some requests with their versions, in their order; what they change is written together."""
+        """The responses to some requests with their versions, in their order; what they change is written together."""
         names = self._context.names_by_id()
         responses: list[AlterPartitionResponse] = []
         while len(responses) < len(requests):

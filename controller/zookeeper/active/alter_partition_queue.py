@@ -34,6 +34,7 @@ class AlterPartitionQueue:
         own = _QueuedAlterPartition(request, version)
 
         async def answer_all(partitions: AlterPartitions) -> None:
+            # An earlier turn may have taken this request with its own: then nothing is left to do in this one.
             if own.response is None:
                 taken = [own, *(each for each in self._waiting if each is not own)]
                 self._waiting.clear()

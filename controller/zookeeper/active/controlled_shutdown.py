@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 async def shut_down(
     context: ControllerContext, leaders: PartitionStateMachine, request: ControlledShutdownRequest
 ) -> ControlledShutdownResponse:
-    """Move leadership away from the broker as far as possible; the answer has what it still leads. Raises StoreError.
+    """Move leadership away from the broker as far as possible; the response has what it still leads. Raises StoreError.
 
     From now on, until it is registered again, the broker may become neither leader nor in-sync replica.
     """

@@ -7,8 +7,9 @@ refuse requests with NOT_CONTROLLER.
   and requests. No event waits for a broker: see ``sender``.
 - A change that has begun is finished even if its caller is cancelled, because store, context and brokers have to stay
   consistent.
-- Each write to the store checks the epoch, so a controller that was replaced can do no harm. When such a check fails, the
-  controller resigns, forgets what it knew, and stands for election again.
+- Writes to the store check the controller epoch, so a controller that was replaced can do no harm. When such a check fails,
+  the controller resigns, forgets what it knew, and stands for election again. One write checks no epoch: a block of producer
+  ids is taken under the version of its own node, which any broker may write (``producer_ids``).
 - A broker's session decides when its controller acts: see ``membership``.
 """
 
@@ -100,7 +101,7 @@ class TermEvent:
 class ZooKeeperController:
     """One broker's controller, active or waiting. ``start`` once, then ``run`` in a task of its own.
 
-    ``connect`` gives the channel to a broker that is registered, this one among them. ``figures`` are for metrics.
+    ``connect`` gives the channel to a broker that is registered, this one among them.
     """
 
     def __init__(
@@ -127,6 +128,7 @@ class ZooKeeperController:
         self._events = EventQueue()
         self._alterations = AlterPartitionQueue(self._alter_partitions)
         self.figures = ControllerFigures(self._events, self._senders)
+        """For metrics."""
         self._term: ControllerTerm | None = None
         self._term_changed = trio.Event()
         self._watches = self._make_watches()
@@ -172,7 +174,7 @@ class ZooKeeperController:
             while term is not None and not changed.is_set():
                 with trio.move_on_after(delay):
                     await changed.wait()
-                    break
+                    break  # the term has ended, and its brokers are not this controller's to balance
                 self._put_look(ControllerTerm.balance_leaders)
                 delay = self._settings.leader_imbalance_check_interval_seconds
             await changed.wait()
@@ -192,6 +194,7 @@ class ZooKeeperController:
         self._candidacy = Candidacy.NONE
         self._events.fail_pending(_not_controller())
         self._is_suspended = False
+        # The queue may be held by ``suspend``. An event that is under way ends first: its change must be whole.
         self._events.resume()
         await self._events.ask(self._give_up)
 
@@ -312,7 +315,7 @@ class ZooKeeperController:
         await self._ask(lambda term: turn(term.alter_partitions))
 
     async def controlled_shutdown(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
-        """Move leaders away from a broker that is about to stop; the answer has the partitions that it leads still."""
+        """Move leaders away from a broker that is about to stop; the response has the partitions that it still leads."""
         try:
             response = await self._ask(lambda term: term.shut_down(request))
             if request.broker_id == self._broker_id:
@@ -351,7 +354,7 @@ class ZooKeeperController:
             raise refusal(error) from error
 
     async def _wait_own_responses(self) -> None:
-        """Wait until this broker has answered what it was told, and these answers were handled. Raises KafkaError."""
+        """Wait until this broker has responded to all requests, and its responses were handled. Raises KafkaError."""
         unanswered = self._senders.unanswered(self._broker_id)
         if unanswered is not None:
             await unanswered.wait()
@@ -383,7 +386,7 @@ class ZooKeeperController:
             topics=self._topics_changed,
             topic=self._topic_changed,
             deletions=self._deletions_changed,
-            folders=self._folders_changed,
+            log_dir_events=self._log_dir_events_changed,
             isr_changes=self._isr_changes_changed,
             reassignments=self._reassignment_node_changed,
             elections=self._election_node_changed,
@@ -406,7 +409,7 @@ class ZooKeeperController:
     def _deletions_changed(self, event: WatchEvent) -> None:
         self._put_look(ControllerTerm.follow_deletions)
 
-    def _folders_changed(self, event: WatchEvent) -> None:
+    def _log_dir_events_changed(self, event: WatchEvent) -> None:
         self._put_look(ControllerTerm.follow_log_dir_events)
 
     def _isr_changes_changed(self, event: WatchEvent) -> None:
@@ -491,6 +494,7 @@ class ZooKeeperController:
                 return
             context.inter_broker_listener = self._inter_broker_listener
             term = self._new_term(context)
+            # Before it takes over: ``_topic_changed`` notes in it what its watches tell meanwhile.
             self._set_term(term)
             try:
                 await term.take_over()
@@ -547,6 +551,7 @@ class ZooKeeperController:
         if self._term is not None:
             logger.info("No longer the controller, epoch %d", self._term.context.epoch)
             self._set_term(None)
+            # What waits was decided under an epoch that is over. The next controller tells the brokers everything.
             self._senders.follow({})
 
 

@@ -1,9 +1,9 @@
 """The controller's request senders: for each live broker a queue, and a task that sends one request at a time.
 
-A broker gets them in order, each again until it has answered or has left the cluster, because nothing else would tell it of a
-state it has missed (Kafka: ControllerChannelManager, RequestSendThread). The controller itself waits for no broker: answers
-come back to it as events. A request has no time limit of its own here, since a broker that starts may be slow to answer; it
-ends with the broker's registration, and a channel that has given up raises OSError.
+A broker gets them in order. Each is repeated until the broker has responded or has left the cluster, because nothing else would
+tell it of a state that it has missed (Kafka: ControllerChannelManager, RequestSendThread). The controller itself waits for no
+broker: responses come back to it as events. A request has no time limit of its own, since a broker that starts may respond
+slowly. It ends with the broker's registration, and a channel that has given up raises OSError.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ Response = TypeVar("Response")
 
 
 class Answer(NamedTuple):
-    """Error codes by partition, from a broker under the epoch it was asked with.
-
-    Those of LeaderAndIsr, or else those of StopReplica for the partitions that were to be deleted.
-    """
+    """A broker's response to a request of the controller."""
 
     broker_id: int
     broker_epoch: int
+    """The epoch of the registration to which the request was sent."""
     is_stop_replica: bool
+    """Whether it is a response to StopReplica; else it is one to LeaderAndIsr."""
     codes: Mapping[TopicPartition, int]
+    """Error codes; of StopReplica only for the partitions that were to be deleted."""
 
 
 class ControllerChannelManager:
@@ -83,12 +83,12 @@ class ControllerChannelManager:
                 sender.put(batch)
 
     def unanswered(self, broker_id: int) -> trio.Event | None:
-        """Set when a broker has answered all requests queued by now, or is gone; None if there are none."""
+        """Set when a broker has responded to all requests queued by now, or is gone; None if there are none."""
         sender = self._senders.get(broker_id)
         return None if sender is None else sender.unanswered
 
     async def wait_responses(self) -> None:
-        """Return when all brokers have answered the requests queued by now, or after a second: one may be dead."""
+        """Return when all brokers have responded to the requests queued by now, or after a second: one may be dead."""
         with trio.move_on_after(_RESPONSES_SECONDS):
             for unanswered in [sender.unanswered for sender in self._senders.values()]:
                 if unanswered is not None:
@@ -99,7 +99,7 @@ class ControllerChannelManager:
         yield from self._senders.items()
 
     async def run(self) -> None:
-        """Send, for as long as this is not cancelled; what was not answered by then is sent by the next ``run``."""
+        """Send until cancelled. The next ``run`` sends again what had no response by then."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             try:
@@ -111,10 +111,7 @@ class ControllerChannelManager:
 
 
 class BrokerSender:
-    """One registration of a broker, and what waits for it: the first batch is under way, new ones are merged into the last.
-
-    ``times`` are how long requests waited until they were sent, in milliseconds.
-    """
+    """One registration of a broker, and what waits for it: the first batch is under way, new ones are merged into the last."""
 
     def __init__(
         self, broker_id: int, broker_epoch: int, channel: BrokerChannel, on_response: Callable[[Answer], None]
@@ -128,10 +125,11 @@ class BrokerSender:
         self._ended = trio.Event()
         self._scope = trio.CancelScope()
         self.times = Distribution()
+        """How long requests have waited until they were sent, in ms."""
 
     @property
     def size(self) -> int:
-        """How many requests are not answered yet."""
+        """How many requests have no response yet."""
         return sum(batch.size for batch in self._batches)
 
     @property
@@ -139,6 +137,7 @@ class BrokerSender:
         return self._batches[-1].done if self._batches else None
 
     def put(self, batch: ControllerBrokerRequestBatch) -> None:
+        # The first batch is under way, so nothing is merged into it: parts of it may have been sent.
         if len(self._batches) < 2 or not self._batches[-1].take(batch):
             batch.queued_at = trio.current_time()
             self._batches.append(batch)
@@ -163,7 +162,7 @@ class BrokerSender:
                     await self._arrived.wait()
 
     async def _deliver(self, batch: ControllerBrokerRequestBatch) -> None:
-        """Each request is forgotten once it was answered, for ``run`` may be cancelled and called again."""
+        """Each request is taken out once its response is there, as ``run`` may be cancelled and called again."""
         channel = self._channel
         if batch.leader_and_isr is not None:
             led = await self._until_answered(channel.leader_and_isr, batch.leader_and_isr, batch.queued_at)

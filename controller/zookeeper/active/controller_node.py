@@ -1,7 +1,8 @@
 """The znodes ``/controller`` and ``/controller_epoch``: the id of the controller, and the number of its election.
 
 A broker becomes the controller by one transaction that makes the ephemeral ``/controller`` and raises the epoch. From then
-on each of its writes checks the epoch node's version, so a controller that was replaced can do no harm.
+on its writes check the epoch node's version, so a controller that was replaced can do no harm. A block of producer ids is
+fenced by the version of its own node instead: whoever takes it, no other broker gets it.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ broker. Then it follows what happens in the store: brokers that come and go, top
 (``topic_changes``), data folders that fail. Each method reads all that its watch is for and applies what is different, so a
 call too many does no harm; the watch is set by the same read.
 
-A broker that has lost a data folder leaves a node under ``/log_dir_event_notification``. The controller then asks it by
+A broker that has lost a log directory leaves a node under ``/log_dir_event_notification``. The controller then asks it by
 LeaderAndIsr for all its replicas, and those that it answers with KAFKA_STORAGE_ERROR stop leading (KIP-112). A leader of an
 older Kafka, which writes states itself, tells of it under ``/isr_change_notification``.
 """
@@ -58,10 +58,11 @@ class Watches(NamedTuple):
 
     brokers: Watch
     topics: Watch
-    """The topics' names; ``topic`` is for the node of one of them."""
+    """For the names of all topics."""
     topic: Watch
+    """For the node of one topic."""
     deletions: Watch
-    folders: Watch
+    log_dir_events: Watch
     isr_changes: Watch
     reassignments: Watch
     elections: Watch
@@ -111,8 +112,8 @@ class ControllerTerm:
         context = self.context
         await set_up_features(self._store, context)
         context.brokers = await self._load_brokers()
-        # What these tell is in the states that are read below; what comes after this read calls the watch.
-        await self._remove(await notifications(self._store, znodes.LOG_DIR_EVENTS, self._watches.folders))
+        # Before the states: what these tell is in the states that are read below. What comes after this read calls the watch.
+        await self._remove(await notifications(self._store, znodes.LOG_DIR_EVENTS, self._watches.log_dir_events))
         await self._remove(await notifications(self._store, znodes.ISR_CHANGES, self._watches.isr_changes))
         await self._topic_changes.load()
         marked = await self._store.children(znodes.DELETE_TOPICS, self._watches.deletions)
@@ -120,6 +121,7 @@ class ControllerTerm:
         self._senders.follow(context.brokers)
         self._leaders.send_update_metadata(())  # they have to know each other before they replicate
         await self._known_brokers.load()
+        # Before the first state is written: from then on states do not tell any more which brokers were away.
         await self._known_brokers.begin()
         await self._leaders.fail_over(self._known_brokers.stayed)
         keys = [key for key, _ in context.undeleted_partitions()]
@@ -128,6 +130,7 @@ class ControllerTerm:
         await self._known_brokers.save()
         await self.reassignments.resume()
         await self.follow_reassignment_node()
+        # After the moves, whose ends let the deletion of their topics begin.
         await self.deletions.resume()
         await self.follow_election_node()
         logger.info(
@@ -165,6 +168,7 @@ class ControllerTerm:
         dead = known.keys() - found.keys()
         bounced = {b for b in known.keys() & found.keys() if found[b].epoch != known[b].epoch}
         changed = {b for b in known.keys() & found.keys() if b not in bounced and found[b] != known[b]}
+        # In Kafka's order: new brokers come before those that are gone, and so can lead what these have led.
         if changed:
             context.brokers = {**known, **{broker_id: found[broker_id] for broker_id in changed}}
             self._leaders.send_update_metadata(())
@@ -242,7 +246,7 @@ class ControllerTerm:
         self._senders.send(lead, update_metadata_requests(self.context, keys) if keys else {}, {})
 
     async def process_response(self, answer: Answer) -> None:
-        """A broker has answered: replicas in failed folders do not lead any more, deletions go on."""
+        """A broker has responded: replicas in failed log directories do not lead any more, deletions go on."""
         broker = self.context.brokers.get(answer.broker_id)
         if broker is None or broker.epoch != answer.broker_epoch:
             return
@@ -289,9 +293,9 @@ class ControllerTerm:
         await self.deletions.follow(names, is_allowed=self._settings.delete_topic_enable)
 
     async def follow_log_dir_events(self) -> None:
-        """Send LeaderAndIsr to brokers with a failed data folder: their answers tell which replicas were in it."""
+        """Send LeaderAndIsr to brokers with a failed log directory: their responses tell which replicas were in it."""
         events = await read_notifications(
-            self._store, znodes.LOG_DIR_EVENTS, znodes.decode_log_dir_event, self._watches.folders
+            self._store, znodes.LOG_DIR_EVENTS, znodes.decode_log_dir_event, self._watches.log_dir_events
         )
         self._send_leader_and_isr({broker_id for broker_id in events.values() if broker_id is not None})
         await self._remove(events)

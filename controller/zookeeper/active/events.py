@@ -19,10 +19,7 @@ T = TypeVar("T")
 
 
 class EventQueue:
-    """``run`` in a task of its own handles what is ``put`` and ``ask``\\ ed. An exception of an event ends it.
-
-    ``times`` are those that events have waited for their turn, in milliseconds.
-    """
+    """``run`` in a task of its own handles what is ``put`` and ``ask``\\ ed. An exception of an event ends it."""
 
     def __init__(self) -> None:
         self._waiting: OrderedDict[Event, float] = OrderedDict()
@@ -30,6 +27,7 @@ class EventQueue:
         self._is_paused = False
         self._is_busy = False
         self.times = Distribution()
+        """How long events have waited for their turn, in ms."""
 
     @property
     def size(self) -> int:

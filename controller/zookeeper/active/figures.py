@@ -18,10 +18,12 @@ from .events import EventQueue
 
 @dataclasses.dataclass(slots=True)
 class ElectionFigures:
-    """``times``: how long elections after brokers came or went took, in ms; ``unclean``: elected leaders not in sync."""
+    """Counts of elections over all terms of one broker."""
 
     times: Distribution = dataclasses.field(default_factory=Distribution)
+    """How long elections took after brokers came or went, in ms."""
     unclean: int = 0
+    """Elected leaders that were not in sync."""
 
 
 class ClusterFigures(NamedTuple):
@@ -36,13 +38,14 @@ class ClusterFigures(NamedTuple):
 
 
 class ControllerFigures:
-    """``context`` is that of the present term, None while another broker is the controller."""
+    """See the module."""
 
     def __init__(self, events: EventQueue, senders: ControllerChannelManager) -> None:
         self.events = events
         self.senders = senders
         self.elections = ElectionFigures()
         self.context: ControllerContext | None = None
+        """That of the present term; None while another broker is the controller."""
 
     def partitions_by_topic(self) -> list[tuple[str, int]]:
         """Every topic of the cluster with the number of its partitions; none where another broker is the controller."""

@@ -9,8 +9,8 @@ Each function returns the state to write, or None when the partition is right as
 ``shut_down_state``     a broker is about to stop: another in-sync replica leads, if there is one (controlled shutdown)
 ======================  ================================================================================================
 
-Each raises the leader epoch by one. *Online* is a replica whose broker is registered and whose data folder works,
-*eligible* is one that may lead and be in sync too: its broker is not shutting down.
+Each raises the leader epoch by one. A replica is *online* if its broker is registered and its log directory works. It is
+*eligible* if it may also lead and be in sync: its broker is not shutting down.
 
 A broker that has registered again has been away. It may have lost what was not synced, if its machine went down; the controller
 cannot know. So its replica counts as gone if another in-sync replica was not away, and it stops leading: as a leader it would
@@ -67,8 +67,10 @@ def failed_over_state(
     ``stayed``: the brokers among those ``alive`` that have not been away.
     """
     online = [replica for replica in state.isr if replica in alive]
+    # Those that stayed, else all that are alive now: where every in-sync replica was away there is none to prefer.
     left = state_without(state, set(state.isr).difference(set(online).intersection(stayed) or online), controller_epoch)
     if left is None and state.leader in online and state.leader not in stayed:
+        # The same leader under a new epoch: its followers compare their logs with its own, which may have lost records.
         return state._replace(leader_epoch=state.leader_epoch + 1, controller_epoch=controller_epoch)
     return left
 

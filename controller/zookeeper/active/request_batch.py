@@ -29,16 +29,15 @@ from ....wire.messages.update_metadata import (
 
 @dataclasses.dataclass(slots=True)
 class ControllerBrokerRequestBatch:
-    """Requests to one broker; each is taken out once it was answered, and ``done`` is set after the last.
-
-    ``queued_at`` is when the first of them began to wait, by trio's clock.
-    """
+    """Requests to one broker. Each is taken out once its response is there."""
 
     leader_and_isr: LeaderAndIsrRequest | None = None
     update_metadata: UpdateMetadataRequest | None = None
     stop_replica: StopReplicaRequest | None = None
     done: trio.Event = dataclasses.field(default_factory=trio.Event)
+    """Set after the last response, or when the broker is gone."""
     queued_at: float = 0.0
+    """When the first of them began to wait, by trio's clock."""
 
     @property
     def size(self) -> int:

@@ -1,7 +1,7 @@
 """Builders of the controller's requests to brokers, from its context (pure functions).
 
 LeaderAndIsr goes to every live replica of a partition and makes it lead or follow. UpdateMetadata goes to every live
-broker, so that each can answer clients. StopReplica ends a replica. The values are those of Kafka 3.9's controller: a
+broker, so that each can serve clients. StopReplica ends a replica. The values are those of Kafka 3.9's controller: a
 topic under deletion has leader -2 in UpdateMetadata, and epoch -2 in StopReplica, which overrides any other.
 """
 
@@ -38,8 +38,8 @@ def leader_and_isr_requests(
 ) -> dict[int, LeaderAndIsrRequest]:
     """By live broker, the partitions among ``keys`` that it holds a replica of.
 
-    A new replica's log may be made in any data folder, that of another one only if no folder has failed. ``is_new``: all are
-    new. ``adding_are_new``: those that a move adds are, unless they are in sync, for then they have a log.
+    A new replica's log may be made in any log directory, that of another one only if no log directory has failed. ``is_new``: all
+    are new. ``adding_are_new``: those that a move adds are, unless they are in sync, for then they have a log.
     """
     states: dict[TopicPartition, LeaderAndIsrPartitionState] = {}
     new: dict[tuple[int, TopicPartition], LeaderAndIsrPartitionState] = {}

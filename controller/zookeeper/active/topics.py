@@ -172,7 +172,7 @@ class Topics:
             except ConnectionLossError:
                 found = await is_stored(self._store, name, topic.topic_id)
                 if len(list(transactions(operations))) > 1:
-                    raise
+                    raise  # some of them may have been carried out, so to begin again would find the topic half made
                 if found is not None:
                     return found
 
@@ -215,6 +215,7 @@ class Topics:
             self._context.topics.pop(name)
             self._context.topics |= await load_topics(self._store, [name])
             stored = self._context.topics.get(name)
+            # Where the new partitions are there, the write was carried out and only its result was lost.
             if stored is None or not _has(stored, new):
                 return await self.add_partitions(name, count, assignments, validate_only=validate_only)
             grown = stored

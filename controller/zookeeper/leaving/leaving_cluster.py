@@ -15,12 +15,13 @@ from .tree_reader import CONSUMERS, check_movable, read_tree
 
 
 class LeavingCluster:
-    """``read`` makes one. ``fence`` is what keeps brokers of ZooKeeper mode out, None as long as nothing does."""
+    """``read`` makes one."""
 
     def __init__(self, store: ClusterStore, tree: ZnodeTree, fence: Fence | None, cluster_id: str) -> None:
         self._store = store
         self._tree = tree
         self.fence = fence
+        """What keeps brokers of ZooKeeper mode out; None as long as nothing does."""
         self.cluster_id = cluster_id
 
     @classmethod
@@ -73,6 +74,7 @@ class LeavingCluster:
     async def raise_fence(self, node_id: int) -> None:
         """Say that this node has the metadata from now on. Raises UnmovableStateError, StoreError."""
         self.fence = await raise_fence(self._store, self._tree, node_id, self.cluster_id)
+        # Looked at behind the fence: a broker may have started between the reading of the tree and the raising.
         if running := await self._store.children(znodes.BROKER_IDS):
             await lower_fence(self._store, self.fence)
             raise UnmovableStateError(

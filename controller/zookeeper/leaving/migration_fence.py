@@ -43,11 +43,14 @@ _NO_EPOCH = -1
 
 
 class Fence(NamedTuple):
-    """``node_id`` is the node whose metadata log the cluster begins with, ``cluster_id`` the cluster's id."""
+    """What ``/ottla_migration`` holds."""
 
     node_id: int
+    """The node whose metadata log the cluster begins with."""
     cluster_id: str
+    """The id to which the cluster returns where the fence is lowered."""
     controller_epoch_version: int
+    """The version of ``/controller_epoch`` when the fence was raised; -1 where there was none."""
 
 
 def fence_in(tree: ZnodeTree) -> Fence | None:

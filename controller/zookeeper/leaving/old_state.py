@@ -97,12 +97,13 @@ def examine_state(disk: Disk, prefix: str) -> tuple[StateTree, bool]:
 
 
 class _FilesToRead:
-    """``journal.StateFiles`` that are only read; ``is_torn`` if something would be cut off."""
+    """``journal.StateFiles`` that are only read."""
 
     def __init__(self, disk: Disk, prefix: str) -> None:
         self._disk = disk
         self._prefix = prefix
         self.is_torn = False
+        """Whether something would be cut off."""
 
     def read(self, name: str) -> bytes | None:
         path = self._prefix + name

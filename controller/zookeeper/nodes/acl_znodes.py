@@ -82,10 +82,12 @@ DENY_ALL = AclEntry(EVERYBODY, Permission.DENY, WILDCARD, Operation.ALL)
 
 
 class ReadEntries(NamedTuple):
-    """What was read of a node. ``entries`` is None where nothing of it is understood; ``errors`` say what is not."""
+    """What was read of a node."""
 
     entries: frozenset[AclEntry] | None
+    """None where nothing of the node is understood."""
     errors: tuple[str, ...]
+    """What is not understood, one text each."""
 
 
 def decode_entries(data: bytes) -> frozenset[AclEntry]:

@@ -1,7 +1,7 @@
 """Change notifications between brokers: numbered znodes that name the data to read again.
 
 A broker that changes something writes it and, in the same transaction, a notification that names it. Every broker watches the
-folder. Notifications older than 15 minutes are removed by whichever broker looks next, as in Kafka
+parent node. Notifications older than 15 minutes are removed by whichever broker looks next, as in Kafka
 (``ZkNodeChangeNotificationListener``).
 """
 
@@ -20,7 +20,7 @@ NOTIFICATION_LIFETIME_MS = 15 * 60 * 1000
 
 
 class Notifications:
-    """One folder of them, as one broker follows it."""
+    """The notifications below one node, as one broker follows them."""
 
     def __init__(self, store: ClusterStore, clock: Clock, folder: str, watch: Watch) -> None:
         self._store = store
@@ -37,6 +37,7 @@ class Notifications:
 
     async def unseen(self) -> list[tuple[str, ZnodeWithStat]]:
         """Those that came since, in their order, each with its path. Raises StoreError; then everything has to be read."""
+        # The watch is set by the same read: what comes behind it calls the watch, so nothing is missed in between.
         self._listed = await self._store.children(self._folder, self._watch)
         names = sorted((name for name in self._listed if _number(name) > self._last_seen), key=_number)
         paths = [f"{self._folder}/{name}" for name in names]
@@ -58,14 +59,14 @@ class Notifications:
 
 
 async def notifications(store: ClusterStore, folder: str, watch: Watch) -> list[str]:
-    """The paths of the notifications in a folder, in the order they came in; ``watch`` hears of the next one."""
+    """The paths of the notifications below a node, in the order they came in; ``watch`` hears of the next one."""
     return [f"{folder}/{name}" for name in sorted(await store.children(folder, watch))]
 
 
 async def read_notifications(
     store: ClusterStore, folder: str, decode: Callable[[bytes], T], watch: Watch
 ) -> dict[str, T | None]:
-    """The notifications in a folder by path, None for one that is not understood."""
+    """The notifications below a node by path, None for one that is not understood."""
     paths = await notifications(store, folder, watch)
     nodes = await store.get_many(paths)
     return {path: decoded(path, node, decode) for path, node in zip(paths, nodes, strict=True) if node is not None}

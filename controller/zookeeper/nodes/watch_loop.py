@@ -41,11 +41,12 @@ class WatchLoop:
         """Call ``look`` after each change, and ``look_at_all`` where more may have changed than watches tell.
 
         Raises StoreFailedError when the store has failed for good, and what they raise that is no StoreError. After
-        SessionExpiredError everything is read again in the next session; after any other error of the store, such as a folder
+        SessionExpiredError everything is read again in the next session; after any other error of the store, such as a node
         that is missing or may not be read, after a pause, and again for as long as the error lasts.
         """
         while True:
             await self._changed.wait()
+            # Both before the read: a change that comes while it is under way is read in the next turn.
             self._changed = trio.Event()
             is_all_new, self._is_all_new = self._is_all_new, False
             try:

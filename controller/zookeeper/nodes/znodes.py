@@ -273,7 +273,7 @@ def encode_log_dir_event(broker_id: int) -> bytes:
 
 
 def decode_log_dir_event(data: bytes) -> int:
-    """The broker whose folder has failed."""
+    """The broker whose log directory has failed."""
     return int(json.loads(data)["broker"])
 
 

@@ -15,34 +15,35 @@ from ....metadata.types import BrokerRegistration, LeaderState, ReplicaAssignmen
 
 
 class LiveBroker(NamedTuple):
-    """A registered broker. ``epoch`` is the zxid of its registration: a restarted broker has a higher one (KIP-380)."""
+    """A registered broker."""
 
     registration: BrokerRegistration
     epoch: int
+    """The zxid of its registration: a restarted broker has a higher one (KIP-380)."""
 
 
 @dataclasses.dataclass(slots=True)
 class PartitionState:
-    """One partition: its replicas, and who leads. ``state`` is None until a first leader was chosen.
-
-    ``partition_epoch`` is the version of the state node; ``modified_zxid`` is the transaction that wrote it when it was
-    last read.
-    """
+    """One partition: its replicas, and who leads."""
 
     assignment: ReplicaAssignment
     state: LeaderState | None = None
+    """None until a first leader was chosen."""
     partition_epoch: int = 0
+    """The version of the state node."""
     modified_zxid: int = 0
+    """The transaction that had written the state node when it was last read."""
 
 
 @dataclasses.dataclass(slots=True)
 class TopicState:
-    """One topic; ``version`` is that of its node in the store."""
+    """One topic."""
 
     name: str
     topic_id: bytes
     partitions: dict[int, PartitionState]
     version: int = 0
+    """That of its node in the store."""
 
     def assignment(self) -> TopicAssignment:
         return TopicAssignment(self.topic_id, {number: p.assignment for number, p in self.partitions.items()})
@@ -54,24 +55,25 @@ class TopicState:
 
 @dataclasses.dataclass(slots=True)
 class ControllerContext:
-    """The cluster as this controller sees it. ``epoch_version`` is the version of the ``/controller_epoch`` node.
-
-    ``deleting_later``: topics to be deleted once none of their replicas is being moved. ``offline_replicas``: by live broker,
-    the replicas that are in a data folder of it that has failed. ``shutting_down``: live brokers that are about to stop; they
-    may neither lead nor be in sync (KIP-841). ``inter_broker_listener`` is the name of the listener by which brokers reach one
-    another.
-    """
+    """The cluster as this controller sees it."""
 
     controller_id: int
     epoch: int = 0
+    """The controller epoch of this term."""
     epoch_version: int = 0
+    """The version of the ``/controller_epoch`` node, by which writes are fenced."""
     inter_broker_listener: str = ""
+    """The name of the listener by which brokers reach one another."""
     brokers: dict[int, LiveBroker] = dataclasses.field(default_factory=dict)
     topics: dict[str, TopicState] = dataclasses.field(default_factory=dict)
     deleting: set[str] = dataclasses.field(default_factory=set)
+    """Topics whose deletion has begun."""
     deleting_later: set[str] = dataclasses.field(default_factory=set)
+    """Topics to be deleted once none of their replicas is being moved."""
     offline_replicas: dict[int, set[TopicPartition]] = dataclasses.field(default_factory=dict)
+    """By live broker, the replicas in log directories of it that have failed."""
     shutting_down: set[int] = dataclasses.field(default_factory=set)
+    """Live brokers that are about to stop. They may neither lead nor be in sync (KIP-841)."""
 
     def partition(self, key: TopicPartition) -> PartitionState:
         return self.topics[key.topic].partitions[key.partition]
@@ -99,7 +101,7 @@ class ControllerContext:
         return {topic.topic_id: name for name, topic in self.topics.items()}
 
     def online(self, key: TopicPartition) -> list[int]:
-        """The replicas of a partition whose broker is alive and has not lost their data folder."""
+        """The replicas of a partition whose broker is alive and has not lost their log directory."""
         return [
             replica
             for replica in self.partition(key).assignment.replicas
@@ -111,7 +113,7 @@ class ControllerContext:
         return [replica for replica in self.online(key) if replica not in self.shutting_down]
 
     def update_offline_replicas(self, answers: Mapping[int, Mapping[TopicPartition, int]]) -> set[TopicPartition]:
-        """Note from LeaderAndIsr answers, by broker, which replicas are offline; returns the partitions that have lost one."""
+        """Note from LeaderAndIsr responses, by broker, which replicas are offline; returns the partitions that have lost one."""
         lost = set()
         for broker_id, codes in answers.items():
             offline = self.offline_replicas.setdefault(broker_id, set())

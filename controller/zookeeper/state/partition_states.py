@@ -114,10 +114,12 @@ async def write_states(
             failures.append(error)
 
     keys = list(states)
+    # All groups end, also after a failure: the context must have what the store has taken.
     async with trio.open_nursery() as nursery:
         for start in range(0, len(keys), STATES_TOGETHER):
             nursery.start_soon(write, keys[start : start + STATES_TOGETHER])
     if failures:
+        # One of them may say that the term is over. No caller must miss it for another failure.
         raise next((error for error in failures if isinstance(error, ControllerMovedError)), failures[0])
     return await _read_again(store, context, states, conflicts) if conflicts else conflicts
 

@@ -23,11 +23,12 @@ ANY_VERSION = -1
 
 
 class StoreError(Exception):
-    """A refused operation, or a store that cannot answer. ``path`` is the node it is about, '' for the store."""
+    """A refused operation, or a store that cannot answer."""
 
     def __init__(self, path: str = "", why: str = "") -> None:
         super().__init__(": ".join(part for part in (path, why) if part) or type(self).__name__)
         self.path = path
+        """The node that it is about; empty for the store."""
 
 
 class NoNodeError(StoreError):

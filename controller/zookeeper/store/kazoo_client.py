@@ -95,10 +95,7 @@ _ACLS = {
 
 
 class KazooConnection:
-    """The ``ZooKeeperConnection`` of one session, and the thread that keeps it. ``timeout`` is asked for in seconds.
-
-    ``chroot`` is the node below which paths are, '' for the root; it may be set once the connection is there.
-    """
+    """The ``ZooKeeperConnection`` of one session, and the thread that keeps it. ``timeout`` is asked for in seconds."""
 
     def __init__(
         self,
@@ -111,6 +108,7 @@ class KazooConnection:
         self._token = trio.lowlevel.current_trio_token()
         self._listener: ZooKeeperSession | None = None
         self.chroot = ""
+        """The node below which paths are, empty for the root. It may be set once the connection is there."""
         self.is_over = False
         """Whether the session is over: no connection is made any more."""
         self._protect_nodes = protect_nodes

@@ -52,8 +52,8 @@ class StoreSession(ClusterStore, Protocol):
 class BrokerSession:
     """A ``StoreSession`` that lasts: requests go to the present session, which ``renew`` replaces once it has expired.
 
-    ``times`` are those of its requests, in milliseconds. ``connects``, ``disconnects`` and ``expirations`` are counted by the
-    ``changes`` of the sessions: each begins connected, and is connected and suspected in turn until it has expired.
+    ``connects``, ``disconnects`` and ``expirations`` are counted by the ``changes`` of the sessions. Each session begins
+    connected, and is connected and suspected in turn until it has expired.
     """
 
     def __init__(self, connect: Callable[[], Awaitable[StoreSession]], first: StoreSession) -> None:
@@ -64,6 +64,7 @@ class BrokerSession:
         self._disconnects_before = 0
         self._expirations_before = 0
         self.times = Distribution()
+        """How long requests took, in ms."""
 
     @property
     def session_id(self) -> int:
@@ -111,6 +112,7 @@ class BrokerSession:
             self._connects_before = self.connects
             self._disconnects_before = self.disconnects
             self._expirations_before = self.expirations
+            # The new session counts from 0. With one more, who has seen the end of the old session hears of the new one.
             self._changes_before = self.changes + 1
             self._session = session
 

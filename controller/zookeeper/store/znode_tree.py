@@ -33,7 +33,7 @@ from .cluster_store import (
 
 @dataclasses.dataclass(slots=True)
 class Znode:
-    """A node of the tree. ``sequence`` counts the children ever made, which numbers sequence nodes as ZooKeeper does."""
+    """A node of the tree."""
 
     data: bytes
     czxid: int
@@ -42,7 +42,9 @@ class Znode:
     modified_ms: int
     version: int = 0
     ephemeral_owner: int = 0
+    """The session with which the node ends; 0 for a persistent one."""
     sequence: int = 0
+    """How many children were ever made. It numbers sequence nodes as ZooKeeper does."""
     children: set[str] = dataclasses.field(default_factory=set)
 
     def stat(self) -> Stat:
@@ -67,11 +69,13 @@ class ZnodeTransaction(NamedTuple):
 
 
 class ZnodeTree:
-    """Nodes by path; ``/`` always exists. ``zxid`` is that of the last transaction."""
+    """A tree of nodes, as ZooKeeper has it."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Znode] = {"/": Znode(b"", 0, 0, 0, 0)}
+        """By path; ``/`` always exists."""
         self.zxid = 0
+        """Of the last transaction."""
 
     def get(self, path: str) -> ZnodeWithStat | None:
         node = self.nodes.get(path)

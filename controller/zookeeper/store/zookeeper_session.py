@@ -56,7 +56,7 @@ CLOSE_SECONDS = 5.0
 
 
 class Get(NamedTuple):
-    """A node's data; answered with a Node."""
+    """A node's data and its Stat, as a ``ZnodeWithStat``."""
 
     path: str
 
@@ -74,7 +74,7 @@ class Children(NamedTuple):
 
 
 class Multi(NamedTuple):
-    """A transaction; answered with the results of its operations."""
+    """A transaction; its result is those of its operations."""
 
     operations: Sequence[Operation]
 
@@ -229,6 +229,7 @@ class ZooKeeperSession(SessionLife):
             self.on_lost()
         else:
             del self._in_flight[asked]
+            # ZooKeeper has heard of the session at the earliest when the request was sent, not when the response is read.
             self._known_at = asked.sent_at
             if asked.watch is not None and not asked.is_given_up:
                 self._arm(asked.request, asked.watch, error)
@@ -251,6 +252,7 @@ class ZooKeeperSession(SessionLife):
             self._connections += 1
             lost, self._in_flight = list(self._in_flight), {}
             for asked in reversed(lost):
+                # A write may have been carried out, so only its caller can tell what to do. A read is sent again.
                 if isinstance(asked.request, Multi):
                     asked.settle(None, ConnectionLossError(why="the connection to ZooKeeper was lost"))
                 else:
