@@ -430,6 +430,7 @@ class BrokerServer:
         self._listeners.close()
         assert self.assembly is not None
         acceptor.stop()
+        # Long polls and members of a rebalance would otherwise wait for others, and their connections with them.
         self.assembly.services.replicas.release_waiters()
         self.assembly.services.groups.stop()
         with trio.move_on_after(_LAST_RESPONSES_SECONDS):

@@ -61,6 +61,7 @@ async def form_quorum(
     directories = [each.path for each in logs.folders if not each.is_offline]
     every = [*dict.fromkeys((*directories, metadata_log_dir.path))]
     is_formed = not any(_is_to_be_formed(disk, directory) for directory in every)
+    # Formatted directories may be those of an Apache Kafka broker: a lone node goes on with a metadata log only as its voter.
     try:
         if is_formed and (not is_lone(config) or logs.broker_id in (known_voters(disk, metadata_log_dir.path) or ())):
             return

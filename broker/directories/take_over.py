@@ -142,6 +142,7 @@ class TakeOver:
         ``logs`` are those that ``needs_logs`` asks for. Raises LogStartError, OSError.
         """
         assert self.is_due, "it is asked first"
+        # Where setting the old metadata aside has begun, all steps before that are on stable storage: only that one is finished.
         if not self._taken:
             try:
                 self._take_over(wanted, randomness, now_ms, list(logs))

@@ -243,6 +243,7 @@ class FormationNode:
 
     def _can_trust(self, place: int, said: FormationStatement) -> bool:
         promise = self.record.promise
+        # Only the coordinator decides: when it joins another cluster, nobody can decide what was promised.
         if promise is None or self.node_id == COORDINATOR or said.cluster_id == promise.cluster_id:
             return True
         return _names(promise, place, said.directory_id)

@@ -31,7 +31,7 @@ RECORD_FILE = "cluster-formation.json"
 
 @dataclass(frozen=True)
 class FormationStore:
-    """The log directories of one node."""
+    """The log directories of one node that is not formatted yet."""
 
     disk: Disk
     folders: Sequence[str]

@@ -39,7 +39,7 @@ _PAUSE_SECONDS = 0.25
 
 
 class HttpServer:
-    """Serves ``application`` on one address; ``host`` and ``port`` are what was bound."""
+    """Serves ``application`` on one address."""
 
     def __init__(
         self, application: Application, network: Network, clock: Clock, limits: HttpLimits | None = None
@@ -51,7 +51,9 @@ class HttpServer:
         self._listener: NetworkListener | None = None
         self._open = 0
         self.host = ""
+        """The host that was bound; empty before."""
         self.port = 0
+        """The port that was bound; 0 before."""
 
     async def bind(self, host: str, port: int) -> None:
         """Bind the address; port 0 is any free one. Raises OSError."""

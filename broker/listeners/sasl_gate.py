@@ -42,6 +42,7 @@ _SIZE = struct.Struct(">i")
 _ERROR_CODE = struct.Struct(">8xh")
 """In the response to ApiVersions, behind size and correlation id."""
 _REAUTHENTICATION_INTERVAL = 1.0
+"""In seconds, as in Kafka (KafkaChannel ``MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS``)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -69,6 +69,7 @@ async def handle(call: ControllerCall, request: Message) -> Any:
         if isinstance(request, OF_RAFT) and call.version + 1 < type(request).valid_versions.stop:
             drop_later_fields(response, call.version)  # Raft responds as in the newest version
         return response
+    # Reached when the peer has gone: the scope has cancelled the wait, and not what the controller does.
     raise CloseConnection("the client did not wait for the response")
 
 
