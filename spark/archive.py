@@ -46,11 +46,7 @@ _LIST_INTERVAL = "spark.sql.streaming.fileSink.log.compactInterval"
 
 @dataclass(frozen=True)
 class Archive:
-    """What to archive, from where, to where. Paths are local or any URI that Spark can write to.
-
-    With ``compact_bytes``, small files are merged into files of about that size at the end (see ``compaction``). How far it has
-    read is committed to ``group`` after each micro-batch, unless that is empty.
-    """
+    """What to archive, from where, to where. Paths are local or any URI that Spark can write to."""
 
     bootstrap_servers: str
     output: str
@@ -60,10 +56,13 @@ class Archive:
     starting_offsets: str = "earliest"
     max_offsets_per_trigger: int | None = None
     every_s: float | None = None
+    """None for one run over the records in the topics now."""
     hourly: bool = False
     fail_on_data_loss: bool = True
     compact_bytes: int | None = None
+    """At the end, small files are merged into files of about this size (see ``compaction``); None for no merging."""
     group: str = ""
+    """How far it has read is committed to this group after each micro-batch; empty for none."""
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -58,7 +58,7 @@ class Audit:
 
 @dataclass(frozen=True)
 class Compared:
-    """A partition of a topic compared with its archive. ``extra`` are records of the archive that the topic does not have."""
+    """A partition of a topic compared with its archive."""
 
     topic: str
     partition: int
@@ -70,6 +70,7 @@ class Compared:
     doubled: int = 0
     changed: int = 0
     extra: int = 0
+    """The number of records of the archive that the topic does not have."""
     lost_offsets: Ranges = ()
 
     @property

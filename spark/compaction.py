@@ -42,9 +42,10 @@ class Compacted:
 
 @dataclass(frozen=True)
 class ArchiveLocation:
-    """Where an archive is: ``host`` is scheme and authority, to which the paths in the lists are appended."""
+    """The place of an archive."""
 
     host: str
+    """Scheme and authority, to which the paths in the lists are appended."""
     path: str
 
     @classmethod
@@ -129,6 +130,8 @@ def _rewrite(
     order = ["partition", "offset"]
     rows.repartitionByRange(count, *order).sortWithinPartitions(*order).write.mode("overwrite").parquet(staging)
     written = [name for name in files.names(staging) if name.endswith(".parquet")]
+    # New files first, then the list, which is replaced at once, then the old files. Whenever a job is killed, the list names
+    # whole files with every record once, and ``delete_what_is_not_listed`` removes the rest.
     log.replace(files, small, [files.move(f"{staging}/{name}", folder) for name in written])
     for file in small:
         files.delete(place.uri(file.path))

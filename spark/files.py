@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class File:
-    """``uri`` is encoded as in Spark's own lists; ``path`` is the part of it after the host, decoded."""
+    """A file that Spark can reach."""
 
     uri: str
+    """Encoded as in Spark's own lists."""
     path: str
+    """The part of the URI after the host, decoded."""
     size: int
     modified_ms: int
     replication: int

@@ -34,14 +34,11 @@ _WRITER_DEFAULTS = {"kafka.linger.ms": "20", "kafka.batch.size": "131072"}
 
 @dataclass(frozen=True)
 class Load:
-    """What to load, and where to. ``source`` is a file, a folder or a pattern, local or any URI that Spark can read.
-
-    ``schema`` is Spark's DDL; without it JSON and Parquet have their own types, and columns of CSV are text. ``timestamp``
-    names a column of timestamps or of milliseconds.
-    """
+    """What to load, and where to."""
 
     bootstrap_servers: str
     source: str
+    """A file, a folder or a pattern, local or any URI that Spark can read."""
     topic: str
     checkpoint: str
     file_format: str
@@ -49,7 +46,9 @@ class Load:
     value: str | None = None
     headers: tuple[str, ...] = ()
     timestamp: str | None = None
+    """A column of timestamps or of milliseconds."""
     schema: str | None = None
+    """In Spark's DDL. Without it, JSON and Parquet have their own types, and columns of CSV are text."""
     max_bytes_per_trigger: int = 256 * 1024 * 1024
     options: Mapping[str, str] = field(default_factory=dict)
 

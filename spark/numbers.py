@@ -22,17 +22,17 @@ _OWNER = ["topic", "producer"]
 
 @dataclass(frozen=True)
 class PartitionNumbers:
-    """A partition. ``doubled`` are records whose number was there before, ``reordered`` those with a number below an earlier one.
-
-    Doubled records are not counted as reordered. ``other`` have no number, or one that no producer has written.
-    """
+    """The numbers found in one partition."""
 
     topic: str
     partition: int
     records: int
     doubled: int
+    """Records whose number was there before."""
     reordered: int
+    """Records with a number below an earlier one, without the doubled ones."""
     other: int
+    """Records without a number, or with one that no producer has written."""
 
 
 @dataclass(frozen=True)

@@ -121,6 +121,7 @@ class Transactions:
 
         self._place = place
         self._sender = TopicProducer(bootstrap_servers, topic, **{"transactional.id": transactional_id})
+        # Before ``committed`` is asked: afterwards, a task that this one replaces cannot commit any more.
         self._sender.producer.init_transactions(TIMEOUT_S)
         self._group = confluent_kafka.Consumer(
             {
@@ -225,6 +226,7 @@ class _SourcePartition:
 
     def write(self, batch: pyarrow.RecordBatch) -> int:
         """Write records from the committed offset on, in portions of a second if there is a rate. Returns their number."""
+        # A repeated task gets the same records: those before the committed offset are written already.
         batch = batch.slice(bisect_left(batch["offset"].to_pylist(), self._next_offset))
         step = batch.num_rows if self._rate is None else max(1, int(self._rate))
         for start in range(0, batch.num_rows, step or 1):

@@ -29,20 +29,20 @@ Partition = tuple[str, int]
 
 @dataclass(frozen=True)
 class QueryProgress:
-    """A finished micro-batch. The bytes are those of all state stores together.
-
-    ``watermark`` is Spark's text of it (UTC), None until there is one. ``read`` is the offset at which the batch ended in each
-    partition, ``ends`` the end of each partition when the batch was planned.
-    """
+    """A finished micro-batch."""
 
     batch: int
     records: int
     seconds: float = 0.0
     watermark: str | None = None
+    """Spark's text of it (UTC); None until there is one."""
     state_rows: int = 0
+    """Of all state stores together, as ``state_bytes``."""
     state_bytes: int = 0
     read: Mapping[Partition, int] = field(default_factory=dict)
+    """The offset at which the batch ended, by partition."""
     ends: Mapping[Partition, int] = field(default_factory=dict)
+    """The end of each partition when the batch was planned."""
 
     @property
     def records_per_s(self) -> float:
@@ -73,17 +73,16 @@ class QueryProgress:
 
 @dataclass(frozen=True)
 class JobControl:
-    """How a job is followed: ``report`` is called with the query's name for each finished micro-batch that read something.
-
-    After ``stop`` is set, each query ends with its current micro-batch.
-    """
+    """How a job is followed and stopped."""
 
     report: Callable[[str, QueryProgress], None] = lambda name, progress: None
+    """Called with the query's name for each finished micro-batch that read something."""
     stop: threading.Event = field(default_factory=threading.Event)
+    """After this is set, each query ends with its current micro-batch."""
 
 
 class ReadOffsets(Protocol):
-    """Stores how far queries have read (``GroupOffsets``)."""
+    """The place where positions of queries are stored (``GroupOffsets``)."""
 
     def note(self, name: str, read: Mapping[Partition, int]) -> None:
         """Note how far the query ``name`` has read."""

@@ -51,6 +51,7 @@ class _Relay:
         with self._lock:
             if self._held is None:
                 return
+            # What Spark has written before this call belongs to the start, though the thread has not read it yet.
             with suppress(BlockingIOError):
                 while self._take():
                     pass

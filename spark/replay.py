@@ -34,22 +34,22 @@ Offsets = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True)
 class Replay:
-    """What to replay, and where to. ``since`` and ``until`` are times with a zone; ``until`` is exclusive.
-
-    ``rate`` is the most records per second, of all source partitions together.
-    """
+    """What to replay, and where to."""
 
     bootstrap_servers: str
     to_topic: str
     topics: tuple[str, ...] = ()
     archive: str | None = None
     since: datetime | None = None
+    """A time with a zone, as ``until``."""
     until: datetime | None = None
+    """Exclusive."""
     starting_offsets: Offsets = field(default_factory=dict)
     ending_offsets: Offsets = field(default_factory=dict)
     where: str | None = None
     keep_partitions: bool = False
     rate: float | None = None
+    """The most records per second, of all source partitions together; None for no limit."""
     name: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
 

@@ -28,11 +28,12 @@ _VERSION = "v1"
 
 @dataclass(frozen=True)
 class SinkFileStatus:
-    """A file that counts. ``is_replaceable``: it is in the newest ``.compact``, so it can be replaced by another."""
+    """A file that counts."""
 
     path: str
     size: int
     is_replaceable: bool
+    """Whether it is in the newest ``.compact``, so that it can be replaced by another file."""
 
 
 class Folders(Protocol):

@@ -39,16 +39,17 @@ class _Shown(Protocol):
 
 @dataclass(frozen=True)
 class Output:
-    """How a job is shown: ``as_json``, and where its metrics are served. ``title`` says what it does.
-
-    A job of one query does not name it. ``is_plain`` is for a job that writes to the terminal itself.
-    """
+    """How a job is shown while it runs."""
 
     title: str
+    """What the job does."""
     as_json: bool = False
     metrics: str | None = None
+    """The address at which metrics are served; None for nowhere."""
     is_one_query: bool = False
+    """Whether the job has one query, which is then not named."""
     is_plain: bool = False
+    """Whether the job writes to the terminal itself."""
 
     @contextmanager
     def running(self, name: str, options: SessionOptions) -> Iterator[tuple[SparkSession, JobControl]]:

@@ -70,17 +70,16 @@ _STACK_TRACES = "spark.sql.pyspark.jvmStacktrace.enabled"
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """How Spark is started for a job. With ``debug`` its errors have Java's stack traces.
-
-    ``packages`` are the coordinates of jars in addition to the Kafka connector.
-    """
+    """How Spark is started for a job."""
 
     master: str = "local[*]"
     jars: Path | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     log_level: str = "OFF"
     debug: bool = False
+    """Whether errors of the job have Java's stack traces."""
     packages: tuple[str, ...] = ()
+    """The coordinates of jars in addition to the Kafka connector."""
 
 
 @contextmanager

@@ -42,10 +42,12 @@ class GroupTopicPartition(NamedTuple):
 
 @dataclass
 class CommitWindow:
-    """Commits as (offset, timestamp in ms), oldest first. ``is_cleared``: older commits were deleted."""
+    """The last commits of a group in one partition."""
 
     commits: deque[tuple[int, int]]
+    """Pairs of offset and timestamp in ms, oldest first."""
     is_cleared: bool = False
+    """Whether older commits were deleted."""
 
 
 def read_windows(

@@ -27,13 +27,17 @@ _COLUMNS = "date DATE, time TIMESTAMP, group STRING, topic STRING, partition INT
 
 @dataclass(frozen=True)
 class Lag:
-    """The groups to look at. ``groups`` is a pattern; ``window`` a number of commits; ``output`` a folder or URI."""
+    """The groups whose lag to judge, and where to write it."""
 
     bootstrap_servers: str
     groups: str = ".*"
+    """A pattern."""
     window: int = 10
+    """The number of commits that a judgement looks at."""
     every_s: float | None = None
+    """None for one look."""
     output: str | None = None
+    """A folder or URI; None stores nothing."""
 
     def __post_init__(self) -> None:
         check_pattern("the pattern of groups", self.groups)
@@ -101,7 +105,7 @@ def run(
 
 
 class LagTracker:
-    """The windows of commits, and how far ``__consumer_offsets`` has been read."""
+    """The windows of commits. It remembers how far ``__consumer_offsets`` has been read."""
 
     def __init__(self, spark: SparkSession, lag: Lag) -> None:
         self._spark = spark

@@ -29,26 +29,28 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Mirror:
-    """What to mirror, from which cluster to which. The checkpoint is local or any URI that Spark can write to.
-
-    ``groups`` is a pattern for the groups to carry over. ``every_s`` is None for one run over the records in the topics now. How
-    far it has read is committed at the source to ``group``: None for one named after the target's cluster, empty for none.
-    With ``sync_configs``, configs are copied repeatedly; without, only when a topic is created.
-    """
+    """What to mirror, from which cluster to which."""
 
     source: str
     target: str
     checkpoint: str
+    """Local or any URI that Spark can write to."""
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     prefix: str = ""
     groups: str | None = None
+    """A pattern for the groups to carry over; None for no groups."""
     starting_offsets: str = "earliest"
     max_offsets_per_trigger: int | None = None
     every_s: float | None = None
+    """None for one run over the records in the topics now."""
     fail_on_data_loss: bool = True
     group: str | None = None
+    """How far it has read is committed to this group at the source. None for one named after the target's cluster, empty for
+    none.
+    """
     sync_configs: bool = True
+    """Whether configs are copied repeatedly, not only when a topic is created."""
 
     def __post_init__(self) -> None:
         check_choice(self.topics, self.pattern)
@@ -92,6 +94,7 @@ def run(spark: SparkSession, mirror: Mirror, mirrored: Mirrored, watch: JobContr
                 query.stop()
     except JobError as error:
         raise sink.failure or error from error
+    # Offsets of groups can be translated only up to what is mirrored: this is the first time that all of it is.
     _carry_over(mirror, group_id, mirrored)
 
 
@@ -122,13 +125,14 @@ def _start(spark: SparkSession, mirror: Mirror, sink: _Sink) -> StreamingQuery:
 
 
 class _Sink:
-    """Writes micro-batches. ``failure`` is the first error, which Spark would wrap in its own."""
+    """The writer of micro-batches."""
 
     def __init__(self, mirror: Mirror, group_id: str, mirrored: Mirrored) -> None:
         self._mirror = mirror
         self._group_id = group_id
         self._mirrored = mirrored
         self.failure: JobError | None = None
+        """The first error, which Spark would wrap in its own."""
 
     def take(self, rows: DataFrame, number: int) -> None:
         """For ``foreachBatch``."""

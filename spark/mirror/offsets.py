@@ -22,7 +22,7 @@ _BUCKET_BITS = 3
 
 
 class OffsetRun(NamedTuple):
-    """``length`` records from offset ``source`` on were copied to the offsets from ``target`` on."""
+    """Records that were copied in one piece: ``length`` of them, from offset ``source`` on, to the offsets from ``target`` on."""
 
     source: int
     length: int
@@ -30,11 +30,13 @@ class OffsetRun(NamedTuple):
 
 
 class MirrorOffsetMap:
-    """The runs of one partition, oldest first. ``topic_id`` is that of the source's topic."""
+    """The map of one partition from offsets of the source to those of the target."""
 
     def __init__(self, topic_id: str, runs: Sequence[OffsetRun] = ()) -> None:
         self.topic_id = topic_id
+        """Of the source's topic. A topic that was created again has another one."""
         self.runs = list(runs)
+        """Oldest first."""
 
     @classmethod
     def parse(cls, text: str) -> MirrorOffsetMap:

@@ -76,26 +76,28 @@ class _Table(BaseModel):
 class PipelineSource(_Table):
     """Topics as a view.
 
-    ``format`` raw: ``key`` and ``value`` unchanged. The others decode the value: json by a ``schema`` in Spark's DDL, avro
-    by one in Avro's JSON, protobuf by a ``message`` of a descriptor file. The view has the fields, and the rest of the record
-    as ``_key``, ``_topic``, ``_partition``, ``_offset``, ``_timestamp``, ``_headers``. ``schema-file`` is a file with the
-    schema, relative to the pipeline's, or the descriptor file. ``skip-bytes`` of the value precede what is decoded.
-
-    ``unique``: of the records with the same values in these columns, only the first within the watermark. ``table``: the
-    view has the newest record of each key, except for null values, as of the beginning of each micro-batch.
+    The view has the fields of the value, and the rest of the record as ``_key``, ``_topic``, ``_partition``, ``_offset``,
+    ``_timestamp``, ``_headers``.
     """
 
     topics: list[str] = []
     pattern: str | None = None
     format: Literal["raw", "json", "avro", "protobuf"] = "raw"
+    """raw leaves ``key`` and ``value`` unchanged; the others decode the value."""
     schema_: str | None = Field(default=None, alias="schema")
+    """For json in Spark's DDL, for avro in Avro's JSON."""
     schema_file: Annotated[str, AfterValidator(_is_file)] | None = None
+    """A file with the schema, relative to the pipeline's; for protobuf the descriptor file."""
     message: str | None = None
+    """The name of the message in the descriptor file, for protobuf."""
     skip_bytes: int = Field(default=0, ge=0)
+    """The number of bytes of the value that precede what is decoded."""
     table: bool = False
+    """Whether the view has the newest record of each key, except for null values, as of the start of each micro-batch."""
     event_time: str | None = None
     watermark: Duration | None = None
     unique: list[str] = []
+    """Of the records with the same values in these columns, the view has only the first within the watermark."""
     starting_offsets: Annotated[str, AfterValidator(_are_offsets)] = "earliest"
     starting_timestamp: datetime | None = None
     max_offsets_per_trigger: int | None = Field(default=None, gt=0)
@@ -159,19 +161,20 @@ class PipelineStep(_Table):
 
 
 class PipelineSink(_Table):
-    """Where a view goes: a topic, Parquet files, a table of Delta (by its path) or Iceberg (by its name), or the terminal.
-
-    For a topic, ``key`` and ``value`` are SQL expressions on the view; the default ``value`` is all columns as JSON.
-    """
+    """Where a view goes: a topic, Parquet files, a table of Delta or Iceberg, or the terminal."""
 
     view: Name
     topic: str | None = None
     key: str | None = None
+    """For a topic: an SQL expression on the view, as ``value``."""
     value: str | None = None
+    """The default is all columns as JSON."""
     headers: dict[str, str] = {}
     parquet: str | None = None
     delta: str | None = None
+    """A table's path."""
     iceberg: str | None = None
+    """A table's name."""
     partition_by: list[str] = []
     console: bool = False
     output_mode: Literal["append", "update", "complete"] = "append"
@@ -196,19 +199,18 @@ class PipelineSink(_Table):
 
 
 class Pipeline(_Table):
-    """The whole file. ``trigger``: once, for the records in the topics now, or how often a micro-batch begins.
-
-    How far the pipeline has read is committed to ``group`` after each micro-batch (``group_id``). ``check_sql``: check the SQL
-    before Spark is started.
-    """
+    """The whole file."""
 
     name: str
     checkpoint: str
     bootstrap_servers: Servers = "127.0.0.1:9092"
     client_properties: Annotated[str, AfterValidator(_is_file)] | None = None
     trigger: Annotated[str, AfterValidator(_is_trigger)] = "once"
+    """once, for the records in the topics now, or how often a micro-batch begins."""
     group: str | None = None
+    """How far the pipeline has read is committed to this group after each micro-batch (``group_id``)."""
     check_sql: bool = True
+    """Whether the SQL is checked before Spark is started."""
     sources: dict[Name, PipelineSource]
     steps: list[PipelineStep] = []
     sinks: dict[Name, PipelineSink]

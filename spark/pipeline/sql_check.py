@@ -34,11 +34,13 @@ _DIALECT = Dialect.get_or_raise("spark")
 
 @dataclass(frozen=True)
 class _Text:
-    """A text of SQL: its place in the file, and the text ``before`` it that makes it a query."""
+    """A text of SQL in the file."""
 
     place: str
+    """Where it is in the file."""
     text: str
     before: str = ""
+    """What makes it a query, with ``after``."""
     after: str = ""
 
     def mistake(self, message: str, line: int | None = None, end: int | None = None, word: str = "") -> JobError:
