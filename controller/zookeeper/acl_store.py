@@ -75,6 +75,7 @@ class AclStore:
         await self._read_all()
 
     async def _read_all(self) -> None:
+        # Before the read: what is changed while it is under way leaves a notification that does not count as seen.
         for changes, _ in self._changes:
             await changes.skip()
         patterns = dict.fromkeys(self._metadata.image.acls)
@@ -158,7 +159,7 @@ class AclStore:
                 matching: list[tuple[int, AclFilter]] = matching,
                 removed: dict[AclEntry, int] = removed,
             ) -> Entries:
-                removed.clear()
+                removed.clear()  # this is called again where another broker was faster
                 for entry in sorted(before):
                     first = next((number for number, each in matching if each.matches_entry(entry)), None)
                     if first is not None:

@@ -68,6 +68,7 @@ class ConfigStore:
 
     async def start(self) -> None:
         """Read everything, at first and again whenever watches may have been lost. Raises StoreError."""
+        # Before the read: what is changed while it is under way leaves a notification that does not count as seen.
         await self._changes.skip()
         image = self.metadata.image
         found = dict.fromkeys((*image.configs, *image.quotas, *(Entity(USERS, user) for user in image.scram)))

@@ -167,6 +167,7 @@ class TokenStore:
     async def start(self) -> None:
         """Read everything, at first and again whenever watches may have been lost. Raises StoreError."""
         await ensure_paths(self._store, TOKEN_PATHS)
+        # Before the read: what is changed while it is under way leaves a notification that does not count as seen.
         await self._changes.skip()
         await self._load({*await self._store.children(TOKENS), *self._metadata.image.tokens})
 

@@ -129,6 +129,7 @@ class _Update:
     def _kraft_records(self, level: int, current: int, upgrade_type: int) -> list[VersionedRecord]:
         if upgrade_type == UpgradeType.UPGRADE:
             self.kraft_version = level
+            # Raft writes the level, in a control record. The response waits for the commit of this record behind it.
             return [(NoOpRecord(), 0)]
         if level != current:
             raise _invalid(KRAFT_VERSION, level, "Can't downgrade the version of this feature.")

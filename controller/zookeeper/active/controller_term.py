@@ -312,6 +312,7 @@ class ControllerTerm:
             self._leaders.send_update_metadata(found)
             self.reassignments.note_in_sync(found)
             await self.finish_reassignments()
+        # Last: where this controller dies before, the next one finds them, and reads the states.
         await self._remove(events)
 
     async def follow_reassignment_node(self) -> None:
