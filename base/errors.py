@@ -164,15 +164,13 @@ def known_code(code: int) -> ErrorCode:
 
 
 class KafkaError(Exception):
-    """An expected failure with the error code for the client.
-
-    ``message`` says in one sentence what is wrong, for answers with a text and for the log; it may be None.
-    """
+    """An expected failure with the error code for the client."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(f"{code.name}: {message}" if message else code.name)
         self.code = code
         self.message = message
+        """What is wrong in one sentence, for responses with a text and for the log; None where the code says it."""
 
 
 class ProtocolError(Exception):

@@ -103,16 +103,31 @@ def _described(name: str, node: _Function) -> Iterator[str]:
 
 
 def _fields(node: ast.ClassDef) -> Iterator[str]:
-    """The attributes that the class declares, or its ``__init__`` with a type, a line each."""
-    for each in node.body:
+    """The public attributes with a type or a docstring, in the class or its ``__init__``: a line each."""
+    for each, below in zip(node.body, [*node.body[1:], None], strict=True):
         if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name) and not each.target.id.startswith("_"):
             default = "" if each.value is None else f" = {ast.unparse(each.value)}"
-            yield f"- `{each.target.id}: {ast.unparse(each.annotation)}{default}`"
+            yield f"- `{each.target.id}: {ast.unparse(each.annotation)}{default}`{_meaning(below)}"
         elif isinstance(each, ast.FunctionDef) and each.name == "__init__":
-            for line in each.body:
-                target = line.target if isinstance(line, ast.AnnAssign) else None
-                if isinstance(target, ast.Attribute) and not target.attr.startswith("_"):
-                    yield f"- `{target.attr}: {ast.unparse(line.annotation)}`"
+            yield from _set_by(each)
+
+
+def _set_by(made: ast.FunctionDef) -> Iterator[str]:
+    for line, below in zip(made.body, [*made.body[1:], None], strict=True):
+        target, annotation, meaning = None, "", _meaning(below)
+        if isinstance(line, ast.AnnAssign):
+            target, annotation = line.target, f": {ast.unparse(line.annotation)}"
+        elif isinstance(line, ast.Assign) and meaning:
+            (target,) = line.targets
+        if isinstance(target, ast.Attribute) and not target.attr.startswith("_"):
+            yield f"- `{target.attr}{annotation}`{meaning}"
+
+
+def _meaning(below: ast.stmt | None) -> str:
+    """The attribute docstring, if that is what stands below an attribute."""
+    if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
+        return f": {' '.join(_prose(below.value.value).split())}"
+    return ""
 
 
 def _signature(name: str, node: _Function) -> str:
