@@ -28,23 +28,20 @@ START_SECONDS = 60.0
 
 
 class BrokerEnvironment(NamedTuple):
-    """What a broker is given by its process: its id in ``network``, the clock, and how many brokers share the descriptors.
-
-    ``is_kept``: whether its folder outlives the process. One that does not is on a disk that is never waited for.
-    """
+    """What a process gives to a broker that runs in it."""
 
     broker_id: int
+    """Its id in ``network``."""
     network: ClusterNetwork
     clock: Clock
     sharers: int
+    """The number of brokers that share the process's file descriptors."""
     is_kept: bool = True
+    """Whether its folder outlives the process. If not, nothing waits for the disk."""
 
 
 class BrokerRun:
-    """One run of a broker. ``decided`` is set once it serves (and has ``services``) or has failed to start; ``over`` at its end.
-
-    ``on_end`` is called last; ``failure`` is set then if the broker has ended by itself.
-    """
+    """One run of a broker. ``on_end`` is called last."""
 
     def __init__(
         self,
@@ -57,9 +54,13 @@ class BrokerRun:
     ) -> None:
         workers = TrioWorkers() if place.is_kept else InlineWorkers()
         self.services: Services | None = None
+        """None until the broker serves."""
         self.failure: Exception | None = None
+        """The error by which the broker has ended by itself; set before ``on_end`` is called."""
         self.decided = trio.Event()
+        """Set once the broker serves or has failed to start."""
         self.over = trio.Event()
+        """Set at the end of the run."""
         self._broker_id = place.broker_id
         self._network = BrokerNetwork(place.network, place.broker_id, tcp_network(config, workers))
         self._disk = MortalDisk(place.sharers, is_synced=place.is_kept)
@@ -93,6 +94,7 @@ class BrokerRun:
 
     async def kill(self) -> None:
         """End as SIGKILL does: from this call on nothing that it does reaches a client or its disk."""
+        # In this order: what cancelled tasks do in their ``finally`` blocks must not reach a client or the disk.
         self._network.close_all()
         self._disk.die()
         self._scope.cancel()
@@ -109,7 +111,7 @@ class BrokerRun:
             if not self._disk.is_dead:
                 logger.exception("A broker has ended by itself")
                 self.failure = error
-        except BaseException:
+        except BaseException:  # ``Killed``, of a task that still wrote
             if not self._disk.is_dead:
                 raise
         finally:

@@ -24,10 +24,10 @@ __tracebackhide__ = True  # a failure points at the caller's line
 
 
 class BrokerSecurity:
-    """``users`` are names with passwords; if there are any, clients log in by PLAIN or SCRAM. ``tls``: connections are encrypted.
+    """The certificates and passwords of a broker.
 
-    ``ca_file`` is the certificate that clients have to trust, in PEM; None without TLS. Files exist until ``close``. Raises
-    ValueError for a user without name or password.
+    ``users`` are names with passwords; if there are any, clients log in by PLAIN or SCRAM. With ``tls`` connections are
+    encrypted. Files exist until ``close``. Raises ValueError for a user without name or password.
     """
 
     def __init__(self, users: Mapping[str, str] | None, tls: bool) -> None:
@@ -37,6 +37,7 @@ class BrokerSecurity:
         with_users = "SASL_SSL" if tls else "SASL_PLAINTEXT"
         self.protocol = with_users if self.users else "SSL" if tls else "PLAINTEXT"
         self.ca_file: Path | None = None
+        """The certificate that clients have to trust, in PEM; None without TLS."""
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._tls = tls
 

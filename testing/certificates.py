@@ -11,11 +11,12 @@ _DAYS = 1
 
 
 class Authority:
-    """``certificate_pem`` is the authority's own certificate, for trust stores."""
+    """An authority that issues certificates for tests."""
 
     def __init__(self, name: str) -> None:
         self._identity = make_authority(name, _DAYS, datetime.datetime.now(datetime.UTC))
         self.certificate_pem = self._identity.certificate.encode()
+        """Its own certificate, for trust stores."""
 
     def issue(self, name: str, hosts: Sequence[str]) -> bytes:
         """The key (PKCS #8, without a password) and certificate of ``CN=name`` for these hosts and addresses, in PEM."""

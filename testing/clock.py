@@ -17,10 +17,11 @@ __tracebackhide__ = True  # a failure points at the caller's line
 
 
 class AdjustableClock(trio.abc.Clock):
-    """The machine's time plus ``skipped``, the seconds that were skipped so far."""
+    """The machine's time plus the time that was skipped."""
 
     def __init__(self) -> None:
         self.skipped = 0.0
+        """Seconds so far."""
 
     def start_clock(self) -> None:
         pass

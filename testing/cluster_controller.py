@@ -65,10 +65,7 @@ _OF_BROKERS = frozenset(
 
 
 class ClusterController:
-    """See the module. ``start`` it once. ``is_kept``: whether its folder outlives the process.
-
-    ``on_change`` is called when something was committed; ``on_failure`` with the error when the controller has ended by itself.
-    """
+    """The controller of a cluster in one process; ``start`` it once. ``is_kept``: whether its folder outlives the process."""
 
     def __init__(self, properties: Mapping[str, str], clock: Clock, network: ClusterNetwork, *, is_kept: bool) -> None:
         self._properties = {
@@ -86,9 +83,11 @@ class ClusterController:
         self._server: ControllerOnlyServer | None = None
         self._ended = trio.Event()
         self.on_change: Callable[[], None] = lambda: None
+        """Called when something was committed."""
         self.failure: Exception | None = None
         """The error that has ended it."""
         self.on_failure: Callable[[Exception], None] = lambda error: None
+        """Called with the error when the controller has ended by itself."""
         self.known_alive: Callable[[], Iterable[int]] = tuple
         """The brokers whose sessions never end, whatever the clock and the machine do: those that no test has made silent."""
         self.notified_broker: int | None = None

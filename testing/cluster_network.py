@@ -26,10 +26,11 @@ _BYTES_ON_THE_WAY = 1 << 20
 
 
 class ClusterNetwork:
-    """Which brokers reach each other. ``broker_at``: the brokers by the ports at which they listen."""
+    """The network among brokers, which decides who reaches whom."""
 
     def __init__(self, broker_at: dict[int, int]) -> None:
         self.broker_at = broker_at
+        """The brokers by the ports at which they listen."""
         self.of_controller = MemoryNetwork(_BYTES_ON_THE_WAY)
         """Where the controller listens, if there is one."""
         self._cuts: set[frozenset[int]] = set()
@@ -147,7 +148,7 @@ class HeldConnection:
         while True:
             await self._wait_free()
             await self._connection.wait_readable()
-            if not self._is_held:
+            if not self._is_held:  # a fault may have begun meanwhile: then the bytes stay in the socket
                 return
 
     async def send(self, parts: Sequence[Part]) -> None:

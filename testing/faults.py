@@ -38,8 +38,7 @@ __tracebackhide__ = True  # a failure points at the caller's line
 class Fault:
     """One fault; ``with faults.add(...) as fault:`` removes it at the end of the block.
 
-    ``hits`` is how many requests it struck so far, ``asked_for`` the call that added it, and where that stands. The other
-    attributes are the arguments of ``Faults.add``.
+    Attributes without an explanation are the arguments of ``Faults.add``.
     """
 
     api: ApiKey | None
@@ -55,8 +54,10 @@ class Fault:
     throttle_time_ms: int
     required: bool
     asked_for: str
+    """The call that added it, and where that stands in the test."""
     _owner: Faults
     hits: int = 0
+    """The number of requests that it struck so far."""
     _seen: int = 0
 
     def __post_init__(self) -> None:

@@ -54,6 +54,7 @@ class Interception:
 
     def _changed(self) -> None:
         if self._services is not None:
+            # Otherwise requests do not pass through here at all, so that tests without faults measure the plain broker.
             is_needed = len(self.faults) or len(self._moves) or self.requests.is_recording
             self._services.served = self._intercepted if is_needed else self._plain
 
@@ -132,7 +133,7 @@ async def _strike(fault: Fault, handler: Handler, handle: Handle, call: Call, re
         )
     response = await handle(call, request)
     if fault.drop:
-        if isinstance(response, FetchResponse):
+        if isinstance(response, FetchResponse):  # slices of files keep their files open until somebody releases them
             for topic in response.responses:
                 for data in topic.partitions:
                     partition_errors.release(data)

@@ -26,7 +26,7 @@ __tracebackhide__ = True  # a failure points at the caller's line
 
 
 class LoopThread:
-    """One loop, from ``start`` to ``stop``; ``what`` is a word for what runs there ("broker")."""
+    """A loop in a thread of its own, from ``start`` to ``stop``; ``what`` is a word for what runs there ("broker")."""
 
     def __init__(self, what: str, clock: trio.abc.Clock) -> None:
         self._what = what

@@ -15,14 +15,12 @@ class Killed(BaseException):
 
 
 class MortalDisk(OsDisk):
-    """The disk of one node, from its start to its end. ``sharers``: how many nodes share the process's descriptors.
-
-    ``is_synced`` False: nothing waits until it is on stable storage, because the files go with the process.
-    """
+    """The disk of one node, from its start to its end. ``sharers``: how many nodes share the process's descriptors."""
 
     def __init__(self, sharers: int, *, is_synced: bool = True) -> None:
         self.is_dead = False
         self.is_synced = is_synced
+        """If False, nothing waits until it is on stable storage, because the files go with the process."""
         self._sharers = sharers
         self._open: set[OpenFile | Lock] = set()
 

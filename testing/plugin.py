@@ -1,9 +1,10 @@
 """The pytest plugin that comes with the package (entry point pytest11): a Kafka broker for tests, and a cluster of them.
 
 A required fault that was added during a test, in any broker, and never struck fails the test at its end. A session has one
-``ottla_broker``, so a test whose ``ottla_broker_options`` are not those that it was started with fails in its setup. Brokers
-run in a thread of the test process, so the fixtures serve synchronous tests and those of asyncio and trio. Neither the broker nor
-trio is imported before a test uses one of the fixtures.
+``ottla_broker``, so a test whose ``ottla_broker_options`` are not those that it was started with fails in its setup.
+
+Brokers run in a thread of the test process, so the fixtures serve synchronous tests and those of asyncio and trio. Neither the
+broker nor trio is imported before a test uses one of the fixtures.
 """
 
 from __future__ import annotations

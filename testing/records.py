@@ -22,12 +22,13 @@ __tracebackhide__ = True  # a failure points at the caller's line
 
 
 class KafkaRecord(NamedTuple):
-    """A record as a read_committed consumer gets it; ``timestamp`` in ms since the epoch."""
+    """A record as a read_committed consumer gets it."""
 
     topic: str
     partition: int
     offset: int
     timestamp: int
+    """In ms since the epoch."""
     key: bytes | None
     value: bytes | None
     headers: list[tuple[str, bytes | None]]
@@ -84,13 +85,14 @@ async def _wait_for_more(partitions: list[Partition]) -> None:
 
 
 class _CommittedRecords:
-    """A ``FetchWatch`` that sets ``came`` when a partition has more committed records, or is gone."""
+    """A ``FetchWatch`` for committed records."""
 
     is_waiting = reads_committed = True
     uncounted = 0
 
     def __init__(self) -> None:
         self.came = trio.Event()
+        """Set when a partition has more of them, or is gone."""
 
     @property
     def owner(self) -> object:

@@ -18,17 +18,16 @@ __tracebackhide__ = True  # a failure points at the caller's line
 
 @dataclasses.dataclass(frozen=True)
 class SentRequest:
-    """One request. ``body`` is the decoded message, with Kafka's fields in snake_case (``body.group_id``).
-
-    ``topics`` are the topics it names; for a fetch also those of its session.
-    """
+    """One request that a broker received."""
 
     api: str
     version: int
     client_id: str
     peer: str
     topics: frozenset[str]
+    """The topics that it names; for a fetch also those of its session."""
     body: Any
+    """The decoded message, with Kafka's fields in snake_case (``body.group_id``)."""
 
 
 class Requests:

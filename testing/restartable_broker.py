@@ -23,21 +23,24 @@ from .interception import Interception
 
 
 class ClusterEnvironment:
-    """What the members of a cluster share. ``properties`` are those of all; ``is_kept``: whether folders outlive the process."""
+    """What the members of a cluster share."""
 
     def __init__(self, clock: Clock, count: int, properties: Mapping[str, str], *, is_kept: bool = False) -> None:
         self.clock = clock
         self.count = count
+        """The number of brokers."""
         self.properties = properties
+        """Of all brokers."""
         self.is_kept = is_kept
+        """Whether folders outlive the process."""
         self.network = ClusterNetwork({})
         self.controller = ClusterController(properties, clock, self.network, is_kept=is_kept)
 
 
 class RestartableBroker:
-    """A broker whose data folder, port and faults stay when it is started again; ``properties`` are Kafka's.
+    """A broker that can be started again with the same data folder, port and faults.
 
-    ``close`` closes ``port``. ``on_failure`` is called with the error when the broker ends by itself.
+    ``properties`` are Kafka's. ``close`` closes ``port``.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class RestartableBroker:
         self.failure: Exception | None = None
         """The error that made the broker end by itself."""
         self.on_failure: Callable[[Exception], None] = lambda error: None
+        """Called with the error when the broker ends by itself."""
         self._around = around
         self._port = port
         self._properties = {
