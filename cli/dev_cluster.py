@@ -39,7 +39,10 @@ _STDIN = 0
 
 
 class DevCluster:
-    """All of it: ``properties`` are Kafka's, ``port`` is that of broker 1. Raises StartError where a port is taken."""
+    """All brokers and their controller.
+
+    ``properties`` are Kafka's, ``port`` is that of broker 1. Raises StartError if a port is taken.
+    """
 
     def __init__(self, folder: Path, brokers: int, port: int, properties: Mapping[str, str]) -> None:
         self._running = RunningCluster(ClusterEnvironment(SystemClock(), brokers, properties, is_kept=True))
@@ -47,6 +50,7 @@ class DevCluster:
         self._stop_asked = trio.Event()
         self._folder = folder
         self.failure: str | None = None
+        """A line for the user if the cluster has ended by itself."""
         for number in range(1, brokers + 1):
             self._add(folder / f"broker-{number}", properties, port + number - 1 if port else 0)
 

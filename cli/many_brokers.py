@@ -71,10 +71,11 @@ _SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class BrokerPlan(NamedTuple):
-    """One broker: its id, and what ``ottla serve`` is told of it."""
+    """One broker of a machine."""
 
     broker_id: int
     arguments: Sequence[str]
+    """Those of its ``ottla serve``."""
 
 
 class MachinePlan(NamedTuple):
@@ -197,9 +198,10 @@ class _Child:
 
 
 class Supervisor:
-    """See the module. ``run`` until all brokers have ended."""
+    """The process that starts the brokers and looks after them: ``run`` until all have ended."""
 
     def __init__(self, plan: MachinePlan) -> None:
+        # The brokers inherit one end of a pipe. The other end closes with this process, however that ends: then they stop.
         lifeline, self._held = os.pipe()
         os.set_inheritable(self._held, False)
         self._plan = plan
@@ -218,6 +220,7 @@ class Supervisor:
         woken, wake = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(woken, False)
+        # Signals arrive as bytes of a pipe that ``select`` watches, so none is lost between looking and waiting.
         signal.set_wakeup_fd(wake)
         for number in _SIGNALS:
             signal.signal(number, lambda *_: None)

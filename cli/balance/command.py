@@ -30,17 +30,17 @@ _NETWORK = (Goal.NETWORK_IN, Goal.NETWORK_OUT)
 
 @dataclasses.dataclass(frozen=True)
 class BalanceOptions:
-    """``goals`` by their names, None for all; ``throttle`` in bytes per second, None for none.
-
-    ``at_once``: partitions that a broker sends or gets at a time.
-    """
+    """The options of the command."""
 
     goals: str | None
+    """Names with commas; None for all."""
     leaving: Sequence[int]
     tolerance: float
     disk_limit: float
     throttle: int | None
+    """In bytes per second; None for none."""
     at_once: int
+    """The number of partitions that a broker sends or gets at a time."""
     window: MeasurementWindow
 
 

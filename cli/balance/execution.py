@@ -42,11 +42,14 @@ _CANCEL_S = 30.0
 
 @dataclasses.dataclass
 class BalanceResult:
-    """What became of a plan: partitions done, and those left out with the reason. ``is_stopped``: on request, before the end."""
+    """The outcome of a plan."""
 
     done: list[Key] = dataclasses.field(default_factory=list)
+    """Partitions whose move has ended."""
     left_out: dict[Key, str] = dataclasses.field(default_factory=dict)
+    """Partitions that were not moved, with the reason."""
     is_stopped: bool = False
+    """Whether it was stopped on request before the end."""
 
 
 def finish_earlier_run(admin: Admin, bytes_per_second: int | None) -> None:

@@ -11,7 +11,7 @@ from types import FrameType, TracebackType
 
 
 class Stop:
-    """For ``with``, in the main thread. Is true once no other step is to begin."""
+    """A request to stop, for ``with`` in the main thread. It is true once no other step is to begin."""
 
     def __init__(self) -> None:
         self._is_asked = False

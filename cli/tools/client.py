@@ -59,19 +59,22 @@ UNANSWERED = (NoBrokerError, kafka.errors.KafkaTimeoutError, *_UNREACHED)
 
 
 class DescribedConfigs(dict[str, Any]):
-    """What ``Admin.describe_configs`` gives: kafka-python's entries by type and name of a resource, none where describing it was
-    refused; ``refused`` are these refusals, each with the error's code and the broker's words or None."""
+    """The result of ``Admin.describe_configs``: kafka-python's entries by type and name of a resource. A resource has none if
+    describing it was refused.
+    """
 
     refused: Sequence[tuple[int, str | None]] = ()
+    """The refusals, each with the error's code and the broker's words or None."""
 
 
 class Admin(KafkaAdminClient):  # type: ignore[misc]
-    """The client, and what it lacks.
+    """kafka-python's client, with what it lacks.
 
-    It asks another broker, where any can answer and the one it has picked does not: one is picked at random, and a broker is
-    among them until its session has ended. It can name the broker without an id, which is the cluster's default; and
-    ``ask_controller``. Refusals of DescribeConfigs and DescribeLogDirs, which the client overlooks, are told. Brokers that are
-    not alive are not described.
+    Where any broker can respond, it tries another one if the one that it picked does not. It picks at random, and among the
+    brokers is one that has died until its session has ended.
+
+    It can name the broker without an id, which is the cluster's default, and has ``ask_controller``. It reports refusals of
+    DescribeConfigs and DescribeLogDirs, which the client overlooks. It does not describe brokers that are not alive.
     """
 
     def __init__(self, **configs: Any) -> None:

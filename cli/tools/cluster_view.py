@@ -38,17 +38,15 @@ class Health(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class TopicPartitionInfo:
-    """One partition as Metadata tells it; ``leader`` is None while there is none.
-
-    ``offline`` are the replicas whose broker is down, or has them in a data folder that failed; brokers before Kafka 1.0
-    don't tell.
-    """
+    """One partition as a Metadata response describes it."""
 
     number: int
     leader: int | None
+    """None while there is none."""
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     offline: tuple[int, ...] = ()
+    """The replicas whose broker is down, or has them in a log directory that failed. Brokers before Kafka 1.0 don't say."""
 
     @property
     def is_under_replicated(self) -> bool:
@@ -160,10 +158,12 @@ def chosen_partitions(admin: Admin, texts: Sequence[str]) -> list[tuple[Describe
 
 @dataclasses.dataclass(frozen=True)
 class TopicSettings:
-    """``overrides`` were set on the topic itself; ``min_isr`` is in force, wherever it was set, None where it is not told."""
+    """The settings of a topic."""
 
     overrides: Mapping[str, str]
+    """Those that were set on the topic itself."""
     min_isr: int | None
+    """The value in force, wherever it was set; None if the brokers don't say."""
 
 
 def topic_settings(admin: Admin, topics: Iterable[DescribedTopic]) -> dict[str, TopicSettings]:

@@ -32,7 +32,7 @@ _AT_REQUEST = "at a request"
 
 
 class ClosedConnectionError(OSError):
-    """The broker has closed the connection before it answered; ``str()`` says when."""
+    """The broker has closed the connection before it responded. ``str()`` says when."""
 
 
 def secured(plain: socket.socket, host: str, options: Mapping[str, Any]) -> socket.socket:

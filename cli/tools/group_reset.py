@@ -76,11 +76,12 @@ class Target:
 
 @dataclasses.dataclass(frozen=True)
 class Scope:
-    """Of which groups and topics, and what to do with the result. ``topics`` are ``NAME`` or ``NAME:0,1``."""
+    """The groups and topics to reset, and what to do with the result."""
 
     groups: tuple[str, ...] = ()
     all_groups: bool = False
     topics: tuple[str, ...] = ()
+    """``NAME`` or ``NAME:0,1``."""
     all_topics: bool = False
     execute: bool = False
     dry_run: bool = False

@@ -49,12 +49,13 @@ class MemberDescription(NamedTuple):
 
 
 class ConsumerGroupDescription(NamedTuple):
-    """One group; ``offsets`` are the committed ones."""
+    """One group."""
 
     name: str
     state: str
     members: tuple[MemberDescription, ...]
     offsets: dict[TopicPartition, int]
+    """The committed ones."""
 
 
 def list_groups(connection: ClusterConnection, *, as_json: bool) -> None:

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 
 class OutputColumn(NamedTuple):
-    """``name`` is the key in JSON, and in capitals the head on a terminal."""
+    """A column of a table, and a key of its JSON."""
 
     name: str
+    """The key in JSON; in capitals, the head of the column on a terminal."""
     is_number: bool = False
     is_size: bool = False
 

@@ -23,7 +23,7 @@ _FILLER = "Returned by the broker when "
 
 
 class ToolError(Exception):
-    """What a tool cannot do; ``str()`` is one line for users that says what to do about it."""
+    """A tool cannot do what it was told. ``str()`` is one line for users that says what to do about it."""
 
     exit_code = 1
 

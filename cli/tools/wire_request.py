@@ -17,7 +17,7 @@ from ...wire.schema import Message
 
 
 class WireRequest:
-    """One request. ``lowest`` to ``highest`` are the versions that may be sent, of which the broker picks."""
+    """One request. The broker picks its version from ``lowest`` to ``highest``."""
 
     API_VERSION: int | None = None
 

@@ -105,10 +105,11 @@ class ControllerConnection:
 
 
 class QuorumClient(ABC):
-    """A way to the active controller. ``options`` are kafka-python's, for connections to controllers."""
+    """A way to the active controller."""
 
     def __init__(self, connection: ClusterConnection) -> None:
         self.options = connection.security_options()
+        """kafka-python's, for connections to controllers."""
 
     @property
     @abstractmethod

@@ -45,10 +45,11 @@ class UpgradeOptions(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """``supported`` is None where it could not be asked."""
+    """A node, and the features that it supports."""
 
     what: str
     supported: Mapping[str, VersionRange] | None
+    """None if the node could not be asked."""
 
 
 def upgrade(

@@ -33,9 +33,10 @@ _POLL_MS = 200
 
 @dataclasses.dataclass(frozen=True)
 class ConsumeOptions:
-    """The options. ``topics`` that begin with ^ are patterns."""
+    """The options of the command."""
 
     topics: tuple[str, ...]
+    """Those that begin with ^ are patterns."""
     partitions: tuple[int, ...]
     group: str | None
     offsets: tuple[str, ...]

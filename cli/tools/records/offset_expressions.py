@@ -41,10 +41,11 @@ class OffsetOrigin(enum.Enum):
 
 
 class OffsetExpression(NamedTuple):
-    """A place in every partition that is asked about; ``number`` is an offset, a distance, or milliseconds since 1970."""
+    """A place in every partition that is read."""
 
     kind: OffsetOrigin
     number: int = 0
+    """An offset, a distance, or milliseconds since 1970, depending on ``kind``."""
 
 
 START, END = OffsetExpression(OffsetOrigin.START), OffsetExpression(OffsetOrigin.END)

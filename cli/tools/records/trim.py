@@ -32,9 +32,10 @@ COLUMNS = (
 
 @dataclasses.dataclass(frozen=True)
 class TrimOptions:
-    """What is asked for: an offset for topics, or a file. ``topics`` are ``NAME`` or ``NAME:0,1``."""
+    """The options of the command: an offset for topics, or a file."""
 
     topics: tuple[str, ...]
+    """``NAME`` or ``NAME:0,1``."""
     partitions: tuple[int, ...]
     offset: str | None
     from_file: Path | None

@@ -39,18 +39,22 @@ _PAUSE_S = 0.05
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """``throttle`` in bytes per second, None for none; ``timeout_ms`` for the wait, None for as long as it takes."""
+    """The limits of a reassignment."""
 
     throttle: int | None = None
+    """In bytes per second; None for none."""
     timeout_ms: int | None = None
+    """For the wait; None for as long as it takes."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ReassignmentReport:
-    """A row of ``COLUMNS`` for each partition; ``keeps_throttle``: the brokers' limits stay for other moves."""
+    """The outcome of a reassignment."""
 
     rows: Sequence[Sequence[Any]]
+    """One of ``COLUMNS`` for each partition."""
     keeps_throttle: bool
+    """Whether the brokers' limits stay, for other moves."""
 
     @property
     def as_objects(self) -> list[dict[str, Any]]:
@@ -88,6 +92,7 @@ def carry_out(
     new = {key: target for key, target in targets.items() if layout.targets[key] != target}
     begun = {key for key in targets if key in layout.moves}
     is_throttled = limits.throttle is not None or bool(begun)
+    # Before the moves begin; and for those that are under way already, because a broker has one limit for all of them.
     if limits.throttle is not None and targets:
         moves = layout.moves | {key: layout.move_to(key, target) for key, target in new.items()}
         throttle(admin, moves, limits.throttle, layout.racks.keys())
@@ -101,6 +106,7 @@ def carry_out(
         print("ottla: the cluster goes on with it; the same command waits for the end again", file=sys.stderr)
         raise
     except ToolError:
+        # Moves that did begin go on, and need their limit: the next run with these partitions removes it.
         if is_throttled and not any(key in targets for key in under_way(admin)):
             remove_throttle(admin, targets)
         raise

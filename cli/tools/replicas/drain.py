@@ -42,11 +42,14 @@ Partitions = Mapping[Key, TopicPartitionInfo]
 
 
 class DrainResult(NamedTuple):
-    """``moved`` is the new leader by partition; ``left`` what the broker leads still; ``alone`` where it is the only replica."""
+    """What became of the leaderships of a broker."""
 
     moved: Mapping[Key, int | None]
+    """The new leader by partition."""
     left: Partitions
+    """The partitions that the broker leads still."""
     alone: Sequence[Key]
+    """The partitions of which it has the only replica."""
 
 
 def drain(
@@ -74,6 +77,7 @@ def drain(
         before = _led(admin, broker_id)
         alone = sorted(key for key, partition in before.items() if len(partition.replicas) == 1)
         while True:
+            # Again and again: a follower that is not in sync yet can lead as soon as it is.
             asked = _ask(admin, broker_id)
             left = _wait_until_told(admin, broker_id, asked, until)
             if time.monotonic() >= until or not any(_has_heir(partition, broker_id) for partition in left.values()):

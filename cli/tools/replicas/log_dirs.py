@@ -34,10 +34,11 @@ REPLICA_COLUMNS = (
 
 
 class LogDirDescription(NamedTuple):
-    """One data folder; ``replicas`` are rows of ``REPLICA_COLUMNS``."""
+    """One log directory."""
 
     row: tuple[Any, ...]
     replicas: list[tuple[Any, ...]]
+    """Rows of ``REPLICA_COLUMNS``."""
 
 
 def show(

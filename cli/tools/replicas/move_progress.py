@@ -31,12 +31,13 @@ Show = Callable[["MoveProgress", float], None]
 
 
 class MoveProgress:
-    """How far moves are: bytes ``done`` of ``total``, and partitions ``left``. ``began`` is when it was first looked at."""
+    """The progress of moves: bytes ``done`` of ``total``."""
 
     def __init__(self) -> None:
         self._bytes: dict[Key, tuple[int, int]] = {}
         self._first: tuple[float, int] | None = None
         self.left = 0
+        """The number of partitions that are still on their way."""
 
     @property
     def done(self) -> int:

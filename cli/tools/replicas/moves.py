@@ -25,9 +25,10 @@ _MOST_NAMED = 3
 
 @dataclasses.dataclass(frozen=True)
 class PartitionReassignment:
-    """A partition that gets other replicas. ``replicas`` are all it has meanwhile, those to be first."""
+    """A partition that gets other replicas."""
 
     replicas: Replicas
+    """All that it has meanwhile, the future ones first."""
     adding: Replicas
     removing: Replicas
 

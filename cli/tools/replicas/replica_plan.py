@@ -26,10 +26,12 @@ Racks = Mapping[int, str | None]
 
 
 class ReplicaPlan(NamedTuple):
-    """``changes`` are the replicas to be of what changes; of ``stuck`` there are too few brokers for another replica."""
+    """A plan of new replicas."""
 
     changes: dict[Key, Replicas]
+    """The future replicas of those partitions that change."""
     stuck: list[Key]
+    """Partitions for which there are too few brokers for another replica."""
 
 
 def without_broker(assignment: Assignment, broker_id: int, racks: Racks) -> ReplicaPlan:
