@@ -44,7 +44,7 @@ Page = Callable[[Request], Awaitable[Response]]
 
 
 class LostRightError(ClientGoneError):
-    """What was begun may not be read any more: the answer ends in its midst."""
+    """What was begun may not be read any more: the response ends in its midst."""
 
 
 def make_application(

@@ -50,7 +50,7 @@ class RemoteKafkaRequests:
         return response
 
     async def _asked(self, request: Message, to: To, highest: int | None) -> Any:
-        """The answer of the broker that it is up to; where that has changed, of the next one. Raises KafkaError, OSError."""
+        """The response of the broker that it is up to; where that has changed, of the next one. Raises KafkaError, OSError."""
         if isinstance(to, AnyBrokerTarget):
             return await self._client.ask_any(request, highest=highest)
         for attempt in range(1, _ATTEMPTS + 1):

@@ -1,7 +1,7 @@
 """Export of a search's records as JSON lines or CSV, written while the search reads.
 
 The file is made a step of the search at a time and no faster than it is taken, ends with its reader, and has at most
-``MOST_RECORDS`` records and about ``MOST_BYTES`` bytes. Where something could not be read the answer is cut off, so that
+``MOST_RECORDS`` records and about ``MOST_BYTES`` bytes. Where something could not be read the response is cut off, so that
 the reader sees a failed download, not a file that looks whole. Markers of transactions are no records and left out; a
 record's ``transaction`` says what became of its own.
 
@@ -52,7 +52,7 @@ _COLUMNS = (
 
 
 class ExportCutError(ClientGoneError):
-    """The file cannot be made whole: the answer ends in its midst."""
+    """The file cannot be made whole: the response ends in its midst."""
 
 
 class ExportedField(NamedTuple):

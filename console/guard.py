@@ -6,7 +6,7 @@
   another site is refused unless a person has followed a link.
 * A POST, where one may be sent at all, must say that it comes from a page of the console: ``Origin`` is that of ``Host``, or
   ``Sec-Fetch-Site`` same-origin. Browsers send both, and no page can set them.
-* Every answer has a content security policy that allows the console's own files and nothing in line.
+* Every response has a content security policy that allows the console's own files and nothing in line.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ class InsidePages:
         return await self._table("slowest.html", choice, rows, lambda row: f"{row.api} {row.client_id} {row.peer}")
 
     async def request(self, request: Request) -> Response:
-        """One request with its answer."""
+        """One request with its response."""
         row, asked, answered = await self._details().request(request.path_params["number"])
         return await self._renderer.page(
             "request.html", row=row, asked=_as_text(asked), answered=_as_text(answered), command=None

@@ -1,6 +1,6 @@
 """Kafka requests of the console's actions: the changes, and the requests that prepare them.
 
-What an action does is a request of Kafka's protocol, and the answer is that of the handler. ``KafkaRequests`` is either this
+What an action does is a request of Kafka's protocol, and the response is that of the handler. ``KafkaRequests`` is either this
 broker (``own_broker``) or a client of any cluster; the version is the highest that both sides know, and never above the one
 that an action was written for (``HIGHEST``).
 """

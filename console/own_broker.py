@@ -78,7 +78,7 @@ class OwnBroker:
         return await _dispatch(self._call(services, self._broker.monitor.observer), request)
 
     def _call(self, services: Services, observer: RequestObserver | None) -> Call:
-        """Of the visitor, as if over the listener that every broker has: answers name brokers that are at the same one."""
+        """Of the visitor, as if over the listener that every broker has: responses name brokers that are at the same one."""
         assembly, visitor = self._broker.assembly, current().connection
         assert assembly is not None
         connection = ConnectionContext(assembly.peers.listener, visitor.peer)
@@ -143,7 +143,7 @@ def _leader(services: Services, topic: str, number: int) -> int:
 
 
 async def _nothing() -> None:
-    """There are no answers before this one that had to leave first."""
+    """There are no responses before this one that had to leave first."""
     await trio.lowlevel.checkpoint()
 
 

@@ -2,7 +2,7 @@
 
 Only the address that the console was told of is asked, over http or https, and no redirection is followed. What is known of a
 number stays known, for it never changes; what could not be had is asked for again after ``_FAILURE_SECONDS``. Numbers come from
-records, so from anyone: at most ``_MOST_A_MINUTE`` are asked for, each for ``_SECONDS``, with ``_MOST_BYTES`` of an answer.
+records, so from anyone: at most ``_MOST_A_MINUTE`` are asked for, each for ``_SECONDS``, with ``_MOST_BYTES`` of a response.
 """
 
 from __future__ import annotations

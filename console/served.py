@@ -61,7 +61,7 @@ class ServedConsole:
         return self._http
 
     async def bind(self, host: str, port: int) -> None:
-        """Take the address; the pages are made ready, too. Raises OSError."""
+        """Bind the address, and load the pages. Raises OSError."""
         await self._workers.run(self._renderer.load)
         self._http = self._make_http(Guard(self._entrance, host, takes_forms=self._writes or self._asks))
         await self._http.bind(host, port)

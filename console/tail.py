@@ -1,6 +1,6 @@
 """The live tail of records: a page with ``from=live`` polls ``tail``, each time with its position.
 
-Each answer is small and ends at once, so that a page needs no connection of its own (a browser has six for all of its
+Each response is small and ends at once, so that a page needs no connection of its own (a browser has six for all of its
 tabs), and one that is hidden, paused or stalled costs nothing. Without a filter a page that has fallen behind gets the
 newest records, and is told how many it has missed. With one everything is looked through, in its order, as fast as the
 others allow.

@@ -2,7 +2,7 @@
 
 Its logger has Kafka's name, for tools that read such a log. A client can cause denials as often as it likes; so within a minute
 the same denial has one line, and there are at most ``MOST_LINES`` lines. After the minute a line says how many more there were.
-Long names are shortened, in the count of denials, too.
+Long names are shortened, also in the count of denials.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class SharedQuota:
 
 
 class SharedMutationQuota(SharedQuota):
-    """The quota of changes at the controller, which is counted in tokens, too."""
+    """The quota of changes at the controller, which is also counted in tokens."""
 
     def __init__(self, sharing: QuotaEntity, samples: int, window_ms: int) -> None:
         super().__init__(sharing, samples, window_ms)

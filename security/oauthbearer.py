@@ -1,6 +1,6 @@
 """SASL/OAUTHBEARER (RFC 7628), server and client side: authentication as the principal that a token names.
 
-The first answer to a token that is not accepted is a challenge that says why, in JSON; the client sends one byte in return, and
+The first response to a token that is not accepted is a challenge that says why, in JSON; the client sends one byte in return, and
 then the authentication fails (Kafka: OAuthBearerSaslServer). Extensions, names with values that a client sends beside the token,
 are all accepted, as in Kafka unless a plugin checks them.
 """

@@ -27,7 +27,7 @@ def plain_users(module: LoginModule) -> dict[str, str]:
 
 
 class PlainServer:
-    """Authenticates a client by its one token; the answer to it is empty."""
+    """Authenticates a client by its one token; the response to it is empty."""
 
     def __init__(self, users: Mapping[str, str]) -> None:
         self._users = users

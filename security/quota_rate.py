@@ -22,7 +22,7 @@ import math
 from ..base.sampled_sum import SampledSum
 
 _LONGEST_MS = 2**31 - 1
-"""The largest value of the field in an answer."""
+"""The largest value of the field in a response."""
 
 
 class QuotaRate:

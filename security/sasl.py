@@ -41,7 +41,7 @@ class SaslServer(Protocol):
         ...
 
     def respond(self, token: bytes) -> bytes:
-        """The answer to the client's next token, maybe empty. Raises AuthenticationError, which ends the exchange."""
+        """The response to the client's next token, maybe empty. Raises AuthenticationError, which ends the exchange."""
         ...
 
 
@@ -49,7 +49,7 @@ class SaslClient(Protocol):
     """One authentication at one broker."""
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """The answer to the broker's last token, which is empty at first; None at the end of the exchange.
+        """The response to the broker's last token, which is empty at first; None at the end of the exchange.
 
         Raises AuthenticationError: the broker did not prove its identity, or did not follow the mechanism.
         """

@@ -1,8 +1,8 @@
 """Errors for some partitions of a request, while the others are handled as usual.
 
-Where the request lists partitions by topic, the failing ones are taken out of it and answered with the API's own error answer,
-and both answers are put together. A fetch and a Metadata request are handled as a whole, and the entries of the failing
-partitions or topics are replaced in the answer; so client and broker still agree on the fetch session. Other APIs get the error
+Where the request lists partitions by topic, the failing ones are taken out of it and answered with the API's own error response,
+and both responses are put together. A fetch and a Metadata request are handled as a whole, and the entries of the failing
+partitions or topics are replaced in the response; so client and broker still agree on the fetch session. Other APIs get the error
 for the whole request.
 """
 
@@ -25,7 +25,7 @@ IsHit = Callable[[str, int | None], bool]
 
 
 class _Lists(NamedTuple):
-    """Names of fields: the list of topics in a request and in its answer, the list of partitions in a topic, their number."""
+    """Names of fields: the list of topics in a request and in its response, the list of partitions in a topic, their number."""
 
     topics: str
     partitions: str
@@ -107,7 +107,7 @@ def _partition_error(number: int, error: KafkaError) -> PartitionData:
 
 
 def release(data: PartitionData) -> None:
-    """Release the records of an answer that is not sent."""
+    """Release the records of a response that is not sent."""
     records: Any = data.records
     if records is not None and not isinstance(records, bytes | bytearray | memoryview):
         records.release()

@@ -23,7 +23,7 @@ _SECONDS = 5.0
 _ANY_ADDRESS = ("", "0.0.0.0", "::")
 
 Ask = Callable[[int, DescribeConfigsRequest], Awaitable[tuple[DescribeConfigsResponse, str]]]
-"""A broker's answer, and the host where it was reached. Raises OSError, KafkaError."""
+"""A broker's response, and the host where it was reached. Raises OSError, KafkaError."""
 
 
 def asked_by(peers: Peers) -> Ask:

@@ -1,6 +1,6 @@
 """The cluster's layout for balance plans: the replicas, their sizes in bytes, and the moves under way.
 
-Brokers tell of their disks by DescribeLogDirs, in parts: an answer about thousands of partitions would hold up a loop.
+Brokers tell of their disks by DescribeLogDirs, in parts: a response about thousands of partitions would hold up a loop.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .pace import Pace
 logger = logging.getLogger(__name__)
 
 Ask = Callable[[int, Message], Awaitable[Any]]
-"""One broker's answer. Raises OSError, KafkaError."""
+"""One broker's response. Raises OSError, KafkaError."""
 
 _RESPONSE_SECONDS = 10.0
 _CONFIG_SECONDS = 5.0
@@ -116,7 +116,7 @@ async def _disk(ask: Ask, broker_id: int, keys: Sequence[Key]) -> BrokerLogDirs:
 
 
 def _parts(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
-    """One at least: a broker without a replica has folders, too."""
+    """One at least: a broker without a replica has log directories as well."""
     for start in range(0, max(len(keys), 1), _AT_ONCE):
         yield keys[start : start + _AT_ONCE]
 

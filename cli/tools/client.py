@@ -117,7 +117,7 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
         return described
 
     async def _async_describe_log_dirs(self, topic_partitions: Any = (), brokers: Any = None) -> Any:
-        """As the client has it, which takes a refusal for an empty answer. Raises KafkaError."""
+        """As the client has it, which takes a refusal for an empty response. Raises KafkaError."""
         answers = []
         for node_id in brokers:
             answer = await self._manager.send(DescribeLogDirsRequest(topics=topic_partitions), node_id=node_id)
@@ -127,7 +127,7 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
         return answers
 
     def folders(self, broker_id: int, partitions: Mapping[str, Sequence[int]] | None = None) -> list[Mapping[str, Any]]:
-        """A broker's data folders, with these partitions, or all. Raises ToolError when it is not reached, KafkaError."""
+        """A broker's log directories, with these partitions, or all. Raises ToolError when it is not reached, KafkaError."""
         try:
             (told,) = self.describe_log_dirs(partitions, brokers=[broker_id])
         except (*_UNREACHED, kafka.errors.UnknownBrokerIdError) as error:
@@ -154,11 +154,11 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
         return True
 
     def ask(self, request: Any, broker_id: int | None = None) -> Any:
-        """A broker's answer to a request, whichever broker that is if none is named. Raises IncompatibleBrokerVersion."""
+        """A broker's response to a request, whichever broker that is if none is named. Raises IncompatibleBrokerVersion."""
         return self._manager.run(self._send, request, broker_id)
 
     def ask_controller(self, request: Any, errors: Callable[[Any], list[Any]] | None = None) -> Any:
-        """The controller's answer to a request, one of kafka-python's or a ``WireRequest``; ``errors`` finds those in an answer.
+        """The controller's response to one of kafka-python's requests or a ``WireRequest``; ``errors`` finds those in a response.
 
         An error in it is the caller's, except for NOT_CONTROLLER: then the broker that is it by now is asked. Raises ToolError
         when the controller is not reached, IncompatibleBrokerVersion when it does not know such requests.

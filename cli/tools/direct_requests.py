@@ -47,7 +47,7 @@ def secured(plain: socket.socket, host: str, options: Mapping[str, Any]) -> sock
 
 
 def ask(connection: socket.socket, request: Message, version: int) -> Any:
-    """The answer to a request; None to one that is here only to be taken. Raises OSError."""
+    """The response to a request; None to one that is here only to be taken. Raises OSError."""
     key = type(request).api_key
     frame = encode_request_header(key, version, 1, _CLIENT_ID) + encode_bytes(request, version)
     try:

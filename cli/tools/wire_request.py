@@ -1,6 +1,6 @@
 """Requests that kafka-python lacks, sent by its clients, with their addresses, TLS, passwords and time-outs.
 
-The bytes are the broker's own codec's. kafka-python asks for them, and for the answer's meaning, by the few methods that its
+The bytes are the broker's own codec's. kafka-python asks for them, and for the response's meaning, by the few methods that its
 own requests have.
 """
 
@@ -37,7 +37,7 @@ class WireRequest:
 
     @property
     def header(self) -> WireAnswer:
-        """What kafka-python keeps until the answer comes."""
+        """What kafka-python keeps until the response comes."""
         return WireAnswer(self.key, self._version, self._correlation_id)
 
     def encode(self, framed: bool, header: bool) -> bytes:
@@ -48,7 +48,7 @@ class WireRequest:
         return len(frame).to_bytes(4, "big") + frame
 
     def expect_response(self) -> bool:
-        """Whether there is an answer."""
+        """Whether there is a response."""
         return True
 
     @property
@@ -58,7 +58,7 @@ class WireRequest:
 
 
 class WireAnswer:
-    """What becomes of the answer: kafka-python takes it for the request's header, and for the class of the response."""
+    """What becomes of the response: kafka-python takes it for the request's header, and for the class of the response."""
 
     def __init__(self, key: ApiKey, version: int, correlation_id: int) -> None:
         self.api_key = key
@@ -69,12 +69,12 @@ class WireAnswer:
         return self
 
     def parse_header(self, stream: io.BytesIO) -> WireAnswer:
-        """The header of an answer, which tells whose it is; the stream is left at the body."""
+        """The header of a response, which tells whose it is; the stream is left at the body."""
         frame = stream.read()
         correlation_id, body = decode_response_header(frame, self.api_key, self.api_version)
         stream.seek(body)
         return WireAnswer(self.api_key, self.api_version, correlation_id)
 
     def decode(self, stream: io.BytesIO) -> Any:
-        """The broker's own object of the answer."""
+        """The broker's own object of the response."""
         return decode(response_class(self.api_key), self.api_version, memoryview(stream.read()))

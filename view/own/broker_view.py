@@ -263,7 +263,7 @@ class BrokerView:
         return bool(found)
 
     def errors(self) -> list[ErrorRow]:
-        """What clients were answered with in the last hour."""
+        """The errors sent to clients in the last hour."""
         return self.requests.errors()
 
     def last_requests(self) -> list[RequestRow]:

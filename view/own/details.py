@@ -124,11 +124,11 @@ class BrokerDetails:
         return self._requests.kept.slowest(self._clock.now_ms())
 
     def errors(self) -> list[ErrorRow]:
-        """What clients were answered with in the last hour."""
+        """The errors sent to clients in the last hour."""
         return self._requests.errors()
 
     async def request(self, number: int) -> tuple[RequestRow, dict[str, Any] | None, dict[str, Any] | None]:
-        """One of the last or slowest requests, and what it and its answer say. Raises NotFoundError."""
+        """One of the last or slowest requests, and what it and its response say. Raises NotFoundError."""
         kept = self._requests.kept.find(number)
         if kept is None:
             raise NotFoundError("There is no such request any more: only the last ones and the slowest are kept.")

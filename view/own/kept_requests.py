@@ -24,7 +24,7 @@ from ..rows import RequestRow
 MOST_KEPT = 500
 MOST_SLOW = 100
 MOST_BYTES = 8 * 1024
-"""Of a request, and as many of an answer: 10 MB at most in all."""
+"""Of a request, and as many of a response: 10 MB at most in all."""
 _HOUR_MS = 3_600_000
 _SECRET = frozenset({*WITH_SECRETS, ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.DESCRIBE_DELEGATION_TOKEN})
 _WAITING = frozenset({ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
@@ -54,7 +54,7 @@ class KeptRequests:
         """A heap: of those of the last hour the fastest first."""
 
     def keep(self, api_key: int, row: RequestRow, frame: memoryview, parts: Sequence[Part] | None) -> None:
-        """``frame`` without its size; ``parts`` with the size, None where there is no answer."""
+        """``frame`` without its size; ``parts`` with the size, None where there is no response."""
         request = answer = None
         if api_key not in _SECRET:
             request = bytes(frame) if len(frame) <= MOST_BYTES else None
@@ -90,7 +90,7 @@ class KeptRequests:
 
 
 def decoded(kept: KeptRequest) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """A request and its answer, field by field as JSON has them; None for what is not kept. To be called by a worker."""
+    """A request and its response, field by field as JSON has them; None for what is not kept. To be called by a worker."""
     request = answer = None
     if kept.request is not None:
         try:

@@ -31,7 +31,7 @@ STEPS: Mapping[ErrorCode, frozenset[ApiKey]] = {
         {ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN}
     ),
 }
-"""The APIs in whose answers a code is a step of the protocol. A transaction that is never ended is among the open ones."""
+"""The APIs in whose responses a code is a step of the protocol. A transaction that is never ended is among the open ones."""
 _LONGEST_TEXT = 200
 _HOUR_MS = 3_600_000
 
@@ -61,7 +61,7 @@ class RequestsSeen:
         self._errors: dict[tuple[int, int, str], _Error] = {}
 
     def observes_each(self, api_key: int) -> bool:
-        """Because of the errors that may be in an answer."""
+        """Because of the errors that may be in a response."""
         return api_key not in TELLING
 
     def observe_batch(self, key: int, count: int, seconds: float) -> None:

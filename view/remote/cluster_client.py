@@ -1,7 +1,7 @@
 """Requests to the brokers of a cluster: to any of them, to one, or to several at a time.
 
 A broker is asked over one connection for each purpose, so that a page does not wait behind a large read of records. What cannot
-be reached raises OSError; error codes in answers are the caller's to read.
+be reached raises OSError; error codes in responses are the caller's to read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class BaseBrokerClients(ABC):
     """Requests to single brokers, by the client that ``_of`` returns for each."""
 
     async def ask(self, broker_id: int, request: Message, highest: int | None = None, purpose: str = ASKING) -> Any:
-        """One broker's answer. Raises OSError; KafkaError (UNSUPPORTED_VERSION) where it does not know such a request."""
+        """One broker's response. Raises OSError; KafkaError (UNSUPPORTED_VERSION) where it does not know such a request."""
         return await self._ask(self._of(broker_id, purpose), request, highest)
 
     async def version(self, broker_id: int, request: type[Message], highest: int | None = None) -> int:
@@ -90,7 +90,7 @@ class ClusterClient(BaseBrokerClients):
             self._clients.pop(key).close()
 
     async def ask_any(self, request: Message, *, lowest: int = 0, highest: int | None = None) -> Any:
-        """The answer of any broker: the one that has answered last, then the others.
+        """The response of any broker: the one that has responded last, then the others.
 
         Raises OSError; KafkaError (UNSUPPORTED_VERSION) where it knows no version of the request from ``lowest`` on.
         """

@@ -2,7 +2,7 @@
 
 It is no guess from samples.
 
-One request to each leader, with all of its partitions. Where the broker leaves one out, because the answer would be too large,
+One request to each leader, with all of its partitions. Where the broker leaves one out, because the response would be too large,
 or sends less than a whole batch, its lag in time is not known.
 """
 

@@ -30,7 +30,7 @@ class PeersClient(BaseBrokerClients):
         return {broker_id: (node.host, node.port) for broker_id, node in found.items() if broker_id != own}
 
     async def ask_any(self, request: Message, *, lowest: int = 0, highest: int | None = None) -> Any:
-        """The answer of the first that answers. Raises OSError, KafkaError (UNSUPPORTED_VERSION)."""
+        """The response of the first that responds. Raises OSError, KafkaError (UNSUPPORTED_VERSION)."""
         failure: OSError = PeerUnavailableError("there is no other broker to ask")
         for broker_id in self.nodes:
             try:

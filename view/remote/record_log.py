@@ -159,7 +159,7 @@ async def _asked(
 
 
 def fetched_batches(data: Part) -> list[RecordBatch]:
-    """The whole batches of an answer. Raises KafkaError."""
+    """The whole batches of a response. Raises KafkaError."""
     assert isinstance(data, bytes | bytearray | memoryview)
     return list(iter_complete_batches(data))
 

@@ -1,7 +1,7 @@
 """Requests about topics: Metadata, ListOffsets, DescribeLogDirs, DescribeConfigs, DescribeProducers.
 
 As few requests as there can be: one for all topics, or one for each broker with all that it leads, in parts of ``_AT_ONCE``. A
-partition of which a broker does not tell is left out of an answer; a broker that does not answer is told to ``failed``.
+partition of which a broker does not tell is left out of a response; a broker that does not answer is told to ``failed``.
 """
 
 from __future__ import annotations

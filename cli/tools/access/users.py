@@ -39,7 +39,7 @@ class Users(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class UserStoreOptions:
-    """As the options say it: brokers, unless a data folder or a broker's properties are named."""
+    """As the options say it: brokers, unless a log directory or a broker's properties are named."""
 
     connection: ClusterConnection
     data_dir: Path | None

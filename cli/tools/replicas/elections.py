@@ -66,7 +66,7 @@ def _every(topics: Iterable[DescribedTopic]) -> list[tuple[DescribedTopic, Topic
 
 
 def _ask(admin: Admin, unclean: bool, keys: Iterable[Key] | None) -> dict[Key, tuple[int, str | None]]:
-    """The answer, error code and message by partition; for ``keys`` None of those that needed an election."""
+    """The response, error code and message by partition; for ``keys`` None of those that needed an election."""
     grouped: dict[str, list[int]] = {}
     for topic, partition in keys or ():
         grouped.setdefault(topic, []).append(partition)

@@ -1,7 +1,7 @@
 """The JSON file format of kafka-reassign-partitions, read and written.
 
 ``{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "any"]}]}``;
-the first replica is the one that is preferred to lead. In ``log_dirs``, which may be left out, stands the data folder for each
+the first replica is the one that is preferred to lead. In ``log_dirs``, which may be left out, stands the log directory for each
 replica, or ``any``.
 """
 
