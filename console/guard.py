@@ -34,7 +34,7 @@ _METHODS = ("GET", "HEAD")
 
 
 class Guard:
-    """The middleware. ``bound_to`` is the host that the console listens on; ``takes_forms``: whether there is anything to POST."""
+    """The middleware. ``bound_to`` is the host that the console listens on; ``takes_forms``: whether anything can be sent."""
 
     def __init__(self, application: ASGIApp, bound_to: str, *, takes_forms: bool = False) -> None:
         self._application = application

@@ -70,6 +70,7 @@ class GroupOffsets:
         return False
 
     def _behind_all(self) -> dict[Partition, int]:
+        # A group has one offset per partition: that of the slowest of the queries that read the topic.
         behind: dict[Partition, int] = {}
         for read in self._read.values():
             for where, offset in read.items():

@@ -81,6 +81,7 @@ def carry_out(
         if stop:
             run.is_stopped = True
             break
+        # Anew for each step, which may take hours: others delete topics, move replicas and stop brokers meanwhile.
         layout = ClusterLayout(admin)
         targets = {}
         for move in step:
@@ -92,6 +93,7 @@ def carry_out(
         size = size_text(sum(move.bytes for move in step if move.key in targets))
         _say(f"step {number} of {len(steps)}: {counted(len(targets), 'partition')}, {size}")
         if targets:
+            # Before the replicas are there: later it would be a second move, of bytes that were just copied.
             _choose_folders(admin, layout, targets, folders)
             _do(admin, layout, targets, bytes_per_second)
             elect(admin, targets)

@@ -62,6 +62,7 @@ class FetchedLog:
         await _see_ends(self._client, leader, [self])
 
     async def read(self, start: int, end: int, max_bytes: int) -> Batches | None:
+        # Only a read_committed response lists aborted transactions; from the last stable offset on, it has no records.
         found = await self._fetch(start, max_bytes, is_committed=start < self.last_stable)
         if not found.records and start < self.last_stable:  # which may have been before its answer
             found = await self._fetch(start, max_bytes, is_committed=False)

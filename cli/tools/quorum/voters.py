@@ -142,6 +142,7 @@ def _carry_out(
         failure: Exception = ToolError("the change has not been seen in time")
         try:
             quorum = describe(client)
+            # Looked at before asking again: a request whose response was lost may have made the change.
             if is_made(quorum):
                 return quorum
             refused = change(client, quorum)
@@ -171,6 +172,7 @@ def _observer(quorum: Quorum, node_id: int) -> bytes:
             f"node {node_id} does not follow the quorum: start it with process.roles=controller, or broker,controller, on "
             "directories that were formatted with --no-initial-controllers"
         )
+    # A node whose disk was replaced is listed by its old directory as well, until the leader forgets that.
     newest = max(found, key=lambda each: each.last_fetch_timestamp)
     if newest.replica_directory_id == ZERO_UUID:
         raise ToolError("the controllers are too old to tell directories: Kafka's can change their voters from 3.9 on")
