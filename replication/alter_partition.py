@@ -96,7 +96,7 @@ class AlterPartitionManager:
             while sent := self._take():
                 again = await self._send(sent)
                 for name, partition in again.items():
-                    self._waiting.setdefault(name, partition)
+                    self._waiting.setdefault(name, partition)  # one submitted meanwhile may be of a partition made anew
                 if again:
                     await trio.sleep(RETRY_SECONDS)
 

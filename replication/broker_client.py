@@ -240,16 +240,15 @@ class _Limit:
 
 @dataclasses.dataclass(eq=False, slots=True)
 class _InFlightRequest:
-    """A request whose answer has not been read. ``turn`` is set when its caller is to read, or when the connection has ended.
-
-    ``is_given_up``: its caller has gone, so the next one reads past its answer.
-    """
+    """A request whose response has not been read."""
 
     correlation_id: int
     api_key: ApiKey
     version: int
     turn: trio.Event = dataclasses.field(default_factory=trio.Event)
+    """Set when its caller is to read, or when the connection has ended."""
     is_given_up: bool = False
+    """Whether its caller has gone, so that the next one reads past its response."""
 
 
 class _Link:
@@ -356,18 +355,16 @@ class _Link:
 
 
 class _FrameReader:
-    """Frames of a connection, each in a buffer of its own. A read that was cancelled is taken up by the next one.
-
-    Each buffer is made as large as the frame before suggests, so that mostly one call takes the size and all of the frame.
-    ``_received`` bytes of it are filled; at its front is the size of the frame that it begins with, until that is known.
-    """
+    """Frames of a connection, each in a buffer of its own. A read that was cancelled is taken up by the next one."""
 
     def __init__(self, connection: Connection, most: int) -> None:
         """``most`` is the size of the largest frame taken, in bytes."""
         self._connection = connection
         self._most = most
+        # As large as the frame before suggests, so that mostly one call takes the size and all of the frame. At its front is the
+        # size of the frame that it begins with, until that is known.
         self._buffer = memoryview(bytearray(_SMALL_BUFFER))
-        self._received = 0
+        self._received = 0  # so many bytes of the buffer are filled
         self._size: int | None = None  # of the frame, which then has the buffer to itself
 
     def has_more(self) -> bool:

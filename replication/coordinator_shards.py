@@ -96,7 +96,7 @@ class CoordinatorShards(Generic[S]):
                 del self._loading[partition]
             return None
         if self._loading.get(partition) != leader_epoch:
-            return None
+            return None  # while it was replayed the partition moved away, or came back under another epoch
         del self._loading[partition]
         self._shards[partition] = shard
         self._loaded.set()

@@ -20,20 +20,20 @@ TRAFFIC = (
 
 @dataclasses.dataclass(slots=True)
 class ReplicationCounters:
-    """Since the broker started.
-
-    ``bytes_in`` were appended as a follower, ``bytes_out`` were in answers to followers; those of replicas that a reassignment
-    adds are counted again as ``reassignment_bytes_…``. ``isr_expands`` and ``isr_shrinks`` are changes of in-sync replicas that
-    the controller has confirmed to this broker, the leader; ``failed_isr_updates`` those that it refused, or that another state
-    had overtaken (Kafka: AlterPartitionListener). ``of_removed`` is the ``TRAFFIC`` of partitions that have left this broker;
-    Kafka's sums over all topics keep it.
-    """
+    """The counts of all partitions since the broker started."""
 
     bytes_in: int = 0
+    """Appended as a follower."""
     bytes_out: int = 0
+    """In responses to followers."""
     reassignment_bytes_in: int = 0
+    """The part of ``bytes_in`` that is of replicas which a reassignment adds."""
     reassignment_bytes_out: int = 0
+    """The part of ``bytes_out`` that is of replicas which a reassignment adds."""
     isr_expands: int = 0
+    """Changes that the controller has confirmed to this broker, the leader; as ``isr_shrinks``."""
     isr_shrinks: int = 0
     failed_isr_updates: int = 0
+    """Changes that the controller refused, or that another state had overtaken (Kafka: AlterPartitionListener)."""
     of_removed: Counter[str] = dataclasses.field(default_factory=Counter)
+    """The ``TRAFFIC`` of partitions that have left this broker; Kafka's sums over all topics keep it."""

@@ -30,12 +30,7 @@ from .partition import Partition
 
 
 class DelayedFetch:
-    """The changed partitions of one session, or of one fetch.
-
-    Attributes: ``fetched_at``, trio's time of a follower's last fetch; ``fetches``, how many there were; ``missing``, how many
-    bytes the fetch that waits still waits for, 0 while none does; ``read_committed``, whether only stable bytes count;
-    ``is_watching``, whether a partition may know of it.
-    """
+    """The changed partitions of one session, or of one fetch."""
 
     __slots__ = (
         "_terms",
@@ -52,11 +47,17 @@ class DelayedFetch:
     def __init__(self, *, is_followers: bool = False, read_committed: bool = False) -> None:
         self.is_followers = is_followers
         self.is_watching = False
+        """Whether a partition may know of it."""
         self.read_committed = read_committed
+        """Whether only stable bytes count."""
         self.changed: dict[FetchedPartition, None] = {}
+        """The partitions to read next, in the order of their turns."""
         self.missing = 0
+        """How many bytes the waiting fetch lacks; 0 while none waits."""
         self.fetched_at = 0.0
+        """When a follower fetched last, by ``trio.current_time``; 0 for a consumer."""
         self.fetches = 0
+        """How many fetches there were."""
         self._wakeup: Wakeup | None = None
         self._terms: object = None
 
@@ -110,16 +111,13 @@ class DelayedFetch:
         try:
             await wakeup.wait(seconds)
         finally:
+            # Not if a later fetch of the session has begun to wait before this task ran: the count is that fetch's.
             if self._wakeup is wakeup:
                 self.missing = 0
 
 
 class FetchedPartition:
-    """One partition of a fetch: what is asked, what the last answer of the session said, and where its changes are noted.
-
-    ``partition`` is the partition it was found to be, None before it is read and after an error. ``parked_since`` is the
-    number of the fetch that read it to its end, -1 while it has news.
-    """
+    """One partition of a fetch: what is asked, and what the last response of the session said."""
 
     __slots__ = (
         "_progress",
@@ -150,12 +148,15 @@ class FetchedPartition:
         self.last_fetched_epoch = asked.last_fetched_epoch
         self.log_start_offset = asked.log_start_offset
         self.news = news
+        """Where its changes are noted."""
         news.changed[self] = None
         self.partition: Partition | None = None
+        """The partition that was found; None before it is read, and after an error."""
         self.sent_high_watermark = self.sent_last_stable_offset = self.sent_log_start_offset = -1
         self.sent_error = 0
         self._progress: FollowerProgress | None = None
         self.parked_since = -1
+        """The number of the fetch that read it to its end; -1 while it has news."""
 
     def ask(self, asked: FetchPartition) -> None:
         """Note what a request asks of this partition, which is to be read therefore."""

@@ -41,7 +41,7 @@ PartitionKey = tuple[str | bytes, int]
 
 
 class FetchSession:
-    """The partitions of one consumer or follower; ``news`` are those of them that have changed."""
+    """The partitions of one consumer or follower."""
 
     __slots__ = (
         "last_used",
@@ -63,6 +63,7 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.partitions = partitions
         self.news = news
+        """Those of the partitions that have changed."""
         self.next_epoch = 1
         self.last_used = trio.current_time()
 
@@ -192,13 +193,14 @@ class FetchSessionCache:
         has_no_topics_name = update_session(request, by_id, session.partitions, session.news)
         if request.forgotten_topics_data:
             session.forget(request.forgotten_topics_data)
+        # Before ``close`` below, which takes off all that the session holds by now.
         self._partitions += len(session.partitions) - before
         if has_no_topics_name or (
             before < len(session.partitions) and self._partitions > self._most_partitions and not session.is_followers
         ):
             self.close(session.session_id)
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"session {request.session_id} holds too much")
-        del self._sessions[session.session_id]
+        del self._sessions[session.session_id]  # and put at the end, since the order is that of the last use
         if not session.partitions:
             return None  # it has ended; what it forgot tells it nothing any more
         session.next_epoch = session.next_epoch + 1 if session.next_epoch < _MAX_EPOCH else 1

@@ -21,12 +21,14 @@ _MAX_EPOCH = (1 << 31) - 1
 
 
 class FetchSessionHandler:
-    """``asked`` is what the leader was last asked of each partition; the next request has ``session_id`` and ``epoch``."""
+    """One follower's session with one leader."""
 
     def __init__(self) -> None:
         self.session_id = 0
+        """That of the next request, as ``epoch``."""
         self.epoch = _FULL
         self.asked: dict[Key, Position] = {}
+        """What the leader was last asked of each partition."""
 
     @property
     def is_full(self) -> bool:
@@ -58,7 +60,7 @@ class FetchSessionHandler:
     def take(self, response: FetchResponse) -> bool:
         """Go on as the answer says; False when it has an error or does not fit the request, and is not to be used."""
         if response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
-            self.session_id = 0
+            self.session_id = 0  # after any other error it stays, so that the next request ends that session
         named = {(topic.topic_id, data.partition_index) for topic in response.responses for data in topic.partitions}
         is_sound = named == self.asked.keys() if self.is_full else named <= self.asked.keys()
         if response.error_code or not is_sound:

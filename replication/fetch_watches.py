@@ -44,13 +44,15 @@ class FetchWatch(Protocol):
 
 
 class FetchWatches:
-    """Of one partition: ``consumers`` wait for what is committed, ``followers`` for the end of the log."""
+    """The fetches of one partition."""
 
     __slots__ = ("consumers", "followers")
 
     def __init__(self) -> None:
         self.consumers: set[FetchWatch] = set()
+        """These wait for what is committed."""
         self.followers: set[FetchWatch] = set()
+        """These wait for the end of the log."""
 
     def __iter__(self) -> Iterator[FetchWatch]:
         yield from self.consumers

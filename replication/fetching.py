@@ -55,18 +55,15 @@ _TURN_SECONDS = 0.003
 
 
 class FollowerId(NamedTuple):
-    """The broker that replicates; an epoch of -1 is unknown."""
+    """The broker that replicates."""
 
     broker_id: int
     broker_epoch: int
+    """-1: unknown."""
 
 
 class FetchReads:
-    """The results of reading the partitions of one fetch; ``min_bytes`` is never more than ``max_bytes``.
-
-    ``results`` are in the order of the reading. ``failure`` is the reason of the last error of a partition. ``may_read`` tells
-    whether the client may read a topic of that name; None: all. ``elapsed`` is a clock, for turns of other tasks.
-    """
+    """The results of reading the partitions of one fetch."""
 
     __slots__ = (
         "_by_id",
@@ -108,7 +105,7 @@ class FetchReads:
         """``news`` are the partitions to read; ``by_id``: topics are found by their ids.
 
         ``follower`` is the broker that fetches, None for a consumer. ``or_follower``: a follower may serve this consumer;
-        ``rack``: where the consumer is, to send it to a replica there.
+        ``rack``: where the consumer is, to send it to a replica there. ``elapsed`` is a clock, for turns of other tasks.
         """
         self._replicas = replicas
         self._metadata = metadata
@@ -117,6 +114,7 @@ class FetchReads:
         self._isolation_level = int(news.read_committed)
         self.follower = follower
         self.may_read: Callable[[str], bool] | None = None
+        """Whether the client may read a topic of that name; None: all."""
         self._limit = max_bytes
         self._or_follower = or_follower
         self._rack = rack
@@ -127,10 +125,13 @@ class FetchReads:
         self._has_waited = False
         self._now = news.fetched_at
         self.min_bytes = min(min_bytes, max_bytes)
+        """Never more than ``max_bytes``."""
         self.results: dict[FetchedPartition, PartitionData] = {}
+        """In the order of the reading."""
         self.total = 0
         self.enough = False
         self.failure: str | None = None
+        """The reason of the last error of a partition."""
 
     async def wait_for_more(
         self, seconds: float, flush: Callable[[], Awaitable[None]], on_enough: Callable[[], None] | None = None

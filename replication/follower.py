@@ -50,12 +50,15 @@ _RETRIED = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD)
 
 
 class Position(NamedTuple):
-    """What a fetch says of a partition: where it begins, under which leader epoch, and what the log before it is."""
+    """What a fetch says of a partition."""
 
     offset: int
+    """Where the fetch begins: the end of the follower's log."""
     leader_epoch: int
     last_fetched_epoch: int
+    """The epoch of the last record before ``offset``, by which the leader finds a divergence; -1 if unknown."""
     log_start_offset: int
+    """Where the follower's log starts."""
 
 
 class FollowerAction(enum.Enum):
@@ -154,6 +157,7 @@ def update_watermarks(partition: Partition, high_watermark: int, log_start_offse
     log = partition.log
     fetches = partition.fetches
     before = (log.high_watermark, log.last_stable_offset) if fetches.consumers else None
+    # The watermark first, because the log start must not pass it.
     log.high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
     start = min(log_start_offset, log.high_watermark)
     if start > log.log_start_offset:

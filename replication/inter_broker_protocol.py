@@ -26,15 +26,13 @@ _ALLOCATES_PRODUCER_IDS_FROM = "3.0-IV0"
 
 
 class InterBrokerProtocol(NamedTuple):
-    """Versions of a follower's requests.
-
-    ``allocates_producer_ids``: whether brokers ask the controller for producer ids (KIP-730); before, each takes a block itself.
-    """
+    """Versions of a follower's requests."""
 
     name: str
     fetch: int
     list_offsets: int
     allocates_producer_ids: bool
+    """Whether brokers ask the controller for producer ids (KIP-730); before, each takes a block itself."""
 
     def newest(self, versions: Mapping[str, int]) -> int:
         """The version that brokers with this protocol use, of those that began with the names given."""

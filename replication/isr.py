@@ -29,14 +29,13 @@ class CommittedPartitionState:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class PendingExpand:
-    """``joining`` has caught up. The controller may have taken it in already.
-
-    ``broker_epoch`` is the epoch under which that broker caught up (-1: unknown); after a restart it may have lost records.
-    """
+    """A follower has caught up, and is to join. The controller may have taken it in already."""
 
     isr: tuple[int, ...]
     joining: int
+    """The follower's broker."""
     broker_epoch: int
+    """The epoch under which that broker caught up (-1: unknown); after a restart it may have lost records."""
 
     @property
     def maximal_isr(self) -> tuple[int, ...]:
@@ -49,10 +48,11 @@ class PendingExpand:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class PendingShrink:
-    """``leaving`` have fallen behind. Until the controller has confirmed it, it may still elect one of them."""
+    """Replicas have fallen behind, and are to leave."""
 
     isr: tuple[int, ...]
     leaving: Collection[int]
+    """Until the controller has confirmed it, it may still elect one of these."""
 
     @property
     def maximal_isr(self) -> tuple[int, ...]:

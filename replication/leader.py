@@ -36,13 +36,14 @@ _LONGEST_PAUSE_SECONDS = 30.0
 
 
 class FollowerSession(Protocol):
-    """The fetch session of a follower; ``fetched_at`` is the time of its last fetch."""
+    """The fetch session of a follower."""
 
     fetched_at: float
+    """The time of its last fetch."""
 
 
 class FollowerProgress:
-    """One follower, as its fetches show it; unknown (-1) until the first one under this leader."""
+    """One follower, as its fetches show it. Its offsets are unknown (-1) until it has fetched from this leader."""
 
     __slots__ = (
         "_caught_up_at",
@@ -64,6 +65,7 @@ class FollowerProgress:
         self.log_start_offset = UNKNOWN_OFFSET
         self._caught_up_at = LONG_AGO
         self._fetched_at = LONG_AGO
+        # While the follower rests at the leader's end its fetches do not come here: the session has the time of the last one.
         self._parked_in: FollowerSession | None = None
         self._leader_end_at_last_fetch = UNKNOWN_OFFSET
         self._not_proposed_until = LONG_AGO
@@ -90,7 +92,7 @@ class FollowerProgress:
         self.log_start_offset = log_start
         if broker_epoch != self.broker_epoch:
             if self.broker_epoch != NO_BROKER_EPOCH:
-                self.reset_refusals()
+                self.reset_refusals()  # its broker was restarted, so it is no longer the one that was about to stop
             self.broker_epoch = broker_epoch
         self._leader_end_at_last_fetch = max(self._leader_end_at_last_fetch, leader_end)
         self._fetched_at = now
@@ -138,7 +140,7 @@ class FollowerProgress:
 
 
 class LeaderRole:
-    """This broker leads a partition. ``followers`` are the other replicas, by broker id; a lone replica has none."""
+    """The leadership of a partition by this broker."""
 
     __slots__ = ("_broker_id", "_is_alive", "_lag_seconds", "epoch_start_offset", "followers", "isr")
 
@@ -148,12 +150,14 @@ class LeaderRole:
         self._is_alive = is_alive
         self._lag_seconds = lag_seconds
         self.followers: dict[int, FollowerProgress] = {}
+        """The other replicas, by broker id; a lone replica has none."""
         self.isr: IsrState = CommittedPartitionState(())
         self.epoch_start_offset = 0
         """Where the log ended when this broker was elected."""
 
     def assign(self, replicas: Iterable[int], isr: tuple[int, ...], now: float, former_leader: int) -> None:
         """Apply the controller's state. A change that was under way is void. ``former_leader`` may be this broker, or none."""
+        # A new leader knows no ISR before this one, but that the former leader was in it.
         dropped = {*self.isr.isr, former_leader}.difference(isr)
         self.followers = {
             replica: self.followers.get(replica) or FollowerProgress(replica)

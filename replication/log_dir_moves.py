@@ -125,6 +125,7 @@ class LogDirMoves:
                 await _fill(copy, self._quota)
                 if self._notices is not None:
                     await self._notices.announce(partition, future.folder)
+                # Once more: the notice took time, and records came. No other task runs between its last step and the swap.
                 await _fill_to_the_end(copy, self._quota)
                 partition.replace_log(self._logs.replace_with_future(partition.topic, current.partition))
                 logger.info("%s-%d is in %s now", partition.topic, current.partition, future.folder.path)

@@ -60,26 +60,23 @@ class FollowerFetcher(Protocol):
 
 @dataclasses.dataclass(slots=True)
 class PartitionDependencies:
-    """What all partitions of a broker have in common. ``is_alive`` tells of a broker whether it is in the cluster."""
+    """What all partitions of a broker have in common."""
 
     broker_id: int
     is_alive: Callable[[int], bool]
+    """Whether a broker, by its id, is in the cluster."""
     isr_changes: IsrChanges
     lag_seconds: float
+    """``replica.lag.time.max.ms``, in seconds."""
     counters: ReplicationCounters = dataclasses.field(default_factory=ReplicationCounters)
 
 
 class Partition:
-    """A replica of one partition. ``leader`` is its role while it leads, else None.
+    """A replica of one partition.
 
-    Counted since this object was made: ``bytes_in`` and ``messages_in`` were appended here as the leader, ``bytes_out`` were
-    fetched by consumers, ``bytes_rejected`` were in batches that are too large. ``produce_requests`` and ``fetch_requests`` got
-    as far as this partition; ``failed_…`` are those of them that failed unexpectedly, by Kafka's rule
-    (``ReplicaManager.appendToLocalLog`` and ``readFromLog``: neither a leader elsewhere, nor an offset, nor too large a batch).
-    ``counters`` are the broker's.
-    Of a follower ``coherent_from`` is where the part of the log begins that was fetched from the present leader, with no long
-    time in between, and ``last_response_at`` when that has answered last, of ``trio.current_time``.
-    ``fetches`` are told of what changes here; ``fetcher`` fetches from the leader, None where nothing does.
+    The numbers of bytes, messages and requests are counted since this object was made. ``failed_…`` are requests that failed
+    unexpectedly, by Kafka's rule (``ReplicaManager.appendToLocalLog`` and ``readFromLog``): a leader elsewhere, an offset out of
+    range and too large a batch are expected.
     """
 
     __slots__ = (
@@ -117,10 +114,12 @@ class Partition:
         self._surroundings = surroundings
         self.broker_id = surroundings.broker_id
         self.counters = surroundings.counters
+        """Those of the broker."""
         self.topic = topic
         self.topic_id = topic_id
         self.log = log
         self.leader: LeaderRole | None = None
+        """The role of this replica while it leads, else None."""
         self.leader_id = NO_LEADER
         self.leader_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
@@ -128,17 +127,26 @@ class Partition:
         self.adding: tuple[int, ...] = ()
         self.removing: tuple[int, ...] = ()
         self.coherent_from = 0
+        """Of a follower: the log from here on was fetched from the present leader, without a long pause."""
         self.last_response_at = 0.0
+        """Of a follower: when the leader responded last, by ``trio.current_time``."""
         self.fetches = FetchWatches()
+        """The fetches to notify of changes."""
         self.fetcher: FollowerFetcher | None = None
+        """Fetches from the leader; None where nothing does."""
         self.offset_waiters: list[OffsetWaiter] = []
         self.low_watermark_waiters: list[OffsetWaiter] = []
         self.bytes_in = 0
+        """Appended here as the leader, as ``messages_in``."""
         self.messages_in = 0
         self.bytes_out = 0
+        """Fetched by consumers."""
         self.bytes_rejected = 0
+        """In batches that were too large."""
         self.produce_requests = 0
+        """Those that got as far as this partition."""
         self.counted_fetches = 0
+        """``fetch_requests`` without those of sessions in which the partition is parked."""
         self.failed_produce_requests = 0
         self.failed_fetch_requests = 0
         self._pending_visibility = PendingVisibility()
@@ -203,6 +211,7 @@ class Partition:
             is_elected = True
             surroundings = self._surroundings
             leader = self.leader = LeaderRole(self.broker_id, surroundings.is_alive, surroundings.lag_seconds)
+            # What is above the high watermark was appended as a follower or before a restart, and nobody has counted it.
             self._pending_visibility.size = 0 if log.high_watermark == log.log_end_offset else UNKNOWN_SIZE
         leader.assign(registration.replicas, registration.isr, now, former_leader)
         if is_elected:
@@ -212,6 +221,7 @@ class Partition:
             self.fetches.end()  # those that name the epoch before are fenced
         if registration.is_recovering:
             self._propose(leader, PendingRecovery(registration.isr))
+        # The new state may have fewer replicas to wait for: one that is no longer assigned holds up neither watermark.
         self._advance_high_watermark(0)
         self._wake_low_watermark_waiters()
 
@@ -272,7 +282,7 @@ class Partition:
         leader = self.leader
         if leader is None:
             raise self._not_leader()
-        if acks == -1 and leader.followers:
+        if acks == -1 and leader.followers:  # a lone replica is always enough: see ``min_in_sync``
             self._check_in_sync(leader)
         if prepared is None:
             result = self.log.append_as_leader(records, self.leader_epoch, now_ms, internal=internal)
@@ -336,6 +346,7 @@ class Partition:
         if appended:
             if unannounced.size != UNKNOWN_SIZE:
                 unannounced.size += appended
+            # Followers read up to the log's end, and the high watermark waits for them; so they are told first, in any case.
             if fetches.followers:
                 fetches.notify_followers(appended)
         before, end_offset = log.high_watermark, log.safe_end_offset
@@ -349,7 +360,8 @@ class Partition:
             return
         log.high_watermark = end_offset
         visible, is_at_end = unannounced.size, end_offset == log.log_end_offset
-        # Only the sum of what was appended is kept. When a part of it becomes visible, the rest is looked up if it is wanted.
+        # Only a sum of bytes is kept, not where each batch ends. When a part of them becomes visible, how many bytes are left is
+        # unknown until the watermark reaches the end. A size is looked up in the log only for a fetch that waits.
         unannounced.size = 0 if is_at_end else UNKNOWN_SIZE
         is_wanted = bool(fetches.consumers) and fetches.is_size_wanted
         if is_wanted and (visible == UNKNOWN_SIZE or not is_at_end):
@@ -360,7 +372,7 @@ class Partition:
         if fetches.consumers:
             fetches.notify_consumers(visible, stable)
         if fetches.followers:
-            fetches.notify_followers(0)
+            fetches.notify_followers(0)  # the high watermark is part of the response to a follower
         if self.offset_waiters:
             wake_up_to(end_offset, self.offset_waiters)
 
@@ -385,6 +397,7 @@ class Partition:
             )
         if self.log.high_watermark < offset:
             await wait_in(self.offset_waiters, offset, timeout, on_reached)
+        # The ISR may have shrunk since the append was let in (Kafka: ``Partition.checkEnoughReplicasReachOffset``).
         leader, wanted = self.leader, self.log.settings.min_insync_replicas
         if leader is not None and leader.lacks_replicas(wanted):
             why = f"{len(leader.isr.maximal_isr)} in sync, where {leader.min_in_sync(wanted)} must be; the records are written"
@@ -414,6 +427,7 @@ class Partition:
         end_before = follower.log_end_offset
         follower.fetched(offset, log_start, log_end, now, epoch)
         self._wake_low_watermark_waiters()
+        # Before the watermark moves: a replica that joins counts for it from the proposal on, as the controller may elect it.
         expansion = leader.expansion(follower, self.log.high_watermark)
         if expansion is not None:
             self._propose(leader, expansion)

@@ -15,17 +15,15 @@ _MORE_THAN_A_FETCH_ASKS_FOR = 1 << 32
 
 
 class PendingVisibility:
-    """What was appended to a leader's log and is not visible to consumers yet.
-
-    ``size`` are the bytes above the high watermark while they need not be looked up, else UNKNOWN_SIZE. ``stable_end`` is
-    where the last stable offset stands while it is below the high watermark, else -1.
-    """
+    """What was appended to a leader's log and is not visible to consumers yet."""
 
     __slots__ = ("size", "stable_end")
 
     def __init__(self) -> None:
         self.size = 0
+        """The bytes above the high watermark; UNKNOWN_SIZE where they would have to be looked up."""
         self.stable_end = -1
+        """The last stable offset while it is below the high watermark, else -1."""
 
     def newly_stable(self, log: PartitionLog, high_watermark_before: int, *, is_wanted: bool) -> int:
         """How many bytes became stable when the high watermark moved; 0 if not ``is_wanted``.

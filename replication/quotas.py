@@ -51,12 +51,13 @@ class ByteRate:
 
 
 class Quota:
-    """``limit`` in bytes per second may change at any time."""
+    """A limit on replication traffic."""
 
     __slots__ = ("_rate", "limit")
 
     def __init__(self, samples: int, window_seconds: float) -> None:
         self.limit = NO_LIMIT
+        """In bytes per second; it may change at any time."""
         self._rate = ByteRate(samples, window_seconds)
 
     def record(self, size: int, now: float) -> None:

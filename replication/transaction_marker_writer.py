@@ -31,12 +31,13 @@ AppendMarker = Callable[[int, WritableTxnMarker], int]
 
 
 class TransactionMarkerWriter:
-    """Writes markers here. ``owners`` are the topics whose coordinator writes its own."""
+    """Writes markers to the partitions that this broker leads."""
 
     def __init__(self, replicas: ReplicaManager, clock: Clock) -> None:
         self._replicas = replicas
         self._clock = clock
         self.owners: dict[str, AppendMarker] = {}
+        """By topic, for the topics whose coordinator writes the markers itself."""
 
     async def write(self, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
         """Append every marker, then wait until they are committed; errors are per partition."""

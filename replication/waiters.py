@@ -13,7 +13,7 @@ from ..base.wakeup import Wakeup
 
 
 class OffsetWaiter(Wakeup):
-    """Waits until a watermark reaches ``offset``, or this broker no longer leads (``is_released``)."""
+    """Waits until a watermark reaches ``offset``, or this broker no longer leads."""
 
     __slots__ = ("is_released", "offset")
 
@@ -21,6 +21,7 @@ class OffsetWaiter(Wakeup):
         super().__init__(on_reached)
         self.offset = offset
         self.is_released = False
+        """Whether the wait ended because this broker no longer leads."""
 
 
 def wake_up_to(reached: int, waiters: list[OffsetWaiter]) -> None:
