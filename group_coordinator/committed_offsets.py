@@ -14,10 +14,11 @@ from ..wire.messages.consumer_offsets import OffsetCommitValue
 
 
 class CommittedOffset(NamedTuple):
-    """The last commit of one partition, as its record says; ``record_offset`` is where that record is."""
+    """The last commit of one partition."""
 
     value: OffsetCommitValue
     record_offset: int
+    """The offset of the record of the commit."""
 
 
 CommittedOffsets = Mapping[str, Mapping[int, CommittedOffset]]

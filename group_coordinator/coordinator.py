@@ -131,6 +131,7 @@ class GroupCoordinator:
                 await flush()
             response = await waiter.wait()
         finally:
+            # The client has gone, or this task is cancelled. A shard that has moved has responded to all who waited.
             if waiter.answer is None and self._shards.is_current(shard):
                 abandon()
                 self._timers_moved(shard)
@@ -252,6 +253,7 @@ class GroupCoordinator:
             )
         listed: list[ListedGroup] = []
         waits = []
+        # All shards are read before the first wait, during which one may move away or be loaded.
         for shard in self._shards:
             listed += list_groups(shard, states, types)
             waits.append((shard, shard.last_offset))
@@ -361,7 +363,7 @@ class GroupCoordinator:
         for shard in self._shards:
             for count, group in enumerate(list(shard.groups.values()), 1):
                 if not self._shards.is_current(shard):
-                    break
+                    break  # it moved away in one of the turns of other tasks
                 try:
                     expiry.expire_group(shard, group, self._now())
                 except KafkaError as error:

@@ -17,7 +17,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 @dataclasses.dataclass(slots=True, frozen=True)
 class GenerationMember:
-    """A member of a generation; ``subscription`` is what it offered for the protocol of the generation."""
+    """A member of a generation."""
 
     member_id: str
     group_instance_id: str | None
@@ -26,22 +26,22 @@ class GenerationMember:
     rebalance_timeout_ms: int
     session_timeout_ms: int
     subscription: bytes
+    """The metadata that it offered for the protocol of the generation."""
     assignment: bytes = b""
 
 
 @dataclasses.dataclass(frozen=True)
 class Generation:
-    """One generation; its members are by id, in the order in which the next one of them would lead.
-
-    ``state_timestamp_ms`` is wall time, -1 where the record does not have it.
-    """
+    """One generation of a group."""
 
     generation_id: int = 0
     protocol_type: str | None = None
     protocol_name: str | None = None
     leader_id: str | None = None
     members: Mapping[str, GenerationMember] = dataclasses.field(default_factory=dict)
+    """By member id, in the order in which the next one of them would lead."""
     state_timestamp_ms: int = -1
+    """Wall time; -1 where the record does not have it."""
 
     @functools.cached_property
     def subscribed_topics(self) -> frozenset[str] | None:

@@ -42,7 +42,7 @@ class GroupState(enum.Enum):
 
 @dataclasses.dataclass(slots=True)
 class ClassicGroupMember:
-    """A member of a group. ``is_new`` until its first generation: it may not know its own id yet."""
+    """A member of a group."""
 
     member_id: str
     group_instance_id: str | None
@@ -52,7 +52,9 @@ class ClassicGroupMember:
     session_timeout_ms: int
     protocols: Protocols
     is_new: bool = False
+    """Until its first generation: it may not know its own id yet."""
     join_waiter: Waiter[JoinGroupResponse] | None = None
+    """The pending response to JoinGroup; None while the member does not wait for one. ``sync_waiter`` likewise."""
     sync_waiter: Waiter[SyncGroupResponse] | None = None
 
     def metadata(self, protocol_name: str | None) -> bytes:
@@ -146,6 +148,7 @@ class LiveGroup:
         self.leader_id = generation.leader_id
         self.members: dict[str, ClassicGroupMember] = {}
         self.static_members: dict[str, str] = {}
+        """Member ids by group instance id."""
         for known in generation.members.values():
             self._add(
                 ClassicGroupMember(
@@ -159,8 +162,11 @@ class LiveGroup:
                 )
             )
         self.pending_members: set[str] = set()
+        """Ids that were given out to clients which have not joined with them yet (KIP-394)."""
         self.pending_sync_members: set[str] = set()
+        """Members of the generation that have not asked for their assignment yet."""
         self.initial_rebalance: InitialRebalance | None = None
+        """None unless the first rebalance waits for more members."""
         self.rebalance_reason = ""
         self.rebalance_began_ms: float | None = None
         """Monotonic; None before the first rebalance that this coordinator saw."""

@@ -44,7 +44,7 @@ class _MemberKey(Protocol):
 
 
 class ModernGroup:
-    """One group. All but ``is_refusal_logged``, which is about the log of this broker, changes in replay alone."""
+    """One group. All but ``is_refusal_logged`` changes in replay alone."""
 
     def __init__(self, group_id: str, kind: ModernKind) -> None:
         self.group_id = group_id
@@ -52,6 +52,7 @@ class ModernGroup:
         self.epoch = 0
         self.assignment_epoch = 0
         self.is_refusal_logged = False
+        """Whether this broker has logged that it refuses clients of the classic protocol."""
         self.members: dict[str, frozenset[str]] = {}
         """By member id the topics that it names."""
         self.keys: dict[bytes, Message] = {}

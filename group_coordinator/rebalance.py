@@ -125,10 +125,10 @@ def prepare_rebalance(shard: GroupCoordinatorShard, group: Group, now: Coordinat
     shard.timeline.note(group, EventKind.REBALANCE, now, detail=reason)
     for member in live.members.values():
         if respond_to_sync(shard, group, member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)):
-            restart_session(shard, group, member, now)
+            restart_session(shard, group, member, now)  # as in ``complete_sync``
     shard.timers.cancel(sync_timer(group))
     delay_ms = shard.settings.group_initial_rebalance_delay_ms
-    before = live.state
+    before = live.state  # ``prepare`` replaces it, and only an empty group waits for its first members
     live.prepare(reason, now.monotonic_ms)
     _log_state(group, before)
     is_initial = before is GroupState.EMPTY
@@ -171,6 +171,7 @@ def complete_join(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTi
 
 
 def _begin_generation(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime) -> None:
+    # Soft alone: without its assignments the generation is of no use to another coordinator, so no record is written.
     live, before = group.live, group.live.state
     live.begin_generation(now.wall_ms)
     _log_state(group, before)
@@ -193,6 +194,7 @@ def _begin_generation(shard: GroupCoordinatorShard, group: Group, now: Coordinat
 
 
 def _become_empty(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime) -> None:
+    # Soft before durable: that nobody is left is a fact, whether or not it can be written.
     live, before = group.live, group.live.state
     live.become_empty(now.wall_ms)
     _log_state(group, before)
@@ -211,6 +213,8 @@ def complete_sync(
 ) -> None:
     """The leader's assignments are here: write them and tell every member that waits."""
     live = group.live
+    # Durable before soft: ``write`` replays the record into ``group.generation``. If the log refuses, no member has seen an
+    # assignment, the durable generation is still the one before, and all join again.
     try:
         shard.write([group_metadata(group.group_id, live.generation.assigned(assignments, now.wall_ms))], now)
     except KafkaError as error:

@@ -33,6 +33,7 @@ class ReplayedGroups:
         """Groups of the newer protocols; where they have offsets, a group of that id is in ``groups``, too."""
         self.offsets = OffsetTable()
         self.last_offset = 0
+        # By group, the offset after its newest record; a group that does not exist depends on all of the log.
         self._depends_on: dict[str, int] = {}
 
     def depends_on(self, group_id: str) -> int:
@@ -104,6 +105,7 @@ def _generation(state: ReplayedGroups, key: GroupMetadataKey, value: GroupMetada
         group.generation = read_generation(value)
     elif group is not None:
         del state.groups[group_id]
+        # Offsets have records of their own, which outlive the generation's: the group stays as a simple one.
         if state.offsets.has_any(group_id):
             state.groups[group_id] = Group(group_id)
     return group_id

@@ -41,18 +41,20 @@ class EventKind(enum.Enum):
 
 
 class Event(NamedTuple):
-    """``at_ms`` is wall time; ``generation`` that of the group before, or the one that begins. ``member_id`` is "" where it is
-    about the group as a whole, ``duration_ms`` how long the rebalance has taken so far.
-    """
+    """One event of a group."""
 
     at_ms: int
+    """Wall time."""
     kind: EventKind
     generation: int
+    """The one that begins, else that of the group before."""
     member_id: str
+    """"" where the event is about the group as a whole; ``client_id`` and ``host`` likewise."""
     client_id: str
     host: str
     detail: str
     duration_ms: int | None
+    """How long the rebalance has taken so far."""
 
 
 class Timeline:

@@ -13,13 +13,14 @@ T = TypeVar("T")
 
 
 class Waiter(Generic[T]):
-    """Holds one answer once it is given; ``offset`` is what the high watermark must reach before it is sent."""
+    """Holds one response once it is given."""
 
     __slots__ = ("_event", "answer", "offset")
 
     def __init__(self) -> None:
         self.answer: T | None = None
         self.offset = 0
+        """What the high watermark must reach before the response is sent."""
         self._event: trio.Event | None = None
 
     @classmethod
