@@ -67,6 +67,7 @@ class TransactionCoordinator:
         self._channels = channels
         self._shards = CoordinatorShards("Transaction coordinator", TOPIC, log, self._new_shard, COMMIT_TIMEOUT_MS)
         self._nursery: trio.Nursery | None = None
+        # Prepared transactions that were loaded before ``run`` began.
         self._unfinished: list[tuple[TransactionShard, str]] = []
 
     # Partitions
@@ -175,12 +176,13 @@ class TransactionCoordinator:
     ) -> tuple[int, int]:
         """InitProducerId: the producer to be, after every one before it with this transactional id is fenced."""
         if not 0 < timeout_ms <= self.settings.transaction_max_timeout_ms:
-            self._shard(transactional_id)
+            self._shard(transactional_id)  # raises first where another broker coordinates the id
             raise KafkaError(
                 ErrorCode.INVALID_TRANSACTION_TIMEOUT,
                 f"{timeout_ms} ms; transaction.max.timeout.ms is {self.settings.transaction_max_timeout_ms}",
             )
         new_id = transitions.NO_PRODUCER_ID
+        # While an id is fetched the shard may move away, and the state of the id may change: both are looked up again.
         while True:
             shard = self._shard(transactional_id)
             known = shard.transactions.get(transactional_id)
@@ -217,7 +219,7 @@ class TransactionCoordinator:
         changed = transitions.add_partitions(known, partitions, client_version, self._clock.now_ms())
         if changed is not None:
             await self._write(shard, changed, flush)
-        else:
+        else:  # nothing to write, whose commit would show that this broker still coordinates the id
             await self._confirm_state(shard, transactional_id, flush, known.timeout_ms)
 
     async def verify_partitions(
@@ -228,6 +230,7 @@ class TransactionCoordinator:
         async with self._confirmed_errors(shard, transactional_id, flush):
             known = transitions.check_producer(shard.transactions.get(transactional_id), *producer)
         verified = {partition for partition in partitions if partition in known.partitions}
+        # That a partition is missing is a refusal, and is confirmed like one.
         if len(verified) < len(partitions):
             await self._confirm_state(shard, transactional_id, flush)
         else:
@@ -239,6 +242,7 @@ class TransactionCoordinator:
     ) -> tuple[int, int]:
         """EndTxn: returns once it is decided; the producer of the next transaction."""
         new_id = transitions.NO_PRODUCER_ID
+        # As in ``init_producer_id``: state from before the wait for an id is not used.
         while True:
             shard = self._shard(transactional_id)
             known = shard.transactions.get(transactional_id)
@@ -319,6 +323,7 @@ class TransactionCoordinator:
         while self._shards.is_current(shard):
             try:
                 if not has_markers:
+                    # Consumers see what a marker ends, and a new leader might lack a decision that is not committed.
                     await self._log.wait_committed(shard.partition, shard.depends_on(transactional_id))
                     prepared = await self._mark(shard, prepared)
                     has_markers = True
@@ -341,6 +346,7 @@ class TransactionCoordinator:
             await write_markers(self._channels, prepared, shard.leader_epoch)
             return prepared
         except OutdatedError as error:
+            # Only the present coordinator may abort what a later epoch has open: its successor may have begun that.
             await self._confirm_state(shard, prepared.transactional_id, _no_flush)
             logger.warning("Transaction %s was not the last one: %s", prepared.transactional_id, error)
             return transitions.bump_epoch_past(

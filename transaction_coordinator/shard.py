@@ -27,8 +27,10 @@ class TransactionShard:
         self.last_offset = 0
         self.scopes: set[trio.CancelScope] = set()
         """Of the tasks that end its transactions; they stop with the shard."""
+        # The offset after the newest record of each id written here; ids that were only loaded wait for all of the log.
         self._offsets: dict[str, int] = {}
         self._log = log
+        # By transactional id, set when its transaction is no longer ending.
         self._ended: dict[str, trio.Event] = {}
 
     def depends_on(self, transactional_id: str) -> int:

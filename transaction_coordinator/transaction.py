@@ -15,9 +15,8 @@ request of one transaction can get into the next. Under V2 a producer may also a
 partition, because it does not know whether it got one. When the epochs of a producer id are used up, a new id takes over
 with epoch 0.
 
-``last_producer_epoch`` is the epoch the producer had before the last bump it asked for: a request that is repeated
-because its answer was lost still comes with that (KIP-360). It is not in the records, so a new coordinator fences such a
-producer, as Kafka does.
+A request that is repeated because its response was lost still comes with ``last_producer_epoch``. A new coordinator does not
+know that epoch, and fences such a producer, as Kafka does.
 """
 
 from __future__ import annotations
@@ -63,11 +62,7 @@ _PREPARED_AS = {True: TransactionStatus.PREPARE_COMMIT, False: TransactionStatus
 
 @dataclasses.dataclass(slots=True, frozen=True)
 class Transaction:
-    """A transactional id. Times are wall time in milliseconds; ``start_ms`` is -1 before the first transaction.
-
-    ``next_producer_id`` takes over when the transaction that is ending has ended; ``client_version`` is the protocol of the
-    last transaction.
-    """
+    """The state of one transactional id. Times are wall time in milliseconds."""
 
     transactional_id: str
     producer_id: int
@@ -77,10 +72,15 @@ class Transaction:
     updated_ms: int
     partitions: frozenset[TopicPartition] = frozenset()
     start_ms: int = -1
+    """When the open or last transaction began; -1 before the first one."""
     previous_producer_id: int = NO_PRODUCER_ID
+    """The id before the last end or InitProducerId, by which a producer whose epochs were used up is recognised."""
     next_producer_id: int = NO_PRODUCER_ID
+    """Takes over when the transaction that is ending has ended."""
     last_producer_epoch: int = NO_EPOCH
+    """The epoch before the last bump that the producer asked for (KIP-360). It is not in the records."""
     client_version: int = 0
+    """The protocol of the last transaction."""
 
     @property
     def is_epoch_exhausted(self) -> bool:
@@ -152,6 +152,7 @@ def check_expected(known: Transaction, expected: tuple[int, int] | None) -> None
     """Whether a producer that resumes is the one that wrote last. KafkaError PRODUCER_FENCED."""
     if expected is None or expected[0] == known.producer_id:
         return
+    # The id was replaced because its epochs were used up, and the producer has not seen the response that says so.
     if expected[0] == known.previous_producer_id and is_epoch_exhausted(expected[1]):
         return
     raise _fenced(known, expected[1])
