@@ -190,6 +190,7 @@ def _rejoin(
 ) -> JoinWaiter:
     live, unchanged = group.live, member.protocols == protocols
     follows = live.leader_id != member.member_id
+    # The same response once more, in case the first was lost. A leader that joins a stable group again calls for a rebalance.
     if unchanged and (live.state is GroupState.COMPLETING_REBALANCE or (live.state is GroupState.STABLE and follows)):
         return Waiter.answered(joined(live.generation, member.member_id), shard.depends_on(group.group_id))
     member.offer(protocols, _rebalance_timeout_ms(request), request.session_timeout_ms)
@@ -211,6 +212,7 @@ def _take_over(
     old = live.members[live.static_members[request.group_instance_id or ""]]
     member = _new_member(request, protocols, client, member_id)
     generation = live.hand_over(old, member, now.wall_ms)
+    # Durable before soft: if the log refuses, the old process still has its place, and nothing has changed.
     if generation is not None:
         try:
             shard.write([group_metadata(group.group_id, generation)], now)
@@ -258,6 +260,7 @@ def sync(shard: GroupCoordinatorShard, request: SyncGroupRequest, now: Coordinat
     if group.live.state is GroupState.STABLE:
         return Waiter.answered(synced(group, member.member_id), shard.depends_on(group.group_id))
     respond_to_sync(shard, group, member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    # The leader waits as well, before ``complete_sync`` gives every member that waits its assignment.
     waiter = member.wait_to_sync()
     if group.live.leader_id == member.member_id:
         complete_sync(shard, group, {a.member_id: a.assignment for a in request.assignments}, now)
@@ -339,6 +342,7 @@ def abandon_join(
         return
     was_new = member.is_new
     member.abandon_join()
+    # Before KIP-394 a new member learned its id from the lost response alone, so it can only come back as another one.
     if was_new and client.version < MEMBER_ID_REQUIRED_FROM:
         shard.timeline.note(group, EventKind.GONE, now, member)
         remove_member(shard, group, member.member_id)
