@@ -145,7 +145,7 @@ class Fetcher:
         self._pauses.pop(key, None)
         self._leader_watermarks.pop(key, None)
         self._failed.discard(key)
-        self._changed[key] = None
+        self._changed[key] = None  # so that the next request of the session forgets it
 
     # --- rounds -------------------------------------------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class Fetcher:
             try:
                 response = await self._connect(self.leader_id).send(request, self._fetch_version)
             except NoAnswerError as error:
-                self._session.lose()
+                self._session.lose()  # the leader may have seen the request, so which epoch it expects next is unknown
                 await self._back_off(error)
                 continue
             self._is_reachable = True
@@ -260,6 +260,7 @@ class Fetcher:
                 if taken >= _BYTES_PER_TURN:
                     taken = 0
                     await trio.lowlevel.checkpoint()
+        # These wait for the disk or for the leader; the other partitions of the response have not waited for that.
         for key, partition, outcome in later:
             if outcome is FollowerAction.RESET:
                 await self._reset(key, partition)

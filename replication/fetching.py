@@ -228,7 +228,7 @@ class FetchReads:
         if self._by_id and partition.topic_id != state.topic_id:
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, "the log is of another topic of that name")
         partition.check_leader(state.current_leader_epoch, self._or_follower)
-        if not self._has_waited:
+        if not self._has_waited:  # a request counts once, though what has changed is read a second time after its wait
             partition.counted_fetches += 1
         if self._rack is not None and (elsewhere := self._elsewhere(partition, state, self._rack)) is not None:
             self.enough = True
@@ -253,6 +253,7 @@ class FetchReads:
         elif not log.log_start_offset <= state.fetch_offset <= log.log_end_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {state.fetch_offset} is not in the log")
         result = self._result(partition, state, records, None)
+        # Once as well: the request says what the follower had when it came, not what it has after the wait.
         if follower is not None and self.follower is not None and not self._has_waited:
             epoch = self.follower.broker_epoch
             partition.fetched_by(
@@ -266,6 +267,8 @@ class FetchReads:
         self, partition: Partition, state: FetchedPartition, follower: FollowerProgress | None, result: PartitionData
     ) -> None:
         """Let a partition rest that was read to its end, where the next reading could only say the same."""
+        # The preferred replica depends on the followers' progress, which is no change that is told. And the fetch itself may have
+        # moved the high watermark (``fetched_by``) after the result was made, before anybody watched.
         if self._rack is not None or result.high_watermark != partition.log.high_watermark:
             return
         if follower is not None:

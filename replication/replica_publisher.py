@@ -48,6 +48,7 @@ class ReplicaPublisher:
 
     def publish(self, delta: ClusterDelta, image: ClusterImage) -> None:
         """Stop what is gone, then lead, then follow."""
+        # A topic that was deleted and made again has the same name: the old logs go before the new ones are made.
         for topic, number in _gone(delta.topics, self._broker_id):
             self._stop(topic, number)
         kept = list(_kept(delta.topics, self._broker_id))
