@@ -57,7 +57,7 @@ class RequestChannel(Protocol):
         timeout: float | None = None,
         patience: float | None = None,
     ) -> Any:
-        """The controller's answer, which never is NOT_CONTROLLER; ``highest`` bounds the version.
+        """The controller's response, which never is NOT_CONTROLLER; ``highest`` bounds the version.
 
         ``timeout`` limits all of it, ``patience`` the search for a controller; both in seconds. Raises PeerUnavailableError
         when either is over, and KafkaError (UNSUPPORTED_VERSION) for a controller that is too old.

@@ -6,7 +6,7 @@ Rules:
 - Else the epoch must be the one expected next (INVALID_FETCH_SESSION_EPOCH) of a known id (FETCH_SESSION_ID_NOT_FOUND);
   the request then adds, changes and forgets partitions of the session.
 - A session that has forgotten its last partition has ended: it is answered once more, with id 0 and no partitions.
-- An incremental answer holds the partitions with data, an error, or a high watermark, last stable offset or log start that
+- An incremental response holds the partitions with data, an error, or a high watermark, last stable offset or log start that
   changed. Only those are read that have changed since they were read (``delayed_fetch``). A partition that had data goes to the
   end of their order, so that none starves.
 - The cache is bounded: when it is full, the session used longest ago is dropped if it was idle for two minutes; for a

@@ -240,7 +240,7 @@ class Fetcher:
     # --- answers ------------------------------------------------------------------------------------------------------
 
     async def _process_response(self, response: FetchResponse) -> None:
-        """Apply each partition's part of the answer; other tasks run in between."""
+        """Apply each partition's part of the response; other tasks run in between."""
         if not self._session.take(response):
             if response.error_code not in _SESSION_ERRORS:
                 await self._back_off(KafkaError(known_code(response.error_code), "the answer does not fit the request"))

@@ -5,10 +5,10 @@ end of the log, and the last epoch fetched is the newest one in the log's epochs
 
 Rules (Kafka's AbstractFetcherThread, ReplicaFetcherThread; KIP-101, KIP-279, KIP-320, KIP-595):
 
-- An answer counts if offset and leader epoch are still those of the request (KAFKA-18991); if not, there is another leader
+- A response counts if offset and leader epoch are still those of the request (KAFKA-18991); if not, there is another leader
   now, or the log was truncated meanwhile.
 - A leader in whose log the last fetched epoch ends before the fetch offset says where (``diverging_epoch``). The log is
-  truncated to there, and to where that epoch ends in it. The rest of the answer is ignored, above all its watermark: it may
+  truncated to there, and to where that epoch ends in it. The rest of the response is ignored, above all its watermark: it may
   be above what the two logs have in common.
 - The high watermark is the leader's, or the end of the log where that is lower. The log start follows the leader's;
   segments below it go with the next retention check.
@@ -66,7 +66,7 @@ class FollowerAction(enum.Enum):
 
     FETCH = enum.auto()
     REFETCH = enum.auto()
-    """Fetch in a new session: the watermarks of this answer were not taken, and in its session they would not come again."""
+    """Fetch in a new session: the watermarks of this response were not taken, and in its session they would not come again."""
     FLUSH = enum.auto()
     """Fetch, but not before the log is flushed: the fetch says that this replica has the records (``flush.messages``)."""
     RETRY = enum.auto()
@@ -94,7 +94,7 @@ def begin_following(partition: Partition) -> None:
 
 
 def process_partition_data(partition: Partition, asked: Position, data: PartitionData) -> FollowerAction:
-    """Apply a leader's answer to the fetch at ``asked``; returns what comes next."""
+    """Apply a leader's response to the fetch at ``asked``; returns what comes next."""
     log = partition.log
     if asked.offset != log.log_end_offset or asked.leader_epoch != partition.leader_epoch:
         return FollowerAction.REFETCH
@@ -127,9 +127,9 @@ def _append_records(partition: Partition, asked: Position, data: PartitionData) 
 
 
 def _may_lack_a_marker(partition: Partition, records: Bytes, silent_since: float) -> bool:
-    """Whether a transaction that is open here may have ended where the answer has a gap; then the log is cut before it.
+    """Whether a transaction that is open here may have ended where the response has a gap; then the log is cut before it.
 
-    ``silent_since`` is when the leader's last answer came.
+    ``silent_since`` is when the leader's last response came.
     """
     log = partition.log
     if partition.last_response_at - silent_since > log.settings.delete_retention_ms / 1000:

@@ -6,7 +6,7 @@ Rules (KIP-497; Kafka's Partition.PartitionState):
 - ``maximal_isr`` is every replica that may be in sync once the change under way has ended, whichever way it ends. It decides how
   far the high watermark goes: each replica that the controller might elect, before or after the change, must have what is
   committed.
-- One change at a time. It ends with the controller's answer or with another state from the controller. An answer counts only
+- One change at a time. It ends with the controller's response or with another state from the controller. A response counts only
   while its change is the current state, so changes are compared by identity.
 """
 

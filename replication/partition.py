@@ -186,7 +186,7 @@ class Partition:
         """Lead or follow from now on, or go on doing so in another state; returns whether there was an election.
 
         The caller has checked that the leader epoch is not below the one known. A state with a lower partition epoch is
-        ignored: the answer to AlterPartition, which also tells a leader of a change, may have come first.
+        ignored: the response to AlterPartition, which also tells a leader of a change, may have come first.
         """
         assert registration.leader_epoch >= self.leader_epoch
         if registration.partition_epoch < self.partition_epoch:
@@ -473,7 +473,7 @@ class Partition:
         self._surroundings.isr_changes.submit(self)
 
     def isr_changed(self, change: PendingIsr, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> None:
-        """The controller's answer to ``change``: these are in sync, under these epochs.
+        """The controller's response to ``change``: these are in sync, under these epochs.
 
         Ignored when another state has come meanwhile. The partition epoch is the known one if the controller had these in-sync
         replicas already.
