@@ -85,13 +85,13 @@ class ClassicGroupMember:
         return waiter
 
     def respond_to_join(self, response: JoinGroupResponse, offset: int) -> None:
-        """Give it its answer to JoinGroup, if it waits for one."""
+        """Give it its response to JoinGroup, if it waits for one."""
         waiter, self.join_waiter = self.join_waiter, None
         if waiter is not None:
             waiter.complete(response, offset)
 
     def respond_to_sync(self, response: SyncGroupResponse, offset: int) -> bool:
-        """Give it its answer to SyncGroup; returns whether it waited for one."""
+        """Give it its response to SyncGroup; returns whether it waited for one."""
         waiter, self.sync_waiter = self.sync_waiter, None
         if waiter is not None:
             waiter.complete(response, offset)
@@ -195,12 +195,12 @@ class LiveGroup:
 
     @property
     def has_all_members_joined(self) -> bool:
-        """Whether every member waits for its answer to JoinGroup and none is pending."""
+        """Whether every member waits for its response to JoinGroup and none is pending."""
         return not self.pending_members and all(member.join_waiter for member in self.members.values())
 
     @property
     def num_awaiting_join_response(self) -> int:
-        """How many members wait for their answer to JoinGroup."""
+        """How many members wait for their response to JoinGroup."""
         return sum(member.join_waiter is not None for member in self.members.values())
 
     @property

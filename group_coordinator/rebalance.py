@@ -61,14 +61,14 @@ def restart_session(
 def respond_to_join(
     shard: GroupCoordinatorShard, group: Group, member: ClassicGroupMember, response: JoinGroupResponse
 ) -> None:
-    """Give the member its answer to JoinGroup, if it waits for one."""
+    """Give the member its response to JoinGroup, if it waits for one."""
     member.respond_to_join(response, shard.depends_on(group.group_id))
 
 
 def respond_to_sync(
     shard: GroupCoordinatorShard, group: Group, member: ClassicGroupMember, response: SyncGroupResponse
 ) -> bool:
-    """Give the member its answer to SyncGroup; returns whether it waited for one."""
+    """Give the member its response to SyncGroup; returns whether it waited for one."""
     return member.respond_to_sync(response, shard.depends_on(group.group_id))
 
 
