@@ -1,7 +1,7 @@
 """The transaction coordinator of a broker: its shards, the transactions it ends, and the loops for timeouts.
 
 A *shard* (``shard.py``) is one partition of ``__transaction_state`` that this broker leads; requests and their errors are
-Kafka's. The answer to EndTxn leaves once the decision is committed; the markers follow in the background, and the producer
+Kafka's. The response to EndTxn leaves once the decision is committed; the markers follow in the background, and the producer
 is told CONCURRENT_TRANSACTIONS when it begins its next transaction before they are all there.
 """
 

@@ -143,7 +143,7 @@ def initialize(
         return dataclasses.replace(renewed, producer_epoch=epoch + 1, last_producer_epoch=NO_EPOCH)
     if expected[1] == epoch:
         return dataclasses.replace(renewed, producer_epoch=epoch + 1, last_producer_epoch=epoch)
-    if expected[1] == known.last_producer_epoch:  # the answer to an earlier try was lost
+    if expected[1] == known.last_producer_epoch:  # the response to an earlier try was lost
         return renewed
     raise _fenced(known, expected[1])
 
