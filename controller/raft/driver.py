@@ -254,6 +254,8 @@ class RaftDriver:
         while True:
             await self._work.wait()
             self._work = trio.Event()
+            if self._failed.is_set():  # a flush beside it: what was to be done is gone
+                return
             effect = self._effects.popleft()
             try:
                 if isinstance(effect, effects.Persist):

@@ -11,6 +11,8 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.controller.raft import effects
+from ottla.controller.raft.events import RequestReceived
+from ottla.controller.raft.messages import vote_request
 from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, Listener
 
 from .helpers.driven_quorum import LISTENER, driven_quorum, until
@@ -103,6 +105,28 @@ async def test_a_disk_that_fails_ends_the_node_and_not_the_quorum(
         another = await quorum.leader(but=leader.node_id)
         another.append(b"a")
         await until(lambda: another.values()[-1:] == [b"a"])
+
+
+@pytest.mark.parametrize("turn", range(24))
+async def test_a_flush_that_fails_beside_a_vote_ends_the_node_with_its_error(
+    autojump_clock: trio.testing.MockClock, turn: int
+) -> None:
+    """The vote waits for the disk, too, and comes at each of the flush's steps."""
+    async with driven_quorum(1, 2, 3) as quorum:
+        leader = await quorum.leader()
+        other = next(node for node in quorum.nodes.values() if node is not leader)
+        leader.disk.fail("sync", errno.EIO)
+        leader.append(b"lost")
+        for _ in range(turn // 3):
+            await trio.lowlevel.checkpoint()
+        known = leader.driver.node.quorum
+        vote = vote_request(
+            "quorum", other.key, leader.key, known.epoch + 1, (known.log.last_epoch, known.log.end_offset), False
+        )
+        if leader.failure is None:
+            leader.driver.step(RequestReceived(1 << 20, vote, LISTENER))
+        await until(lambda: leader.failure is not None)
+        assert isinstance(leader.failure, OSError | KafkaError)
 
 
 async def test_a_new_node_begins_with_the_snapshot_and_becomes_a_voter(
