@@ -41,9 +41,9 @@ logger = logging.getLogger(__name__)
 class ClusterKind(NamedTuple):
     """What depends on who keeps the cluster's metadata."""
 
-    foundation: BrokerCore
-    make_parts: Callable[[], BrokerComponents]
-    """Called once the foundation has started."""
+    core: BrokerCore
+    make_components: Callable[[], BrokerComponents]
+    """Called once ``core`` has started."""
 
 
 class Assembly:
@@ -51,7 +51,7 @@ class Assembly:
 
     services: Services
     """What handlers see of the broker. It exists once the broker ``is_started``."""
-    _parts: BrokerComponents
+    _components: BrokerComponents
 
     def __init__(self, dependencies: BrokerDependencies, kind: ClusterKind, on_failure: Callable[[str], None]) -> None:
         self._config = dependencies.config
@@ -59,7 +59,7 @@ class Assembly:
         self._on_failure = on_failure
         self._log_dir_failed = trio.Event()
         self._kind = kind
-        self._foundation = kind.foundation
+        self._core = kind.core
         self.logs.offline_listeners.append(self._on_log_dir_failure)
         self.is_started = False
         self._is_member = False
@@ -68,22 +68,22 @@ class Assembly:
 
     @property
     def logs(self) -> LogManager:
-        return self._foundation.logs
+        return self._core.logs
 
     @property
     def broker_id(self) -> int:
         """-1 until the start has found it (``identity``)."""
-        return self._foundation.broker_id
+        return self._core.broker_id
 
     @property
     def cluster_id(self) -> str:
         """Empty until the start has read it from the cluster's store, or made it."""
-        return self._foundation.cluster_id
+        return self._core.cluster_id
 
     @property
     def controller(self) -> ControllerRole | None:
         """See ``BrokerServer.controller``."""
-        return self._foundation.controller
+        return self._core.controller
 
     @property
     def knows_controller(self) -> bool:
@@ -93,7 +93,7 @@ class Assembly:
     @property
     def peers(self) -> Peers:
         """The ways to the other brokers; of a broker that has started."""
-        return self._parts.peers
+        return self._components.peers
 
     # --- start --------------------------------------------------------------------------------------------------------
 
@@ -102,10 +102,10 @@ class Assembly:
 
         Raises KafkaError, OSError, SettingError; ``abandon`` then releases the log directories.
         """
-        foundation = self._foundation
-        await foundation.start()
-        parts = self._parts = self._kind.make_parts()
-        services = self.services = parts.services
+        core = self._core
+        await core.start()
+        components = self._components = self._kind.make_components()
+        services = self.services = components.services
         services.metadata.publishers.append(self._update_topic_settings)
         if services.authorizer is not None:
             authorizer = services.authorizer
@@ -116,17 +116,17 @@ class Assembly:
         services.replicas.leadership_listeners.append(self._leadership_changed)
         services.metadata.publishers.append(self._delete_offsets_of_topics)
         self._is_member = True  # from here on ``abandon`` has connections to close, even if the next step fails
-        await parts.cluster.start(self._registration(await listen()))
+        await components.cluster.start(self._registration(await listen()))
         await self._finish_early_loads()
         self.is_started = True
 
     async def register(self, endpoints: Sequence[ListenerAddress]) -> None:
         """Advertise other addresses."""
-        await self._parts.cluster.change_registration(self._registration(endpoints))
+        await self._components.cluster.change_registration(self._registration(endpoints))
 
     def _registration(self, endpoints: Sequence[ListenerAddress]) -> BrokerRegistration:
         return BrokerRegistration(
-            self._foundation.broker_id,
+            self._core.broker_id,
             tuple(AdvertisedListener(e.name, e.host, e.port, e.security_protocol) for e in endpoints),
             self._config.settings(BrokerSettings).rack,
         )
@@ -138,22 +138,22 @@ class Assembly:
         """
         while self._early_loads:
             topic, partition, leader_epoch = self._early_loads.pop(0)
-            await self._parts.coordinators()[topic].load(partition, leader_epoch)
+            await self._components.coordinators()[topic].load(partition, leader_epoch)
 
     # --- while it runs ------------------------------------------------------------------------------------------------
 
     def run_in(self, nursery: trio.Nursery) -> None:
         """Start the background loops; an exception in one of them ends the broker."""
-        services, parts = self.services, self._parts
+        services, components = self.services, self._components
         self._loads = nursery
         nursery.start_soon(self._finish_early_loads)
         nursery.start_soon(self.logs.run)
         nursery.start_soon(services.log_dir_moves.run)
         nursery.start_soon(services.replicas.run)
-        nursery.start_soon(parts.fetchers.run)
-        nursery.start_soon(parts.isr_changes.run)
+        nursery.start_soon(components.fetchers.run)
+        nursery.start_soon(components.isr_changes.run)
         nursery.start_soon(self._report_log_dir_failures)
-        nursery.start_soon(parts.cluster.run)
+        nursery.start_soon(components.cluster.run)
         nursery.start_soon(services.groups.run)
         nursery.start_soon(services.transactions.run)
 
@@ -170,13 +170,13 @@ class Assembly:
     def _settings_changed(self) -> None:
         """Settings were changed while the broker runs: tell the parts that keep a copy of them."""
         settings = self._config.settings(LogSettings)
-        self._foundation.update_log_settings()
+        self._core.update_log_settings()
         self.services.replicas.update_settings(settings)
         self.services.replicas.quotas.update(self._config.settings(QuotaSettings))
 
     def _leadership_changed(self, topic: str, partition: int, leader_epoch: int | None) -> None:
         """This broker began or ceased to lead a partition: a coordinator loads or unloads it if it is one of its own."""
-        coordinator = self._parts.coordinators().get(topic)
+        coordinator = self._components.coordinators().get(topic)
         if coordinator is None:
             return
         if leader_epoch is None:
@@ -189,7 +189,7 @@ class Assembly:
     def _on_log_dir_failure(self, folder: LogDirectory) -> None:
         if self.logs.is_offline:
             self._on_failure(f"every data folder has failed, {folder.path} with: {folder.failure}")
-        elif folder is self._foundation.state_log_dir:
+        elif folder is self._core.state_log_dir:
             self._on_failure(f"{folder.path}, which has the cluster's state, has failed: {folder.failure}")
         self._log_dir_failed.set()
 
@@ -198,19 +198,19 @@ class Assembly:
         while True:
             await self._log_dir_failed.wait()
             self._log_dir_failed = trio.Event()
-            await self._parts.cluster.report_log_dir_failure()
+            await self._components.cluster.report_log_dir_failure()
 
     # --- stop ---------------------------------------------------------------------------------------------------------
 
     async def run_controlled_shutdown(self) -> None:
         """Before the stop, while everything still works: have other brokers lead instead of this one."""
-        await self._parts.run_controlled_shutdown()
+        await self._components.run_controlled_shutdown()
 
     async def resign(self) -> None:
         """Let another broker become the controller at once, and not only when this one has flushed its logs."""
-        if not self._foundation.is_alone:
-            await self._parts.cluster.resign()
-            await self._foundation.resign()
+        if not self._core.is_alone:
+            await self._components.cluster.resign()
+            await self._core.resign()
 
     async def stop(self) -> None:
         """Flush, mark the log directories clean, and release everything.
@@ -220,13 +220,13 @@ class Assembly:
         self._loads = None
         self.services.groups.stop()
         self.services.transactions.stop()
-        self._parts.peers.close()
-        await self.logs.stop(self._foundation.clean_epoch)
-        await self._foundation.close()
+        self._components.peers.close()
+        await self.logs.stop(self._core.clean_epoch)
+        await self._core.close()
 
     async def abandon(self) -> None:
         """After a start that failed: release what was taken, without marking anything clean."""
         if self._is_member:
-            self._parts.peers.close()
-        await self._foundation.close()
+            self._components.peers.close()
+        await self._core.close()
         await self.logs.stop()

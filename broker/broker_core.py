@@ -1,7 +1,7 @@
-"""The foundation of a broker: its log directories, id, cluster metadata and dynamic configs.
+"""The core of a broker, started before its other parts: its log directories, id, cluster metadata and dynamic configs.
 
-There is one kind for a cluster whose metadata is in a store of nodes (``store_foundation``), and one for a cluster of KRaft
-(``quorum_foundation``).
+There is one kind for a cluster whose metadata is in a store of nodes (``zookeeper_broker_core``), and one for a cluster of KRaft
+(``quorum_broker_core``).
 """
 
 from __future__ import annotations

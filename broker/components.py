@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 class BrokerComponents(ABC):
     """All parts that need a ``BrokerCore``. ``services`` is what handlers see of them."""
 
-    def __init__(self, dependencies: BrokerDependencies, foundation: BrokerCore) -> None:
+    def __init__(self, dependencies: BrokerDependencies, core: BrokerCore) -> None:
         self._dependencies = dependencies
-        self._foundation = foundation
-        self._broker_id = foundation.broker_id
-        self._metadata = foundation.metadata
+        self._core = core
+        self._broker_id = core.broker_id
+        self._metadata = core.metadata
         listener = dependencies.inter_broker
         self.peers = Peers(dependencies.network, self._broker_id, listener.name, self._metadata, listener.secure)
         self._authorizer = make_authorizer(dependencies.config, dependencies.clock)
@@ -123,7 +123,7 @@ class BrokerComponents(ABC):
         config = self._dependencies.config
         replicas = ReplicaManager(
             self._broker_id,
-            self._foundation.logs,
+            self._core.logs,
             config.settings(LogSettings),
             lambda topic: self._metadata.image.topic_config(topic),
             self._metadata,
@@ -152,7 +152,7 @@ class BrokerComponents(ABC):
         return groups
 
     def _make_transactions(self) -> TransactionCoordinator:
-        settling_seconds = 0 if self._foundation.is_alone else SETTLING_SECONDS
+        settling_seconds = 0 if self._core.is_alone else SETTLING_SECONDS
         return TransactionCoordinator(
             self._coordinator_log(TRANSACTIONS_TOPIC),
             self._dependencies.config.settings(TransactionSettings),
@@ -168,18 +168,18 @@ class BrokerComponents(ABC):
         return CoordinatorPartitionLog(topic, self._replicas, self._metadata, dependencies.clock, dependencies.workers)
 
     def _make_services(self) -> Services:
-        dependencies, foundation, authorizer = self._dependencies, self._foundation, self._authorizer
+        dependencies, core, authorizer = self._dependencies, self._core, self._authorizer
         served = self._served()
         slots = dependencies.config.settings(ReplicationSettings).max_incremental_fetch_session_cache_slots
         return Services(
             node_id=self._broker_id,
-            cluster_id=foundation.cluster_id,
+            cluster_id=core.cluster_id,
             config=dependencies.config,
             clock=dependencies.clock,
             workers=dependencies.workers,
-            logs=foundation.logs,
+            logs=core.logs,
             replicas=self._replicas,
-            log_dir_moves=LogDirMoves(self._replicas, foundation.logs, self._metadata, self._move_notices()),
+            log_dir_moves=LogDirMoves(self._replicas, core.logs, self._metadata, self._move_notices()),
             fetch_sessions=FetchSessionCache(slots, dependencies.randomness),
             fetchers=self.fetchers,
             metadata=self._metadata,

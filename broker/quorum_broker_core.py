@@ -1,4 +1,4 @@
-"""The foundation of a broker in a KRaft cluster: its formatted log directories, and the metadata log it follows.
+"""The core of a broker in a KRaft cluster: its formatted log directories, and the metadata log it follows.
 
 The order is that of Kafka's SharedServer and BrokerServer, with one difference: lock the folders and read whose they are, open
 the metadata log, follow the quorum until the first image is there, take its dynamic configs, and then open the logs. The broker

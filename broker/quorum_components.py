@@ -33,46 +33,46 @@ class QuorumBrokerComponents(BrokerComponents):
 
     cluster: QuorumCluster
 
-    def __init__(self, dependencies: BrokerDependencies, foundation: QuorumBrokerCore, nursery: trio.Nursery) -> None:
-        self._quorum = foundation
+    def __init__(self, dependencies: BrokerDependencies, core: QuorumBrokerCore, nursery: trio.Nursery) -> None:
+        self._quorum = core
         self._nursery = nursery
         # Before the others, which are made by ``super().__init__`` and include it (``_move_notices``).
         self._assignments = DirectoryAssignments(
-            foundation.broker_id,
+            core.broker_id,
             self._controller_channel("directory-assignments"),
             self._broker_epoch,
-            foundation.logs,
+            core.logs,
         )
-        super().__init__(dependencies, foundation)
-        foundation.broker_epoch = self._broker_epoch
+        super().__init__(dependencies, core)
+        core.broker_epoch = self._broker_epoch
         nursery.start_soon(self._assignments.run)
-        self.cluster.replica_publisher = ReplicaPublisher(self._replicas, foundation.logs, self._assignments.placed)
+        self.cluster.replica_publisher = ReplicaPublisher(self._replicas, core.logs, self._assignments.placed)
 
     def _make_cluster(self) -> QuorumCluster:
-        foundation = self._quorum
-        assert foundation.driver is not None
+        core = self._quorum
+        assert core.driver is not None
         lifecycle = BrokerLifecycle(
-            foundation.cluster_id,
+            core.cluster_id,
             uuid.UUID(int=self._dependencies.randomness.getrandbits(128), version=4).bytes,
             self._controller_channel("heartbeat"),
-            foundation.settings,
+            core.settings,
             SUPPORTED,
-            foundation.directories,
-            lambda: foundation.loader.loaded_offset - 1,
-            foundation.previous_epoch,
+            core.directories,
+            lambda: core.loader.loaded_offset - 1,
+            core.previous_epoch,
             self._metadata_version,
         )
-        foundation.loader.on_load = lifecycle.loaded
+        core.loader.on_load = lifecycle.loaded
         return QuorumCluster(
             self._broker_id,
             self._metadata,
-            foundation.loader,
-            foundation.driver,
+            core.loader,
+            core.driver,
             lifecycle,
             self._controller_channel,
             self._nursery,
-            foundation.settings.initial_registration_timeout_ms / 1000,
-            is_alone=foundation.is_alone,
+            core.settings.initial_registration_timeout_ms / 1000,
+            is_alone=core.is_alone,
         )
 
     def _metadata_version(self) -> int:

@@ -1,4 +1,4 @@
-"""The foundation of every KRaft node: its metadata log, its Raft node and its connections to controllers.
+"""The core of every KRaft node: its metadata log, its Raft node and its connections to controllers.
 
 A broker follows the quorum by it, a controller takes part in it, and a node with both roles does both on one Raft node.
 """

@@ -1,4 +1,4 @@
-"""The foundation of a broker in ZooKeeper mode: log directories, an id, and a session at the cluster's store.
+"""The core of a broker in ZooKeeper mode: log directories, an id, and a session at the cluster's store.
 
 The order is that of KafkaServer ``startup``: lock the folders and read whose they are, connect to the store, find or make the
 cluster, find the broker's id, write both into the folders, read the dynamic configs, and only then open the logs. The

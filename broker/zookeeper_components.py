@@ -30,12 +30,12 @@ class ZooKeeperBrokerComponents(BrokerComponents):
 
     cluster: ZooKeeperCluster
 
-    def __init__(self, dependencies: BrokerDependencies, foundation: ZooKeeperBrokerCore) -> None:
-        self._store = foundation
+    def __init__(self, dependencies: BrokerDependencies, core: ZooKeeperBrokerCore) -> None:
+        self._store = core
         self._protocol = inter_broker_protocol(
             dependencies.config.settings(ReplicationSettings).inter_broker_protocol_version
         )
-        super().__init__(dependencies, foundation)
+        super().__init__(dependencies, core)
 
     def _own_commands(self) -> ClusterCommands | None:
         return self.cluster
@@ -60,11 +60,11 @@ class ZooKeeperBrokerComponents(BrokerComponents):
         await run_controlled_shutdown(channel, self._metadata, self._broker_id, self.cluster.broker_epoch, settings)
 
     def _make_cluster(self) -> ZooKeeperCluster:
-        dependencies, foundation = self._dependencies, self._store
+        dependencies, core = self._dependencies, self._store
         controller = ZooKeeperController(
             self._broker_id,
-            foundation.session,
-            foundation.configs,
+            core.session,
+            core.configs,
             self._channel_to,
             dependencies.config.settings(ControllerSettings),
             dependencies.config.settings(LogSettings),
@@ -74,11 +74,11 @@ class ZooKeeperBrokerComponents(BrokerComponents):
         )
         return ZooKeeperCluster(
             self._broker_id,
-            foundation.session,
+            core.session,
             self._metadata,
-            foundation.configs,
+            core.configs,
             controller,
-            foundation.features,
+            core.features,
             dependencies.config,
             dependencies.clock,
             dependencies.randomness,
