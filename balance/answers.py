@@ -15,29 +15,32 @@ from .model import DISK_LIMIT, BrokerModel, ClusterModel, Key, LogDirectoryModel
 
 
 class BrokerLogDirs(NamedTuple):
-    """The folders of a broker, and the folder and bytes of each replica there."""
+    """The healthy log directories of one broker."""
 
     folders: tuple[LogDirectoryModel, ...]
     replicas: Mapping[Key, tuple[str, int]]
+    """The log directory and the bytes of each replica there."""
 
 
 class ReportedPartition(NamedTuple):
-    """A partition's state. ``replicas`` are those that it is to have, ``present`` all that there are while it moves.
-
-    ``written`` and ``read`` are bytes per second.
-    """
+    """A partition's state."""
 
     replicas: Replicas
+    """Those that it is to have when its move has ended."""
     present: Replicas
+    """All that there are while it moves."""
     leader: int | None
     isr: Collection[int]
     min_isr: int = 1
+    """Its ``min.insync.replicas``."""
     written: int = 0
+    """Bytes per second from producers."""
     read: int = 0
+    """Bytes per second to consumers."""
 
 
 def on_disk(response: DescribeLogDirsResponse) -> BrokerLogDirs:
-    """What one broker tells of its healthy folders."""
+    """What one broker tells of its healthy log directories."""
     healthy = [folder for folder in response.results if not folder.error_code]
     replicas = {
         (topic.name, each.partition_index): (folder.log_dir, each.partition_size)
@@ -87,7 +90,7 @@ def cluster_of(
 def brokers_out_of_sync(live: Iterable[int], partitions: Iterable[ReportedPartition]) -> set[int]:
     """The live brokers that share partitions with others, and are in sync in none of them.
 
-    No answer names the brokers that were drained (ControlledShutdown). One that shares nothing yet is new; so is one whose
+    No response names the brokers that were drained (ControlledShutdown). One that shares nothing yet is new; so is one whose
     replicas are all on their way to it.
     """
     shared = [each for each in partitions if len(each.present) > 1 and len(each.present) == len(each.replicas)]

@@ -53,22 +53,23 @@ def _possible(state: State, partition: int) -> list[int]:
 
 @dataclasses.dataclass(frozen=True)
 class _PlacementChoice:
-    """``brokers`` that get a partition as replicas or as their leader, and what it adds to racks, bytes and changes."""
+    """The brokers of one partition."""
 
     brokers: Replicas
+    """Its replicas, or its leader alone."""
     added: tuple[int, int, int]
+    """What the choice adds to RACKS, BYTES_COPIED and CHANGED."""
 
 
 class _Load:
-    """A measure while partitions are given out: what brokers have, and what is still to be given (``rest``) at each level.
-
-    ``floor`` is what it costs in any case.
-    """
+    """A measure while partitions are given out: what brokers have, and what is still to be given."""
 
     def __init__(self, measure: Measure, limits: dict[int, float]) -> None:
         self.load = dict.fromkeys(measure.load, 0)
         self.rest: list[int] = []
+        """What is still to be given at each level."""
         self.floor = 0
+        """What the measure costs in any case."""
         self._bounds = [(broker, measure.lower[broker], measure.upper[broker]) for broker in measure.load]
         self._may_lack = max(sum(lower > 0 for _, lower, _ in self._bounds), 1)
         self._limits = limits
@@ -86,6 +87,7 @@ class _Load:
             elif load < lower:
                 lack += lower - load
         lack = max(lack - self.rest[level], 0)
+        # The sum of squares is smallest where the lack is spread evenly over all brokers that may have one.
         return max(self.floor, over + (lack * lack // self._may_lack if self.rest[level] else self._exact_lack()))
 
     def _exact_lack(self) -> int:
@@ -241,7 +243,7 @@ class _Exact:
             least = self._least(part, level + 1)
             if least != best:
                 return least > best
-        return True
+        return True  # at best as good as the plan that is known
 
     def _least(self, part: _Load | int, level: int) -> int:
         return self._sums[part] if isinstance(part, int) else part.least(level)

@@ -15,23 +15,29 @@ from .plan import PlannedMove
 
 
 class FolderMove(NamedTuple):
-    """A replica that goes to another folder of its broker."""
+    """A replica that goes to another log directory of its broker."""
 
     key: Key
     broker_id: int
     before: str
+    """The path of the log directory that it is in."""
     after: str
+    """The path of the log directory that it goes to."""
     size: int
+    """Bytes to copy."""
     why: str
 
 
 class _Volumes:
-    """How many bytes are taken in each folder of a broker, and how many may be; and how many replicas it is ``given``."""
+    """The volumes of a broker's log directories, by path."""
 
     def __init__(self, broker: BrokerModel, disk_limit: float) -> None:
         self.taken: dict[str, int] = {}
+        """Bytes that are taken there."""
         self.limit: dict[str, int] = {}
+        """Bytes that may be taken there."""
         self.given: dict[str, int] = {}
+        """New replicas that were given to it so far."""
         for folder in broker.folders:
             if folder.total is not None and folder.usable is not None:
                 self.taken[folder.path] = folder.total - folder.usable

@@ -20,27 +20,31 @@ DISK_LIMIT = 0.8
 
 @dataclasses.dataclass(frozen=True)
 class LogDirectoryModel:
-    """A data folder: bytes of its volume, and bytes free there; None where brokers don't tell (before Kafka 3.3)."""
+    """A log directory."""
 
     path: str
     total: int | None = None
+    """Bytes of its volume; None where brokers don't tell (before Kafka 3.3)."""
     usable: int | None = None
+    """Bytes that are free there; None as for ``total``."""
 
 
 @dataclasses.dataclass(frozen=True)
 class BrokerModel:
-    """``is_leaving``: every replica is to go elsewhere. One that is not alive gets nothing, and keeps what it has.
-
-    So does one that is ``out_of_sync``: it shares partitions with other brokers, and is in sync in none of them. It was drained
-    and is about to stop, or it has just started.
-    """
+    """One broker."""
 
     broker_id: int
     rack: str | None = None
     folders: tuple[LogDirectoryModel, ...] = ()
     is_alive: bool = True
+    """A broker that is not alive gets nothing, and keeps what it has."""
     is_leaving: bool = False
+    """Every replica is to go elsewhere."""
     out_of_sync: bool = False
+    """It shares partitions with other brokers, and is in sync in none of them: it gets nothing, and keeps what it has.
+
+    It was drained and is about to stop, or it has just started.
+    """
 
     @property
     def receives(self) -> bool:
@@ -50,21 +54,22 @@ class BrokerModel:
 
 @dataclasses.dataclass(frozen=True)
 class PartitionModel:
-    """One partition.
-
-    ``size`` is what each replica has, in bytes; ``written`` and ``read`` are bytes per second of producers and of consumers.
-    ``min_isr`` is ``min.insync.replicas``. ``folders`` has the data folder of a replica by broker, where that is known.
-    """
+    """One partition."""
 
     key: Key
     replicas: Replicas
     leader: int | None
     isr: frozenset[int]
     min_isr: int = 1
+    """Its ``min.insync.replicas``."""
     size: int = 0
+    """Bytes of each replica."""
     written: int = 0
+    """Bytes per second from producers."""
     read: int = 0
+    """Bytes per second to consumers."""
     folders: Mapping[int, str] = dataclasses.field(default_factory=dict)
+    """The log directory of a replica by broker, where that is known."""
 
     @property
     def name(self) -> str:
@@ -74,11 +79,12 @@ class PartitionModel:
 
 @dataclasses.dataclass(frozen=True)
 class ClusterModel:
-    """The whole of it. ``disk_limit`` is how full a volume may get, as a share of it."""
+    """A whole cluster."""
 
     brokers: tuple[BrokerModel, ...]
     partitions: tuple[PartitionModel, ...]
     disk_limit: float = DISK_LIMIT
+    """How full a volume may get, as a share of it."""
 
     def __post_init__(self) -> None:
         known = {broker.broker_id for broker in self.brokers}

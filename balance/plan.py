@@ -17,12 +17,13 @@ TOLERANCE = 0.1
 
 @dataclasses.dataclass(frozen=True)
 class PlannedMove:
-    """A partition that gets other replicas, or the same in another order; ``size`` is what each new one copies, in bytes."""
+    """A partition that gets other replicas, or the same in another order."""
 
     key: Key
     before: Replicas
     after: Replicas
     size: int
+    """Bytes that each new replica copies."""
     why: str
 
     @property
@@ -40,30 +41,36 @@ class PlannedMove:
 
 @dataclasses.dataclass(frozen=True)
 class BrokerStats:
-    """What a broker has: replicas, their bytes, leaders, and bytes per second that it takes in and gives out."""
+    """The load of one broker."""
 
     replicas: int
     bytes: int
+    """Bytes of its replicas."""
     leaders: int
+    """Partitions that it leads."""
     network_in: int
+    """Bytes per second from producers and leaders."""
     network_out: int
+    """Bytes per second to consumers and followers."""
 
 
 @dataclasses.dataclass(frozen=True)
 class BalancePlan:
-    """``elections`` are partitions led by another replica than the preferred one, which is in sync: it is to lead again.
-
-    ``missed`` are the goals that are not reached when all is done; ``left`` are partitions that stay as they are, and why.
-    ``is_whole``: the search was not ended early.
-    """
+    """The changes that make a cluster balanced."""
 
     moves: tuple[PlannedMove, ...]
     elections: tuple[Key, ...]
+    """Partitions led by another replica than the preferred one, which is in sync: it is to lead again."""
     before: dict[int, BrokerStats]
+    """The load of each broker now."""
     after: dict[int, BrokerStats]
+    """The load of each broker when all is done."""
     missed: tuple[Goal, ...]
+    """The goals that are not reached when all is done."""
     left: dict[str, str]
+    """The partitions that stay as they are, by name, and why."""
     is_whole: bool
+    """Whether the search was not ended early."""
 
     @property
     def bytes(self) -> int:

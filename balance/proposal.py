@@ -22,12 +22,13 @@ AT_ONCE = 5
 
 @dataclasses.dataclass(frozen=True)
 class Proposal:
-    """A plan, its steps, and moves between folders of one broker."""
+    """A plan for a cluster, ready to be done."""
 
     cluster: ClusterModel
     plan: BalancePlan
     steps: Steps
     folder_moves: Sequence[FolderMove]
+    """Moves between log directories of one broker."""
 
     @property
     def is_empty(self) -> bool:

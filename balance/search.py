@@ -95,7 +95,7 @@ class _Search:
         self._candidates = Candidates(self._state, measure)
         for way in range(_PASSES):
             self._may_copy = measure.replica is not None or way > 0  # leaders first change without a copy
-            stuck: set[int] = set()
+            stuck: set[int] = set()  # for this pass only: changes of other brokers may make room for them
             has_moved = False
             while self._may_go_on():
                 broker = max(
@@ -178,6 +178,8 @@ class _Search:
             return best
         copied = state.more_bytes(changes)
         gain = self._gain(measure, changes)
+        # For bytes, what is gained per byte copied counts first. For other measures, what copies nothing comes first, and then
+        # what harms no later goal.
         if measure.replica is state.sizes:
             ratio = math.inf if copied <= 0 else round(gain / copied, 2)
             score: Score = (ratio, -self._harm(effects, number), gain, effects[number] / -1)

@@ -26,8 +26,11 @@ class Measure:
         assert (replica is None) != (leader is None)
         self.goal, self.replica, self.leader = goal, replica, leader
         self.load = dict.fromkeys(brokers, 0)
+        """What each broker has now."""
         self.lower = dict.fromkeys(brokers, 0)
+        """The least that each broker is to have."""
         self.upper = dict.fromkeys(brokers, ANY)
+        """The most that each broker is to have."""
 
     def weight(self, partition: int, *, leads: bool) -> int:
         """What this partition weighs on a broker that has it."""
@@ -73,8 +76,11 @@ class State:
         self.partitions = cluster.partitions
         self.brokers = cluster.by_id
         self.receivers = [broker.broker_id for broker in cluster.brokers if broker.receives]
+        """The brokers that replicas may go to."""
         self.before: list[Replicas] = [partition.replicas for partition in cluster.partitions]
+        """The replicas of each partition at the start, by its index."""
         self.replicas: list[Replicas] = list(self.before)
+        """The replicas of each partition in the plan so far."""
         self.sizes = [partition.size for partition in cluster.partitions]
         self.fixed = [why_fixed(partition, self.brokers) is not None for partition in cluster.partitions]
         self.racks = racks_of(cluster)
@@ -82,7 +88,9 @@ class State:
         self.goals = in_order(goals)
         self.measures = [self._measure(goal, tolerance) for goal in self._measured()]
         self.hard = sum(measure.goal.is_hard for measure in self.measures)
+        """How many of the first ``measures`` are of hard goals."""
         self.changed: set[int] = set()
+        """The partitions whose replicas are other than ``before``."""
 
     def _measured(self) -> list[Goal]:
         """Goals that are loads; the hard ones are kept up even if they were not chosen."""

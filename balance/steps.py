@@ -19,10 +19,12 @@ LEADERS_AT_ONCE = 500
 
 
 class Steps(NamedTuple):
-    """``without_room`` can only be done when something else has made room."""
+    """The moves of a plan in the order in which they can be done."""
 
     steps: list[tuple[PlannedMove, ...]]
+    """The moves of a step are done at the same time."""
     without_room: tuple[PlannedMove, ...]
+    """Those that can only be done when something else has made room."""
 
 
 def steps_of(cluster: ClusterModel, plan: BalancePlan, at_once: int) -> Steps:
@@ -55,6 +57,7 @@ def _step(
     later: list[PlannedMove] = []
     busy: Counter[int] = Counter()
     for number, move in enumerate(waiting):
+        # New replicas are copied from the leader, for which the first replica stands here.
         taking_part = {move.before[0], *move.adding}
         has_room = all(limits[b] == ANY or used[b] + move.size <= limits[b] for b in move.adding)
         if has_room and all(busy[broker] < at_once for broker in taking_part):

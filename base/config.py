@@ -1,6 +1,6 @@
 """The configuration of a process: Kafka's properties, and the settings that each package parses from them on demand.
 
-Properties come from a file, then from overrides, the later one winning; they are strings until a folder asks for its
+Properties come from a file, then from overrides, the later one winning; they are strings until a package asks for its
 settings. Nothing here reads a file (``broker.config_file`` does).
 
 Properties set while the broker runs (KIP-226) override those given at the start: first the ones for all brokers, then the ones
@@ -19,18 +19,19 @@ S = TypeVar("S", bound=Settings)
 
 
 class Config:
-    """Properties by name, and each ``Settings`` class parsed once from them.
-
-    ``properties`` are those given at the start; ``dynamic_default`` and ``dynamic_broker`` those set at run time. ``checks`` are
-    called with a new configuration before it is stored; they raise SettingError where the broker cannot run with it.
-    """
+    """Properties by name, and each ``Settings`` class parsed once from them."""
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self.properties: dict[str, str] = dict(properties or {})
+        """Those given at the start."""
         self.dynamic_default: dict[str, str] = {}
+        """Those set at run time for all brokers."""
         self.dynamic_broker: dict[str, str] = {}
+        """Those set at run time for this broker."""
         self.checks: list[Callable[[Config], None]] = []
+        """Called with a new configuration before it is stored. They raise SettingError where the broker cannot run with it."""
         self.on_change: list[Callable[[], None]] = []
+        """Called after dynamic properties have changed."""
         self._parsed: dict[type[Settings], Settings] = {}
 
     def settings(self, settings_class: type[S]) -> S:

@@ -33,6 +33,7 @@ class Presence:
 
     def __init__(self) -> None:
         self.is_gone = False
+        """Whether the peer has disconnected."""
         self._task: trio.lowlevel.Task | None = None
         self._waiting: Wait | None = None
 

@@ -16,7 +16,7 @@ _ENDINGS = (
 
 
 def is_secret(name: str) -> bool:
-    """Whether the value must not be in logs and answers; the name may have a listener's prefix."""
+    """Whether the value must not be in logs and responses; the name may have a listener's prefix."""
     return name.lower().endswith(_ENDINGS)
 
 

@@ -35,17 +35,16 @@ _MIN_RTT_AT, _SND_WND_AT, _INFO_SIZE = 148, 228, 232
 
 
 class Peer(NamedTuple):
-    """What the system knows of the other side of a connection.
-
-    ``window``: the bytes that it last had room for. ``round_trip_us``: the shortest that was seen, in microseconds.
-    """
+    """What the system knows of the other side of a connection."""
 
     window: int
+    """The bytes that it last had room for."""
     round_trip_us: int
+    """The shortest round trip that was seen, in microseconds."""
 
 
 class SendBuffer:
-    """The send buffer of one connection; ``is_settled`` when it will not change any more."""
+    """The send buffer of one connection."""
 
     __slots__ = ("_began_large", "_configured", "_looks", "_socket", "is_settled")
 
@@ -55,6 +54,7 @@ class SendBuffer:
         self._configured = configured
         self._looks = 0
         self.is_settled = not 0 < configured < LARGE
+        """Whether the size will not change any more."""
         if configured > 0:
             set_buffer_size(connected, socket.SO_SNDBUF, configured)
         # Looked at now, because later a window that the kernel has let grow would look the same.

@@ -1,6 +1,6 @@
 """Settings declared once, under Kafka's names, types, defaults and ranges.
 
-Settings are declared as classes, in the folder that uses them::
+Settings are declared as classes, in the package that uses them::
 
     class LogSettings(Settings):
         segment_bytes: int = setting(
@@ -8,7 +8,7 @@ Settings are declared as classes, in the folder that uses them::
         )
 
 From that declaration come the parsed value (``LogSettings.from_properties(properties).segment_bytes``), the topic
-override (``settings.with_topic_overrides({"segment.bytes": "1048576"})``), the answer of DescribeConfigs, the check of
+override (``settings.with_topic_overrides({"segment.bytes": "1048576"})``), the response of DescribeConfigs, the check of
 ``server.properties`` and the reference page. An instance is never changed; a new value is a new instance.
 
 ``fallbacks`` are other broker properties read when the first one is not given, each with the factor to its unit:
@@ -71,32 +71,37 @@ class SettingError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Fallback:
-    """Another broker property that sets the same value, in a unit ``factor`` times as large."""
+    """Another broker property that sets the same value in a larger unit."""
 
     name: str
     factor: int
+    """How many times as large the unit is."""
     default: int | None = None
+    """Kafka's default of this property; None for none."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """One declared setting; ``attribute`` is its name in the Settings class.
-
-    ``name`` is None where Kafka has the setting for topics only.
-    """
+    """One declared setting."""
 
     name: str | None
+    """The broker property; None where Kafka has the setting for topics only."""
     topic: str | None
+    """The topic config that overrides it; None for none."""
     default: Any
     kind: ConfigValueType
     at_least: float | None
     at_most: float | None
     choices: tuple[str, ...] | None
     check: Callable[[Any], str | None] | None
+    """Returns why a value is refused, or None."""
     fallbacks: tuple[Fallback, ...]
+    """Properties that are read when ``name`` is not given; the first that is given counts."""
     doc: str
     dynamic: bool = False
+    """Whether it can be changed while the broker runs; see ``is_dynamic``."""
     attribute: str = ""
+    """Its name in the Settings class."""
 
     def parse(self, text: str, *, name: str | None = None) -> Any:
         """Parse and check ``text``. Raises SettingError."""
@@ -217,7 +222,7 @@ def setting(
         fallbacks=tuple(fallbacks),
         doc=doc,
         dynamic=dynamic,
-        attribute="" if kind is None else "=",
+        attribute="" if kind is None else "=",  # marks a given kind, until ``__init_subclass__`` puts the name there
     )
 
 

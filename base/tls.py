@@ -9,7 +9,7 @@ connections of the loop share, encrypted, and sent, ``_CHUNK`` bytes at a time, 
 not in the page cache is read ahead by a worker first, as in ``tcp``.
 
 - A connection can be used when its ``handshake`` is done; the caller limits how long that takes.
-- One task reads and one task writes at a time. What OpenSSL wants to send while it reads (an answer to a change of keys) is sent
+- One task reads and one task writes at a time. What OpenSSL wants to send while it reads (a response to a change of keys) is sent
   before the next data; a peer that causes more than ``_MOST_UNSENT`` bytes of it is disconnected.
 - The stream may end without TLS's announcement of the end, because Kafka's messages have their own lengths.
 """

@@ -69,10 +69,12 @@ class Wakeup:
 
 
 class TimedWait(Wait, Protocol):
-    """``is_waiting``: not ended yet."""
+    """A wait that a timer may end."""
 
     @property
-    def is_waiting(self) -> bool: ...
+    def is_waiting(self) -> bool:
+        """Whether it has begun and not ended yet."""
+        ...
 
 
 class _Timers:
@@ -86,7 +88,7 @@ class _Timers:
 
     def add(self, at: float, wait: TimedWait) -> None:
         heap = self._heap
-        if len(heap) >= self._most:
+        if len(heap) >= self._most:  # entries of waits that ended before their time would pile up
             heap[:] = [entry for entry in heap if entry[2].is_waiting]
             heapq.heapify(heap)
             self._most = 2 * len(heap) + _SPARE_ENTRIES

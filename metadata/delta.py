@@ -22,14 +22,13 @@ if TYPE_CHECKING:
 
 
 class TopicDelta(NamedTuple):
-    """The partitions of a topic that have changed, by number; None where one is gone.
-
-    The id is ZERO_UUID where whoever tells of the topic knows of none.
-    """
+    """The changes of one topic."""
 
     name: str
     topic_id: bytes
+    """ZERO_UUID where whoever tells of the topic knows no id."""
     partitions: Mapping[int, PartitionRegistration | None]
+    """The partitions that have changed, by number; None where one is gone."""
 
 
 class ClusterDelta(NamedTuple):

@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class TopicImage:
-    """One topic. ``partitions`` is sorted by number."""
+    """One topic."""
 
     name: str
     topic_id: bytes
     partitions: Mapping[int, PartitionRegistration]
+    """By number, in the order of the numbers."""
 
     def apply(self, delta: TopicDelta) -> TopicImage | None:
         """The topic after a change; None for one without partitions, which is gone. Another id makes it another topic."""
@@ -120,7 +121,7 @@ class ClusterImage:
             name = delta.name
             before = topics[name] if name in topics else self.topics.get(name)
             if before is not None:
-                by_id[before.topic_id] = None
+                by_id[before.topic_id] = None  # a topic made again under its name has another id
             after = topics[name] = (before or TopicImage(name, ZERO_UUID, {})).apply(delta)
             if after is not None and after.topic_id != ZERO_UUID:
                 by_id[after.topic_id] = after

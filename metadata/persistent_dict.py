@@ -57,7 +57,7 @@ class PersistentDict(Mapping[K, V]):
                         self._items.pop(key, None)
                     else:
                         self._items[key] = value
-            self._newer, self._undo = None, {}
+            self._newer, self._undo = None, {}  # it stands alone now, and no later change is undone for it
         return self._items
 
     def __getitem__(self, key: K) -> V:
@@ -68,6 +68,8 @@ class PersistentDict(Mapping[K, V]):
 
     def __len__(self) -> int:
         return len(self.newest())
+
+    # Copies, because the dict changes in place with the next version, which would break a loop over it.
 
     def __iter__(self) -> Iterator[K]:
         return iter(list(self.newest()))

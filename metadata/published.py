@@ -13,9 +13,11 @@ Publish = Callable[[ClusterDelta, ClusterImage], None]
 
 
 class PublishedMetadata(Protocol):
-    """``image`` is the newest one. Each change of it is handed to the ``publishers``, in their order."""
+    """The newest image, and the publishers of its changes."""
 
     @property
     def image(self) -> ClusterImage: ...
     @property
-    def publishers(self) -> list[Publish]: ...
+    def publishers(self) -> list[Publish]:
+        """Each change of the image is handed to them, in their order."""
+        ...

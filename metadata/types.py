@@ -37,15 +37,13 @@ class AdvertisedListener(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class BrokerRegistration:
-    """A broker that is alive: where it is reached, and where it stands.
-
-    ``version`` is that of the form in which it registered, 5 since Kafka 2.7 (KIP-584).
-    """
+    """A broker that is alive: where it is reached, and where it stands."""
 
     broker_id: int
     endpoints: tuple[AdvertisedListener, ...]
     rack: str | None = None
     version: int = REGISTRATION_VERSION
+    """That of the form in which it registered, 5 since Kafka 2.7 (KIP-584)."""
 
     def endpoint(self, listener: str) -> AdvertisedListener | None:
         """Where the listener of this name is reached, if the broker has one."""
@@ -61,20 +59,19 @@ class VersionRange(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class QuorumBroker:
-    """A broker that is registered at a quorum, alive or not (KIP-631).
-
-    ``epoch`` is the offset of its registration in the metadata log. ``directories`` are the ids of its log directories that work;
-    those that are ``cordoned`` get no new replicas, None until the broker has told.
-    """
+    """A broker that is registered at a quorum, alive or not (KIP-631)."""
 
     registration: BrokerRegistration
     epoch: int
+    """The offset of its registration in the metadata log."""
     incarnation_id: bytes
     features: Mapping[str, VersionRange]
     is_fenced: bool = True
     is_shutting_down: bool = False
     directories: tuple[bytes, ...] = ()
+    """The ids of its log directories that work."""
     cordoned: tuple[bytes, ...] | None = None
+    """Those that get no new replicas; None until the broker has told."""
     is_migrating: bool = False
     """Whether it was in ZooKeeper mode when it registered (KIP-866)."""
 
@@ -93,13 +90,14 @@ class QuorumController:
 class ReplicaAssignment(NamedTuple):
     """Where the replicas of one partition are, the preferred leader first.
 
-    During a move (KIP-455) these are the ones wanted, in their order, and then those to be removed; ``adding`` and
-    ``removing`` say which are new, and which are to be removed.
+    During a move (KIP-455) these are the ones wanted, in their order, and then those to be removed.
     """
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...] = ()
+    """Those of the replicas that are new."""
     removing: tuple[int, ...] = ()
+    """Those of the replicas that are to be removed."""
 
     @property
     def is_moving(self) -> bool:
@@ -131,42 +129,44 @@ class TopicAssignment(NamedTuple):
 
 
 class LeaderState(NamedTuple):
-    """Who leads a partition and who is in sync, as a controller has written it; leader -1 is none.
-
-    ``is_recovering``: the leader was not in sync when it was elected, and has not confirmed its recovery yet (KIP-704).
-    """
+    """Who leads a partition and who is in sync, as a controller has written it."""
 
     leader: int
+    """-1 for none."""
     leader_epoch: int
     isr: tuple[int, ...]
     controller_epoch: int
     is_recovering: bool = False
+    """The leader was not in sync when it was elected, and has not confirmed its recovery yet (KIP-704)."""
 
 
 class PartitionRegistration(NamedTuple):
-    """What a controller has decided of a partition.
-
-    ``leader`` may be NO_LEADER. ``leader_epoch`` grows with every election, ``partition_epoch`` with every change.
-    ``adding`` and ``removing`` are the replicas of a reassignment under way (KIP-455). ``is_recovering``: the leader was
-    elected although it was out of sync (KIP-704). ``is_new``: the replicas have no log yet. ``offline``: the replicas that their
-    brokers have in a log directory that has failed. ``directories`` are those of the replicas, in their order; in ZooKeeper mode
-    nobody tells. ``elr`` are replicas that left the ISR and have everything committed, ``last_known_elr`` those of which that may
-    be true (KIP-966).
-    """
+    """What a controller has decided of a partition."""
 
     leader: int
+    """NO_LEADER for none."""
     leader_epoch: int
+    """Grows with every election."""
     partition_epoch: int
+    """Grows with every change."""
     isr: tuple[int, ...]
     replicas: tuple[int, ...]
     adding: tuple[int, ...] = ()
+    """New replicas of a reassignment under way (KIP-455)."""
     removing: tuple[int, ...] = ()
+    """Replicas that a reassignment under way is to remove."""
     is_recovering: bool = False
+    """The leader was elected although it was out of sync (KIP-704)."""
     is_new: bool = False
+    """The replicas have no log yet."""
     offline: tuple[int, ...] = ()
+    """The replicas whose log directory has failed."""
     directories: tuple[bytes, ...] = ()
+    """The ids of the replicas' log directories, in the order of ``replicas``; empty in ZooKeeper mode, where nobody tells."""
     elr: tuple[int, ...] = ()
+    """Replicas that left the ISR and have everything committed (KIP-966)."""
     last_known_elr: tuple[int, ...] = ()
+    """Replicas of which that may be true."""
 
 
 UNKNOWN_EPOCH = -1
@@ -174,15 +174,20 @@ UNKNOWN_EPOCH = -1
 
 
 class LogPosition(NamedTuple):
-    """The last batch of the metadata log that an image has: its last offset, its leader epoch, when it was appended (ms)."""
+    """The last batch of the metadata log that an image has."""
 
     offset: int
+    """Its last offset."""
     epoch: int
+    """Its leader epoch."""
     timestamp: int
+    """When it was appended, in ms."""
 
 
 class FinalizedFeatures(NamedTuple):
-    """The features that the cluster has finalized, each with its level, and the epoch that clients are told (KIP-584)."""
+    """The features that the cluster has finalized (KIP-584)."""
 
     epoch: int
+    """The epoch that clients are told; UNKNOWN_EPOCH for none."""
     levels: Mapping[str, int] = {}
+    """The level of each feature by its name."""

@@ -40,10 +40,11 @@ class ControlRecordType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class EndTransactionMarker:
-    """The value of an ABORT or COMMIT record; ``coordinator_epoch`` is that of the transaction coordinator."""
+    """The value of an ABORT or COMMIT record."""
 
     type: ControlRecordType
     coordinator_epoch: int
+    """That of the transaction coordinator, by which a marker of an earlier one is refused."""
 
 
 def encode_control_key(record_type: ControlRecordType) -> bytes:

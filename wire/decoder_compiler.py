@@ -124,6 +124,7 @@ class _DecoderCompiler:
         if not nullable:
             read(length)
             return
+        # Null is -1 by now: a compact one is 0 on the wire, and every compact length was lowered by 1.
         self._emit(f"if {length} < 0:")
         self._emit(f"    {target} = None")
         self._emit("else:")

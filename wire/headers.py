@@ -29,12 +29,13 @@ _FLEXIBLE_RESPONSE = struct.Struct(">ix")
 
 @dataclass(slots=True)
 class RequestHeader:
-    """The header of one request; ``client_id`` is empty when the client sent none."""
+    """The header of one request."""
 
     api_key: int
     api_version: int
     correlation_id: int
     client_id: str
+    """Empty when the client sent none."""
 
 
 def request_header_version(api_key: int, version: int) -> int:

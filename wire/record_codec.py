@@ -28,10 +28,12 @@ _SIGN_BIT = 1 << 63
 
 @dataclass(slots=True)
 class Record:
-    """One record. ``offset`` -1 means the one after the record before (``RecordsBuilder``); ``timestamp`` is in ms, -1: none."""
+    """One record."""
 
     offset: int = -1
+    """-1 for the offset after the record before (``RecordsBuilder``)."""
     timestamp: int = -1
+    """In ms; -1 for none."""
     key: bytes | None = None
     value: bytes | None = None
     headers: Headers = field(default_factory=list)
@@ -60,7 +62,7 @@ def iter_records(
         if largest is not None and size > largest:
             raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"a record has {size} bytes, and may have {largest}")
         data = _extended(data[start:], size, source)
-    if start != len(data) or any(source):
+    if start != len(data) or any(source):  # empty pieces may follow
         raise _invalid("there are more than the batch says")
 
 
@@ -122,7 +124,7 @@ def _pass_lengths(data: bytes, count: int, position: int) -> tuple[int, int]:
 def _extended(rest: bytes, size: int, source: Iterator[bytes]) -> bytes:
     """``rest`` and the pieces that make it longer, to ``size`` bytes at least. KafkaError where there are not so many."""
     parts = [rest]
-    missing = max(size - len(rest), 1)
+    missing = max(size - len(rest), 1)  # one piece more where the size is not known
     while missing > 0:
         piece = next(source, None)
         if piece is None:

@@ -34,10 +34,12 @@ _SIZE = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One request. ``size`` is what it announces; ``data``, without the size, may be shorter."""
+    """One request."""
 
     size: int
+    """The size that it announces."""
     data: bytes
+    """Its bytes after the size, which may be cut off."""
 
     @property
     def is_whole(self) -> bool:

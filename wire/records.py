@@ -55,7 +55,7 @@ _INT64 = Struct(">q")
 
 
 class IncompleteBatch(KafkaError):
-    """The buffer ends before the batch does; ``needed`` is its size, or the size of its header while that is not complete.
+    """The buffer ends before the batch does.
 
     The code is the one with which Kafka refuses such a batch in a Produce request.
     """
@@ -63,6 +63,7 @@ class IncompleteBatch(KafkaError):
     def __init__(self, available: int, needed: int) -> None:
         super().__init__(ErrorCode.INVALID_RECORD, f"a record batch of {needed} bytes has only {available}")
         self.needed = needed
+        """The size of the batch, or that of its header while that is not complete."""
 
 
 class RecordBatch:
@@ -93,6 +94,7 @@ class RecordBatch:
     base_offset: int
     base_sequence: int
     base_timestamp: int
+    """In ms; with a delete horizon it is that time (``delete_horizon_ms``)."""
     crc: int
     last_offset_delta: int
     magic: int
@@ -102,7 +104,9 @@ class RecordBatch:
     producer_id: int
     record_count: int
     size: int
+    """Bytes of the whole batch."""
     view: memoryview
+    """The bytes of the batch in the caller's buffer."""
 
     def __init__(self, buffer: Buffer, start: int = 0) -> None:
         available = len(buffer) - start

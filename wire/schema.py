@@ -57,18 +57,21 @@ _NO_DEFAULT: Any = object()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Primitive:
-    """A primitive type of the protocol; ``code`` is its struct character, None when its length varies."""
+    """A primitive type of the protocol."""
 
     name: str
     code: str | None
+    """Its character in ``struct`` formats; None when its length varies."""
     zero: Any
+    """The default of a field without one of its own."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Array:
-    """A list of ``element``: a ``Primitive`` or a struct class."""
+    """A list."""
 
     element: WireType
+    """A ``Primitive`` or a struct class."""
 
 
 WireType: TypeAlias = "Primitive | Array | type[Struct]"
@@ -128,27 +131,34 @@ class Message(Struct):
 
     __slots__ = ()
     api_key: ClassVar[int] = -1
+    """The number of its API or, for a record of the metadata log or a coordinator, of its record type; -1 for neither."""
     valid_versions: ClassVar[range] = range(0)
     flexible_versions: ClassVar[range] = range(0)
+    """Those with compact lengths and tagged fields (KIP-482)."""
     holds_records: ClassVar[bool] = False
+    """Whether a field has record batches, which are not copied out of the frame."""
     decoders: ClassVar[dict[int, Any]] = {}
+    """The compiled decoders by version, each made at its first use."""
     encoders: ClassVar[dict[int, Any]] = {}
+    """The compiled encoders by version, each made at its first use."""
 
 
 class FieldSpec(NamedTuple):
-    """One field as the codec sees it. ``versions`` and ``nullable`` are ranges without an upper end where none is given.
-
-    ``secret``: ``repr`` does not show its value.
-    """
+    """One field as the codec sees it."""
 
     name: str
     type: WireType
     versions: range
+    """The versions that carry it; without an upper end where none is given."""
     nullable: range
+    """The versions in which it may be null."""
     default: Any
     tag: int | None
+    """The number of a tagged field (KIP-482); None for a field with its own place."""
     ignorable: bool
+    """A version that does not carry it drops its value; otherwise a value other than the default is an error there."""
     secret: bool = False
+    """``repr`` does not show its value."""
 
     @property
     def is_optional_struct(self) -> bool:

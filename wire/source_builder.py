@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 from .schema import Array, Primitive, Struct, WireType
 
 SMALL_ARRAY = 17
+"""Arrays with fewer elements of fixed size have a ``Struct`` of their own, made once; others parse a format each time."""
 
 
 @cache

@@ -21,11 +21,13 @@ class ElectionType(IntEnum):
 
 
 class Election(NamedTuple):
-    """The outcome: the leader, the in-sync replicas under it, and whether records may have been lost (KIP-704)."""
+    """The outcome of an election."""
 
     leader: int
     isr: tuple[int, ...]
+    """The replicas that are in sync under this leader."""
     unclean: bool = False
+    """Whether records may have been lost (KIP-704)."""
 
 
 def elect_first(replicas: Sequence[int], eligible: Collection[int]) -> Election | None:

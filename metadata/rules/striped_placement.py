@@ -21,15 +21,13 @@ from ...base.errors import ErrorCode, KafkaError
 
 
 class UsableBroker(NamedTuple):
-    """A broker that may get replicas: registered, not shutting down, with a directory that takes new ones.
-
-    ``machine`` is the host that it is reached at; None where that is not known.
-    """
+    """A broker that may get replicas: registered, not shutting down, with a directory that takes new ones."""
 
     broker_id: int
     rack: str | None
     is_fenced: bool
     machine: str | None = None
+    """The host that it is reached at; None where that is not known."""
 
 
 def place_replicas(
@@ -157,6 +155,7 @@ class StripedRacks:
         self._offset %= len(racks)
         leader_rack, leader = self._next_leader()
         replicas = [leader]
+        # ``_next_leader`` has taken a broker of its rack for this turn, and the next replica belongs in another rack.
         index, passed_over = self._offset, False
         while len(replicas) < replication_factor:
             if index == leader_rack and not passed_over:
