@@ -23,8 +23,11 @@ _AREAS = (
     "group_coordinator",
     "transaction_coordinator",
     "controller",
+    "security",
     "handlers",
     "broker",
+    "view",
+    "console",
     "cli",
 )
 _FORMATS = ("text", "json")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from pathlib import Path
 
 import pytest
 
 from ottla.cli.log_output import JsonFormatter, TextFormatter, parse_levels
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def record(message: str, *arguments: object, failed: bool = False) -> logging.LogRecord:
@@ -61,3 +64,13 @@ def test_levels(text: str, expected: tuple[str, dict[str, str]]) -> None:
 def test_levels_that_are_none(text: str) -> None:
     with pytest.raises(ValueError, match="--log-level"):
         parse_levels(text)
+
+
+def test_every_folder_of_the_broker_that_logs_is_an_area() -> None:
+    folders = {
+        package.parent.name
+        for package in ROOT.glob("*/__init__.py")
+        if any("logging.getLogger(__name__)" in path.read_text() for path in package.parent.rglob("*.py"))
+    } - {"tests", "compat_tests", "bench", "tools", "testing", "spark"}
+    assert {"log", "view", "console"} <= folders
+    assert {*parse_levels(",".join(f"{folder}=debug" for folder in folders))[1]} == folders
