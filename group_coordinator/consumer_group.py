@@ -1,0 +1,300 @@
+"""A consumer group of KIP-848, as an immutable value that the records of the group make.
+
+The group has an *epoch*, which grows with every change of its members or their topics. The *target assignment* of an epoch says
+what each member is to have. Each member follows it at its own pace (``current_assignment``), so partitions change hands without
+a pause for the others.
+
+The value is what the last record of each key says. So any prefix of the log, any compacted part of it and any record that comes
+twice are understood, and every leader of the partition gets the same value. A replayed record costs what it changes: mappings are
+``PersistentDict``, whose older versions stay readable.
+
+``ConsumerGroup.owners`` has the invariant of the protocol: no partition has two owners. A partition is owned from its assignment
+until the client says that it has given it up.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from ..metadata.persistent_dict import K, PersistentDict
+from ..wire.messages.consumer_group_records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+from ..wire.schema import Message
+from .consumer_group_member import ConsumerGroupMember, MemberState
+
+FIRST_EPOCH = 1
+"""Epoch of a group of which no record says another one. The first change makes it 2, as in Kafka."""
+NOBODY = -1
+"""Owner epoch of a partition that nobody has."""
+
+
+class ConsumerGroupState(enum.Enum):
+    """The value is as ListGroups tells it."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    """The target is of an older epoch than the group."""
+    RECONCILING = "Reconciling"
+    """A member does not have yet what the target gives it."""
+    STABLE = "Stable"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ResolvedExpression:
+    """The topics that a regular expression stands for."""
+
+    topics: frozenset[str]
+    version: int
+    """The version of the metadata that was searched."""
+    timestamp_ms: int
+    """Wall time."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TargetAssignment:
+    """The assignment that the members are to come to."""
+
+    epoch: int = FIRST_EPOCH
+    """The group's epoch for which it was made."""
+    timestamp_ms: int = 0
+    """Wall time at which it was made; 0 where no record says it."""
+    is_written: bool = False
+    """Whether a record has the epoch."""
+    members: PersistentDict[str, Mapping[bytes, frozenset[int]]] = dataclasses.field(default_factory=PersistentDict)
+    """By member id: topic id -> partitions."""
+
+    def of(self, member_id: str) -> Mapping[bytes, AbstractSet[int]]:
+        """The partitions that a member is to have: topic id -> partitions."""
+        return self.members.newest().get(member_id, {})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConsumerGroup:
+    """One group. The fields from ``static_members`` on are derived from the members."""
+
+    group_id: str
+    epoch: int = FIRST_EPOCH
+    metadata_hash: int = 0
+    """Of the topics of the members, to see whether these have changed; 0 without topics."""
+    is_written: bool = False
+    """Whether a record has the epoch."""
+    members: PersistentDict[str, ConsumerGroupMember] = dataclasses.field(default_factory=PersistentDict)
+    """By member id."""
+    target: TargetAssignment = dataclasses.field(default_factory=TargetAssignment)
+    expressions: PersistentDict[str, ResolvedExpression] = dataclasses.field(default_factory=PersistentDict)
+    """By regular expression."""
+    static_members: PersistentDict[str, str] = dataclasses.field(default_factory=PersistentDict)
+    """Instance id -> member id."""
+    owners: PersistentDict[tuple[bytes, int], tuple[str, ...]] = dataclasses.field(default_factory=PersistentDict)
+    """Topic id and partition -> ids of the members that have it, assigned or pending revocation. It is one member, except where
+    records are replayed a second time."""
+    settled: PersistentDict[int, int] = dataclasses.field(default_factory=PersistentDict)
+    """Epoch -> the number of stable members at it."""
+    topic_subscribers: PersistentDict[str, int] = dataclasses.field(default_factory=PersistentDict)
+    """Topic name -> the number of members that name it."""
+    expression_subscribers: PersistentDict[str, int] = dataclasses.field(default_factory=PersistentDict)
+    """Regular expression -> the number of members that have it."""
+    assignor_votes: PersistentDict[str, int] = dataclasses.field(default_factory=PersistentDict)
+    """Assignor -> the number of members that ask for it."""
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        """At a cost that does not depend on the number of members."""
+        members = self.members.newest()
+        if not members:
+            return ConsumerGroupState.EMPTY
+        if self.epoch > self.target.epoch:
+            return ConsumerGroupState.ASSIGNING
+        if self.settled.newest().get(self.target.epoch, 0) < len(members):
+            return ConsumerGroupState.RECONCILING
+        return ConsumerGroupState.STABLE
+
+    @property
+    def exists(self) -> bool:
+        """Whether any record of the group has a value."""
+        parts = self.members, self.target.members, self.expressions
+        return self.is_written or self.target.is_written or any(part.newest() for part in parts)
+
+    @property
+    def preferred_assignor(self) -> str | None:
+        """The assignor that most members ask for, the first by name among equals."""
+        votes = self.assignor_votes.newest()
+        return min(votes, key=lambda assignor: (-votes[assignor], assignor), default=None)
+
+    def owner_epoch(self, topic_id: bytes, partition: int) -> int:
+        """The epoch of the member that has the partition, assigned or pending revocation; ``NOBODY`` if none has."""
+        owners = self.owners.newest().get((topic_id, partition))
+        if owners is None:
+            return NOBODY
+        return self.members.newest()[owners[0]].epoch
+
+    def member_of_instance(self, instance_id: str) -> ConsumerGroupMember | None:
+        """The static member of an instance id."""
+        member_id = self.static_members.newest().get(instance_id)
+        return None if member_id is None else self.members.newest().get(member_id)
+
+    def topics_of(self, member: ConsumerGroupMember) -> frozenset[str]:
+        """The topics that a member reads. An expression that is not resolved yet stands for none."""
+        resolved = self.expressions.newest().get(member.expression)
+        return member.topic_names if resolved is None else member.topic_names | resolved.topics
+
+    def subscribed_topics(self) -> frozenset[str]:
+        """The topics that any member reads."""
+        resolved = self.expressions.newest()
+        topics = set(self.topic_subscribers.newest())
+        topics.update(*(resolved[used].topics for used in self.expression_subscribers.newest() if used in resolved))
+        return frozenset(topics)
+
+    def with_record(self, key: Message, value: Message | None) -> ConsumerGroup:
+        """After one record of this group, a tombstone if there is no value. Other types of records change nothing."""
+        rule = _RULES.get(key.api_key)
+        return self if rule is None else rule(self, key, value)
+
+
+def _epoch(
+    group: ConsumerGroup, _: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None
+) -> ConsumerGroup:
+    if value is None:
+        return dataclasses.replace(group, epoch=FIRST_EPOCH, metadata_hash=0, is_written=False)
+    return dataclasses.replace(group, epoch=value.epoch, metadata_hash=value.metadata_hash, is_written=True)
+
+
+def _subscription(
+    group: ConsumerGroup, key: ConsumerGroupMemberMetadataKey, value: ConsumerGroupMemberMetadataValue | None
+) -> ConsumerGroup:
+    return _with_member(group, _member(group, key.member_id).with_subscription(value))
+
+
+def _target_epoch(
+    group: ConsumerGroup,
+    _: ConsumerGroupTargetAssignmentMetadataKey,
+    value: ConsumerGroupTargetAssignmentMetadataValue | None,
+) -> ConsumerGroup:
+    if value is None:
+        target = TargetAssignment(members=group.target.members)
+    else:
+        target = TargetAssignment(
+            value.assignment_epoch, value.assignment_timestamp, is_written=True, members=group.target.members
+        )
+    return dataclasses.replace(group, target=target)
+
+
+def _target_of_member(
+    group: ConsumerGroup,
+    key: ConsumerGroupTargetAssignmentMemberKey,
+    value: ConsumerGroupTargetAssignmentMemberValue | None,
+) -> ConsumerGroup:
+    partitions = None
+    if value is not None:
+        partitions = {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
+    members = group.target.members.changed({key.member_id: partitions})
+    return dataclasses.replace(group, target=dataclasses.replace(group.target, members=members))
+
+
+def _current_assignment(
+    group: ConsumerGroup,
+    key: ConsumerGroupCurrentMemberAssignmentKey,
+    value: ConsumerGroupCurrentMemberAssignmentValue | None,
+) -> ConsumerGroup:
+    return _with_member(group, _member(group, key.member_id).with_current_assignment(value))
+
+
+def _expression(
+    group: ConsumerGroup, key: ConsumerGroupRegularExpressionKey, value: ConsumerGroupRegularExpressionValue | None
+) -> ConsumerGroup:
+    resolved = None
+    if value is not None:
+        resolved = ResolvedExpression(frozenset(value.topics), value.version, value.timestamp)
+    return dataclasses.replace(group, expressions=group.expressions.changed({key.regular_expression: resolved}))
+
+
+_RULES: Mapping[int, Callable[[ConsumerGroup, Any, Any], ConsumerGroup]] = {
+    3: _epoch,
+    5: _subscription,
+    6: _target_epoch,
+    7: _target_of_member,
+    8: _current_assignment,
+    16: _expression,
+}
+"""Record type -> its rule."""
+
+
+def _member(group: ConsumerGroup, member_id: str) -> ConsumerGroupMember:
+    return group.members.newest().get(member_id) or ConsumerGroupMember(member_id)
+
+
+def _with_member(group: ConsumerGroup, member: ConsumerGroupMember) -> ConsumerGroup:
+    """With a member as it is now, and with the fields that are derived from the members."""
+    nothing = ConsumerGroupMember(member.member_id)
+    old = group.members.newest().get(member.member_id, nothing)
+    exists = member.has_subscription or member.has_current_assignment
+    new = member if exists else nothing
+    was_there = old.has_subscription or old.has_current_assignment
+    return dataclasses.replace(
+        group,
+        members=group.members.changed({member.member_id: member if exists else None}),
+        static_members=_static_members(group.static_members, old, new),
+        owners=_owners(group.owners, old, new),
+        settled=_counted(group.settled, _epoch_if_stable(old, there=was_there), _epoch_if_stable(new, there=exists)),
+        topic_subscribers=_counted(group.topic_subscribers, old.topic_names, new.topic_names),
+        expression_subscribers=_counted(group.expression_subscribers, _one(old.expression), _one(new.expression)),
+        assignor_votes=_counted(group.assignor_votes, _one(old.server_assignor), _one(new.server_assignor)),
+    )
+
+
+def _static_members(
+    members: PersistentDict[str, str], old: ConsumerGroupMember, new: ConsumerGroupMember
+) -> PersistentDict[str, str]:
+    changes: dict[str, str | None] = {}
+    if old.instance_id is not None and members.newest().get(old.instance_id) == old.member_id:
+        changes[old.instance_id] = None
+    if new.instance_id is not None:
+        changes[new.instance_id] = new.member_id
+    return members.changed(changes) if changes else members
+
+
+def _owners(
+    owners: PersistentDict[tuple[bytes, int], tuple[str, ...]], old: ConsumerGroupMember, new: ConsumerGroupMember
+) -> PersistentDict[tuple[bytes, int], tuple[str, ...]]:
+    if old.assigned is new.assigned and old.pending_revocation is new.pending_revocation:
+        return owners
+    had, has = set(old.held()), set(new.held())
+    present = owners.newest()
+    changes: dict[tuple[bytes, int], tuple[str, ...] | None] = {}
+    for partition in had - has:
+        changes[partition] = tuple(owner for owner in present[partition] if owner != old.member_id) or None
+    for partition in has - had:
+        changes[partition] = tuple(sorted((*present.get(partition, ()), new.member_id)))
+    return owners.changed(changes) if changes else owners
+
+
+def _counted(counts: PersistentDict[K, int], old: Iterable[K], new: Iterable[K]) -> PersistentDict[K, int]:
+    had, has = set(old), set(new)
+    present = counts.newest()
+    changes: dict[K, int | None] = {key: present[key] - 1 or None for key in had - has}
+    changes |= {key: present.get(key, 0) + 1 for key in has - had}
+    return counts.changed(changes) if changes else counts
+
+
+def _epoch_if_stable(member: ConsumerGroupMember, *, there: bool) -> Iterable[int]:
+    return (member.epoch,) if there and member.state is MemberState.STABLE else ()
+
+
+def _one(value: str | None) -> Iterable[str]:
+    return (value,) if value else ()
