@@ -96,6 +96,7 @@ def test_a_second_member_joins() -> None:
     assert beat("B", 3) == Answer(3, NO_CHANGE)
     assert beat.written == []
     assert beat("A", 2, t(0, 1)) == Answer(3, NO_CHANGE)
+    assert beat.group.state is ConsumerGroupState.RECONCILING, "B has not got its partitions"
     assert beat("B", 3) == Answer(3, t(2, 3))
     assert beat.group.state is ConsumerGroupState.STABLE
     assert beat.group.members["A"].assigned.of(T) == {0: 2, 1: 2}
@@ -273,6 +274,37 @@ def test_half_of_a_member() -> None:
     assert only_subscription.members["A"].topic_names == {"t"}
     assert only_subscription.with_record(key, None) == only_subscription
     assert replayed([subscription, current, (subscription[0], None)]) == only_current
+
+
+def test_half_of_a_target() -> None:
+    beat = of_one()
+    _, _, of_member, epoch, _ = beat.log
+    assert replayed([of_member, epoch]).target == beat.group.target
+    assert replayed([of_member, epoch, (epoch[0], None)]) == replayed([of_member])
+    assert replayed([of_member]).target.of("A") == t(0, 1, 2, 3)
+
+
+def test_an_instance_id_stays_with_the_newest_member() -> None:
+    """The records of the member before may come a second time."""
+    beat = Heartbeats({"t": 4})
+    beat("A", 0, {}, ["t"], "i1")
+    until_then = len(beat.log)
+    beat("A", -2, instance_id="i1")
+    beat("A2", 0, {}, ["t"], "i1")
+    key = next(record.key for record in beat.written if record.value is None and record.key.api_key == 5)
+    group = replayed(beat.log[:until_then], beat.group)
+    assert group.member_of_instance("i1").member_id == "A"
+    group = replayed(beat.log[until_then:], group)
+    assert group.with_record(key, None).member_of_instance("i1").member_id == "A2"
+    taken_over = next(record for record in beat.log if record[0] == encoded_key(beat, "A2"))
+    without_a_gap = replayed([*beat.log[:until_then], taken_over])
+    assert without_a_gap.with_record(key, None).member_of_instance("i1").member_id == "A2"
+
+
+def encoded_key(beat: Heartbeats, member_id: str) -> bytes:
+    """The key of the record of a member's subscription."""
+    change = ConsumerGroupChange("g", subscriptions=[beat.group.members[member_id]])
+    return encoded(change.records()[0])[0]
 
 
 @pytest.mark.parametrize("seed", range(20))
