@@ -39,11 +39,12 @@ class BatchPreparation:
 
     async def run(self, batch: RecordBatch, settings: LogSettings, topic: str, now_ms: int) -> RecordBatch:
         """``validation.prepare_batch``, in a worker. Raises KafkaError."""
-        if batch.record_count <= _MOST_RECORDS_FIRST:
+        is_compressed = batch.compression != NONE
+        if batch.record_count <= _MOST_RECORDS_FIRST and (is_compressed or batch.size <= _MOST_BYTES_FIRST):
             try:
                 return await self._prepare(batch, settings, topic, now_ms, _MOST_BYTES_FIRST)
             except KafkaError as error:
-                if error.code is not ErrorCode.MESSAGE_TOO_LARGE or batch.compression == NONE:
+                if error.code is not ErrorCode.MESSAGE_TOO_LARGE or not is_compressed:
                     raise
         async with self._second:
             return await self._prepare(batch, settings, topic, now_ms, MAX_DECOMPRESSED_BYTES)
