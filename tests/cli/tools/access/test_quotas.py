@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+
+import ottla
 
 from ...helpers.command import Command
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    """A broker of its own: the quotas here hold for every client."""
+    with ottla.Broker() as broker:
+        yield broker.bootstrap_servers
 
 
 def test_quotas_are_set_described_and_unset(command: Command) -> None:
