@@ -275,7 +275,7 @@ async def test_asking_again_and_again_for_a_coordinator_does_not_flood_the_log(
 
 def channel(cluster: MemoryCluster, broker_id: int) -> ControllerChannel:
     services = cluster.services(broker_id)
-    peers = cluster.assembly(broker_id)._parts.peers
+    peers = cluster.assembly(broker_id).peers
     assert peers is not None
     return ControllerChannel(broker_id, services.metadata, peers, services.cluster, "test")
 

@@ -355,7 +355,7 @@ async def test_the_markers_of_many_transactions_go_together(autojump_clock: trio
 
         services.end_markers.write = note  # type: ignore[method-assign]
         own = cluster.services(1)
-        peers = cluster.assembly(1)._parts.peers
+        peers = cluster.assembly(1).peers
         assert peers is not None
         channels = TransactionMarkerChannelManager(
             1, own.metadata, TransactionMarkerWriter(own.replicas, own.clock), peers
@@ -392,7 +392,7 @@ async def test_each_coordinator_epoch_has_its_own_answer(autojump_clock: trio.te
     """An answer names producers only: two markers of one, of which the later coordinator's counts, go one after the other."""
     async with running(1, 2) as cluster:
         await cluster.create("paid", [2])
-        own, peers = cluster.services(1), cluster.assembly(1)._parts.peers
+        own, peers = cluster.services(1), cluster.assembly(1).peers
         assert peers is not None
         markers, is_asked, may_answer = cluster.services(2).end_markers, trio.Event(), trio.Event()
         write = markers.write
