@@ -96,6 +96,10 @@ an unknown type or version is skipped and counted; a batch with a wrong CRC is n
 Records of newer groups (KIP-848, share, Streams) come from other brokers. Their members are not served: the group keeps its
 offsets, and refuses classic members while it has members of its own. A consumer group loses these after one session.
 
+For consumer groups of KIP-848 the pure part is here, and no request uses it yet: ``consumer_group`` and ``consumer_group_member``
+are a group as a value that its records replace, ``consumer_group_records`` are those records in Kafka's order,
+``current_assignment`` is the step of a member towards its target, and ``assignors`` make the targets.
+
 The rules
 ---------
 

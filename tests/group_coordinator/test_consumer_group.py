@@ -28,7 +28,7 @@ from ottla.wire.messages.consumer_group_records import (
     TopicPartitions,
 )
 
-from .consumer_groups import Answer, Heartbeats, encoded, partitions_of, replayed, told, topic_id
+from .helpers.consumer_groups import Answer, Heartbeats, encoded, partitions_of, replayed, told, topic_id
 
 T = topic_id("t")
 NO_CHANGE = None

@@ -18,7 +18,7 @@ from ottla.group_coordinator.consumer_group_member import (
 )
 from ottla.group_coordinator.current_assignment import reconciled
 
-from .consumer_groups import Answer, Heartbeats, replayed, topic_id
+from .helpers.consumer_groups import Answer, Heartbeats, replayed, topic_id
 
 T, U = topic_id("t"), topic_id("u")
 STABLE, UNREVOKED, UNRELEASED = (
