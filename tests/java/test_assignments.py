@@ -89,7 +89,7 @@ def changed(case: Case, chance: random.Random, *, has_same: bool) -> Case:
     }
     for _ in range(chance.choice([0, 1, 2, 9]) + (not members)):
         number = chance.randrange(10_000)
-        instance_id = f"i{chance.randrange(100)}-{number}" if chance.random() < 0.3 else None
+        instance_id = f"s{chance.randrange(100)}-{number}" if chance.random() < 0.3 else None
         members[f"m{number}"] = MemberSubscription(some_topics(chance, list(case.counts)), {}, instance_id)
     common = some_topics(chance, list(case.counts))
     if chance.random() < 0.6:

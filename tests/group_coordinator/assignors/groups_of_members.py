@@ -38,7 +38,7 @@ class Group:
                 del self.members[member_id]
         for _ in range(chance.choice([0, 1, 1, 3, 8])):
             self.joined += 1
-            instance_id = f"i-{chance.randrange(1000)}-{self.joined}" if chance.random() < 0.3 else None
+            instance_id = f"s-{chance.randrange(1000)}-{self.joined}" if chance.random() < 0.3 else None
             name = f"m-{chance.randrange(1000)}-{self.joined}"
             self.members[name] = MemberSubscription(self._some_topics(), {}, instance_id)
         common = self._some_topics()

@@ -29,7 +29,7 @@ def test_the_first_members_have_one_more() -> None:
 
 
 def test_static_members_come_first_by_instance_id() -> None:
-    members = {"a": member(T), "b": member(T, instance_id="2"), "c": member(T, instance_id="1")}
+    members = {"a": member(T), "b": member(T, instance_id="y"), "c": member(T, instance_id="x")}
     assert finished(RANGE.steps(members, {T: 3})) == {"c": {T: {0}}, "b": {T: {1}}, "a": {T: {2}}}
 
 

@@ -78,12 +78,17 @@ def test_the_higher_quota_is_for_who_has_it_already() -> None:
     assert finished(UNIFORM.steps(members, {T: 3})) == {"a": {T: {0}}, "b": {T: {1, 2}}}
 
 
+def test_a_member_above_its_quota_keeps_its_first_partitions() -> None:
+    members = {"a": member(T, U, held={T: frozenset({0, 1, 2}), U: frozenset({0})}), "b": member(T, U)}
+    assert finished(UNIFORM.steps(members, {T: 3, U: 1})) == {"a": {T: {0, 1}}, "b": {T: {2}, U: {0}}}
+
+
 @pytest.mark.parametrize("more", [(), (U,)], ids=["the same topics", "different topics"])
-def test_an_old_target_that_cannot_be(more: tuple[bytes, ...]) -> None:
-    """Two owners, and partitions that this broker does not know yet."""
+@pytest.mark.parametrize("second", [{1, 2, 3}, {3, 9}], ids=["two owners", "a partition that is not known here yet"])
+def test_an_old_target_that_cannot_be(second: set[int], more: tuple[bytes, ...]) -> None:
     members = {
         "a": member(T, held={T: frozenset({0, 1, 2}), U: frozenset({0})}),
-        "b": member(T, *more, held={T: frozenset({1, 2, 3, 9})}),
+        "b": member(T, *more, held={T: frozenset(second)}),
     }
     counts = {T: 6, U: 2}
     target = finished(UNIFORM.steps(members, counts))
