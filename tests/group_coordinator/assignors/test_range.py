@@ -9,7 +9,7 @@ import pytest
 from ottla.group_coordinator.assignors.assignor import MemberSubscription, finished
 from ottla.group_coordinator.assignors.range import RangeAssignor
 
-from .groups_of_members import Group, assigned, topic_id
+from ..helpers.groups_of_members import Group, assigned, topic_id
 
 T, U = topic_id(1), topic_id(2)
 RANGE = RangeAssignor()
