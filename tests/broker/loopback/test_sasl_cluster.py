@@ -23,6 +23,7 @@ from ottla.security.entities import USERS, Entity
 from ottla.security.scram import ScramMechanism, new_credential
 
 from ...helpers.memory_cluster import MemoryCluster, running_as, until, until_true
+from ..helpers.replicas_in_sync import check_that_broker_3_takes_no_part, is_in_sync
 
 _PLAIN = (
     'org.apache.kafka.common.security.plain.PlainLoginModule required username="{0}" password="{1}" user_broker="pw";'
@@ -55,11 +56,6 @@ class ScramCluster(SaslCluster):
 
 class MistakenCluster(SaslCluster):
     passwords: ClassVar = {3: "wrong"}
-
-
-async def is_in_sync(cluster: MemoryCluster, asked: int, *replicas: int) -> bool:
-    (topic,) = (await cluster.metadata(asked, "t")).topics
-    return sorted(topic.partitions[0].isr_nodes) == sorted(replicas)
 
 
 async def add_broker_user(cluster: MemoryCluster) -> None:
@@ -98,15 +94,7 @@ async def test_a_broker_with_a_wrong_password_takes_no_part(
     autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    async with running_as(MistakenCluster, replica_lag_time_max_ms="5000") as cluster:
-        await cluster.start(1, 2)
-        cluster.start_soon(3)
-        await until(lambda: 3 in cluster.servers and cluster.servers[3].broker_id == 3)
-        await trio.sleep(1)
-        await cluster.create("t", [1, 2, 3])
-        assert await cluster.produce(1, "t", 0, b"one", acks=1) == 0
-        await until_true(lambda: is_in_sync(cluster, 1, 1, 2))
-        assert await cluster.produce(1, "t", 0, b"two") == 0
+    await check_that_broker_3_takes_no_part(MistakenCluster)
     assert "Authentication failed: Invalid username or password" in caplog.text
     assert "wrong" not in caplog.text
 
