@@ -19,7 +19,7 @@ from ...group_coordinator.live_group import GroupState
 from ...handlers.services import Services
 from ..assembly import Assembly
 from ..broker_state import BrokerLifecycleState
-from ..consumer_lag import lags as lags_of
+from ..consumer_lag import commits, lag_behind
 from ..listeners.monitor import Monitor
 from .client_quotas import client_quota_metrics
 from .control import control_metrics, session_metrics
@@ -168,11 +168,12 @@ def _groups(services: Services | None) -> Iterator[Metric]:
     lags: list[tuple[Labels, float]] = []
     replicas = {(p.topic, p.log.partition): p for p in partitions_of(services)}
     for group, committed in groups:
-        for found in lags_of(committed, replicas):
-            labels = (group.group_id, found.topic, str(found.number))
-            offsets.append((labels, found.committed.value.offset))
-            if found.lag is not None:
-                lags.append((labels, found.lag))
+        for topic, number, commit in commits(committed):
+            labels, offset = (group.group_id, topic, str(number)), commit.value.offset
+            offsets.append((labels, offset))
+            partition = replicas.get((topic, number))
+            if partition is not None and partition.is_leader:
+                lags.append((labels, lag_behind(partition, offset)))
     yield single(consumers.GROUPS, len(groups))
     for state, family in _STATES.items():
         yield single(family, states[state])

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from ...broker.consumer_lag import Replicas
 from ...broker.listeners.connection import ClientConnection
 from ...group_coordinator.committed_offsets import find_commit
 from ...group_coordinator.shard import GroupAndOffsets
@@ -22,6 +21,7 @@ from ..assignments import assigned
 from ..inside_rows import ClientRow, ConsumerRow, WriterRow
 from ..pace import Pace
 from ..rows import MemberRow
+from .topics import Replicas
 
 _LONGEST_TEXT = 200
 _Sent = tuple[ClientRow, int, int]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ...base.partitions import TopicPartition
-from ...broker.consumer_lag import Replicas, lag_behind, lags
+from ...broker.consumer_lag import commits, lag_behind
 from ...group_coordinator.committed_offsets import CommittedOffsets
 from ...group_coordinator.group import Group
 from ...group_coordinator.shard import GroupAndOffsets
@@ -18,7 +18,7 @@ from ..assignments import assigned
 from ..group_lag import group_partition_row, owners_of
 from ..pace import Pace
 from ..rows import GroupPartitionRow, GroupRow, GroupRows, MemberRow, ReaderRow
-from .topics import ReplicasHere
+from .topics import Replicas, ReplicasHere
 
 
 async def read_groups(groups: Iterable[GroupAndOffsets], replicas: ReplicasHere, pace: Pace) -> GroupRows:
@@ -114,12 +114,13 @@ def group_partition_rows(
 ) -> Iterator[tuple[GroupPartitionRow, Partition | None]]:
     """The partitions with a commit of the group, then those that members have without one; each with its replica led here."""
     owners = owners_of(members)
-    for found in lags(offsets, replicas):
-        key, value = TopicPartition(found.topic, found.number), found.committed.value
-        start, end = _ends(found.partition)
+    for topic, number, committed in commits(offsets):
+        key, value = TopicPartition(topic, number), committed.value
+        partition = replicas.get(key)
+        start, end = _ends(partition)
         owner = owners.pop(key, None)
         row = group_partition_row(key, value.offset, start, end, owner, value.commit_timestamp, value.metadata)
-        yield row, found.partition
+        yield row, None if end is None else partition
     for key, owner in owners.items():
         yield group_partition_row(key, None, *_ends(replicas.get(key)), owner), None
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
+from typing import Protocol
 
 from ...base.partitions import NO_LEADER
-from ...broker.consumer_lag import Replicas
 from ...handlers.config_entries import topic_entries
 from ...handlers.services import Services
 from ...log.partition_log import PartitionLog
@@ -19,6 +19,12 @@ from ...replication.partition import Partition
 from ..pace import Pace
 from ..rows import MOST_PRODUCERS, ConfigRow, PartitionRow, ProducerRow, SegmentRow, TopicRow
 from .traffic import Traffic
+
+
+class Replicas(Protocol):
+    """The replicas on this broker, by topic and partition number."""
+
+    def get(self, key: tuple[str, int], /) -> Partition | None: ...
 
 
 class ReplicasHere:

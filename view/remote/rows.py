@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ...base.partitions import TopicPartition
 from ...base.wording import counted, listed
-from ..group_lag import group_partition_row, is_lost, owners_of
+from ..group_lag import group_partition_row, is_lost, lag_of, owners_of
 from ..pace import Pace
 from ..rows import (
     GroupPartitionRow,
@@ -124,10 +124,10 @@ def _group_row(seen: GroupSeen, ends: Mapping[TopicPartition, PartitionOffsets],
     unknown = lost = 0
     for key, committed in seen.committed.items():
         found = ends.get(key, NO_ENDS)
-        if found.end is None:
+        lag = lag_of(committed.offset, found.end)
+        if lag is None:
             unknown += 1
             continue
-        lag = max(found.end - committed.offset, 0)
         lags.append(lag)
         lost += is_lost(committed.offset, found.start)
         max_lags[key[0]] = max(max_lags.get(key[0], 0), lag)
