@@ -258,9 +258,8 @@ class Formation:
         config = listeners.config
         authorizer = make_authorizer(config, self._clock)
         if authorizer is not None:
-            authorizer.is_loaded = (
-                False  # only super users are let in: rules are in the metadata log, which there is not yet
-            )
+            # Only super users are let in: rules are in the metadata log, which there is not yet.
+            authorizer.is_loaded = False
         services = NodeServices(
             node_id=self._node.node_id,
             cluster_id="",

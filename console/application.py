@@ -63,9 +63,8 @@ def make_application(
     addresses = _Addresses(renderer, rights)
     routes: list[Route] = []
     if kafka is not None:
-        routes += _writing(
-            addresses, SendPages(kafka, source, renderer)
-        )  # before a record's parts, which have any name
+        # Before the route of a record's parts, which have any name.
+        routes += _writing(addresses, SendPages(kafka, source, renderer))
         routes += ActionPages(renderer).routes(all_actions(kafka, source, inside, rights))
     routes += _clients_see(addresses, Pages(source, renderer), Top(source))
     routes += _records(addresses, Searches(source, decoding or Decoding()), renderer)

@@ -75,7 +75,7 @@ class RemoteKafkaRequests:
         return self._leaders[partition]
 
     async def by_leader(self, partitions: Iterable[TopicPartition]) -> Sequence[Sequence[TopicPartition]]:
-        """See ``asking.Kafka``; by one request, whatever was known."""
+        """See ``KafkaRequests``; by one request, whatever was known."""
         asked = list(partitions)
         try:
             await self._find_leaders(asked)

@@ -48,7 +48,7 @@ class OwnBroker:
         self._rights = VisitorRights(broker)
 
     async def ask(self, request: Message, to: To) -> Any:
-        """See ``asking.Kafka``."""
+        """See ``KafkaRequests``."""
         services = self._services()
         node = await self._node(services, to)
         if node == services.node_id:
@@ -61,7 +61,7 @@ class OwnBroker:
         return await self._ask_there(request, node)
 
     async def by_leader(self, partitions: Iterable[TopicPartition]) -> Sequence[Sequence[TopicPartition]]:
-        """See ``asking.Kafka``."""
+        """See ``KafkaRequests``."""
         services = self._services()
         found: dict[int, list[TopicPartition]] = {}
         for each in partitions:

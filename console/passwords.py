@@ -67,9 +67,8 @@ class Passwords:
     async def _exchange(self, server: SaslServer, client: SaslClient) -> Authenticated:
         challenge = b""
         while server.outcome is None:
-            token = await self._workers.run(
-                client.respond, challenge
-            )  # SCRAM salts the password, which takes milliseconds
+            # In a worker, because SCRAM salts the password, which takes milliseconds.
+            token = await self._workers.run(client.respond, challenge)
             if token is None:
                 raise AuthenticationError("the exchange has ended without an outcome")
             challenge = server.respond(token)

@@ -55,10 +55,8 @@ class ConfigEntry(NamedTuple):
 
     @property
     def is_sensitive(self) -> bool:
-        return self.kind in (
-            ConfigValueType.PASSWORD,
-            ConfigValueType.UNKNOWN,
-        )  # an unknown property may have a password in it
+        # An unknown property may have a password in it.
+        return self.kind in (ConfigValueType.PASSWORD, ConfigValueType.UNKNOWN)
 
 
 def topic_entries(config: Config, overrides: Mapping[str, str], wanted: Set[str] = frozenset()) -> list[ConfigEntry]:

@@ -317,10 +317,8 @@ class DirectoryLogs:
                 written_ticket, written = self._written.get(name, (0, None))
                 if ticket < written_ticket:
                     continue
-                self._written[name] = (
-                    ticket,
-                    None,
-                )  # after a failed write nothing counts as written, so the next one writes
+                # After a failed write nothing counts as written, so the next one writes.
+                self._written[name] = (ticket, None)
                 if offsets != written:
                     write_offsets(self.folder.disk, join(self.folder.path, name), offsets)
                 self._written[name] = ticket, offsets

@@ -109,11 +109,8 @@ def _key(secret: str, key_factory: str, salt: bytes, iterations: int, bits: int)
 
 
 def _cbc(key: bytes, vector: bytes) -> Any:
-    from cryptography.hazmat.primitives.ciphers import (
-        Cipher,
-        algorithms,
-        modes,
-    )  # a broker without passwords needs none
+    # Here, because a broker without passwords needs none of it.
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     return Cipher(algorithms.AES(key), modes.CBC(vector))
 

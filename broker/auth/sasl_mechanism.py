@@ -59,9 +59,8 @@ def login_module(config: ListenerConfig, mechanism: str, module_name: str) -> Lo
     except JaasError as error:
         raise SettingError(name, "[hidden]", str(error)) from None
     if module.name != module_name:
-        raise SettingError(
-            name, "[hidden]", f"the login module of {mechanism} is {module_name}"
-        )  # its name may be a secret
+        # The name that is there may be a secret.
+        raise SettingError(name, "[hidden]", f"the login module of {mechanism} is {module_name}")
     return module
 
 

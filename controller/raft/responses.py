@@ -205,9 +205,8 @@ def _handle_fetch(
     if not error:
         quorum.note_leader_high_watermark(partition.high_watermark)
     if not isinstance(state, RaftFollower):
-        return (
-            not error and quorum.identity.may_vote
-        )  # a broker that cannot reach the leader has no election to wait for
+        # A broker that cannot reach the leader has no election to wait for.
+        return not error and quorum.identity.may_vote
     if error or own.offset != quorum.log.end_offset:  # the log has changed since: what was sent fits to its former end
         return not error
     diverging, snapshot = partition.diverging_epoch, partition.snapshot_id

@@ -203,9 +203,8 @@ class ByController(QuorumClient):
         raise failure
 
     def find_again(self) -> None:
-        with contextlib.suppress(
-            ToolError
-        ):  # none is, or the address of none answers: then the last one is asked again
+        # None may be active, or none may answer at its address: then the last one is asked again.
+        with contextlib.suppress(ToolError):
             active, _ = self._find()
             self._active.__exit__()
             self._active = active

@@ -4,7 +4,7 @@ Every broker has one, which stands for election. The winner begins a ``Controlle
 refuse requests with NOT_CONTROLLER.
 
 - Everything is an event, handled one at a time as Kafka's controller thread does: changes in the store, responses of brokers,
-  and requests. No event waits for a broker: see ``sender``.
+  and requests. No event waits for a broker: see ``controller_channel_manager``.
 - A change that has begun is finished even if its caller is cancelled, because store, context and brokers have to stay
   consistent.
 - Writes to the store check the controller epoch, so a controller that was replaced can do no harm. When such a check fails,
@@ -319,9 +319,8 @@ class ZooKeeperController:
         try:
             response = await self._ask(lambda term: term.shut_down(request))
             if request.broker_id == self._broker_id:
-                await (
-                    self._senders.wait_responses()
-                )  # this controller ends with its broker; the next one tells the rest
+                # This controller ends with its broker. The next one tells brokers what is left.
+                await self._senders.wait_responses()
             return response
         except KafkaError as error:
             return ControlledShutdownResponse(error_code=error.code)
@@ -338,10 +337,8 @@ class ZooKeeperController:
     async def _request(self, change: Callable[[ControllerTerm], Awaitable[T]]) -> T:
         """Make a change in its turn, and wait until this broker has applied it, for its clients go on. Raises KafkaError."""
         outcome = await self._ask(change)
-        with (
-            trio.move_on_after(OWN_RESPONSE_SECONDS),
-            contextlib.suppress(KafkaError),
-        ):  # the change is made in any case
+        # The change is made in any case.
+        with trio.move_on_after(OWN_RESPONSE_SECONDS), contextlib.suppress(KafkaError):
             await self._wait_own_responses()
         return outcome
 
