@@ -20,13 +20,13 @@ import kazoo.exceptions
 from ottla.compat_tests import toolchains
 from ottla.compat_tests.brokers import BrokerProcess, OttlaProcess, ottla_version
 from ottla.compat_tests.clients.security import Security
+from ottla.compat_tests.joined import JOIN_TIMEOUT_S, wait_until_joined
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Operator, cluster_view
 from ottla.compat_tests.zookeeper import JARS, ZooKeeperEnsemble, ZooKeeperProcess
 from ottla.testing.cluster import replicas_by_default
 
 SESSION_TIMEOUT_MS = 6_000
-JOIN_TIMEOUT_S = 120.0
 QUICK_TO_MISS = {"zookeeper.session.timeout.ms": "2000"}
 """For clusters whose brokers are killed: the others take over after so long, and a start waits for it."""
 SMALL_JVM = ("-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -194,12 +194,12 @@ class BrokerCluster(ABC):
 
     def wait_joined(self) -> None:
         """Wait until every broker that runs tells clients of all that do, and of a controller among them. AssertionError."""
-        running = {number for number, broker in enumerate(self.brokers, 1) if broker.is_running}
-        eventually(lambda: all(self._knows(number, running) for number in running), timeout_s=JOIN_TIMEOUT_S)
-
-    def _knows(self, broker_id: int, others: set[int]) -> bool:
-        view = cluster_view(self.broker(broker_id).address, security=self.security)
-        return view is not None and set(view.brokers) == others and view.controller in others
+        running = {number: broker for number, broker in enumerate(self.brokers, 1) if broker.is_running}
+        wait_until_joined(
+            running,
+            lambda view: view.brokers.keys() == running.keys() and view.controller in running,
+            self.security,
+        )
 
     def controller(self) -> int | None:
         """The id of the controller, as a broker that runs tells it; None while it knows of none."""

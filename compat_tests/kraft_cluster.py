@@ -20,8 +20,8 @@ from ottla.base.errors import ErrorCode
 from ottla.compat_tests.brokers import BrokerProcess
 from ottla.compat_tests.clients.security import Security
 from ottla.compat_tests.java.tools import SHORT_LIVED, java_command
-from ottla.compat_tests.session import eventually
-from ottla.compat_tests.wire_client import cluster_view, connect
+from ottla.compat_tests.joined import wait_until_joined
+from ottla.compat_tests.wire_client import connect
 from ottla.testing.cluster import replicas_by_default
 from ottla.testing.held_port import HeldPort
 from ottla.wire.messages.describe_quorum import (
@@ -34,7 +34,6 @@ from ottla.wire.messages.describe_quorum import (
 CLUSTER_ID = "3Db5QLSqSZieL3rJBUUegA"
 TURNED_OFF = ("group.version", "share.version", "streams.version")
 """The features that brokers of Ottla do not have."""
-JOIN_TIMEOUT_S = 120.0
 BROKER, CONTROLLER = "broker", "controller"
 COMBINED = (BROKER, CONTROLLER)
 OTTLA, KAFKA = "ottla", "kafka"
@@ -288,12 +287,9 @@ class KRaftCluster:
 
     def wait_joined(self) -> None:
         """Wait until every broker that runs tells clients of all that do. Raises AssertionError."""
-        running = {number for number in self.ids if self.node(number).is_broker and self.node(number).is_running}
-        eventually(lambda: all(self._knows(number, running) for number in running), timeout_s=JOIN_TIMEOUT_S)
-
-    def _knows(self, node_id: int, others: set[int]) -> bool:
-        view = cluster_view(self.node(node_id).address, security=self.security)
-        return view is not None and set(view.brokers) == others
+        nodes = {number: self.node(number) for number in self.ids}
+        running = {number: node for number, node in nodes.items() if node.is_broker and node.is_running}
+        wait_until_joined(running, lambda view: view.brokers.keys() == running.keys(), self.security)
 
     def close(self) -> None:
         """End everything at once, and let go of the ports."""

@@ -51,11 +51,7 @@ class Membership:
         """The zxid of this broker's registration (KIP-380); another one with each session."""
 
     async def join(self) -> None:
-        """Register the broker and let it stand for election. Raises KafkaError, StoreError.
-
-        If the start has taken so long that its session has expired, a new one is opened first.
-        """
-        await self._session.renew()
+        """Register the broker and let it stand for election. Raises KafkaError, StoreError."""
         self.broker_epoch = await register_when_free(self._session, self._registration, self._clock)
         self._registered_in = self._session.session_id
         await self._controller.start()

@@ -15,7 +15,7 @@ from ottla.controller.new_topics import NewTopic
 from ottla.controller.zookeeper.active.controller import ZooKeeperController
 from ottla.controller.zookeeper.config_store import ConfigStore
 from ottla.controller.zookeeper.nodes import znodes
-from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Set
+from ottla.controller.zookeeper.store.cluster_store import Create, Delete, Set, Stat, Watch
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.security.entities import TOPICS, Entity
 from ottla.tests.controller.helpers.cluster import Cluster, join, running, until
@@ -228,3 +228,26 @@ async def test_a_controller_that_cannot_take_over_tries_again(
         await cluster.session.multi([Create(znodes.DELETE_TOPICS)])
         await until(lambda: cluster.controller.is_active)
         await cluster.create(NewTopic("t"))
+
+
+async def test_a_takeover_that_fails_while_the_broker_starts_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running(brokers=2) as cluster:
+        await cluster.controller.resign()
+        session = cluster.sessions[2]
+        exists = session.exists
+
+        async def exists_for_the_last_time(path: str, watch: Watch | None = None) -> Stat | None:
+            stat = await exists(path, watch)
+            monkeypatch.undo()
+            await cluster.session.multi([Delete(znodes.CONTROLLER), Delete(znodes.DELETE_TOPICS)])
+            return stat
+
+        monkeypatch.setattr(session, "exists", exists_for_the_last_time)
+        other = cluster.new_controller(2, session)
+        await other.start()
+        assert not other.is_active
+        await cluster.session.multi([Create(znodes.DELETE_TOPICS)])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(other.run)
+            await until(lambda: other.is_active)
+            nursery.cancel_scope.cancel()

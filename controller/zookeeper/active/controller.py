@@ -163,6 +163,8 @@ class ZooKeeperController:
         """Handle events: requests, brokers that come and go, and the loss of the active controller; tell the brokers."""
         async with trio.open_nursery() as self._nursery:
             self._nursery.start_soon(self._senders.run)
+            if self._candidacy is Candidacy.RESTING:  # since ``start``, whose end has cancelled the rest
+                self._nursery.start_soon(self._check_later)
             if self._settings.auto_leader_rebalance_enable:
                 self._nursery.start_soon(self._balance_leaders)
             await self._events.run()

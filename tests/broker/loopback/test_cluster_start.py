@@ -129,6 +129,27 @@ async def test_what_is_set_on_brokers_holds_before_the_logs_are_opened() -> None
         assert workers.most == 4
 
 
+# --- its session ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_broker_whose_session_ends_while_it_starts_joins_in_a_new_one() -> None:
+    async with open_cluster() as cluster:
+        session = cluster.store.session()
+        registered = trio.Event()
+        await session.exists(znodes.broker_path(1), lambda _: registered.set())
+        ready = cluster.start_soon(1)
+        await registered.wait()
+        for each in cluster.store.sessions:
+            if each is not session:
+                await each.expire()
+        with trio.fail_after(SECONDS):
+            await ready.wait()
+        await cluster.start(2)
+        await cluster.create("t", [1, 2])
+        await until(lambda: cluster.services(1).metadata.broker_ids() == {1, 2})
+        assert await cluster.produce(1, "t", 0, b"x") == 0
+
+
 # --- features ---------------------------------------------------------------------------------------------------------
 
 
