@@ -29,6 +29,7 @@ def declared_classes() -> list[type[Settings]]:
     from ..controller.settings import ControllerSettings
     from ..controller.token_settings import DelegationTokenSettings
     from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
+    from ..group_coordinator.consumer_group_settings import ConsumerGroupSettings
     from ..group_coordinator.settings import GroupSettings
     from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
     from ..replication.settings import QuotaSettings, ReplicationSettings
@@ -62,6 +63,7 @@ def declared_classes() -> list[type[Settings]]:
         PasswordEncoderSettings,
         OauthbearerSettings,
         GroupSettings,
+        ConsumerGroupSettings,
         TransactionSettings,
         AuthorizerSettings,
     ]
