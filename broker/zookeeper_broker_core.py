@@ -84,16 +84,20 @@ class ZooKeeperBrokerCore(BrokerCore):
         await self._home.open()
         self.session = BrokerSession(self._home.connect, await self._home.connect())
         self._is_open = True
-        if zookeeper is not None:
-            await self._check_cluster(zookeeper)
-        cluster_id = await ensure_cluster(self.session, self._dependencies.randomness, logs.cluster_id)
-        self.metadata.cluster_id = cluster_id
-        self.broker_id = await self._find_broker_id()
-        await logs.identify(self.broker_id, cluster_id, zookeeper)
+        await self.session.take_step(self._find_cluster)
+        self.broker_id = await self.session.take_step(self._find_broker_id)
+        await logs.identify(self.broker_id, self.metadata.cluster_id, zookeeper)
         await self._take_over_configs()
         self.features = FeatureStore(self.session, self.metadata, self._on_failure)
-        await self.features.start()
+        await self.session.take_step(self.features.start)
         await logs.load()
+
+    async def _find_cluster(self) -> None:
+        """Read the cluster's id, or make the cluster. Raises StoreError, LogStartError."""
+        logs, zookeeper = self.logs, self._home.zookeeper
+        if zookeeper is not None:
+            await self._check_cluster(zookeeper)
+        self.metadata.cluster_id = await ensure_cluster(self.session, self._dependencies.randomness, logs.cluster_id)
 
     async def _check_cluster(self, zookeeper: str) -> None:
         """Whether the ZooKeeper can be the one of the log directories. Raises StoreError, LogStartError."""
@@ -119,9 +123,9 @@ class ZooKeeperBrokerCore(BrokerCore):
     async def _take_over_configs(self) -> None:
         """Read what is set on topics and brokers, because how logs are opened depends on it."""
         self.configs = ConfigStore(self.session, self._dependencies.clock, self.metadata)
-        await self.configs.start()
+        await self.session.take_step(self.configs.start)
         passwords = BrokerPasswords(self._dependencies.config)
-        await take_new_secret(passwords, self.configs, self.broker_id)
+        await self.session.take_step(lambda: take_new_secret(passwords, self.configs, self.broker_id))
         BrokerConfigs(self._dependencies.config, self.metadata, self.broker_id, passwords.decoded).follow()
         self.update_log_settings()
 

@@ -126,17 +126,11 @@ class ZooKeeperCluster:
     # --- life ---------------------------------------------------------------------------------------------------------
 
     async def start(self, registration: BrokerRegistration) -> None:
-        """Join the cluster; if the session ends meanwhile, again in the next one. Raises KafkaError, LogStartError."""
-        while True:
-            try:
-                await self.session.renew()
-                return await self._join(registration)
-            except SessionExpiredError:
-                logger.warning(
-                    "The session at the cluster store ended while the broker started, which joins in a new one"
-                )
-            except StoreError as error:
-                raise unserved(error) from error
+        """Join the cluster. Raises KafkaError, LogStartError."""
+        try:
+            await self.session.take_step(lambda: self._join(registration))
+        except StoreError as error:
+            raise unserved(error) from error
 
     async def _join(self, registration: BrokerRegistration) -> None:
         membership = Membership(self.session, registration, self.configs, self.controller, self._clock)

@@ -8,6 +8,7 @@ do not outlive a session, nor, in ZooKeeper, a suspicion: whatever had set some 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from typing import Protocol, TypeVar
@@ -15,7 +16,9 @@ from typing import Protocol, TypeVar
 import trio
 
 from ....base.distribution import Distribution
-from .cluster_store import ClusterStore, Operation, Result, Stat, Watch, ZnodeWithStat
+from .cluster_store import ClusterStore, Operation, Result, SessionExpiredError, Stat, Watch, ZnodeWithStat
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -115,6 +118,20 @@ class BrokerSession:
             # The new session counts from 0. With one more, who has seen the end of the old session hears of the new one.
             self._changes_before = self.changes + 1
             self._session = session
+
+    async def take_step(self, step: Callable[[], Awaitable[T]]) -> T:
+        """Take a step of the broker's start; once more, in a new session, when this one ends meanwhile. Raises StoreError.
+
+        A step begins anew, so what it has read is of one session, and so are its watches.
+        """
+        while True:
+            await self.renew()
+            try:
+                return await step()
+            except SessionExpiredError:
+                logger.warning(
+                    "The session at the cluster store ended while the broker started, which goes on in a new one"
+                )
 
     async def get(self, path: str, watch: Watch | None = None) -> ZnodeWithStat:
         return await self._timed(self._session.get(path, watch))

@@ -132,13 +132,16 @@ async def test_what_is_set_on_brokers_holds_before_the_logs_are_opened() -> None
 # --- its session ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_broker_whose_session_ends_while_it_starts_joins_in_a_new_one() -> None:
+@pytest.mark.parametrize(
+    "made", [znodes.CLUSTER_ID, znodes.broker_path(1), znodes.CONTROLLER], ids=["cluster", "registered", "controller"]
+)
+async def test_a_broker_whose_session_ends_while_it_starts_goes_on_in_a_new_one(made: str) -> None:
     async with open_cluster() as cluster:
         session = cluster.store.session()
-        registered = trio.Event()
-        await session.exists(znodes.broker_path(1), lambda _: registered.set())
+        is_made = trio.Event()
+        await session.exists(made, lambda _: is_made.set())
         ready = cluster.start_soon(1)
-        await registered.wait()
+        await is_made.wait()
         for each in cluster.store.sessions:
             if each is not session:
                 await each.expire()
@@ -146,7 +149,7 @@ async def test_a_broker_whose_session_ends_while_it_starts_joins_in_a_new_one() 
             await ready.wait()
         await cluster.start(2)
         await cluster.create("t", [1, 2])
-        await until(lambda: cluster.services(1).metadata.broker_ids() == {1, 2})
+        await until(lambda: set(cluster.services(1).metadata.broker_ids()) == {1, 2})
         assert await cluster.produce(1, "t", 0, b"x") == 0
 
 
