@@ -15,9 +15,12 @@ from ..base.wording import counted
 from ..controller.cluster import ClusterCommands, ClusterMember
 from ..controller.configs.broker_passwords import StoredPasswords
 from ..controller.producer_ids import ProducerIdSource
+from ..group_coordinator.consumer_group_context import ConsumerGroupContext
+from ..group_coordinator.consumer_group_settings import ConsumerGroupSettings
 from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
+from ..group_coordinator.topics import TopicSizes
 from ..handlers.services import Services
 from ..handlers.table import ServedApis, guarded
 from ..log.settings import LogSettings
@@ -145,8 +148,11 @@ class BrokerComponents(ABC):
     def _make_groups(self) -> GroupCoordinator:
         dependencies = self._dependencies
         log = self._coordinator_log(OFFSETS_TOPIC)
+        topics = TopicSizes(self._metadata.image)
+        self._metadata.publishers.append(topics.publish)
+        context = ConsumerGroupContext.of(dependencies.config.settings(ConsumerGroupSettings), topics)
         groups = GroupCoordinator(
-            log, dependencies.config.settings(GroupSettings), dependencies.clock, dependencies.randomness
+            log, dependencies.config.settings(GroupSettings), context, dependencies.clock, dependencies.randomness
         )
         self._end_markers.owners[OFFSETS_TOPIC] = groups.end_transaction
         return groups

@@ -18,7 +18,7 @@ import dataclasses
 import enum
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, ClassVar
 
 from ..metadata.persistent_dict import K, PersistentDict
 from ..wire.messages.consumer_group_records import (
@@ -88,12 +88,16 @@ class TargetAssignment:
 class ConsumerGroup:
     """One group. The fields from ``static_members`` on are derived from the members."""
 
+    type_name: ClassVar = "consumer"
+    protocol_type: ClassVar = "consumer"
     group_id: str
     epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
     """Of the topics of the members, to see whether these have changed; 0 without topics."""
     is_written: bool = False
     """Whether a record has the epoch."""
+    has_partition_metadata: bool = False
+    """Whether there is a record with the partitions of its topics, as Kafka 4.0 wrote them: the next change takes it away."""
     members: PersistentDict[str, ConsumerGroupMember] = dataclasses.field(default_factory=PersistentDict)
     """By member id."""
     target: TargetAssignment = dataclasses.field(default_factory=TargetAssignment)
@@ -112,6 +116,10 @@ class ConsumerGroup:
     """Regular expression -> the number of members that have it."""
     assignor_votes: PersistentDict[str, int] = dataclasses.field(default_factory=PersistentDict)
     """Assignor -> the number of members that ask for it."""
+    classic_protocols: PersistentDict[str, int] = dataclasses.field(default_factory=PersistentDict)
+    """Assignor of a client -> the number of members with the classic protocol that offer it."""
+    classic_member_count: int = 0
+    """The number of members with the classic protocol."""
 
     @property
     def state(self) -> ConsumerGroupState:
@@ -126,10 +134,30 @@ class ConsumerGroup:
         return ConsumerGroupState.STABLE
 
     @property
+    def protocol_name(self) -> str:
+        """The assignor that its members ask for; "" where they ask for none."""
+        return self.preferred_assignor or ""
+
+    @property
+    def state_name(self) -> str:
+        """As ListGroups tells it."""
+        return self.state.value
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members."""
+        return not self.members.newest()
+
+    @property
+    def member_count(self) -> int:
+        return len(self.members.newest())
+
+    @property
     def exists(self) -> bool:
         """Whether any record of the group has a value."""
         parts = self.members, self.target.members, self.expressions
-        return self.is_written or self.target.is_written or any(part.newest() for part in parts)
+        is_written = self.is_written or self.target.is_written or self.has_partition_metadata
+        return is_written or any(part.newest() for part in parts)
 
     @property
     def preferred_assignor(self) -> str | None:
@@ -160,6 +188,12 @@ class ConsumerGroup:
         topics = set(self.topic_subscribers.newest())
         topics.update(*(resolved[used].topics for used in self.expression_subscribers.newest() if used in resolved))
         return frozenset(topics)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member reads ``topic``, by its name or by an expression."""
+        if topic in self.topic_subscribers.newest():
+            return True
+        return any(topic in resolved.topics for resolved in self.expressions.newest().values())
 
     def with_record(self, key: Message, value: Message | None) -> ConsumerGroup:
         """After one record of this group, a tombstone if there is no value. Other types of records change nothing."""
@@ -224,8 +258,13 @@ def _expression(
     return dataclasses.replace(group, expressions=group.expressions.changed({key.regular_expression: resolved}))
 
 
+def _partition_metadata(group: ConsumerGroup, _: Message, value: Message | None) -> ConsumerGroup:
+    return dataclasses.replace(group, has_partition_metadata=value is not None)
+
+
 _RULES: Mapping[int, Callable[[ConsumerGroup, Any, Any], ConsumerGroup]] = {
     3: _epoch,
+    4: _partition_metadata,
     5: _subscription,
     6: _target_epoch,
     7: _target_of_member,
@@ -255,6 +294,8 @@ def _with_member(group: ConsumerGroup, member: ConsumerGroupMember) -> ConsumerG
         topic_subscribers=_counted(group.topic_subscribers, old.topic_names, new.topic_names),
         expression_subscribers=_counted(group.expression_subscribers, _one(old.expression), _one(new.expression)),
         assignor_votes=_counted(group.assignor_votes, _one(old.server_assignor), _one(new.server_assignor)),
+        classic_protocols=_counted(group.classic_protocols, _offered(old), _offered(new)),
+        classic_member_count=group.classic_member_count - (old.classic is not None) + (new.classic is not None),
     )
 
 
@@ -294,6 +335,10 @@ def _counted(counts: PersistentDict[K, int], old: Iterable[K], new: Iterable[K])
 
 def _epoch_if_stable(member: ConsumerGroupMember, *, there: bool) -> Iterable[int]:
     return (member.epoch,) if there and member.state is MemberState.STABLE else ()
+
+
+def _offered(member: ConsumerGroupMember) -> Iterable[str]:
+    return () if member.classic is None else (name for name, _ in member.classic.protocols)
 
 
 def _one(value: str | None) -> Iterable[str]:

@@ -11,6 +11,7 @@ from ..wire.messages.consumer_group_records import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberKey,
@@ -37,6 +38,8 @@ class ConsumerGroupChange:
     """None where the last member with the expression goes."""
     epoch: tuple[int, int] | None = None
     """The group's new epoch, and its metadata hash."""
+    drops_partition_metadata: bool = False
+    """Whether a record of Kafka 4.0 with the partitions of the topics goes."""
     targets: dict[str, Mapping[bytes, AbstractSet[int]]] = dataclasses.field(default_factory=dict)
     """By member id: topic id -> partitions."""
     target_epoch: tuple[int, int] | None = None
@@ -54,6 +57,8 @@ class ConsumerGroupChange:
             epoch, metadata_hash = self.epoch
             value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
             records.append(CoordinatorRecord(ConsumerGroupMetadataKey(group_id=group_id), value))
+        if self.drops_partition_metadata:
+            records.append(CoordinatorRecord(ConsumerGroupPartitionMetadataKey(group_id=group_id), None))
         records += [_target_of_member(group_id, member_id, target) for member_id, target in self.targets.items()]
         if self.target_epoch is not None:
             records.append(_target_epoch(group_id, *self.target_epoch))
@@ -74,6 +79,7 @@ def group_removal(group: ConsumerGroup) -> list[CoordinatorRecord]:
             ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=expression)
             for expression in group.expressions
         ),
+        ConsumerGroupPartitionMetadataKey(group_id=group_id),
         ConsumerGroupMetadataKey(group_id=group_id),
     ]
     return [CoordinatorRecord(key, None) for key in keys]

@@ -19,8 +19,10 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock
 from ..base.wording import counted
-from ..replication.coordinator_log import CoordinatorLog, CoordinatorTime, Flush, partition_of
+from ..replication.coordinator_log import CoordinatorLog, CoordinatorTime, Flush, as_seen_by_clients, partition_of
 from ..replication.coordinator_shards import CoordinatorShards
+from ..wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from ..wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from ..wire.messages.delete_groups import DeletableGroupResult
 from ..wire.messages.describe_groups import DescribedGroup
 from ..wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -33,11 +35,18 @@ from ..wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRes
 from ..wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ..wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from ..wire.messages.write_txn_markers import WritableTxnMarker
-from . import expiry, membership, offsets, rebalance, transactional
+from . import consumer_membership, expiry, lifecycle, membership, offsets, transactional
+from .classic_group import ClassicGroup
+from .consumer_group import ConsumerGroup
+from .consumer_group_context import ConsumerGroupContext
 from .describe import describe, list_groups
+from .describe_consumer_group import describe_consumer_group
+from .group import Group
+from .heartbeat_request import JOIN_EPOCH, check_heartbeat, member_report
 from .membership import Client
 from .settings import TOPIC, GroupSettings
 from .shard import GroupAndOffsets, GroupCoordinatorShard
+from .target_assignments import TargetAssignments
 from .timeline import Timeline
 from .waiter import Waiter
 
@@ -56,8 +65,16 @@ class GroupCoordinator:
     Every request method raises KafkaError for what concerns the request as a whole.
     """
 
-    def __init__(self, log: CoordinatorLog, settings: GroupSettings, clock: Clock, randomness: random.Random) -> None:
+    def __init__(
+        self,
+        log: CoordinatorLog,
+        settings: GroupSettings,
+        context: ConsumerGroupContext,
+        clock: Clock,
+        randomness: random.Random,
+    ) -> None:
         self.settings = settings
+        self._context = context
         self.timeline = Timeline()
         self._log = log
         self._clock = clock
@@ -65,6 +82,7 @@ class GroupCoordinator:
         self._shards = CoordinatorShards(
             "Group coordinator", TOPIC, log, self._new_shard, settings.offsets_commit_timeout_ms
         )
+        self._targets = TargetAssignments(self._shards, self._now, clock.elapsed)
         self._sleeps_until_ms = -math.inf
         self._wake = trio.Event()
 
@@ -75,7 +93,9 @@ class GroupCoordinator:
         return partition_of(group_id, self._log.partition_count() or self.settings.offsets_topic_num_partitions)
 
     def _new_shard(self, partition: int, leader_epoch: int) -> GroupCoordinatorShard:
-        return GroupCoordinatorShard(partition, leader_epoch, self._log, self.settings, self._randomness, self.timeline)
+        return GroupCoordinatorShard(
+            partition, leader_epoch, self._log, self.settings, self._randomness, self.timeline, self._context
+        )
 
     async def load(self, partition: int, leader_epoch: int) -> None:
         """This broker leads the partition from now on: replay its log, then serve its groups.
@@ -88,7 +108,7 @@ class GroupCoordinator:
         self.unload(partition)
         shard = await self._shards.load(partition, leader_epoch)
         if shard is not None:
-            rebalance.resume(shard, self._now())
+            lifecycle.resume(shard, self._now())
             self._timers_moved(shard)
             if shard.groups:
                 logger.debug("Group coordinator: partition %d has %s", partition, counted(len(shard.groups), "group"))
@@ -101,7 +121,7 @@ class GroupCoordinator:
         """This broker does not lead the partition any more; nothing happens when it did not."""
         shard = self._shards.unload(partition)
         if shard is not None:
-            rebalance.release(shard)
+            lifecycle.release(shard)
 
     def stop(self) -> None:
         """Unload every partition, so that no request goes on waiting."""
@@ -185,6 +205,35 @@ class GroupCoordinator:
         await self._shards.committed(shard, shard.depends_on(request.group_id), flush)
         return response
 
+    # Members of consumer groups
+
+    async def consumer_group_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, client: Client, flush: Flush
+    ) -> ConsumerGroupHeartbeatResponse:
+        """ConsumerGroupHeartbeat. Its response says what the member is to do next, and waits for nobody else."""
+        check_heartbeat(request, client.version, self._context.settings.assignors)
+        try:
+            if request.member_epoch < JOIN_EPOCH:
+                shard = self._shard(request.group_id)
+                response = consumer_membership.leave(shard, request, self._now())
+            else:
+                shard, response = await self._heartbeat(request, client)
+        except KafkaError as error:
+            raise as_seen_by_clients(error) from error
+        self._timers_moved(shard)
+        await self._shards.committed(shard, shard.depends_on(request.group_id), flush)
+        return response
+
+    async def _heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, client: Client
+    ) -> tuple[GroupCoordinatorShard, ConsumerGroupHeartbeatResponse]:
+        await self._targets.wait_written(request.group_id)
+        shard = self._shard(request.group_id)
+        report = member_report(request, request.member_id or shard.new_consumer_id(), client)
+        heartbeat = consumer_membership.begin_heartbeat(shard, report, request.member_epoch, self._now())
+        await self._targets.make(shard, heartbeat)
+        return shard, consumer_membership.complete_heartbeat(shard, heartbeat, request.member_epoch, self._now())
+
     # Offsets
 
     async def commit_offsets(self, request: OffsetCommitRequest, version: int, flush: Flush) -> OffsetCommitResponse:
@@ -236,6 +285,14 @@ class GroupCoordinator:
         return response
 
     # Administration
+
+    async def describe_consumer_group(self, group_id: str, flush: Flush) -> DescribedConsumerGroup:
+        """ConsumerGroupDescribe of one group."""
+        shard = self._shard(group_id)
+        offset = shard.depends_on(group_id)
+        response = describe_consumer_group(shard, group_id)
+        await self._shards.committed(shard, offset, flush)
+        return response
 
     async def describe_group(self, group_id: str, version: int, flush: Flush) -> DescribedGroup:
         """DescribeGroups of one group."""
@@ -331,7 +388,7 @@ class GroupCoordinator:
         now = self._now()
         for shard in self._shards:
             while (name := shard.timers.pop_expired(now.monotonic_ms)) is not None:
-                rebalance.expire(shard, name, now)
+                lifecycle.expire(shard, name, now)
 
     def expire_sessions(self, group_id: str, member: str | None) -> list[str]:
         """End sessions of a group now: of the member with this member id, client id or instance id, of all when None.
@@ -341,17 +398,16 @@ class GroupCoordinator:
         Raises KafkaError: GROUP_ID_NOT_FOUND, and where the group is not served here.
         """
         shard = self._shard_of_member(group_id)
-        group = shard.groups.get(group_id)
-        if group is None:
+        if group_id not in shard.groups:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"no group {group_id}")
-        now = self._now()
-        before = dict(group.live.members)
-        for known in before.values():
-            if member in (None, known.member_id, known.client_id, known.group_instance_id):
-                shard.timers.set(rebalance.session_timer(group, known.member_id), now.monotonic_ms)
+        before = _names_of_members(shard.groups[group_id])
+        for member_id, names in before.items():
+            if member is None or member in names:
+                shard.timers.set(("session", group_id, member_id), self._now().monotonic_ms)
         self._fire_timers()
         self._timers_moved(shard)
-        return [member_id for member_id in before if member_id not in group.live.members]
+        after = _names_of_members(shard.groups[group_id]) if group_id in shard.groups else {}
+        return [member_id for member_id in before if member_id not in after]
 
     async def _run_expiry(self) -> None:
         while True:
@@ -370,3 +426,16 @@ class GroupCoordinator:
                     logger.warning("Group %s: could not expire offsets: %s", group.group_id, error)
                 if count % _GROUPS_PER_TURN == 0:
                     await trio.lowlevel.checkpoint()
+
+
+def _names_of_members(group: Group) -> dict[str, tuple[str | None, ...]]:
+    """By member id, the names by which a person knows a member: its ids and that of its client."""
+    if isinstance(group, ClassicGroup):
+        members = group.live.members.values()
+        return {each.member_id: (each.member_id, each.client_id, each.group_instance_id) for each in members}
+    if isinstance(group, ConsumerGroup):
+        return {
+            each.member_id: (each.member_id, each.client_id, each.instance_id)
+            for each in group.members.newest().values()
+        }
+    return {}

@@ -10,22 +10,22 @@ from collections.abc import Collection, Iterator
 from ..base.errors import ErrorCode
 from ..wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from ..wire.messages.list_groups import ListedGroup
+from .classic_group import ClassicGroup
 from .live_group import GroupState
 from .shard import GroupCoordinatorShard
 
-GROUP_TYPE = "classic"
 GROUP_ID_NOT_FOUND_FROM = 6
 """Version of DescribeGroups that says so; before, an unknown group is a Dead one without an error."""
 
 
 def describe(shard: GroupCoordinatorShard, group_id: str, version: int) -> DescribedGroup:
     """The group with its members; their metadata and assignments only while it is Stable, because otherwise they change."""
-    group, modern = shard.groups.get(group_id), shard.modern.get(group_id)
-    if group is None or modern is not None:
+    group = shard.groups.get(group_id)
+    if not isinstance(group, ClassicGroup):
         response = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
         if version >= GROUP_ID_NOT_FOUND_FROM:
             response.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-            response.error_message = f"Group {group_id} {'not found' if modern is None else 'is not a classic group'}."
+            response.error_message = f"Group {group_id} {'not found' if group is None else 'is not a classic group'}."
         return response
     live, protocol_name = group.live, group.live.generation.protocol_name
     is_stable = live.state is GroupState.STABLE
@@ -52,22 +52,12 @@ def list_groups(shard: GroupCoordinatorShard, states: Collection[str], types: Co
     """The groups in one of ``states`` and of one of ``types``, whatever their case; empty means any."""
     wanted_states = {state.strip().lower() for state in states}
     wanted_types = {group_type.lower() for group_type in types}
-    for listed in _all_groups(shard):
-        if (not wanted_states or listed.group_state.lower() in wanted_states) and (
-            not wanted_types or listed.group_type in wanted_types
-        ):
-            yield listed
-
-
-def _all_groups(shard: GroupCoordinatorShard) -> Iterator[ListedGroup]:
     for group in shard.groups.values():
-        if group.group_id not in shard.modern:
+        is_wanted = not wanted_types or group.type_name in wanted_types
+        if is_wanted and (not wanted_states or group.state_name.lower() in wanted_states):
             yield ListedGroup(
                 group_id=group.group_id,
-                protocol_type=group.live.protocol_type or "",
-                group_state=group.live.state.value,
-                group_type=GROUP_TYPE,
+                protocol_type=group.protocol_type,
+                group_state=group.state_name,
+                group_type=group.type_name,
             )
-    for modern in shard.modern.values():
-        kind = modern.kind.value
-        yield ListedGroup(group_id=modern.group_id, protocol_type=kind, group_state=modern.state_name, group_type=kind)

@@ -2,11 +2,11 @@
 
 Retention counts from the moment the group became Empty. Where there is no group protocol it counts from the commit, as it
 does while a Stable group of consumers no longer subscribes to the topic. A commit that named its own expiry (OffsetCommit
-versions 2 to 4) expires then. No offset expires while a group is rebalancing, or where its subscription cannot be read. A group
-without members is deleted with its last offset.
+versions 2 to 4) expires then. No offset expires while a classic group is rebalancing, or where its subscription cannot be read.
+In a consumer group (KIP-848) it counts from the commit of a topic that nobody reads. A group without members is deleted with its
+last offset.
 
-The offsets of a group of a newer protocol (``modern``) stay until it is deleted, for its members are not served here: whether it
-is in use cannot be known.
+The offsets of a share or Streams group stay until it is deleted: its members are not served here, so its use cannot be known.
 """
 
 from __future__ import annotations
@@ -17,28 +17,26 @@ from ..base.errors import ErrorCode, KafkaError
 from ..replication.coordinator_log import CoordinatorTime
 from ..wire.messages.consumer_offsets import OffsetCommitValue
 from ..wire.messages.delete_groups import DeletableGroupResult
+from .classic_group import ClassicGroup
 from .committed_offsets import CommittedOffset, each_commit
-from .conversion import tombstones, write_all
+from .consumer_group import ConsumerGroup
+from .conversion import removal, write_all
 from .group import Group
-from .live_group import GroupState, LiveGroup
-from .records import CoordinatorRecord, group_tombstone, offset_tombstone
+from .live_group import GroupState
+from .records import CoordinatorRecord, offset_tombstone
 from .shard import GroupCoordinatorShard
+from .unserved_group import UnservedGroup
 
 
 def delete_group(shard: GroupCoordinatorShard, group_id: str, now: CoordinatorTime) -> DeletableGroupResult:
     """DeleteGroups of one group. KafkaError GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP."""
-    group, modern = shard.groups.get(group_id), shard.modern.get(group_id)
-    if group is None and modern is None:
+    group = shard.groups.get(group_id)
+    if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-    if (group is not None and group.live.state is not GroupState.EMPTY) or (modern is not None and modern.members):
+    if not group.is_empty:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"Group {group_id} is not empty.")
     partitions = sorted(shard.offsets.partitions_of(group_id))
-    records: list[CoordinatorRecord] = [offset_tombstone(group_id, *partition) for partition in partitions]
-    if modern is not None:
-        records += tombstones(modern.keys.values())
-    if group is not None:
-        records.append(group_tombstone(group_id))
-    write_all(shard, records, now)
+    write_all(shard, [offset_tombstone(group_id, *partition) for partition in partitions] + removal(group), now)
     return DeletableGroupResult(group_id=group_id)
 
 
@@ -48,33 +46,33 @@ def delete_topics(shard: GroupCoordinatorShard, topics: Collection[str], now: Co
 
 
 def expire_group(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime) -> None:
-    """Remove what is too old, and the group itself when nothing of it is left. The offsets of a newer group stay."""
-    if group.group_id in shard.modern:
+    """Remove what is too old, and the group itself when nothing of it is left. The offsets of an unserved group stay."""
+    if isinstance(group, UnservedGroup):
         return
     retention_ms = shard.settings.offsets_retention_minutes * 60_000
-    live = group.live
-    base = _retention_base(live)
+    base = _retention_base(group)
     expired: list[CoordinatorRecord] = []
     left = False
     for topic, partition, committed in each_commit(shard.offsets.of(group.group_id)):
         if (
             base is not None
-            and not live.is_subscribed_to(topic)
+            and not group.is_subscribed_to(topic)
             and _is_expired(committed, base, now.wall_ms, retention_ms)
             and not shard.offsets.is_unstable(group.group_id, topic, partition)
         ):
             expired.append(offset_tombstone(group.group_id, topic, partition))
         else:
             left = True
-    is_empty = live.state is GroupState.EMPTY and not live.pending_members
-    if not left and is_empty and not shard.offsets.has_open_transaction(group.group_id):
-        expired.append(group_tombstone(group.group_id))
+    is_expected = isinstance(group, ClassicGroup) and group.live.pending_members
+    if not left and group.is_empty and not is_expected and not shard.offsets.has_open_transaction(group.group_id):
+        expired += removal(group)
     write_all(shard, expired, now)
 
 
-def _retention_base(live: LiveGroup) -> Callable[[OffsetCommitValue], int] | None:
+def _retention_base(group: ClassicGroup | ConsumerGroup) -> Callable[[OffsetCommitValue], int] | None:
     """From when the retention of a commit counts; None when the group expires nothing."""
-    if live.protocol_type is not None:
+    if isinstance(group, ClassicGroup) and group.live.protocol_type is not None:
+        live = group.live
         if live.state is GroupState.EMPTY:
             since = live.generation.state_timestamp_ms
             return lambda value: since if since != -1 else value.commit_timestamp

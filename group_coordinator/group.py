@@ -1,33 +1,13 @@
-"""A group of the classic protocol: its durable state and its soft state.
+"""The kinds of groups that a group id may be of, and what is known of each of them.
 
-*Durable* is what the records of ``__consumer_offsets`` say of the last completed rebalance, a ``Generation``; ``replay`` alone
-replaces it. *Soft* is the rebalance going on now, a ``LiveGroup``: members that wait for an answer, pending members, a generation
-that has no assignment yet. What a group has committed is in the ``OffsetTable`` of its partition.
-
-A group that never had a member, made by a commit of offsets alone, is called *simple*: Empty, and without a protocol type.
+Each has ``group_id``, ``type_name``, ``protocol_type`` and ``state_name`` as ListGroups tells them, ``protocol_name``
+for its assignor, ``epoch``, ``is_empty``, ``member_count`` and ``is_subscribed_to``.
 """
 
 from __future__ import annotations
 
-import dataclasses
+from .classic_group import ClassicGroup
+from .consumer_group import ConsumerGroup
+from .unserved_group import UnservedGroup
 
-from .generation import NO_GENERATION, Generation
-from .live_group import LiveGroup
-
-
-@dataclasses.dataclass(slots=True)
-class Group:
-    """One group."""
-
-    group_id: str
-    generation: Generation = NO_GENERATION
-    live: LiveGroup = dataclasses.field(default_factory=LiveGroup)
-
-    def assignment_of(self, member_id: str) -> bytes:
-        """What a member was last given; empty when it has been given nothing."""
-        member = self.generation.members.get(member_id)
-        return b"" if member is None else member.assignment
-
-    def resume(self) -> None:
-        """The records of the group have been replayed, and it is served from now on."""
-        self.live = LiveGroup(self.generation)
+Group = ClassicGroup | ConsumerGroup | UnservedGroup

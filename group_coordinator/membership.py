@@ -25,8 +25,8 @@ from ..wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ..wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from ..wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 from ..wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from .classic_group import ClassicGroup
 from .conversion import make_room
-from .group import Group
 from .live_group import ClassicGroupMember, GroupState, LiveGroup, Protocols
 from .rebalance import (
     complete_sync,
@@ -70,12 +70,11 @@ SyncWaiter = Waiter[SyncGroupResponse]
 def join(shard: GroupCoordinatorShard, request: JoinGroupRequest, client: Client, now: CoordinatorTime) -> JoinWaiter:
     """JoinGroup."""
     protocols = [(protocol.name, protocol.metadata) for protocol in request.protocols]
-    if request.group_id in shard.modern:
-        try:
-            make_room(shard, request.group_id, now)
-        except KafkaError as error:
-            return _refuse_join(shard, request, error.code, member_id="")
-    group = shard.groups.get(request.group_id)
+    try:
+        make_room(shard, request.group_id, now)
+    except KafkaError as error:
+        return _refuse_join(shard, request, error.code, member_id="")
+    group = shard.classic_group(request.group_id)
     if group is None:
         if request.member_id:
             return _refuse_join(shard, request, ErrorCode.UNKNOWN_MEMBER_ID)
@@ -106,7 +105,7 @@ def _refuse_join(
     return Waiter.answered(response, shard.depends_on(request.group_id))
 
 
-def _has_room(shard: GroupCoordinatorShard, group: Group, member_id: str) -> bool:
+def _has_room(shard: GroupCoordinatorShard, group: ClassicGroup, member_id: str) -> bool:
     live, limit = group.live, shard.settings.group_max_size
     if live.state is GroupState.EMPTY:
         return True
@@ -119,7 +118,7 @@ def _has_room(shard: GroupCoordinatorShard, group: Group, member_id: str) -> boo
 
 def _join_new(
     shard: GroupCoordinatorShard,
-    group: Group,
+    group: ClassicGroup,
     request: JoinGroupRequest,
     protocols: Protocols,
     client: Client,
@@ -154,7 +153,7 @@ def _new_member(request: JoinGroupRequest, protocols: Protocols, client: Client,
 
 def _add(
     shard: GroupCoordinatorShard,
-    group: Group,
+    group: ClassicGroup,
     request: JoinGroupRequest,
     protocols: Protocols,
     client: Client,
@@ -174,7 +173,7 @@ def _why(what: str, request: JoinGroupRequest) -> str:
     return f"{what} ({request.reason})" if request.reason else what
 
 
-def _wait_to_join(shard: GroupCoordinatorShard, group: Group, member: ClassicGroupMember) -> JoinWaiter:
+def _wait_to_join(shard: GroupCoordinatorShard, group: ClassicGroup, member: ClassicGroupMember) -> JoinWaiter:
     response = JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id)
     respond_to_join(shard, group, member, response)
     return group.live.join_again(member)
@@ -182,7 +181,7 @@ def _wait_to_join(shard: GroupCoordinatorShard, group: Group, member: ClassicGro
 
 def _rejoin(
     shard: GroupCoordinatorShard,
-    group: Group,
+    group: ClassicGroup,
     member: ClassicGroupMember,
     request: JoinGroupRequest,
     protocols: Protocols,
@@ -201,7 +200,7 @@ def _rejoin(
 
 def _take_over(
     shard: GroupCoordinatorShard,
-    group: Group,
+    group: ClassicGroup,
     request: JoinGroupRequest,
     protocols: Protocols,
     client: Client,
@@ -236,7 +235,7 @@ def _take_over(
     return waiter
 
 
-def _resumed(group: Group, member_id: str, client: Client, leader_before: str | None) -> JoinGroupResponse:
+def _resumed(group: ClassicGroup, member_id: str, client: Client, leader_before: str | None) -> JoinGroupResponse:
     """The answer to a member that took over without a rebalance: it does not assign anything."""
     response = joined(group.generation, member_id)
     if client.version >= SKIP_ASSIGNMENT_FROM:
@@ -249,7 +248,7 @@ def _resumed(group: Group, member_id: str, client: Client, leader_before: str | 
 
 def sync(shard: GroupCoordinatorShard, request: SyncGroupRequest, now: CoordinatorTime) -> SyncWaiter:
     """SyncGroup."""
-    group = shard.groups.get(request.group_id)
+    group = shard.classic_group(request.group_id)
     try:
         if group is None:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -283,7 +282,7 @@ def _validate_sync(live: LiveGroup, request: SyncGroupRequest) -> ClassicGroupMe
 
 def heartbeat(shard: GroupCoordinatorShard, request: HeartbeatRequest, now: CoordinatorTime) -> HeartbeatResponse:
     """Heartbeat. KafkaError UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or ILLEGAL_GENERATION."""
-    group = shard.groups.get(request.group_id)
+    group = shard.classic_group(request.group_id)
     if group is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     live = group.live
@@ -297,7 +296,7 @@ def heartbeat(shard: GroupCoordinatorShard, request: HeartbeatRequest, now: Coor
 
 def leave(shard: GroupCoordinatorShard, request: LeaveGroupRequest, now: CoordinatorTime) -> LeaveGroupResponse:
     """LeaveGroup of ``request.members``; versions 0-2 put their one member there first."""
-    group = shard.groups.get(request.group_id)
+    group = shard.classic_group(request.group_id)
     responses = []
     left = []
     for identity in request.members:
@@ -319,7 +318,7 @@ def leave(shard: GroupCoordinatorShard, request: LeaveGroupRequest, now: Coordin
     return LeaveGroupResponse(members=responses)
 
 
-def _leave(shard: GroupCoordinatorShard, group: Group, identity: MemberIdentity, now: CoordinatorTime) -> str:
+def _leave(shard: GroupCoordinatorShard, group: ClassicGroup, identity: MemberIdentity, now: CoordinatorTime) -> str:
     member_id = identity.member_id
     if not member_id and identity.group_instance_id is not None:
         # An administrator removes a static member, whose member id only it knows itself.
@@ -335,7 +334,7 @@ def abandon_join(
     shard: GroupCoordinatorShard, group_id: str, waiter: JoinWaiter, client: Client, now: CoordinatorTime
 ) -> None:
     """The connection that waited is gone. The member may come back on another one, if it knows its id."""
-    group = shard.groups.get(group_id)
+    group = shard.classic_group(group_id)
     members = () if group is None else group.live.members.values()
     member = next((member for member in members if member.join_waiter is waiter), None)
     if group is None or member is None:
@@ -353,7 +352,7 @@ def abandon_join(
 
 def abandon_sync(shard: GroupCoordinatorShard, group_id: str, waiter: SyncWaiter, now: CoordinatorTime) -> None:
     """The connection that waited is gone; the member stays until its session ends."""
-    group = shard.groups.get(group_id)
+    group = shard.classic_group(group_id)
     members = () if group is None else group.live.members.values()
     member = next((member for member in members if member.sync_waiter is waiter), None)
     if group is not None and member is not None:

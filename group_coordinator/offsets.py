@@ -5,7 +5,8 @@ current id with the name, and a commit for another id, of a topic that was delet
 
 Who may commit:
 
-* a member of the current generation, unless the group is between JoinGroup and SyncGroup;
+* a member of the current generation of a classic group, unless that is between JoinGroup and SyncGroup;
+* a member of a consumer group, by the rules of ``consumer_commits``;
 * clients without a generation (-1), as tools and consumers without a group protocol are, while the group is Empty or does
   not exist yet; the commit then makes it, as a *simple* group.
 """
@@ -38,14 +39,17 @@ from ..wire.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from ..wire.schema import ZERO_UUID
+from . import consumer_commits
+from .classic_group import ClassicGroup
 from .committed_offsets import CommittedOffset
+from .consumer_commits import CommitJudge
+from .consumer_group import ConsumerGroup
 from .generation import CONSUMER_PROTOCOL_TYPE
-from .group import Group
 from .live_group import GroupState
-from .modern import ModernGroup, ModernKind
 from .rebalance import restart_session
 from .records import CoordinatorRecord, offset_commit, offset_tombstone
 from .shard import GroupCoordinatorShard
+from .unserved_group import UnservedGroup, UnservedKind
 
 GROUP_ID_NOT_FOUND_FROM = 9
 """Version of OffsetCommit that knows this error."""
@@ -56,14 +60,7 @@ def commit(
     shard: GroupCoordinatorShard, request: OffsetCommitRequest, version: int, now: CoordinatorTime
 ) -> OffsetCommitResponse:
     """OffsetCommit. KafkaError when nothing of the request is accepted."""
-    group, modern = shard.groups.get(request.group_id), shard.modern.get(request.group_id)
-    if modern is not None:
-        validate_modern_commit(modern, is_from_member=request.generation_id_or_member_epoch >= 0)
-    elif group is not None:
-        _validate_commit(shard, group, request, now)
-    elif request.generation_id_or_member_epoch >= 0:
-        known = version >= GROUP_ID_NOT_FOUND_FROM
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION)
+    judge = _judge(shard, request, version, now)
     # Kafka's sum wraps, and such offsets expire at once; "for ever" is what a client means by a retention near 2^63.
     expire_timestamp = -1 if request.retention_time_ms == -1 else min(now.wall_ms + request.retention_time_ms, LONG_MAX)
     response = OffsetCommitResponse()
@@ -72,10 +69,10 @@ def commit(
         answers = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
         response.topics.append(answers)
         for partition in topic.partitions:
-            code = ErrorCode.NONE
+            code = judge(topic.topic_id, partition.partition_index)
             if is_metadata_too_long(partition.committed_metadata, shard.settings.offset_metadata_max_bytes):
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
+            if code is ErrorCode.NONE:
                 value = _value(topic.topic_id, partition, now.wall_ms, expire_timestamp)
                 records.append(offset_commit(request.group_id, topic.name, partition.partition_index, value))
             answers.partitions.append(
@@ -110,8 +107,26 @@ def _value(
     )
 
 
+def _judge(
+    shard: GroupCoordinatorShard, request: OffsetCommitRequest, version: int, now: CoordinatorTime
+) -> CommitJudge:
+    """Whether a commit of each partition is accepted. KafkaError when nothing of the request is."""
+    group, epoch = shard.groups.get(request.group_id), request.generation_id_or_member_epoch
+    if group is None:
+        if epoch >= 0:
+            known = version >= GROUP_ID_NOT_FOUND_FROM
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION)
+    elif isinstance(group, ClassicGroup):
+        _validate_commit(shard, group, request, now)
+    elif isinstance(group, ConsumerGroup):
+        return consumer_commits.judge(group, request.member_id, epoch, version)
+    else:
+        validate_unserved_commit(group, is_from_member=epoch >= 0)
+    return consumer_commits.accept_all
+
+
 def _validate_commit(
-    shard: GroupCoordinatorShard, group: Group, request: OffsetCommitRequest, now: CoordinatorTime
+    shard: GroupCoordinatorShard, group: ClassicGroup, request: OffsetCommitRequest, now: CoordinatorTime
 ) -> None:
     live, generation_id, member_id = group.live, request.generation_id_or_member_epoch, request.member_id
     if generation_id < 0 and live.state is GroupState.EMPTY:
@@ -125,12 +140,12 @@ def _validate_commit(
     restart_session(shard, group, member, now)
 
 
-def validate_modern_commit(group: ModernGroup, *, is_from_member: bool) -> None:
+def validate_unserved_commit(group: UnservedGroup, *, is_from_member: bool) -> None:
     """Only tools may commit, and only while the group has no members: its members are not served here.
 
     Raises KafkaError GROUP_ID_NOT_FOUND (share groups have no such offsets) or UNKNOWN_MEMBER_ID.
     """
-    if group.kind is ModernKind.SHARE:
+    if group.kind is UnservedKind.SHARE:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} is a share group.")
     if group.members or is_from_member:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"members of the {group.kind.value} protocol are not served here")
@@ -139,7 +154,14 @@ def validate_modern_commit(group: ModernGroup, *, is_from_member: bool) -> None:
 def fetch(
     shard: GroupCoordinatorShard, request: OffsetFetchRequestGroup, *, require_stable: bool
 ) -> OffsetFetchResponseGroup:
-    """OffsetFetch of one group; ``topics`` None asks for everything the group has."""
+    """OffsetFetch of one group; ``topics`` None asks for everything the group has.
+
+    KafkaError for a client that says who it is, and is no member of the group, or at another epoch.
+    """
+    if request.member_id is not None or request.member_epoch >= 0:
+        group = shard.consumer_group(request.group_id)
+        if group is not None:
+            consumer_commits.check_reader(group, request.member_id, request.member_epoch)
     offsets = shard.offsets.of(request.group_id)
     response = OffsetFetchResponseGroup(group_id=request.group_id)
     wanted: Iterable[tuple[str, bytes, Iterable[int]]]
@@ -185,17 +207,17 @@ def not_fetched(partition: int, code: ErrorCode) -> OffsetFetchResponsePartition
 
 def delete(shard: GroupCoordinatorShard, request: OffsetDeleteRequest, now: CoordinatorTime) -> OffsetDeleteResponse:
     """OffsetDelete. KafkaError GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP."""
-    group, modern = shard.groups.get(request.group_id), shard.modern.get(request.group_id)
-    if group is None or (modern is not None and modern.kind is ModernKind.SHARE):
+    group = shard.groups.get(request.group_id)
+    if group is None or (isinstance(group, UnservedGroup) and group.kind is UnservedKind.SHARE):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
-    if group.live.state is not GroupState.EMPTY and group.live.protocol_type != CONSUMER_PROTOCOL_TYPE:
+    if isinstance(group, ClassicGroup) and not group.is_empty and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP, "what its members read cannot be known")
     response = OffsetDeleteResponse()
     records: list[CoordinatorRecord] = []
     for topic in request.topics:
         answers = OffsetDeleteResponseTopic(name=topic.name)
         response.topics.append(answers)
-        subscribed = (group.live if modern is None else modern).is_subscribed_to(topic.name)
+        subscribed = group.is_subscribed_to(topic.name)
         for partition in topic.partitions:
             index = partition.partition_index
             code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE

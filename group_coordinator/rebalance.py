@@ -16,9 +16,8 @@ from ..base.wording import counted
 from ..replication.coordinator_log import CoordinatorTime, as_seen_by_clients
 from ..wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ..wire.messages.sync_group import SyncGroupResponse
-from .conversion import begin_sessions, end_sessions
+from .classic_group import ClassicGroup
 from .generation import Generation
-from .group import Group
 from .live_group import ClassicGroupMember, GroupState
 from .records import group_metadata
 from .shard import GroupCoordinatorShard
@@ -31,24 +30,24 @@ SHORTEST_NEXT_ROUND_MS = 1000
 """A rebalance timeout of 0 must not make rounds follow each other without a pause."""
 
 
-def session_timer(group: Group, member_id: str) -> TimerName:
+def session_timer(group: ClassicGroup, member_id: str) -> TimerName:
     """Name of the timer that ends a member's session."""
     return ("session", group.group_id, member_id)
 
 
-def join_timer(group: Group) -> TimerName:
+def join_timer(group: ClassicGroup) -> TimerName:
     """Name of the timer that ends the round of joining."""
     return ("join", group.group_id)
 
 
-def sync_timer(group: Group) -> TimerName:
+def sync_timer(group: ClassicGroup) -> TimerName:
     """Name of the timer that ends the wait for SyncGroup."""
     return ("sync", group.group_id)
 
 
 def restart_session(
     shard: GroupCoordinatorShard,
-    group: Group,
+    group: ClassicGroup,
     member: ClassicGroupMember,
     now: CoordinatorTime,
     timeout_ms: int | None = None,
@@ -59,14 +58,14 @@ def restart_session(
 
 
 def respond_to_join(
-    shard: GroupCoordinatorShard, group: Group, member: ClassicGroupMember, response: JoinGroupResponse
+    shard: GroupCoordinatorShard, group: ClassicGroup, member: ClassicGroupMember, response: JoinGroupResponse
 ) -> None:
     """Give the member its response to JoinGroup, if it waits for one."""
     member.respond_to_join(response, shard.depends_on(group.group_id))
 
 
 def respond_to_sync(
-    shard: GroupCoordinatorShard, group: Group, member: ClassicGroupMember, response: SyncGroupResponse
+    shard: GroupCoordinatorShard, group: ClassicGroup, member: ClassicGroupMember, response: SyncGroupResponse
 ) -> bool:
     """Give the member its response to SyncGroup; returns whether it waited for one."""
     return member.respond_to_sync(response, shard.depends_on(group.group_id))
@@ -90,7 +89,7 @@ def joined(generation: Generation, member_id: str) -> JoinGroupResponse:
     )
 
 
-def synced(group: Group, member_id: str) -> SyncGroupResponse:
+def synced(group: ClassicGroup, member_id: str) -> SyncGroupResponse:
     """A member's assignment in the durable generation."""
     return SyncGroupResponse(
         protocol_type=group.generation.protocol_type,
@@ -99,7 +98,7 @@ def synced(group: Group, member_id: str) -> SyncGroupResponse:
     )
 
 
-def remove_member(shard: GroupCoordinatorShard, group: Group, member_id: str) -> None:
+def remove_member(shard: GroupCoordinatorShard, group: ClassicGroup, member_id: str) -> None:
     """Drop a member, also a pending one; a client that waits in its name is told that it is unknown."""
     shard.timers.cancel(session_timer(group, member_id))
     member = group.live.remove(member_id)
@@ -108,7 +107,7 @@ def remove_member(shard: GroupCoordinatorShard, group: Group, member_id: str) ->
         respond_to_sync(shard, group, member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
 
 
-def members_changed(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime, reason: str) -> None:
+def members_changed(shard: GroupCoordinatorShard, group: ClassicGroup, now: CoordinatorTime, reason: str) -> None:
     """Members came, went or changed what they offer: call for a rebalance, or see whether the one going on is done."""
     if group.live.state is GroupState.PREPARING_REBALANCE:
         if not group.live.members:
@@ -118,7 +117,7 @@ def members_changed(shard: GroupCoordinatorShard, group: Group, now: Coordinator
         prepare_rebalance(shard, group, now, reason)
 
 
-def prepare_rebalance(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime, reason: str) -> None:
+def prepare_rebalance(shard: GroupCoordinatorShard, group: ClassicGroup, now: CoordinatorTime, reason: str) -> None:
     """Call every member back to join."""
     live = group.live
     logger.debug("Group %s: rebalance after generation %d: %s", group.group_id, live.generation.generation_id, reason)
@@ -141,7 +140,7 @@ def prepare_rebalance(shard: GroupCoordinatorShard, group: Group, now: Coordinat
         shard.timers.set(join_timer(group), now.monotonic_ms + live.rebalance_timeout_ms)
 
 
-def maybe_complete_join(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime) -> None:
+def maybe_complete_join(shard: GroupCoordinatorShard, group: ClassicGroup, now: CoordinatorTime) -> None:
     """Close the round if no member is missing. The first round of a group runs its time, unless all have gone."""
     live = group.live
     if live.state is not GroupState.PREPARING_REBALANCE or not live.has_all_members_joined:
@@ -150,7 +149,7 @@ def maybe_complete_join(shard: GroupCoordinatorShard, group: Group, now: Coordin
         complete_join(shard, group, now)
 
 
-def complete_join(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime) -> None:
+def complete_join(shard: GroupCoordinatorShard, group: ClassicGroup, now: CoordinatorTime) -> None:
     """Close the round of joining and begin the next generation with those who came."""
     live = group.live
     live.end_delay()
@@ -170,7 +169,7 @@ def complete_join(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTi
         shard.timers.set(join_timer(group), now.monotonic_ms + round_ms)
 
 
-def _begin_generation(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime) -> None:
+def _begin_generation(shard: GroupCoordinatorShard, group: ClassicGroup, now: CoordinatorTime) -> None:
     # Soft alone: without its assignments the generation is of no use to another coordinator, so no record is written.
     live, before = group.live, group.live.state
     live.begin_generation(now.wall_ms)
@@ -193,7 +192,7 @@ def _begin_generation(shard: GroupCoordinatorShard, group: Group, now: Coordinat
     shard.timers.set(sync_timer(group), now.monotonic_ms + live.rebalance_timeout_ms)
 
 
-def _become_empty(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime) -> None:
+def _become_empty(shard: GroupCoordinatorShard, group: ClassicGroup, now: CoordinatorTime) -> None:
     # Soft before durable: that nobody is left is a fact, whether or not it can be written.
     live, before = group.live, group.live.state
     live.become_empty(now.wall_ms)
@@ -209,7 +208,7 @@ def _become_empty(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTi
 
 
 def complete_sync(
-    shard: GroupCoordinatorShard, group: Group, assignments: Mapping[str, bytes], now: CoordinatorTime
+    shard: GroupCoordinatorShard, group: ClassicGroup, assignments: Mapping[str, bytes], now: CoordinatorTime
 ) -> None:
     """The leader's assignments are here: write them and tell every member that waits."""
     live = group.live
@@ -234,50 +233,41 @@ def complete_sync(
             restart_session(shard, group, member, now)
 
 
-def member_has_synced(shard: GroupCoordinatorShard, group: Group, member: ClassicGroupMember) -> None:
+def member_has_synced(shard: GroupCoordinatorShard, group: ClassicGroup, member: ClassicGroupMember) -> None:
     """The member asked for its assignment."""
     if group.live.remove_pending_sync_member(member.member_id):
         shard.timers.cancel(sync_timer(group))
 
 
-def resume(shard: GroupCoordinatorShard, now: CoordinatorTime) -> None:
-    """The shard has been loaded: every member gets a fresh session, and groups above group.max.size are cut down."""
-    begin_sessions(shard, now)
-    for group in list(shard.groups.values()):
-        group.resume()
-        members = group.live.members
-        for member in members.values():
-            restart_session(shard, group, member, now)
-        if len(members) > shard.settings.group_max_size:
-            prepare_rebalance(shard, group, now, f"{counted(len(members), 'member')} when group.max.size allows fewer")
+def resume(shard: GroupCoordinatorShard, group: ClassicGroup, now: CoordinatorTime) -> None:
+    """The group is served from now on: every member gets a fresh session, and one above group.max.size is cut down."""
+    group.resume()
+    members = group.live.members
+    for member in members.values():
+        restart_session(shard, group, member, now)
+    if len(members) > shard.settings.group_max_size:
+        prepare_rebalance(shard, group, now, f"{counted(len(members), 'member')} when group.max.size allows fewer")
 
 
-def release(shard: GroupCoordinatorShard) -> None:
-    """The shard has moved: clients that wait are sent to look for the new coordinator."""
+def release(shard: GroupCoordinatorShard, group: ClassicGroup) -> None:
+    """The group is not served here any more: clients that wait are sent to look for the new coordinator."""
     code = ErrorCode.NOT_COORDINATOR
-    for group in shard.groups.values():
-        for member in group.live.members.values():
-            respond_to_join(shard, group, member, JoinGroupResponse(error_code=code, member_id=member.member_id))
-            respond_to_sync(shard, group, member, SyncGroupResponse(error_code=code))
+    for member in group.live.members.values():
+        respond_to_join(shard, group, member, JoinGroupResponse(error_code=code, member_id=member.member_id))
+        respond_to_sync(shard, group, member, SyncGroupResponse(error_code=code))
 
 
-def expire(shard: GroupCoordinatorShard, name: TimerName, now: CoordinatorTime) -> None:
-    """A timer is due."""
-    if name[0] == "modern":
-        end_sessions(shard, name[1], now)
-        return
-    group = shard.groups.get(name[1])
-    if group is None:
-        return
+def expire(shard: GroupCoordinatorShard, group: ClassicGroup, name: TimerName, now: CoordinatorTime) -> None:
+    """A timer of the group is due."""
     if name[0] == "session":
         _expire_session(shard, group, name[2], now)
     elif name[0] == "join":
         _expire_join(shard, group, now)
-    else:
+    elif name[0] == "sync":
         _expire_sync(shard, group, now)
 
 
-def _expire_session(shard: GroupCoordinatorShard, group: Group, member_id: str, now: CoordinatorTime) -> None:
+def _expire_session(shard: GroupCoordinatorShard, group: ClassicGroup, member_id: str, now: CoordinatorTime) -> None:
     member = group.live.members.get(member_id)
     if member is None:
         if member_id in group.live.pending_members:
@@ -293,7 +283,7 @@ def _expire_session(shard: GroupCoordinatorShard, group: Group, member_id: str, 
     members_changed(shard, group, now, f"the session of {member_id} ended")
 
 
-def _expire_join(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime) -> None:
+def _expire_join(shard: GroupCoordinatorShard, group: ClassicGroup, now: CoordinatorTime) -> None:
     live = group.live
     if live.state is not GroupState.PREPARING_REBALANCE:
         return
@@ -305,7 +295,7 @@ def _expire_join(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTim
         shard.timers.set(join_timer(group), now.monotonic_ms + delay_ms)
 
 
-def _expire_sync(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime) -> None:
+def _expire_sync(shard: GroupCoordinatorShard, group: ClassicGroup, now: CoordinatorTime) -> None:
     live = group.live
     if live.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not live.pending_sync_members:
         return
@@ -316,5 +306,5 @@ def _expire_sync(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTim
     prepare_rebalance(shard, group, now, f"{', '.join(late)} did not ask for an assignment")
 
 
-def _log_state(group: Group, before: GroupState) -> None:
+def _log_state(group: ClassicGroup, before: GroupState) -> None:
     logger.debug("Group %s: %s after %s", group.group_id, group.live.state.value, before.value)

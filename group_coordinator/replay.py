@@ -3,6 +3,9 @@
 ``RECORD_TYPES`` has the rule for each type of record; the classes of its key and its value stand under the same number in
 ``wire.coordinator_records``. A tombstone is replayed with no value. Any subset of the records, in the order in which they were
 written, has to be understood: compaction may have taken others away.
+
+A group id is of one group. A group of another type takes its place with the first of its records; the tombstones of the old
+group stand before that. Where the last record of a group goes and offsets are left, the group is a *simple* one.
 """
 
 from __future__ import annotations
@@ -18,10 +21,12 @@ from ..wire.messages.consumer_offsets import (
     OffsetCommitValue,
 )
 from ..wire.schema import Message
+from .classic_group import ClassicGroup
 from .committed_offsets import CommittedOffset, OffsetTable
+from .consumer_group import ConsumerGroup
 from .group import Group
-from .modern import ModernGroup, ModernKind
 from .records import CoordinatorRecord, read_generation
+from .unserved_group import UnservedGroup, UnservedKind
 
 
 class ReplayedGroups:
@@ -29,8 +34,6 @@ class ReplayedGroups:
 
     def __init__(self) -> None:
         self.groups: dict[str, Group] = {}
-        self.modern: dict[str, ModernGroup] = {}
-        """Groups of the newer protocols; where they have offsets, a group of that id is in ``groups``, too."""
         self.offsets = OffsetTable()
         self.last_offset = 0
         # By group, the offset after its newest record; a group that does not exist depends on all of the log.
@@ -40,9 +43,19 @@ class ReplayedGroups:
         """The offset up to which the log must be committed before anything about this group may be told."""
         return self._depends_on.get(group_id, self.last_offset)
 
-    def add_group(self, group_id: str) -> Group:
+    def classic_group(self, group_id: str) -> ClassicGroup | None:
+        """The classic group of this id."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
+
+    def consumer_group(self, group_id: str) -> ConsumerGroup | None:
+        """The consumer group of this id."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ConsumerGroup) else None
+
+    def add_group(self, group_id: str) -> ClassicGroup:
         """A group of which there is no record: the first member is about to join it."""
-        group = self.groups[group_id] = Group(group_id)
+        group = self.groups[group_id] = ClassicGroup(group_id)
         self._depends_on[group_id] = self.last_offset
         return group
 
@@ -59,10 +72,16 @@ class ReplayedGroups:
 
     def _depend(self, group_id: str, end_offset: int) -> None:
         self.last_offset = end_offset
-        if group_id in self.groups or group_id in self.modern:
+        if group_id in self.groups:
             self._depends_on[group_id] = end_offset
         else:
             self._depends_on.pop(group_id, None)
+
+    def remove_group(self, group_id: str) -> None:
+        """The last record of a group is gone. Offsets have records of their own, which outlive those of the group."""
+        del self.groups[group_id]
+        if self.offsets.has_any(group_id):
+            self.groups[group_id] = ClassicGroup(group_id)
 
 
 Replay = Callable[..., str]
@@ -77,7 +96,7 @@ def _commit(
         state.offsets.remove(group_id, key.topic, key.partition)
     else:
         if group_id not in state.groups:
-            state.groups[group_id] = Group(group_id)
+            state.groups[group_id] = ClassicGroup(group_id)
         state.offsets.commit(group_id, key.topic, key.partition, CommittedOffset(value, offset), producer_id)
     return group_id
 
@@ -98,34 +117,45 @@ def _legacy_commit(
 
 def _generation(state: ReplayedGroups, key: GroupMetadataKey, value: GroupMetadataValue | None, *_: int) -> str:
     group_id: str = key.group
-    group = state.groups.get(group_id)
+    group = state.classic_group(group_id)
     if value is not None:
         if group is None:
-            group = state.groups[group_id] = Group(group_id)
+            group = state.groups[group_id] = ClassicGroup(group_id)
         group.generation = read_generation(value)
     elif group is not None:
-        del state.groups[group_id]
-        # Offsets have records of their own, which outlive the generation's: the group stays as a simple one.
-        if state.offsets.has_any(group_id):
-            state.groups[group_id] = Group(group_id)
+        state.remove_group(group_id)
     return group_id
 
 
-def _of(kind: ModernKind, apply: Callable[..., None] | None = None) -> Replay:
-    """The rule for a record of a group of a newer protocol: it makes the group, and ``apply`` is what else it says of it."""
+def _consumer(state: ReplayedGroups, key: Message, value: Message | None, *_: int) -> str:
+    """The rule for a record of a consumer group: what the group is after it."""
+    group_id: str = key.group_id  # type: ignore[attr-defined]
+    group = state.consumer_group(group_id)
+    if group is None:
+        if value is None:
+            return group_id
+        group = ConsumerGroup(group_id)
+    state.groups[group_id] = group = group.with_record(key, value)
+    if not group.exists:
+        state.remove_group(group_id)
+    return group_id
+
+
+def _unserved(kind: UnservedKind, apply: Callable[..., None] | None = None) -> Replay:
+    """The rule for a record of a group that is not served; ``apply`` is what else it says of it."""
 
     def replay(state: ReplayedGroups, key: Message, value: Message | None, *_: int) -> str:
         group_id: str = key.group_id  # type: ignore[attr-defined]
-        group = state.modern.get(group_id)
-        if group is None:
+        group = state.groups.get(group_id)
+        if not isinstance(group, UnservedGroup):
             if value is None:
                 return group_id
-            group = state.modern[group_id] = ModernGroup(group_id, kind)
+            group = state.groups[group_id] = UnservedGroup(group_id, kind)
         group.keep(kind, key, is_there=value is not None)
         if apply is not None:
             apply(group, key, value)
         if not group.keys:
-            del state.modern[group_id]
+            state.remove_group(group_id)
         return group_id
 
     return replay
@@ -135,24 +165,24 @@ RECORD_TYPES: dict[int, Replay] = {
     0: _legacy_commit,
     1: _commit,
     2: _generation,
-    3: _of(ModernKind.CONSUMER, ModernGroup.replay_epoch),
-    4: _of(ModernKind.CONSUMER),
-    5: _of(ModernKind.CONSUMER, ModernGroup.replay_member),
-    6: _of(ModernKind.CONSUMER, ModernGroup.replay_assignment_epoch),
-    7: _of(ModernKind.CONSUMER),
-    8: _of(ModernKind.CONSUMER, ModernGroup.replay_current_assignment),
-    10: _of(ModernKind.SHARE, ModernGroup.replay_member),
-    11: _of(ModernKind.SHARE),
-    12: _of(ModernKind.SHARE),
-    13: _of(ModernKind.SHARE),
-    14: _of(ModernKind.SHARE),
-    15: _of(ModernKind.SHARE),
-    16: _of(ModernKind.CONSUMER, ModernGroup.replay_expression),
-    17: _of(ModernKind.STREAMS),
-    19: _of(ModernKind.STREAMS, ModernGroup.replay_member),
-    20: _of(ModernKind.STREAMS),
-    21: _of(ModernKind.STREAMS),
-    22: _of(ModernKind.STREAMS),
-    23: _of(ModernKind.STREAMS),
+    3: _consumer,
+    4: _consumer,
+    5: _consumer,
+    6: _consumer,
+    7: _consumer,
+    8: _consumer,
+    10: _unserved(UnservedKind.SHARE, UnservedGroup.replay_member),
+    11: _unserved(UnservedKind.SHARE),
+    12: _unserved(UnservedKind.SHARE),
+    13: _unserved(UnservedKind.SHARE),
+    14: _unserved(UnservedKind.SHARE),
+    15: _unserved(UnservedKind.SHARE),
+    16: _consumer,
+    17: _unserved(UnservedKind.STREAMS),
+    19: _unserved(UnservedKind.STREAMS, UnservedGroup.replay_member),
+    20: _unserved(UnservedKind.STREAMS),
+    21: _unserved(UnservedKind.STREAMS),
+    22: _unserved(UnservedKind.STREAMS),
+    23: _unserved(UnservedKind.STREAMS),
 }
 """Record type -> its rule."""

@@ -19,7 +19,9 @@ from ..replication.coordinator_loading import SkippedRecords, readable_records
 from ..replication.coordinator_log import CoordinatorLog, CoordinatorTime
 from ..wire.messages.write_txn_markers import WritableTxnMarker
 from ..wire.records import RecordBatch
+from ..wire.schema import uuid_to_text
 from .committed_offsets import CommittedOffsets
+from .consumer_group_context import ConsumerGroupContext
 from .group import Group
 from .records import CoordinatorRecord, build_batch, read_batch
 from .replay import ReplayedGroups
@@ -49,19 +51,28 @@ class GroupCoordinatorShard(ReplayedGroups):
         settings: GroupSettings,
         randomness: random.Random,
         timeline: Timeline,
+        context: ConsumerGroupContext,
     ) -> None:
         super().__init__()
         self.partition = partition
         self.leader_epoch = leader_epoch
         self.settings = settings
         self.timeline = timeline
+        self.context = context
         self.timers = Timers()
+        self.checked_topics: dict[str, int] = {}
+        """Of consumer groups, the version of the topics with which the metadata hash was compared last. Soft: after a load every
+        group is compared once."""
         self._log = log
         self._randomness = randomness
 
     def new_member_id(self, prefix: str) -> str:
         """A fresh member id that begins with the client's or the instance's id."""
         return f"{prefix}-{uuid.UUID(int=self._randomness.getrandbits(128), version=4)}"
+
+    def new_consumer_id(self) -> str:
+        """A fresh member id for a client of KIP-848 that has made none."""
+        return uuid_to_text(uuid.UUID(int=self._randomness.getrandbits(128), version=4).bytes)
 
     def groups_and_offsets(self) -> Iterator[GroupAndOffsets]:
         """Every group, with what it has committed."""

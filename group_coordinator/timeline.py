@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..base.wording import shortened
 from ..replication.coordinator_log import CoordinatorTime
-from .group import Group
+from .classic_group import ClassicGroup
 from .live_group import ClassicGroupMember
 
 EVENTS_PER_GROUP = 200
@@ -74,7 +74,7 @@ class Timeline:
 
     def note(
         self,
-        group: Group,
+        group: ClassicGroup,
         kind: EventKind,
         now: CoordinatorTime,
         member: ClassicGroupMember | None = None,

@@ -18,35 +18,31 @@ from ..wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from .group import Group
+from . import consumer_commits
+from .classic_group import ClassicGroup
+from .consumer_commits import CommitJudge
 from .live_group import GroupState
-from .offsets import is_metadata_too_long, validate_modern_commit
+from .offsets import is_metadata_too_long, validate_unserved_commit
 from .records import CoordinatorRecord, offset_commit
 from .shard import GroupCoordinatorShard
+from .unserved_group import UnservedGroup
 
 
 def commit(
     shard: GroupCoordinatorShard, request: TxnOffsetCommitRequest, now: CoordinatorTime
 ) -> TxnOffsetCommitResponse:
     """TxnOffsetCommit. KafkaError when nothing of the request is accepted."""
-    group, modern = shard.groups.get(request.group_id), shard.modern.get(request.group_id)
-    if modern is not None:
-        if request.generation_id_or_member_epoch >= 0 or request.member_id or request.group_instance_id is not None:
-            validate_modern_commit(modern, is_from_member=request.generation_id_or_member_epoch >= 0)
-    elif group is not None:
-        _validate(group, request)
-    elif request.generation_id_or_member_epoch >= 0:
-        raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"there is no group {request.group_id}")
+    judge = _judge(shard, request)
     response = TxnOffsetCommitResponse()
     records: list[CoordinatorRecord] = []
     for topic in request.topics:
         answers = TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
         response.topics.append(answers)
         for partition in topic.partitions:
-            code = ErrorCode.NONE
+            code = judge(topic.topic_id, partition.partition_index)
             if is_metadata_too_long(partition.committed_metadata, shard.settings.offset_metadata_max_bytes):
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
+            if code is ErrorCode.NONE:
                 value = _value(topic.topic_id, partition, now.wall_ms)
                 records.append(offset_commit(request.group_id, topic.name, partition.partition_index, value))
             answers.partitions.append(
@@ -61,7 +57,24 @@ def commit(
     return response
 
 
-def _validate(group: Group, request: TxnOffsetCommitRequest) -> None:
+def _judge(shard: GroupCoordinatorShard, request: TxnOffsetCommitRequest) -> CommitJudge:
+    """Whether a commit of each partition is accepted. KafkaError when nothing of the request is."""
+    group, epoch = shard.groups.get(request.group_id), request.generation_id_or_member_epoch
+    names_member = epoch >= 0 or bool(request.member_id) or request.group_instance_id is not None
+    if group is None:
+        if epoch >= 0:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"there is no group {request.group_id}")
+    elif isinstance(group, ClassicGroup):
+        _validate(group, request)
+    elif isinstance(group, UnservedGroup):
+        if names_member:
+            validate_unserved_commit(group, is_from_member=epoch >= 0)
+    elif names_member:
+        return consumer_commits.judge_transactional(group, request.member_id, epoch)
+    return consumer_commits.accept_all
+
+
+def _validate(group: ClassicGroup, request: TxnOffsetCommitRequest) -> None:
     generation_id, member_id = request.generation_id_or_member_epoch, request.member_id
     if generation_id < 0 and group.live.state is GroupState.EMPTY:
         return

@@ -190,6 +190,8 @@ HANDLERS = (
     Handler(ApiKey.DESCRIBE_PRODUCERS, 0, 0, rights=of_topic(_O.READ)),
     Handler(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, rights=(*of_transactional_id(_O.DESCRIBE), *of_topic(_O.DESCRIBE))),
     Handler(ApiKey.LIST_TRANSACTIONS, 0, 2, rights=of_transactional_id(_O.DESCRIBE)),
+    Handler(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, rights=(*of_group(_O.READ), *of_topic(_O.DESCRIBE))),
+    Handler(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, rights=(*of_group(_O.DESCRIBE), *of_topic(_O.DESCRIBE))),
     Handler(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, cluster_right=_O.DESCRIBE_CONFIGS),
     Handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, rights=of_topic(_O.DESCRIBE)),
     Handler(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1, cluster_right=_O.DESCRIBE_CONFIGS),
@@ -264,6 +266,13 @@ def without_transactions_v2(served: ServedApis) -> ServedApis:
         )
         for key, handler in served.by_key.items()
     }
+    return dataclasses.replace(served, by_key=by_key)
+
+
+def without_consumer_groups(served: ServedApis) -> ServedApis:
+    """What a broker in ZooKeeper mode serves: no feature is finalized there, and Kafka 3.9 knows no records of KIP-848 there."""
+    gone = (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE)
+    by_key = {key: handler for key, handler in served.by_key.items() if handler.api_key not in gone}
     return dataclasses.replace(served, by_key=by_key)
 
 

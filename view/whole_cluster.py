@@ -340,11 +340,9 @@ def _seen_here(services: Services, group_ids: Iterable[str], topic: str | None =
 
 def _seen(found: GroupAndOffsets, broker_id: int, topic: str | None) -> GroupSeen:
     group, offsets = found
-    live, generation = group.live, group.live.generation
-    state, kind = live.state.value, live.protocol_type or ""
     return GroupSeen(
-        GroupListing(group.group_id, broker_id, kind, state, ""),
-        DescribeGroupResult(state, generation.protocol_name or "", generation.generation_id, tuple(live.members)),
+        GroupListing(group.group_id, broker_id, group.protocol_type, group.state_name, group.type_name),
+        DescribeGroupResult(group.state_name, group.protocol_name, group.epoch, range(group.member_count)),
         {
             TopicPartition(name, number): OffsetWithMetadata(committed.value.offset, committed.value.metadata)
             for name, number, committed in commits(offsets)

@@ -15,6 +15,7 @@ from prometheus_client.core import Metric
 from ...base.distribution import Distribution
 from ...controller.quorum.cluster import QuorumCluster
 from ...controller.quorum.figures import QuorumFigures
+from ...group_coordinator.classic_group import ClassicGroup
 from ...group_coordinator.live_group import GroupState
 from ...handlers.services import Services
 from ..assembly import Assembly
@@ -163,7 +164,7 @@ def _cleaner(services: Services | None) -> Iterator[Metric]:
 
 def _groups(services: Services | None) -> Iterator[Metric]:
     groups = [] if services is None else list(services.groups.groups())
-    states = Counter(group.live.state for group, _ in groups)
+    states = Counter(group.live.state for group, _ in groups if isinstance(group, ClassicGroup))
     offsets: list[tuple[Labels, float]] = []
     lags: list[tuple[Labels, float]] = []
     replicas = {(p.topic, p.log.partition): p for p in partitions_of(services)}
@@ -178,6 +179,6 @@ def _groups(services: Services | None) -> Iterator[Metric]:
     for state, family in _STATES.items():
         yield single(family, states[state])
     yield single(consumers.OFFSETS, len(offsets))
-    yield simple(consumers.GROUP_MEMBERS, [((group.group_id,), len(group.live.members)) for group, _ in groups])
+    yield simple(consumers.GROUP_MEMBERS, [((group.group_id,), group.member_count) for group, _ in groups])
     yield simple(consumers.GROUP_OFFSET, offsets)
     yield simple(consumers.GROUP_LAG, lags)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import random
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
@@ -13,13 +13,16 @@ import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SimulatedClock
-from ottla.group_coordinator import expiry, membership, offsets, rebalance
+from ottla.group_coordinator import expiry, lifecycle, membership, offsets
+from ottla.group_coordinator.consumer_group_context import ConsumerGroupContext
+from ottla.group_coordinator.consumer_group_settings import ConsumerGroupSettings
 from ottla.group_coordinator.coordinator import GroupCoordinator
 from ottla.group_coordinator.describe import describe
 from ottla.group_coordinator.membership import Client
 from ottla.group_coordinator.settings import GroupSettings
 from ottla.group_coordinator.shard import GroupCoordinatorShard
 from ottla.group_coordinator.timeline import Timeline
+from ottla.group_coordinator.topics import TopicSizes
 from ottla.replication.coordinator_loading import SkippedRecords
 from ottla.replication.coordinator_log import CoordinatorTime
 from ottla.wire.messages.heartbeat import HeartbeatRequest
@@ -125,17 +128,19 @@ class MemoryLog:
 class Machine:
     """One shard and its time. Requests have defaults for everything that a test does not give."""
 
-    def __init__(self, **settings: int) -> None:
+    def __init__(self, consumer_settings: Mapping[str, Any] | None = None, **settings: int) -> None:
         self.settings = GroupSettings(settings)
         self.log = MemoryLog()
         self.wall_ms = 1_700_000_000_000
         self.monotonic_ms = 5_000.0
         self.random = random.Random(7)
         self.timeline = Timeline()
+        self.topics = TopicSizes()
+        self.context = ConsumerGroupContext.of(ConsumerGroupSettings(consumer_settings), self.topics)
         self.shard = self.new_shard()
 
     def new_shard(self) -> GroupCoordinatorShard:
-        return GroupCoordinatorShard(0, 0, self.log, self.settings, self.random, self.timeline)
+        return GroupCoordinatorShard(0, 0, self.log, self.settings, self.random, self.timeline, self.context)
 
     @property
     def now(self) -> CoordinatorTime:
@@ -154,17 +159,17 @@ class Machine:
             self.wall_ms += int(max(deadline - self.monotonic_ms, 0))
             self.monotonic_ms = max(deadline, self.monotonic_ms)
             name = self.shard.timers.pop_expired(self.monotonic_ms)
-            rebalance.expire(self.shard, name, self.now)
+            lifecycle.expire(self.shard, name, self.now)
         self.wall_ms += int(end - self.monotonic_ms)
         self.monotonic_ms = end
 
     def restart(self) -> None:
         """Another coordinator takes over: only the log is kept."""
-        rebalance.release(self.shard)
+        lifecycle.release(self.shard)
         self.shard = self.new_shard()
         for batch in self.log.partitions.get(0, []):
             list(self.shard.load(RecordBatch(bytearray(batch)), SkippedRecords()))
-        rebalance.resume(self.shard, self.now)
+        lifecycle.resume(self.shard, self.now)
 
     def join(
         self,
@@ -298,7 +303,9 @@ class World:
         self.log = log
         self.flushes = 0
         values = {"offsets_topic_num_partitions": 1, **settings}
-        self.groups = GroupCoordinator(log, GroupSettings(values), SimulatedClock(), random.Random(3))
+        self.topics = TopicSizes()
+        context = ConsumerGroupContext.of(ConsumerGroupSettings(), self.topics)
+        self.groups = GroupCoordinator(log, GroupSettings(values), context, SimulatedClock(), random.Random(3))
 
     async def flush(self) -> None:
         self.flushes += 1

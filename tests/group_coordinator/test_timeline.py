@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.group_coordinator.group import Group
+from ottla.group_coordinator.classic_group import ClassicGroup
 from ottla.group_coordinator.timeline import EVENTS_PER_GROUP, EventKind, Timeline
 from ottla.replication.coordinator_log import CoordinatorTime
 
@@ -61,7 +61,7 @@ def test_who_was_late_is_named(machine):
 
 def test_a_group_that_changes_all_the_time_pushes_out_no_other():
     timeline = Timeline(most=EVENTS_PER_GROUP + 10)
-    quiet, busy = Group("quiet"), Group("busy")
+    quiet, busy = ClassicGroup("quiet"), ClassicGroup("busy")
     timeline.note(quiet, K.EMPTIED, CoordinatorTime(1, 1.0))
     for number in range(1000):
         timeline.note(busy, K.EMPTIED, CoordinatorTime(number, 1.0))
@@ -69,7 +69,7 @@ def test_a_group_that_changes_all_the_time_pushes_out_no_other():
     assert len(timeline.of("busy")) == EVENTS_PER_GROUP
     assert timeline.of("busy")[-1].at_ms == 999
     for number in range(50):
-        timeline.note(Group(f"other {number}"), K.EMPTIED, CoordinatorTime(number, 1.0))
+        timeline.note(ClassicGroup(f"other {number}"), K.EMPTIED, CoordinatorTime(number, 1.0))
     assert len(timeline) == EVENTS_PER_GROUP + 10
     assert timeline.of("quiet") == ()
     assert timeline.of("nobody") == ()

@@ -17,10 +17,10 @@ from ...handlers.services import Services
 from ...log.producer_snapshot import ProducerStateEntry
 from ...metadata.image import TopicImage
 from ...replication.delayed_fetch import FetchedPartition
-from ..assignments import assigned
 from ..inside_rows import ClientRow, ConsumerRow, WriterRow
 from ..pace import Pace
 from ..rows import MemberRow
+from .groups import member_rows
 from .topics import Replicas
 
 _LONGEST_TEXT = 200
@@ -166,11 +166,11 @@ async def _groups_by_member(
     """The groups that have a member for a partition of a topic, by its client id, its host and the partition."""
     found: dict[tuple[str, str, int], list[GroupAndOffsets]] = defaultdict(list)
     for each in list(services.groups.groups()):
-        for member in list(each.group.live.members.values()):
-            for name, numbers in assigned(each.group.assignment_of(member.member_id)) or ():
+        for member in member_rows(each.group, services.metadata.topic_name):
+            for name, numbers in member.assigned or ():
                 if name == topic:
                     for number in numbers:
-                        key = (member.client_id[:_LONGEST_TEXT], member.client_host.lstrip("/"), number)
+                        key = (member.client_id[:_LONGEST_TEXT], member.host.lstrip("/"), number)
                         found[key].append(each)
             if pace.is_due(5):
                 await pace.rest()

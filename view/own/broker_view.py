@@ -327,7 +327,7 @@ class BrokerView:
             raise NotFoundError(f"This broker is the coordinator of no group {group_id}.")
         replicas, pace = ReplicasHere(services), self.pace()
         row = await group_row(found, replicas, {}, pace)
-        members = member_rows(found.group)
+        members = member_rows(found.group, services.metadata.topic_name)
         partitions: list[GroupPartitionRow] = []
         behind: list[tuple[int, Partition]] = []
         for each, partition in group_partition_rows(found.offsets, replicas, members):
@@ -338,7 +338,7 @@ class BrokerView:
                 await pace.rest()
         await self.add_lag_times(partitions, behind)
         partitions.sort(key=lambda each: (each.topic, each.number))
-        return GroupDetail(row, found.group.live.generation.generation_id, members, partitions)
+        return GroupDetail(row, found.group.epoch, members, partitions)
 
     async def add_lag_times(self, rows: list[GroupPartitionRow], behind: Sequence[tuple[int, Partition]]) -> None:
         """Look up since when the next record of some partitions has been there; ``behind`` has their places in ``rows``."""

@@ -6,11 +6,14 @@ partitions that this broker leads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from ...base.partitions import TopicPartition
 from ...broker.consumer_lag import commits, lag_behind
+from ...group_coordinator.classic_group import ClassicGroup
 from ...group_coordinator.committed_offsets import CommittedOffsets
+from ...group_coordinator.consumer_group import ConsumerGroup
+from ...group_coordinator.consumer_group_member import ConsumerGroupMember
 from ...group_coordinator.group import Group
 from ...group_coordinator.shard import GroupAndOffsets
 from ...replication.partition import Partition
@@ -56,10 +59,10 @@ async def group_row(found: GroupAndOffsets, replicas: ReplicasHere, max_lags: di
         await pace.rest()
     return GroupRow(
         group.group_id,
-        group.live.state.value,
-        group.live.protocol_type or "",
-        group.live.generation.protocol_name or "",
-        len(group.live.members),
+        group.state_name,
+        group.protocol_type,
+        group.protocol_name,
+        group.member_count,
         len(offsets),
         partitions,
         total if known else None,
@@ -87,26 +90,45 @@ async def reader_rows(
                     largest = max(largest or 0, lag)
                 if pace.is_due():
                     await pace.rest()
-            rows.append(
-                ReaderRow(group.group_id, group.live.state.value, len(group.live.members), len(committed), total)
-            )
+            rows.append(ReaderRow(group.group_id, group.state_name, group.member_count, len(committed), total))
         if pace.is_due():
             await pace.rest()
     return rows, largest
 
 
-def member_rows(group: Group) -> list[MemberRow]:
-    return [
-        MemberRow(
-            member.member_id,
-            member.group_instance_id,
-            member.client_id,
-            member.client_host,
-            member.session_timeout_ms,
-            assigned(group.assignment_of(member.member_id)),
-        )
-        for member in group.live.members.values()
-    ]
+def member_rows(group: Group, topic_name: Callable[[bytes], str | None]) -> list[MemberRow]:
+    """The members, with the partitions that they have now; ``topic_name`` gives that of a topic's id."""
+    if isinstance(group, ClassicGroup):
+        return [
+            MemberRow(
+                member.member_id,
+                member.group_instance_id,
+                member.client_id,
+                member.client_host,
+                member.session_timeout_ms,
+                assigned(group.assignment_of(member.member_id)),
+            )
+            for member in group.live.members.values()
+        ]
+    if isinstance(group, ConsumerGroup):
+        return [_consumer_row(member, topic_name) for member in group.members.values()]
+    return []
+
+
+def _consumer_row(member: ConsumerGroupMember, topic_name: Callable[[bytes], str | None]) -> MemberRow:
+    partitions: dict[str, set[int]] = {}
+    for topic_id, number in member.held():
+        name = topic_name(topic_id)
+        if name is not None:
+            partitions.setdefault(name, set()).add(number)
+    return MemberRow(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        None if member.classic is None else member.classic.session_timeout_ms,
+        tuple(sorted((name, tuple(sorted(numbers))) for name, numbers in partitions.items())),
+    )
 
 
 def group_partition_rows(

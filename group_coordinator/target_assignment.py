@@ -1,0 +1,101 @@
+"""The next target assignment of a consumer group: what an assignor is given, and the parts that are new in its result.
+
+Both parts work in steps, as the assignors do, because a group may have thousands of members. What they need of the group is taken
+at once at the beginning; whoever lets others run between two steps has to look whether the group is at the same epoch afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .assignors.assignor import Assignor, MemberPartitions, MemberSubscription, Steps, Target
+from .assignors.registry import assignor_of_group
+from .consumer_group import ConsumerGroup
+from .consumer_group_member import ConsumerGroupMember
+from .topics import TopicSizes
+
+_MEMBERS_OF_A_STEP = 200
+
+
+class TargetInput:
+    """The input of an assignor at one moment. ``updated`` is a member as its heartbeat makes it, ``replaced`` an id that goes.
+
+    A static member that takes over gets the part of the one that it replaces.
+    """
+
+    def __init__(
+        self,
+        group: ConsumerGroup,
+        topics: TopicSizes,
+        configured: Sequence[str],
+        updated: ConsumerGroupMember | None = None,
+        replaced: str | None = None,
+    ) -> None:
+        members = dict(group.members.newest())
+        self.before: dict[str, MemberPartitions] = dict(group.target.members.newest())
+        """The target of before, by member id."""
+        if replaced is not None:
+            del members[replaced]
+            part = self.before.pop(replaced, None)
+            if part is not None and updated is not None:
+                self.before[updated.member_id] = part
+        preferred = group.preferred_assignor
+        if updated is not None:
+            preferred = _preferred(group, members.get(updated.member_id), updated, replaced)
+            members[updated.member_id] = updated
+        self._members = members
+        self._topics = topics
+        self._expressions = dict(group.expressions.newest())
+        self._assignor: Assignor = assignor_of_group(preferred, configured)
+
+    @property
+    def assignor_name(self) -> str:
+        """The assignor that makes the target."""
+        return self._assignor.name
+
+    def target(self) -> Steps[Target]:
+        """The new target, by member id."""
+        ids: dict[tuple[frozenset[str], str], frozenset[bytes]] = {}
+        subscriptions: dict[str, MemberSubscription] = {}
+        for count, member in enumerate(self._members.values(), 1):
+            read = member.topic_names, member.expression
+            topic_ids = ids.get(read)
+            if topic_ids is None:
+                resolved = self._expressions.get(member.expression)
+                names = member.topic_names if resolved is None else member.topic_names | resolved.topics
+                topic_ids = ids[read] = self._topics.ids_of(names)
+            subscriptions[member.member_id] = MemberSubscription(
+                topic_ids, self.before.get(member.member_id, {}), member.instance_id, member.rack_id
+            )
+            if count % _MEMBERS_OF_A_STEP == 0:
+                yield
+        counts = {topic_id: self._partition_count(topic_id) for topic_id in frozenset().union(*ids.values())}
+        return (yield from self._assignor.steps(subscriptions, counts))
+
+    def _partition_count(self, topic_id: bytes) -> int:
+        found = self._topics.find_by_id(topic_id)
+        return 0 if found is None else found[1]
+
+
+def changed_parts(before: Mapping[str, MemberPartitions], target: Target) -> Steps[dict[str, MemberPartitions]]:
+    """The members whose part is another one than before, or that had none."""
+    changed: dict[str, MemberPartitions] = {}
+    for count, (member_id, part) in enumerate(target.items(), 1):
+        if before.get(member_id) != part:
+            changed[member_id] = part
+        if count % _MEMBERS_OF_A_STEP == 0:
+            yield
+    return changed
+
+
+def _preferred(
+    group: ConsumerGroup, before: ConsumerGroupMember | None, updated: ConsumerGroupMember, replaced: str | None
+) -> str | None:
+    """The assignor that most members ask for once this member is as it is now."""
+    votes = dict(group.assignor_votes.newest())
+    old = group.members.newest()[replaced] if replaced is not None else before
+    for member, change in ((old, -1), (updated, 1)):
+        if member is not None and member.server_assignor is not None:
+            votes[member.server_assignor] = votes.get(member.server_assignor, 0) + change
+    asked = {name: count for name, count in votes.items() if count}
+    return min(asked, key=lambda name: (-asked[name], name), default=None)

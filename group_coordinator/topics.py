@@ -1,0 +1,97 @@
+"""The topics of the cluster as the coordinator of consumer groups sees them: their names, ids and numbers of partitions.
+
+It follows the published metadata image, and says by ``version`` whether anything that an assignment depends on has changed since:
+leaders and replicas change all the time, and no assignment depends on them. So a heartbeat compares two numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from ..metadata.delta import ClusterDelta
+from ..metadata.image import ClusterImage
+
+
+class TopicSize(NamedTuple):
+    """A topic, as far as assignments depend on it."""
+
+    topic_id: bytes
+    partition_count: int
+
+
+class TopicSizes:
+    """The topics that there are. ``publish`` is a publisher of the ``MetadataCache``."""
+
+    def __init__(self, image: ClusterImage | None = None) -> None:
+        self.version = 0
+        """Grows with every topic that is made, is deleted or gets partitions. In a quorum it is an offset of the metadata log."""
+        self.newest_topic_version = 0
+        """``version`` as of the newest topic, which expressions may match."""
+        self._topics: dict[str, TopicSize] = {}
+        self._names: dict[bytes, str] = {}
+        if image is not None:
+            self._take_over(image, image.topics.newest(), 0)
+
+    def publish(self, delta: ClusterDelta, image: ClusterImage) -> None:
+        """Take over the topics of a delta."""
+        if delta.topics:
+            offset = 0 if delta.position is None else delta.position.offset
+            self._take_over(image, {topic.name for topic in delta.topics}, offset)
+
+    def _take_over(self, image: ClusterImage, names: Iterable[str], offset: int) -> None:
+        topics = image.topics.newest()
+        for name in names:
+            topic = topics.get(name)
+            self.put(name, None if topic is None else TopicSize(topic.topic_id, len(topic.partitions)), offset)
+
+    def put(self, name: str, size: TopicSize | None, offset: int = 0) -> None:
+        """A topic as it is now, None for one that is gone, as of an offset of the metadata log."""
+        before = self._topics.get(name)
+        if before == size:
+            return
+        self.version = max(self.version + 1, offset)
+        if before is not None:
+            del self._names[before.topic_id]
+        if size is None:
+            del self._topics[name]
+            return
+        if before is None or before.topic_id != size.topic_id:
+            self.newest_topic_version = self.version
+        self._topics[name] = size
+        self._names[size.topic_id] = name
+
+    def find(self, name: str) -> TopicSize | None:
+        """A topic by its name."""
+        return self._topics.get(name)
+
+    def find_by_id(self, topic_id: bytes) -> tuple[str, int] | None:
+        """Name and number of partitions of a topic."""
+        name = self._names.get(topic_id)
+        return None if name is None else (name, self._topics[name].partition_count)
+
+    def names(self) -> Collection[str]:
+        """The names of all topics."""
+        return self._topics.keys()
+
+    def ids_of(self, names: Iterable[str]) -> frozenset[bytes]:
+        """The ids of those of these topics that exist."""
+        topics = self._topics
+        return frozenset(topics[name].topic_id for name in names if name in topics)
+
+    def hash_of(self, names: Iterable[str]) -> int:
+        """A number of 64 bits that changes when one of these topics is made, is deleted or gets partitions; 0 for none.
+
+        Kafka's own hash (KIP-1101) has the racks of replicas in it. Where its brokers take over a group they find another
+        number than theirs, and make one more target assignment.
+        """
+        topics = self._topics
+        found = sorted((name, topics[name]) for name in names if name in topics)
+        if not found:
+            return 0
+        digest = hashlib.blake2b(digest_size=8)
+        for name, (topic_id, count) in found:
+            encoded = name.encode()
+            digest.update(len(encoded).to_bytes(2) + encoded + topic_id + count.to_bytes(4))
+        return int.from_bytes(digest.digest(), signed=True)
