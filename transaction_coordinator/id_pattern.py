@@ -4,7 +4,8 @@ Kafka has them in RE2's syntax, whose matcher never goes back; Python's ``re`` d
 the loop for ever. Read are characters, ``.``, classes, ``\\d \\w \\s`` and their opposites, groups, ``|`` and repeats; ``^`` and
 ``$`` where they change nothing, because the whole id has to match. Other syntax is refused with INVALID_REGULAR_EXPRESSION: what
 only RE2 has (flags, ``\\b``, classes by name) and what RE2 lacks (back references, look-around). So is a pattern of more than
-``MOST_POSITIONS`` characters and classes, each repeat counted as often as it may come.
+``MOST_POSITIONS`` characters and classes, each repeat counted as often as it may come. RE2 itself, which matches names of topics
+for consumer groups, is not used: this works on platforms that it has no wheel for, and costs nothing to load.
 
 A pattern becomes a Glushkov automaton: each of those positions is a state. The set of states it may be in is one number, with
 one bit for each state; the first bit is the beginning. Steps are cached.
