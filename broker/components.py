@@ -152,7 +152,12 @@ class BrokerComponents(ABC):
         self._metadata.publishers.append(topics.publish)
         context = ConsumerGroupContext.of(dependencies.config.settings(ConsumerGroupSettings), topics)
         groups = GroupCoordinator(
-            log, dependencies.config.settings(GroupSettings), context, dependencies.clock, dependencies.randomness
+            log,
+            dependencies.config.settings(GroupSettings),
+            context,
+            dependencies.clock,
+            dependencies.randomness,
+            dependencies.workers,
         )
         self._end_markers.owners[OFFSETS_TOPIC] = groups.end_transaction
         return groups

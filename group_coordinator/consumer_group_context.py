@@ -22,6 +22,3 @@ class ConsumerGroupContext:
     def of(cls, settings: ConsumerGroupSettings, topics: TopicSizes) -> ConsumerGroupContext:
         """Where no group has times of its own."""
         return cls(settings, lambda group_id: settings.times(), topics)
-
-    def check_expression(self, expression: str) -> None:
-        """KafkaError INVALID_REGULAR_EXPRESSION where a client's expression is not one."""

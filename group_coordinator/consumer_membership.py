@@ -35,6 +35,7 @@ from .consumer_group_member import LEFT_STATIC_EPOCH, AssignedPartitions, Consum
 from .consumer_group_records import ConsumerGroupChange
 from .consumer_timers import cancel_timers, limit_revocation, restart_session
 from .current_assignment import OwnedPartitions, reconciled
+from .expression_refresh import expression_update
 from .heartbeat_request import JOIN_EPOCH, MemberReport
 from .records import CoordinatorRecord, group_tombstone
 from .shard import GroupCoordinatorShard
@@ -62,6 +63,8 @@ class Heartbeat:
     replaced: str | None = None
     """Id of the static member that the member takes over from."""
     has_subscription_changed: bool = False
+    has_new_expression: bool = False
+    """Whether its regular expression is one that nobody has had, which has to be checked first."""
     checked_topics: int | None = None
     """The version of the topics with which the group's metadata hash was compared, where it was."""
     is_written: bool = False
@@ -223,10 +226,13 @@ def take_over_report(shard: GroupCoordinatorShard, heartbeat: Heartbeat) -> None
     if updated != before:
         change.subscriptions.append(updated)
     have_names_changed = updated.topic_names != before.topic_names
-    is_expression_new, is_resolved = _take_over_expression(shard, heartbeat)
-    heartbeat.has_subscription_changed = have_names_changed or is_expression_new
+    expression = expression_update(group, before.expression, updated.expression)
+    if expression.removed is not None:
+        change.expressions[expression.removed] = None
+    heartbeat.has_new_expression = expression.is_new
+    heartbeat.has_subscription_changed = have_names_changed or before.expression != updated.expression
     topics = shard.context.topics
-    is_raised = have_names_changed or is_resolved
+    is_raised = have_names_changed or expression.bumps_epoch
     if not is_raised and shard.checked_topics.get(group.group_id) == topics.version:
         return
     known = group.members.newest()
@@ -235,23 +241,6 @@ def take_over_report(shard: GroupCoordinatorShard, heartbeat: Heartbeat) -> None
     heartbeat.checked_topics = topics.version
     if is_raised or metadata_hash != group.metadata_hash:
         raise_epoch(group, change, metadata_hash)
-
-
-def _take_over_expression(shard: GroupCoordinatorShard, heartbeat: Heartbeat) -> tuple[bool, bool]:
-    """Whether the member has another regular expression, and whether it is known by now for which topics that stands."""
-    group, before, updated = heartbeat.group, heartbeat.before, heartbeat.updated
-    old, new = before.expression, updated.expression
-    if old == new:
-        return False, False
-    members = group.expression_subscribers.newest()
-    if old and members.get(old) == 1:
-        heartbeat.change.expressions[old] = None
-    if not new:
-        return True, True
-    if new not in members:
-        shard.context.check_expression(new)
-        return True, False
-    return True, new in group.expressions.newest()
 
 
 def topics_after(

@@ -17,7 +17,7 @@ from typing import TypeVar
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..base.seams import Clock
+from ..base.seams import Clock, Workers
 from ..base.wording import counted
 from ..replication.coordinator_log import CoordinatorLog, CoordinatorTime, Flush, as_seen_by_clients, partition_of
 from ..replication.coordinator_shards import CoordinatorShards
@@ -41,8 +41,9 @@ from .consumer_group import ConsumerGroup
 from .consumer_group_context import ConsumerGroupContext
 from .describe import describe, list_groups
 from .describe_consumer_group import describe_consumer_group
+from .expression_refreshes import ExpressionRefreshes, MayDescribe
 from .group import Group
-from .heartbeat_request import JOIN_EPOCH, check_heartbeat, member_report
+from .heartbeat_request import JOIN_EPOCH, MemberReport, check_heartbeat, member_report
 from .membership import Client
 from .settings import TOPIC, GroupSettings
 from .shard import GroupAndOffsets, GroupCoordinatorShard
@@ -72,6 +73,7 @@ class GroupCoordinator:
         context: ConsumerGroupContext,
         clock: Clock,
         randomness: random.Random,
+        workers: Workers,
     ) -> None:
         self.settings = settings
         self._context = context
@@ -83,6 +85,7 @@ class GroupCoordinator:
             "Group coordinator", TOPIC, log, self._new_shard, settings.offsets_commit_timeout_ms
         )
         self._targets = TargetAssignments(self._shards, self._now, clock.elapsed)
+        self._expressions = ExpressionRefreshes(self._shards, self._now, workers)
         self._sleeps_until_ms = -math.inf
         self._wake = trio.Event()
 
@@ -208,9 +211,16 @@ class GroupCoordinator:
     # Members of consumer groups
 
     async def consumer_group_heartbeat(
-        self, request: ConsumerGroupHeartbeatRequest, client: Client, flush: Flush
+        self,
+        request: ConsumerGroupHeartbeatRequest,
+        client: Client,
+        flush: Flush,
+        may_describe: MayDescribe | None = None,
     ) -> ConsumerGroupHeartbeatResponse:
-        """ConsumerGroupHeartbeat. Its response says what the member is to do next, and waits for nobody else."""
+        """ConsumerGroupHeartbeat. Its response says what the member is to do next, and waits for nobody else.
+
+        ``may_describe``: whether the client may know of a topic that its regular expression matches; None for every topic.
+        """
         check_heartbeat(request, client.version, self._context.settings.assignors)
         try:
             if request.member_epoch < JOIN_EPOCH:
@@ -218,6 +228,7 @@ class GroupCoordinator:
                 response = consumer_membership.leave(shard, request, self._now())
             else:
                 shard, response = await self._heartbeat(request, client)
+                self._expressions.begin_if_due(shard, request.group_id, may_describe)
         except KafkaError as error:
             raise as_seen_by_clients(error) from error
         self._timers_moved(shard)
@@ -227,12 +238,22 @@ class GroupCoordinator:
     async def _heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, client: Client
     ) -> tuple[GroupCoordinatorShard, ConsumerGroupHeartbeatResponse]:
-        await self._targets.wait_written(request.group_id)
-        shard = self._shard(request.group_id)
-        report = member_report(request, request.member_id or shard.new_consumer_id(), client)
-        heartbeat = consumer_membership.begin_heartbeat(shard, report, request.member_epoch, self._now())
+        member_id = request.member_id or self._shard(request.group_id).new_consumer_id()
+        report = member_report(request, member_id, client)
+        shard, heartbeat = await self._begin_heartbeat(report, request.member_epoch)
+        if heartbeat.has_new_expression:
+            await self._expressions.check(heartbeat.updated.expression)
+            # Others have run meanwhile, and nothing is written yet.
+            shard, heartbeat = await self._begin_heartbeat(report, request.member_epoch)
         await self._targets.make(shard, heartbeat)
         return shard, consumer_membership.complete_heartbeat(shard, heartbeat, request.member_epoch, self._now())
+
+    async def _begin_heartbeat(
+        self, report: MemberReport, member_epoch: int
+    ) -> tuple[GroupCoordinatorShard, consumer_membership.Heartbeat]:
+        await self._targets.wait_written(report.group_id)
+        shard = self._shard(report.group_id)
+        return shard, consumer_membership.begin_heartbeat(shard, report, member_epoch, self._now())
 
     # Offsets
 
@@ -358,6 +379,7 @@ class GroupCoordinator:
         """Fire timers and expire offsets, for ever."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._run_timers)
+            nursery.start_soon(self._expressions.run)
             nursery.start_soon(self._run_expiry)
 
     def _timers_moved(self, shard: GroupCoordinatorShard) -> None:

@@ -8,13 +8,15 @@ Version notes: 1 adds the subscription by a regular expression, and members make
 
 from __future__ import annotations
 
+import functools
+
 from ..base.errors import ErrorCode, KafkaError
 from ..group_coordinator.membership import Client
 from ..security.acl import Operation
 from ..wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from .call import Call
 from .consumer_groups import check_enabled
-from .rights import GROUP, TOPIC, allowed_names, check
+from .rights import GROUP, TOPIC, allowed_names, check, may
 
 
 async def handle(call: Call, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
@@ -24,7 +26,10 @@ async def handle(call: Call, request: ConsumerGroupHeartbeatRequest) -> Consumer
     if allowed_names(call, Operation.DESCRIBE, TOPIC, named) != named:
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     client = Client(call.client_id, f"/{call.connection.host}", call.version)
-    return await call.broker.groups.consumer_group_heartbeat(request, client, call.flush)
+    may_describe = None
+    if call.node.authorizer is not None:
+        may_describe = functools.partial(may, call, Operation.DESCRIBE, TOPIC, log_if_denied=False)
+    return await call.broker.groups.consumer_group_heartbeat(request, client, call.flush, may_describe)
 
 
 def error_response(request: ConsumerGroupHeartbeatRequest, error: KafkaError) -> ConsumerGroupHeartbeatResponse:

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.base.seams import SimulatedClock
+from ottla.base.seams import InlineWorkers, SimulatedClock
 from ottla.group_coordinator import expiry, lifecycle, membership, offsets
 from ottla.group_coordinator.consumer_group_context import ConsumerGroupContext
 from ottla.group_coordinator.consumer_group_settings import ConsumerGroupSettings
@@ -305,7 +305,9 @@ class World:
         values = {"offsets_topic_num_partitions": 1, **settings}
         self.topics = TopicSizes()
         context = ConsumerGroupContext.of(ConsumerGroupSettings(), self.topics)
-        self.groups = GroupCoordinator(log, GroupSettings(values), context, SimulatedClock(), random.Random(3))
+        self.groups = GroupCoordinator(
+            log, GroupSettings(values), context, SimulatedClock(), random.Random(3), InlineWorkers()
+        )
 
     async def flush(self) -> None:
         self.flushes += 1
