@@ -262,7 +262,12 @@ class Settings:
     @classmethod
     def from_properties(cls: type[S], properties: Mapping[str, str]) -> S:
         """Parse Kafka's broker properties; other names are ignored. Raises SettingError."""
-        return cls({attribute: s.read(properties) for attribute, s in cls.declared.items()})
+        settings = cls({attribute: s.read(properties) for attribute, s in cls.declared.items()})
+        settings.check_relations()
+        return settings
+
+    def check_relations(self) -> None:
+        """Overridden where settings have to fit each other. Raises SettingError."""
 
     def with_topic_overrides(self: S, overrides: Mapping[str, str]) -> S:
         """These settings with the overrides of a topic; other names are ignored. Raises SettingError."""

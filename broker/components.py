@@ -18,6 +18,7 @@ from ..controller.producer_ids import ProducerIdSource
 from ..group_coordinator.consumer_group_context import ConsumerGroupContext
 from ..group_coordinator.consumer_group_settings import ConsumerGroupSettings
 from ..group_coordinator.coordinator import GroupCoordinator
+from ..group_coordinator.group_configs import group_times
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
 from ..group_coordinator.topics import TopicSizes
@@ -150,10 +151,12 @@ class BrokerComponents(ABC):
         log = self._coordinator_log(OFFSETS_TOPIC)
         topics = TopicSizes(self._metadata.image)
         self._metadata.publishers.append(topics.publish)
-        context = ConsumerGroupContext.of(dependencies.config.settings(ConsumerGroupSettings), topics)
+        config = dependencies.config
+        times = group_times(config, self._metadata)
+        context = ConsumerGroupContext(config.settings(ConsumerGroupSettings), times, topics)
         groups = GroupCoordinator(
             log,
-            dependencies.config.settings(GroupSettings),
+            config.settings(GroupSettings),
             context,
             dependencies.clock,
             dependencies.randomness,

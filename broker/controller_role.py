@@ -183,6 +183,8 @@ def _make_requests(config: Config, driver: RaftDriver, node_id: int, randomness:
     from ..controller.quorum.active.configs import ConfigRules  # what a start does not need
     from ..controller.quorum.active.requests import ControllerRequests, ControllerRules
     from ..controller.quorum.active.tokens import TokenRules
+    from ..group_coordinator.consumer_group_settings import ConsumerGroupSettings
+    from ..group_coordinator.group_configs import check_group_configs
     from ..handlers.create_topics import described_configs
 
     quorum, tokens = driver.node.quorum, config.settings(DelegationTokenSettings)
@@ -190,9 +192,12 @@ def _make_requests(config: Config, driver: RaftDriver, node_id: int, randomness:
     def describe(overrides: Mapping[str, str]) -> list[CreatableTopicConfigs]:
         return described_configs(config, overrides)
 
+    def check_group(configs: Mapping[str, str]) -> None:
+        check_group_configs(config.settings(ConsumerGroupSettings), configs)
+
     log_settings = config.settings(LogSettings)
     rules = ControllerRules(
-        configs=ConfigRules(node_id, (), log_settings, {**UNUSED, **declared_settings(config)}),
+        configs=ConfigRules(node_id, (), log_settings, {**UNUSED, **declared_settings(config)}, check_group),
         tokens=TokenRules(tokens.secret, tokens.lifetimes),
         supported=SUPPORTED,
         describe_configs=describe,

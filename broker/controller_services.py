@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..base.config import Config
@@ -10,6 +11,7 @@ from ..controller.configs.broker_configs import BrokerConfigs
 from ..controller.quorum.active.committed_metadata import CommittedMetadata
 from ..controller.quorum.active.node import ControllerNode
 from ..controller.quorum.supported_features import SUPPORTED
+from ..group_coordinator.group_configs import within_bounds
 from ..handlers.controller.services import ControllerServices
 from ..handlers.controller.table import SERVED_BY_CONTROLLERS
 from ..handlers.table import guarded
@@ -36,7 +38,7 @@ def controller_services(
     authorizer = make_authorizer(config, clock, OWN_NODE)
     if authorizer is not None:
         _follow_rules(metadata, authorizer)
-    BrokerConfigs(config, metadata, controller.node_id).follow()
+    BrokerConfigs(config, metadata, controller.node_id, partial(within_bounds, config)).follow()
     client_quotas = ClientQuotas(config.settings(ClientQuotaSettings))
     follow_quotas(metadata, client_quotas)
     return ControllerServices(

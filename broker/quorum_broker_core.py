@@ -14,6 +14,7 @@ on until the broker has stopped, which needs a controller to let it go.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import trio
 
@@ -28,6 +29,7 @@ from ..controller.quorum.snapshot_generator import SnapshotGenerator
 from ..controller.raft.driver import RaftDriver
 from ..controller.raft.metadata_cleaning import MetadataLogCleaner
 from ..controller.raft.voter_set import ReplicaKey
+from ..group_coordinator.group_configs import within_bounds
 from ..log.checkpoints import read_clean_shutdown
 from ..log.disk import Disk
 from ..log.log_directories import LogStartError, metadata_log_dir_of
@@ -144,7 +146,7 @@ class QuorumBrokerCore(BrokerCore):
                 f"{', '.join(self.settings.bootstrap_servers or self.settings.voters)}",
                 may_pass=True,
             )
-        BrokerConfigs(config, self.metadata, self.broker_id).follow()
+        BrokerConfigs(config, self.metadata, self.broker_id, partial(within_bounds, config)).follow()
         self.update_log_settings()
         if not logs.is_loaded:
             await logs.load()

@@ -7,7 +7,7 @@ cluster, find the broker's id, write both into the folders, read the dynamic con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import trio
 
@@ -21,6 +21,7 @@ from ..controller.zookeeper.store.cluster_home import ClusterHome
 from ..controller.zookeeper.store.cluster_store import StoreError
 from ..controller.zookeeper.store.session import BrokerSession
 from ..controller.zookeeper.unserved import unserved
+from ..group_coordinator.group_configs import within_bounds
 from ..log.disk import Disk
 from ..log.log_directories import LogStartError
 from ..log.log_directory import LogDirectory
@@ -124,9 +125,14 @@ class ZooKeeperBrokerCore(BrokerCore):
         """Read what is set on topics and brokers, because how logs are opened depends on it."""
         self.configs = ConfigStore(self.session, self._dependencies.clock, self.metadata)
         await self.session.take_step(self.configs.start)
-        passwords = BrokerPasswords(self._dependencies.config)
+        config = self._dependencies.config
+        passwords = BrokerPasswords(config)
         await self.session.take_step(lambda: take_new_secret(passwords, self.configs, self.broker_id))
-        BrokerConfigs(self._dependencies.config, self.metadata, self.broker_id, passwords.decoded).follow()
+
+        def prepare(stored: Mapping[str, str]) -> Mapping[str, str]:
+            return within_bounds(config, passwords.decoded(stored))
+
+        BrokerConfigs(config, self.metadata, self.broker_id, prepare).follow()
         self.update_log_settings()
 
     async def close(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..base.settings import Settings, setting
+from ..base.settings import SettingError, Settings, setting
 
 ASSIGNORS = ("uniform", "range")
 POLICIES = ("bidirectional", "disabled", "downgrade", "upgrade")
@@ -107,6 +107,28 @@ class ConsumerGroupSettings(Settings):
         at_least=10_000,
         doc="How often the topics of a regular expression are looked up again where no topic was made.",
     )
+
+    def check_relations(self) -> None:
+        """Bounds are in order, and values within them; members send a heartbeat before their session ends."""
+        for kind in ("heartbeat_interval_ms", "session_timeout_ms", "assignment_interval_ms"):
+            lowest, highest = f"min_{kind}", f"max_{kind}"
+            self._check_order(lowest, highest)
+            self._check_order(lowest, kind)
+            self._check_order(kind, highest)
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise self._misfit("heartbeat_interval_ms", "less than", "session_timeout_ms")
+
+    def _check_order(self, lower: str, higher: str) -> None:
+        if getattr(self, higher) < getattr(self, lower):
+            if lower.startswith("min_"):
+                raise self._misfit(higher, "greater than or equal to", lower)
+            raise self._misfit(lower, "less than or equal to", higher)
+
+    def _misfit(self, attribute: str, relation: str, other: str) -> SettingError:
+        name, other_name = str(self.declared[attribute].name), str(self.declared[other].name)
+        return SettingError(
+            name, str(getattr(self, attribute)), f"must be {relation} {other_name}, which is {getattr(self, other)}"
+        )
 
     @property
     def allows_upgrade(self) -> bool:

@@ -1,14 +1,14 @@
 """Settings as entries of DescribeConfigs and CreateTopics: value, source and synonyms.
 
 Every declared setting is shown, set or not. The synonyms (KIP-226) list the places where a value was found, in the order of
-precedence: the topic's override, then the property set on this broker while it runs, that set on all brokers, that given at the
-start, then the default. A setting whose default comes from another property (``log.retention.ms`` from
+precedence: the override of the topic or the group, then the property set on this broker while it runs, that set on all brokers,
+that given at the start, then the default. A setting whose default comes from another property (``log.retention.ms`` from
 ``log.retention.hours``) has no default of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -16,8 +16,9 @@ from ..base.config import Config
 from ..base.listener_names import without_prefix
 from ..base.settings import ConfigValueType, Setting, Settings
 from ..controller.configs.client_metrics_configs import CLIENT_METRICS_SETTINGS
-from ..controller.configs.group_configs import GROUP_SETTINGS, broker_property
 from ..controller.configs.unused_configs import UNUSED
+from ..group_coordinator.consumer_group_settings import ConsumerGroupSettings
+from ..group_coordinator.group_configs import GROUP_SETTINGS, broker_property
 from ..log.settings import LogSettings
 
 
@@ -139,32 +140,37 @@ def default_broker_entries(config: Config, settings: Iterable[Settings]) -> list
     return entries
 
 
-def group_entries(configs: Mapping[str, str]) -> list[ConfigEntry]:
+def group_entries(config: Config, configs: Mapping[str, str]) -> list[ConfigEntry]:
     """All configs of a group of which these are set, by name."""
-    return [
-        _kept_entry(each, name, configs, ConfigSource.GROUP_CONFIG, broker_property(name) or name)
-        for name, each in sorted(GROUP_SETTINGS.items())
-    ]
+    brokers = {each.name: each for each in ConsumerGroupSettings.declared.values()}
+    entries = []
+    for name, declared in sorted(GROUP_SETTINGS.items()):
+        behind = brokers.get(broker_property(name))
+        if behind is None:
+            default = declared.render(declared.default)
+            synonyms = [Synonym(broker_property(name) or name, default, ConfigSource.DEFAULT_CONFIG)]
+        else:
+            synonyms = list(_broker_synonyms(config, behind))
+        entries.append(_kept_entry(declared, name, configs, ConfigSource.GROUP_CONFIG, synonyms))
+    return entries
 
 
 def client_metrics_entries(configs: Mapping[str, str]) -> list[ConfigEntry]:
     """All configs of a subscription to clients' metrics of which these are set, by name. A default is no synonym."""
     return [
-        _kept_entry(each, name, configs, ConfigSource.CLIENT_METRICS_CONFIG, None)
+        _kept_entry(each, name, configs, ConfigSource.CLIENT_METRICS_CONFIG, [])
         for name, each in sorted(CLIENT_METRICS_SETTINGS.items())
     ]
 
 
 def _kept_entry(
-    declared: Setting, name: str, configs: Mapping[str, str], source: ConfigSource, default_name: str | None
+    declared: Setting, name: str, configs: Mapping[str, str], source: ConfigSource, behind: Sequence[Synonym]
 ) -> ConfigEntry:
-    """A config that only the cluster's metadata has; ``default_name`` is where its default stands."""
-    default = declared.render(declared.default)
-    value = configs.get(name, default)
-    synonyms = [Synonym(name, value, source)] if name in configs else []
-    if default_name is not None:
-        synonyms.append(Synonym(default_name, default, ConfigSource.DEFAULT_CONFIG))
-    found = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
+    """A config that only the cluster's metadata has; ``behind`` are the places where its default stands."""
+    synonyms = ([Synonym(name, configs[name], source)] if name in configs else []) + [*behind]
+    value, found = declared.render(declared.default), ConfigSource.DEFAULT_CONFIG
+    if synonyms:
+        _, value, found = synonyms[0]
     return ConfigEntry(name, value, found, tuple(synonyms), declared.kind, declared.doc, read_only=False)
 
 

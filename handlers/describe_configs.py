@@ -110,7 +110,7 @@ def _entries(call: NodeCall, resource: DescribeConfigsResource, wanted: frozense
         case ConfigResourceKind.GROUP:
             if not name:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-            return group_entries(node.metadata.image.configs.get(Entity(GROUPS, name), {}))
+            return group_entries(node.config, node.metadata.image.configs.get(Entity(GROUPS, name), {}))
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
 
 

@@ -65,6 +65,11 @@ def of_cluster(*operations: Operation) -> tuple[Right, ...]:
     return tuple(Right(CLUSTER, operation) for operation in operations)
 
 
+def of_configs(operation: Operation) -> tuple[Right, ...]:
+    """Topics and groups have rights to their configs; those of anything else are the cluster's."""
+    return (*of_topic(operation), *of_group(operation), *of_cluster(operation))
+
+
 def of_transactional_id(*operations: Operation) -> tuple[Right, ...]:
     return tuple(Right(TRANSACTIONAL_ID, operation) for operation in operations)
 

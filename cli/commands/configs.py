@@ -17,9 +17,10 @@ from .options import (
     run,
 )
 
-app = group_app("configs", "Describe, set and unset the settings of topics and brokers.")
+app = group_app("configs", "Describe, set and unset the settings of topics, groups and brokers.")
 
 Topic = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="A topic's settings.")]
+Group = Annotated[str | None, typer.Option("--group", metavar="ID", help="A group's settings (KIP-848).")]
 Broker = Annotated[int | None, typer.Option("--broker", metavar="ID", help="One broker's settings.")]
 Defaults = Annotated[bool, typer.Option("--broker-defaults", help="What was set for all brokers at run time.")]
 
@@ -28,6 +29,7 @@ Defaults = Annotated[bool, typer.Option("--broker-defaults", help="What was set 
 def describe(
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     topic: Topic = None,
+    group: Group = None,
     broker: Broker = None,
     broker_defaults: Defaults = False,
     show_all: Annotated[bool, typer.Option("--all", help="Also those at their default.")] = False,
@@ -36,18 +38,19 @@ def describe(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Describe the settings of a topic or a broker: value, and where it comes from.
+    """Describe the settings of a topic, a group or a broker: value, and where it comes from.
 
     \b
     Examples:
       ottla configs describe --topic orders
       ottla configs describe --broker 1 --all
+      ottla configs describe --group billing
       ottla configs describe --topic orders --all --json | jq '.[] | select(.name == "retention.ms")'
     """
     from ..tools import client, configs
 
     connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
-    entity = configs.ConfigEntityOptions(topic, broker, broker_defaults)
+    entity = configs.ConfigEntityOptions(topic, broker, broker_defaults, group)
     run(debug, configs.describe, connection, entity, show_all=show_all, as_json=as_json)
 
 
@@ -56,23 +59,31 @@ def set_configs(
     settings: Annotated[list[str], typer.Argument(metavar="NAME=VALUE…", help="The settings.")],
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     topic: Topic = None,
+    group: Group = None,
     broker: Broker = None,
     broker_defaults: Defaults = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Set settings of a topic, a broker, or all brokers; the others stay as they are.
+    """Set settings of a topic, a group, a broker, or all brokers; the others stay as they are.
 
     \b
     Examples:
       ottla configs set --topic orders retention.ms=3600000 cleanup.policy=compact,delete
       ottla configs set --broker-defaults log.retention.ms=86400000
+      ottla configs set --group billing consumer.session.timeout.ms=60000
     """
     from ..tools import client, configs
 
     connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
-    run(debug, configs.set_configs, connection, configs.ConfigEntityOptions(topic, broker, broker_defaults), settings)
+    run(
+        debug,
+        configs.set_configs,
+        connection,
+        configs.ConfigEntityOptions(topic, broker, broker_defaults, group),
+        settings,
+    )
 
 
 @app.command("unset")
@@ -80,13 +91,14 @@ def unset_configs(
     names: Annotated[list[str], typer.Argument(metavar="NAME…", help="The settings.")],
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     topic: Topic = None,
+    group: Group = None,
     broker: Broker = None,
     broker_defaults: Defaults = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Take settings of a topic, a broker, or all brokers back to what they were without being set.
+    """Take settings of a topic, a group, a broker, or all brokers back to what they were without being set.
 
     \b
     Example:
@@ -95,4 +107,10 @@ def unset_configs(
     from ..tools import client, configs
 
     connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
-    run(debug, configs.unset_configs, connection, configs.ConfigEntityOptions(topic, broker, broker_defaults), names)
+    run(
+        debug,
+        configs.unset_configs,
+        connection,
+        configs.ConfigEntityOptions(topic, broker, broker_defaults, group),
+        names,
+    )

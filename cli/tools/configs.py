@@ -24,19 +24,25 @@ class ConfigEntityOptions:
     topic: str | None
     broker: int | None
     broker_defaults: bool
+    group: str | None = None
 
     def check(self) -> None:
         """Raises UsageError unless just one is given."""
-        if (self.topic is not None) + (self.broker is not None) + self.broker_defaults != 1:
-            raise UsageError("say whose settings: --topic NAME, --broker ID or --broker-defaults")
+        given = (self.topic is not None, self.group is not None, self.broker is not None, self.broker_defaults)
+        if sum(given) != 1:
+            raise UsageError("say whose settings: --topic NAME, --group ID, --broker ID or --broker-defaults")
 
     def is_set_there(self, source: str) -> bool:
         """Whether a setting from this source was set on the thing itself, in a broker's case at its start, too."""
-        return source == "DYNAMIC_TOPIC_CONFIG" if self.topic is not None else source != "DEFAULT_CONFIG"
+        if self.topic is not None:
+            return source == "DYNAMIC_TOPIC_CONFIG"
+        return source == "DYNAMIC_GROUP_CONFIG" if self.group is not None else source != "DEFAULT_CONFIG"
 
     def __str__(self) -> str:
         if self.topic is not None:
             return f"topic {self.topic}"
+        if self.group is not None:
+            return f"group {self.group}"
         return "all brokers" if self.broker_defaults else f"broker {self.broker}"
 
     def resource(self, admin: Admin) -> ConfigResource:
@@ -44,6 +50,8 @@ class ConfigEntityOptions:
         if self.topic is not None:
             find_topics(admin, [self.topic])
             return ConfigResource(ConfigResourceType.TOPIC, self.topic)
+        if self.group is not None:
+            return ConfigResource(ConfigResourceType.GROUP, self.group)  # may be set before there is such a group
         if self.broker is not None:
             ids = sorted(broker["broker_id"] for broker in admin.describe_cluster()["brokers"])
             if self.broker not in ids:

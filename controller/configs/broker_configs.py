@@ -86,13 +86,13 @@ def check_broker_overrides(config: Config, overrides: Mapping[str, str | None], 
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
         checked[name] = value
     layers = (config.dynamic_default, checked) if per_broker else (checked, config.dynamic_broker)
-    changed = config.with_dynamic(*layers)
-    _check_threads(config, changed)
-    for check in config.checks:
-        try:
+    try:
+        changed = config.with_dynamic(*layers)
+        _check_threads(config, changed)
+        for check in config.checks:
             check(changed)
-        except SettingError as error:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+    except SettingError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
     return checked
 
 
@@ -148,7 +148,7 @@ def _check_threads(before: Config, after: Config) -> None:
 class BrokerConfigs:
     """Keeps ``Config`` at what the cluster's image says of this broker and of all of them.
 
-    ``clear`` makes what is set there of what is stored: passwords may be encrypted.
+    ``prepare`` makes what is set there of what is stored: passwords may be encrypted, and a value beyond a bound.
     """
 
     def __init__(
@@ -156,12 +156,12 @@ class BrokerConfigs:
         config: Config,
         metadata: PublishedMetadata,
         broker_id: int,
-        clear: Callable[[Mapping[str, str]], Mapping[str, str]] = dict,
+        prepare: Callable[[Mapping[str, str]], Mapping[str, str]] = dict,
     ) -> None:
         self._config = config
         self._metadata = metadata
         self._name = str(broker_id)
-        self._clear = clear
+        self._prepare = prepare
         self._told: set[str] = set()
 
     def follow(self) -> None:
@@ -182,7 +182,7 @@ class BrokerConfigs:
     def _usable(self, overrides: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
         declared = declared_settings(self._config)
         usable = {}
-        for name, value in self._clear(overrides).items():
+        for name, value in self._prepare(overrides).items():
             if _is_fixed(name, declared) or (not per_broker and _is_per_broker(name)):
                 logger.error("%s is stored as a dynamic config but cannot be one; it is ignored", name)
                 continue

@@ -29,7 +29,6 @@ _FOR_ALL_BROKERS = [
     _unused("background.threads", ConfigValueType.INT, 1),
     _unused("config.providers", ConfigValueType.LIST, None),
     _unused("follower.fetch.last.tiered.offset.enable", ConfigValueType.BOOLEAN, None),
-    _unused("group.consumer.assignment.interval.ms", ConfigValueType.INT, 0),
     _unused("group.coordinator.cached.buffer.max.bytes", ConfigValueType.INT, 512 * 1024),
     _unused("group.share.assignment.interval.ms", ConfigValueType.INT, 0),
     _unused("group.streams.assignment.interval.ms", ConfigValueType.INT, 0),

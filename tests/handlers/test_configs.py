@@ -220,6 +220,23 @@ def test_a_group_and_a_subscription_that_nothing_is_set_on_have_the_defaults(sen
 
 
 @pytest.mark.parametrize("cluster_kind", [QUORUM], indirect=True)
+def test_behind_the_config_of_a_group_are_the_brokers_settings(send: Send) -> None:
+    config, setting = "consumer.assignment.interval.ms", "group.consumer.assignment.interval.ms"
+    assert change(send, GROUP, "g", (config, SET, "4000")) == 0
+    for name, value in (("", "2000"), ("1", "3000")):
+        assert change(send, BROKER, name, (setting, SET, value)) == 0
+    behind = [(setting, "3000", 2), (setting, "2000", 3), (setting, "1000", DEFAULT_CONFIG)]
+    for group, own in (("g", [(config, "4000", GROUP_CONFIG)]), ("other", [])):
+        entry = entries(send, GROUP, group, include_synonyms=True, keys=[config])[config]
+        assert [(s.name, s.value, s.source) for s in entry.synonyms] == [*own, *behind]
+        assert (entry.value, entry.config_source) == (*own, *behind)[0][1:]
+    for name in ("1", ""):
+        assert change(send, BROKER, name, (setting, SET, "15001")) == ErrorCode.INVALID_REQUEST
+        assert change(send, BROKER, name, (setting, DELETE, None)) == 0
+    assert change(send, GROUP, "g", (config, DELETE, None)) == 0
+
+
+@pytest.mark.parametrize("cluster_kind", [QUORUM], indirect=True)
 def test_a_quorum_keeps_configs_of_groups_and_of_subscriptions(send: Send) -> None:
     for kind, config, value, source in (
         (GROUP, "consumer.heartbeat.interval.ms", "6000", GROUP_CONFIG),

@@ -74,6 +74,7 @@ FOLDERS_OF: Mapping[str, tuple[str, ...]] = {
     "ottla-quorum": (
         "tests/quorum_mixed/test_folders_change_over.py",
         "tests/quorum_mixed/test_formatted_by_kafka.py",
+        "tests/quorum_mixed/test_group_configs.py",
         "tests/quorum_mixed/test_kafka_brokers.py",
         "tests/quorum_mixed/test_ottla_controllers.py",
         "tests/quorum_mixed/test_tools_as_at_kafkas.py",

@@ -32,7 +32,6 @@ from ....wire.messages.setting_records import ConfigRecord
 from ....wire.messages.topic_records import ClearElrRecord
 from ....wire.metadata_records import VersionedRecord
 from ...configs.client_metrics_configs import check_client_metrics
-from ...configs.group_configs import check_group_configs
 from ...configs.topic_configs import ConfigChange, ConfigOpType, apply_changes, check_overrides
 from .. import metadata_version
 from ..replay import BROKER_CONFIG, CONFIG_KINDS, TOPIC_CONFIG
@@ -59,6 +58,8 @@ class ConfigRules:
     """What a topic gets without a config of its own."""
     broker_settings: Mapping[str, Setting]
     """All settings of brokers by name, of which some are lists."""
+    check_group: Callable[[Mapping[str, str]], None]
+    """Raises KafkaError where a group cannot have these configs."""
 
 
 class ConfigClient(NamedTuple):
@@ -267,7 +268,7 @@ def _check_configs(resource: _Resource, configs: Mapping[str, str], rules: Confi
         case kind if kind is GROUPS:
             if not resource.name:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
-            check_group_configs(configs)
+            rules.check_group(configs)
 
 
 def _check_broker_name(name: str) -> None:

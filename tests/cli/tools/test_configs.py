@@ -46,6 +46,27 @@ def test_settings_of_a_broker(command: Command) -> None:
     ]
 
 
+def test_settings_of_a_group(command: Command) -> None:
+    """There need be no such group."""
+    assert command.rows("configs", "describe", "--group", "g") == []
+    settings = ("consumer.session.timeout.ms=60000", "consumer.heartbeat.interval.ms=6000")
+    assert command("configs", "set", "--group", "g", *settings).split() == (
+        "Set consumer.session.timeout.ms, consumer.heartbeat.interval.ms of group g.".split()
+    )
+    source = "DYNAMIC_GROUP_CONFIG"
+    assert command.rows("configs", "describe", "--group", "g") == [
+        ["consumer.heartbeat.interval.ms", "6000", source, "false"],
+        ["consumer.session.timeout.ms", "60000", source, "false"],
+    ]
+    command("configs", "unset", "--group", "g", "consumer.heartbeat.interval.ms")
+    assert [row[0] for row in command.rows("configs", "describe", "--group", "g")] == ["consumer.session.timeout.ms"]
+    every = {row["name"]: row for row in command.json("configs", "describe", "--group", "g", "--all")}
+    assert every["consumer.heartbeat.interval.ms"]["value"] == "5000"
+    assert "max.session.timeout.ms" in command.refused("configs", "set", "--group", "g", settings[0] + "0")
+    assert command.refused("configs", "unset", "--group", "g", "qqq") == "there is no setting qqq"
+    command.refused("configs", "describe", "--group", "g", "--topic", "t", code=2)
+
+
 def test_settings_that_are_refused(command: Command, topic: str) -> None:
     assert "INVALID_CONFIG" in command.refused("configs", "set", "--topic", topic, "retention.ms=soon")
     assert "listeners" in command.refused("configs", "set", "--broker", "1", "listeners=PLAINTEXT://:1")

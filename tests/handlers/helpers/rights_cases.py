@@ -157,12 +157,14 @@ def _config_requests(kind: ConfigType, name: str) -> tuple[Any, Any, Any]:
     )
 
 
-def _of_configs(kind: ConfigType, name: str, grant: Callable[[Operation], Grant]) -> list[Case]:
+def _of_configs(
+    kind: ConfigType, name: str, grant: Callable[[Operation], Grant], kinds: frozenset[str] = EVERYWHERE
+) -> list[Case]:
     describe, alter, change = _config_requests(kind, name)
     return [
-        Case(ApiKey.DESCRIBE_CONFIGS, 4, lambda: describe, (grant(Op.DESCRIBE_CONFIGS),)),
-        Case(ApiKey.ALTER_CONFIGS, 2, lambda: alter, (grant(Op.ALTER_CONFIGS),)),
-        Case(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, lambda: change, (grant(Op.ALTER_CONFIGS),)),
+        Case(ApiKey.DESCRIBE_CONFIGS, 4, lambda: describe, (grant(Op.DESCRIBE_CONFIGS),), kinds),
+        Case(ApiKey.ALTER_CONFIGS, 2, lambda: alter, (grant(Op.ALTER_CONFIGS),), kinds),
+        Case(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, lambda: change, (grant(Op.ALTER_CONFIGS),), kinds),
     ]
 
 
@@ -332,6 +334,7 @@ PARTIAL = [
     ),
     *_of_configs(ConfigType.TOPIC, "t", topic),
     *_of_configs(ConfigType.BROKER, "1", cluster),
+    *_of_configs(ConfigType.GROUP, "g", group, frozenset({QUORUM})),
     Case(
         ApiKey.OFFSET_DELETE,
         0,

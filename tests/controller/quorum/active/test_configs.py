@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ from ottla.controller.quorum.active.configs import (
 )
 from ottla.controller.quorum.active.result import MAX_RECORDS
 from ottla.controller.quorum.replay import BROKER_CONFIG, CLIENT_METRICS_CONFIG, GROUP_CONFIG, TOPIC_CONFIG
+from ottla.group_coordinator.consumer_group_settings import ConsumerGroupSettings
+from ottla.group_coordinator.group_configs import check_group_configs
 from ottla.log.settings import LogSettings
 from ottla.metadata.image import ClusterImage
 from ottla.wire.messages import alter_configs as legacy
@@ -30,7 +33,7 @@ from ottla.wire.metadata_records import VersionedRecord
 from .helpers.cluster_images import after, cluster, controller, replayed
 
 ELR = {"eligible.leader.replicas.version": 1}
-RULES = ConfigRules(9, [9], LogSettings(), UNUSED)
+RULES = ConfigRules(9, [9], LogSettings(), UNUSED, partial(check_group_configs, ConsumerGroupSettings()))
 ANYBODY = ConfigClient(lambda kind, name: None, is_forwarded=False)
 THROTTLED = "leader.replication.throttled.replicas"
 Changes = Sequence[tuple[str, int, str | None]]

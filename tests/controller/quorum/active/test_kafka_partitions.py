@@ -10,7 +10,7 @@ import itertools
 import json
 import random
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -35,6 +35,8 @@ from ottla.controller.quorum.active.state import ControllerState
 from ottla.controller.quorum.active.topic_deletions import DeletionRights, delete_topics
 from ottla.controller.quorum.active.topics import TopicCreation, create_topics
 from ottla.controller.token_settings import DelegationTokenSettings
+from ottla.group_coordinator.consumer_group_settings import ConsumerGroupSettings
+from ottla.group_coordinator.group_configs import check_group_configs
 from ottla.log.settings import LogSettings
 from ottla.metadata.types import LogPosition
 from ottla.wire.api_keys import ApiKey
@@ -81,8 +83,9 @@ class Replay:
         config = Config()
         for settings in (LogSettings, DelegationTokenSettings):
             config.settings(settings)
+        check_group = partial(check_group_configs, config.settings(ConsumerGroupSettings))
         known = {**UNUSED, **declared_settings(config)}
-        self._config_rules = ConfigRules(3000, [3000], LogSettings(), known)
+        self._config_rules = ConfigRules(3000, [3000], LogSettings(), known, check_group)
         self.compared = [each for step in file["steps"] for each in self._replayed(step)]
 
     def _replayed(self, step: Mapping[str, Any]) -> list[Compared]:

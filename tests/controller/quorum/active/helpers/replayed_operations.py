@@ -6,6 +6,7 @@ Each takes the step's request and gives a result. The state of the cluster is th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from ottla.base.addresses import is_address
@@ -26,6 +27,8 @@ from ottla.controller.quorum.active.state import ControllerState
 from ottla.controller.quorum.active.tokens import TokenRules, create_token, expire_token, renew_token
 from ottla.controller.quorum.replay import RecordReplay
 from ottla.controller.token_settings import DelegationTokenSettings
+from ottla.group_coordinator.consumer_group_settings import ConsumerGroupSettings
+from ottla.group_coordinator.group_configs import check_group_configs
 from ottla.log.settings import LogSettings
 from ottla.metadata.image import ClusterImage
 from ottla.metadata.types import LogPosition, VersionRange
@@ -90,8 +93,9 @@ class Replay:
         config = Config()
         for settings in (LogSettings, DelegationTokenSettings):
             config.settings(settings)
+        check_group = partial(check_group_configs, config.settings(ConsumerGroupSettings))
         known = {**UNUSED, **declared_settings(config)}
-        self._config_rules = ConfigRules(CONTROLLER, [CONTROLLER], LogSettings(), known)
+        self._config_rules = ConfigRules(CONTROLLER, [CONTROLLER], LogSettings(), known, check_group)
         self._token_rules = TokenRules(TOKEN_SECRET, DelegationTokenSettings().lifetimes)
         self.steps = [self._replayed(step) for step in load(name)["steps"]]
 
