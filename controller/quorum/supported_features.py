@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ...metadata.types import VersionRange
-from .features import TRANSACTION_VERSION
+from .features import GROUP_VERSION, TRANSACTION_VERSION
 from .metadata_version import ELR, FEATURE, HIGHEST, KRAFT_VERSION, LOWEST
 
 SUPPORTED: Mapping[str, VersionRange] = {
     FEATURE: VersionRange(LOWEST, HIGHEST),
     KRAFT_VERSION: VersionRange(0, 1),
     TRANSACTION_VERSION: VersionRange(0, 2),
+    GROUP_VERSION: VersionRange(0, 1),
     ELR: VersionRange(0, 1),
 }
 
