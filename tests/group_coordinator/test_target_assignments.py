@@ -1,0 +1,204 @@
+"""Targets of large groups, which are made in steps, and expressions, whose topics are looked up beside the requests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from ottla.base.errors import ErrorCode, KafkaError
+from ottla.group_coordinator.membership import Client
+from ottla.group_coordinator.target_assignments import MOST_AT_ONCE
+from ottla.group_coordinator.topics import TopicSize
+from ottla.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+pytest.importorskip("re2")
+
+LARGE = MOST_AT_ONCE + 1
+SECOND = 1.001
+
+
+class Members:
+    """Members of the group ``g`` at a running coordinator."""
+
+    def __init__(self, world: Any) -> None:
+        self.world = world
+        self.epochs: dict[str, int] = {}
+
+    def topic(self, name: str, count: int) -> None:
+        self.world.topics.put(name, TopicSize(name.encode().ljust(16, b"."), count))
+
+    async def beat(self, member: str, names: list[str] | None = None, **fields: Any) -> ConsumerGroupHeartbeatResponse:
+        """A heartbeat of a member, which joins with its first one, and has nothing to give up."""
+        epoch = self.epochs.get(member, 0)
+        request = ConsumerGroupHeartbeatRequest(
+            group_id="g",
+            member_id=member,
+            member_epoch=fields.pop("epoch", epoch),
+            rebalance_timeout_ms=60_000 if epoch == 0 else -1,
+            subscribed_topic_names=names,
+            topic_partitions=[],
+            **fields,
+        )
+        may_describe = self.world.may_describe
+        client = Client("c", "/127.0.0.1", 1)
+        response = await self.world.groups.consumer_group_heartbeat(request, client, self.world.flush, may_describe)
+        self.epochs[member] = response.member_epoch
+        assert isinstance(response, ConsumerGroupHeartbeatResponse)
+        return response
+
+    def group(self) -> Any:
+        return self.world.groups.find("g").group
+
+
+def count_of(response: ConsumerGroupHeartbeatResponse) -> int:
+    assert response.assignment is not None
+    return sum(len(topic.partitions) for topic in response.assignment.topic_partitions)
+
+
+@asynccontextmanager
+async def running(make_world: Any) -> AsyncIterator[Members]:
+    world = make_world()
+    world.may_describe = None
+    await world.groups.load(0, 1)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(world.groups.run)
+        await wait_all_tasks_blocked()
+        yield Members(world)
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_large_target_is_there_with_the_heartbeat_that_makes_it(
+    make_world: Any, autojump_clock: MockClock
+) -> None:
+    async with running(make_world) as members:
+        members.topic("t", LARGE)
+        assert count_of(await members.beat("A", ["t"])) == LARGE
+        group = members.group()
+        assert (group.epoch, group.target.epoch, group.state_name) == (2, 2, "Stable")
+        assert len(members.world.log.partitions[0]) >= 4, "several batches"
+
+
+async def test_heartbeats_of_the_group_wait_for_the_target_and_others_do_not(
+    make_world: Any, autojump_clock: MockClock
+) -> None:
+    async with running(make_world) as members:
+        members.topic("t", LARGE)
+        ended: list[str] = []
+
+        async def beat(member: str) -> None:
+            await members.beat(member, ["t"])
+            ended.append(member)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(beat, "A")
+            nursery.start_soon(beat, "B")
+            await trio.lowlevel.checkpoint()
+            assert await members.world.commit(1, group="other") == ErrorCode.NONE
+            ended.append("other")
+        assert ended[0] == "other"
+        group = members.group()
+        assert group.target.epoch < group.epoch == 3, "B joined when the target of A was there"
+
+
+async def test_a_member_that_leaves_meanwhile_has_no_part_of_the_target(
+    make_world: Any, autojump_clock: MockClock
+) -> None:
+    async with running(make_world) as members:
+        members.topic("t", LARGE)
+        await members.beat("A", [])
+        await members.beat("B", [])
+        members.epochs["A"] = members.epochs["B"] = 0
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(members.beat, "A", ["t"])
+            await trio.lowlevel.checkpoint()
+            assert members.group().target.epoch < members.group().epoch, "it is being made"
+            await members.beat("B", epoch=-1)
+        group = members.group()
+        assert group.target.epoch == group.epoch
+        assert set(group.target.members) == {"A"}
+        assert sum(len(part) for part in group.target.of("A").values()) == LARGE
+
+
+async def test_a_member_that_is_removed_while_its_target_is_made_is_told_so(
+    make_world: Any, autojump_clock: MockClock
+) -> None:
+    async with running(make_world) as members:
+        members.topic("t", LARGE)
+        async with trio.open_nursery() as nursery:
+
+            async def refused() -> None:
+                with pytest.raises(KafkaError) as error:
+                    await members.beat("A", ["t"])
+                assert error.value.code is ErrorCode.UNKNOWN_MEMBER_ID
+
+            nursery.start_soon(refused)
+            await trio.lowlevel.checkpoint()
+            await members.beat("A", epoch=-1)
+        assert members.group().is_empty
+
+
+async def test_a_target_that_was_cut_off_is_made_by_the_next_heartbeat(
+    make_world: Any, autojump_clock: MockClock
+) -> None:
+    async with running(make_world) as members:
+        members.topic("t", LARGE)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(members.beat, "A", ["t"])
+            await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+        assert members.group().target.epoch < members.group().epoch
+        members.epochs["A"] = 0
+        assert count_of(await members.beat("A", ["t"])) == LARGE
+
+
+async def test_the_topics_of_an_expression_come_with_a_later_heartbeat(
+    make_world: Any, autojump_clock: MockClock
+) -> None:
+    async with running(make_world) as members:
+        members.topic("orders-eu", 2)
+        members.topic("orders-us", 3)
+        members.topic("other", 5)
+        assert count_of(await members.beat("A", subscribed_topic_regex="orders-.*")) == 0
+        await wait_all_tasks_blocked()
+        assert count_of(await members.beat("A")) == 5
+        members.topic("orders-as", 1)
+        await members.beat("A")
+        await wait_all_tasks_blocked()
+        assert (await members.beat("A")).assignment is None, "it was looked up less than 10 seconds ago"
+        await trio.sleep(10.1)
+        await members.beat("A")
+        await wait_all_tasks_blocked()
+        assert count_of(await members.beat("A")) == 6
+
+
+async def test_a_member_does_not_read_what_it_may_not_describe(make_world: Any, autojump_clock: MockClock) -> None:
+    async with running(make_world) as members:
+        members.world.may_describe = lambda name: name != "orders-us"
+        members.topic("orders-eu", 2)
+        members.topic("orders-us", 3)
+        await members.beat("A", subscribed_topic_regex="orders-.*")
+        await wait_all_tasks_blocked()
+        assert count_of(await members.beat("A")) == 2
+
+
+async def test_what_is_no_expression_is_refused_and_changes_nothing(make_world: Any, autojump_clock: MockClock) -> None:
+    async with running(make_world) as members:
+        with pytest.raises(KafkaError) as error:
+            await members.beat("A", subscribed_topic_regex="orders-[")
+        assert error.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
+        assert members.world.groups.find("g") is None
+
+
+async def test_an_unknown_group_comes_before_what_is_wrong_with_the_expression(make_world: Any) -> None:
+    async with running(make_world) as members:
+        with pytest.raises(KafkaError) as error:
+            await members.beat("A", epoch=5, subscribed_topic_regex="orders-[")
+        assert error.value.code is ErrorCode.GROUP_ID_NOT_FOUND
