@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
 import trio
@@ -82,17 +81,15 @@ class TargetAssignments:
             return True
         epoch = group.epoch
         parts = await self._taken(consumer_membership.target_steps(shard, group))
-        for batch in _batches(parts):
+        for change in _changes(group_id, parts):
             group = self._served(shard, group_id)
             if group is None or group.epoch != epoch:
                 return False
-            shard.write(ConsumerGroupChange(group_id, targets=batch).records(), self._now())
+            now = self._now()
+            if change is None:
+                change = ConsumerGroupChange(group_id, target_epoch=(epoch, now.wall_ms))
+            shard.write(change.records(), now)
             await trio.lowlevel.checkpoint()
-        group = self._served(shard, group_id)
-        if group is None or group.epoch != epoch:
-            return False
-        now = self._now()
-        shard.write(ConsumerGroupChange(group_id, target_epoch=(epoch, now.wall_ms)).records(), now)
         return True
 
     async def _taken(self, steps: Steps[T]) -> T:
@@ -115,15 +112,16 @@ class TargetAssignments:
         return shard.consumer_group(group_id)
 
 
-def _batches(parts: Mapping[str, MemberPartitions]) -> Iterator[dict[str, Mapping[bytes, AbstractSet[int]]]]:
-    """Parts of members in batches of about the same work."""
-    batch: dict[str, Mapping[bytes, AbstractSet[int]]] = {}
+def _changes(group_id: str, parts: Mapping[str, MemberPartitions]) -> Iterator[ConsumerGroupChange | None]:
+    """Parts of members in batches of about the same work; None stands for the epoch, which makes them valid."""
+    change = ConsumerGroupChange(group_id)
     size = 0
     for member_id, part in parts.items():
-        batch[member_id] = part
+        change.targets[member_id] = part
         size += 1 + sum(map(len, part.values()))
         if size >= _PARTITIONS_PER_BATCH:
-            yield batch
-            batch, size = {}, 0
-    if batch:
-        yield batch
+            yield change
+            change, size = ConsumerGroupChange(group_id), 0
+    if change.targets:
+        yield change
+    yield None

@@ -157,6 +157,18 @@ def test_a_static_member_comes_back_to_its_partitions(beat: Consumers) -> None:
     assert beat.refused("A", 2, instance="i1") is ErrorCode.FENCED_INSTANCE_ID
 
 
+def test_a_static_member_that_left_with_partitions_to_give_up_keeps_its_place(beat: Consumers) -> None:
+    beat("A", 0, instance="i1", rebalance_timeout=2 * SECOND)
+    beat("B", 0)
+    beat.machine.advance(SECOND)
+    beat("B", 2)
+    beat("A", 2, instance="i1")
+    beat("A", -2, instance="i1")
+    beat.machine.advance(2 * SECOND)
+    assert beat("A2", 0, instance="i1") == (3, {"t": [0, 1]})
+    assert beat("B", 3) == (3, {"t": [2, 3]}), "nobody reads what A had to give up"
+
+
 def test_a_static_member_that_stays_away_loses_its_place(beat: Consumers) -> None:
     beat("A", 0, instance="i1")
     beat("A", -2, instance="i1")
