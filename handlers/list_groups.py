@@ -3,8 +3,7 @@
 Behaviour: all of them for a client that may describe the cluster, else those that it may describe.
 
 Version notes: 1 adds the throttle time; 3 is flexible; 4 filters by state and tells it (KIP-518); 5 does the same with
-the type of group (KIP-848), which is always ``classic`` here. Names in filters are taken in any case; unknown ones match
-nothing.
+the type of group (KIP-848). Names in filters are taken in any case; unknown ones match nothing.
 """
 
 from __future__ import annotations
