@@ -74,6 +74,10 @@ class GroupCoordinatorShard(ReplayedGroups):
         """A fresh member id for a client of KIP-848 that has made none."""
         return uuid_to_text(uuid.UUID(int=self._randomness.getrandbits(128), version=4).bytes)
 
+    def remove_group(self, group_id: str) -> None:
+        super().remove_group(group_id)
+        self.checked_topics.pop(group_id, None)
+
     def groups_and_offsets(self) -> Iterator[GroupAndOffsets]:
         """Every group, with what it has committed."""
         return (GroupAndOffsets(group, self.offsets.of(group_id)) for group_id, group in self.groups.items())
