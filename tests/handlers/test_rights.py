@@ -41,6 +41,8 @@ from ottla.security.acl import (
 from ottla.security.authorizer_settings import ACL_AUTHORIZER
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.wire.messages.create_acls import AclCreation, AclCreationResult, CreateAclsRequest
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
@@ -233,6 +235,7 @@ SEEN_BELOW = {
     (ApiKey.METADATA, Right(CLUSTER, Operation.DESCRIBE)),
     (ApiKey.LIST_GROUPS, Right(CLUSTER, Operation.DESCRIBE)),
     (ApiKey.LIST_GROUPS, Right(ResourceType.GROUP, Operation.DESCRIBE)),
+    (ApiKey.CONSUMER_GROUP_DESCRIBE, Right(ResourceType.TOPIC, Operation.DESCRIBE)),
     (ApiKey.DESCRIBE_CLUSTER, Right(CLUSTER, Operation.DESCRIBE)),
     (ApiKey.DELETE_TOPICS, Right(ResourceType.TOPIC, Operation.DESCRIBE)),
     (ApiKey.DESCRIBE_TRANSACTIONS, Right(ResourceType.TOPIC, Operation.DESCRIBE)),
@@ -293,7 +296,9 @@ def test_an_api_among_brokers_on_a_zookeeper(subject: Subject, case: Case) -> No
 
 
 @ON_A_QUORUM
-@pytest.mark.parametrize("case", [*OF_QUORUMS, BY_CLUSTER_IN_QUORUMS], ids=_name)
+@pytest.mark.parametrize(
+    "case", [*OF_QUORUMS, BY_CLUSTER_IN_QUORUMS, *(case for case in CASES if case.kinds == {QUORUM})], ids=_name
+)
 def test_an_api_or_a_right_of_quorums(subject: Subject, case: Case) -> None:
     is_refused_without_one_of_its_rights(subject, case)
 
@@ -374,7 +379,46 @@ def test_what_a_client_may_not_describe_is_left_out_of_groups_and_their_offsets(
         assert [each.group_id for each in client.call(ListGroupsRequest(), 3).groups] == ["g"]
         assert [each.name for each in client.call(everything, 7).topics] == ["u"]
     with subject.granted([cluster(Operation.DESCRIBE)]) as client:
-        assert [each.group_id for each in client.call(ListGroupsRequest(), 3).groups] == ["g"]
+        assert "g" in {each.group_id for each in client.call(ListGroupsRequest(), 3).groups}
+
+
+@ON_A_QUORUM
+def test_a_consumer_group_with_a_topic_that_a_client_may_not_describe_is_not_described(subject: Subject) -> None:
+    _join(subject.admin, subscribed_topic_names=["t", "u"])
+    request = ConsumerGroupDescribeRequest(group_ids=["members"], include_authorized_operations=True)
+    with subject.granted([group(Operation.DESCRIBE, "members"), topic(Operation.DESCRIBE, "t")]) as client:
+        (hidden,) = client.call(request, 1).groups
+        assert (hidden.error_code, hidden.members) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, [])
+    grants = [group(Operation.DESCRIBE, "members"), topic(Operation.DESCRIBE, "t"), topic(Operation.DESCRIBE, "u")]
+    with subject.granted(grants) as client:
+        (shown,) = client.call(request, 1).groups
+        assert (shown.error_code, [each.member_id for each in shown.members]) == (ErrorCode.NONE, ["A"])
+        assert shown.authorized_operations == 1 << Operation.DESCRIBE
+
+
+@ON_A_QUORUM
+def test_an_expression_does_not_find_what_its_client_may_not_describe(subject: Subject) -> None:
+    with subject.granted([group(Operation.READ, "members"), topic(Operation.DESCRIBE, "t")]) as client:
+        _join(client, member_id="B", subscribed_topic_regex="[tu]")
+
+        def found() -> list[list[int]] | None:
+            beat = ConsumerGroupHeartbeatRequest(group_id="members", member_id="B", member_epoch=0)
+            beat.rebalance_timeout_ms, beat.subscribed_topic_regex, beat.topic_partitions = 1000, "[tu]", []
+            response = client.call(beat, 1)
+            return [each.topic_id for each in response.assignment.topic_partitions]
+
+        topic_id = topic_metadata(subject.admin, "t").topic_id
+        assert eventually(found) == [topic_id]
+
+
+def _join(connection: Connection, member_id: str = "A", **fields: Any) -> None:
+    """A member joins the group ``members``, alone."""
+    leave = ConsumerGroupHeartbeatRequest(group_id="members", member_id="A", member_epoch=-1)
+    connection.call(leave, 1)
+    join = ConsumerGroupHeartbeatRequest(
+        group_id="members", member_id=member_id, rebalance_timeout_ms=1000, topic_partitions=[], **fields
+    )
+    assert connection.call(join, 1).error_code == ErrorCode.NONE
 
 
 def test_what_a_client_may_not_describe_is_left_out_of_transactions(subject: Subject) -> None:

@@ -40,6 +40,8 @@ from ottla.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
 )
+from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
@@ -233,6 +235,22 @@ PARTIAL = [
     Case(ApiKey.SYNC_GROUP, 4, lambda: SyncGroupRequest(group_id="g"), (group(Op.READ),)),
     Case(ApiKey.HEARTBEAT, 4, lambda: HeartbeatRequest(group_id="g"), (group(Op.READ),)),
     Case(ApiKey.LEAVE_GROUP, 4, lambda: LeaveGroupRequest(group_id="g"), (group(Op.READ),)),
+    Case(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        1,
+        lambda: ConsumerGroupHeartbeatRequest(
+            group_id="k", member_id="A", rebalance_timeout_ms=1000, subscribed_topic_names=["t"], topic_partitions=[]
+        ),
+        (group(Op.READ, "k"), topic(Op.DESCRIBE)),
+        frozenset({QUORUM}),
+    ),
+    Case(
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        1,
+        lambda: ConsumerGroupDescribeRequest(group_ids=["none"]),
+        (group(Op.DESCRIBE, "none"),),
+        frozenset({QUORUM}),
+    ),
     Case(ApiKey.DESCRIBE_GROUPS, 5, lambda: DescribeGroupsRequest(groups=["g"]), (group(Op.DESCRIBE),)),
     Case(ApiKey.DELETE_GROUPS, 2, lambda: DeleteGroupsRequest(groups_names=["none"]), (group(Op.DELETE, "none"),)),
     Case(
