@@ -41,6 +41,7 @@ from .records import CoordinatorRecord, group_tombstone
 from .shard import GroupCoordinatorShard
 from .target_assignment import TargetInput, changed_parts
 from .timers import TimerName
+from .upgrade import complete_upgrade, upgrade_records
 
 logger = logging.getLogger(__name__)
 
@@ -87,9 +88,7 @@ def begin_heartbeat(
     """
     first_records: list[CoordinatorRecord] = []
     group = _group_to_join(shard, report, member_epoch, first_records)
-    if group.member_count >= shard.context.settings.max_size and report.member_id not in group.members:
-        why = f"The consumer group has reached its maximum capacity of {group.member_count} members."
-        raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, why)
+    check_size(shard, group, report.member_id)
     change = ConsumerGroupChange(report.group_id)
     if report.instance_id is None:
         before, replaced = _dynamic_member(group, report, member_epoch), None
@@ -100,20 +99,31 @@ def begin_heartbeat(
     return heartbeat
 
 
+def check_size(shard: GroupCoordinatorShard, group: ConsumerGroup, member_id: str) -> None:
+    """KafkaError GROUP_MAX_SIZE_REACHED where there is no place for a new member."""
+    most = shard.context.settings.max_size
+    if group.member_count >= most and member_id not in group.members.newest():
+        why = f"The consumer group has reached its maximum capacity of {most} members."
+        raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, why)
+
+
 def _group_to_join(
     shard: GroupCoordinatorShard, report: MemberReport, member_epoch: int, first_records: list[CoordinatorRecord]
 ) -> ConsumerGroup:
-    """The group of a heartbeat. One that joins makes it, or takes the place of a classic group without members."""
+    """The group of a heartbeat. One that joins makes it, of a classic group if there is one: its members stay."""
     group_id = report.group_id
     group = shard.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
         return group
     if member_epoch != JOIN_EPOCH and group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
-    if member_epoch == JOIN_EPOCH and (group is None or (isinstance(group, ClassicGroup) and group.is_empty)):
+    if member_epoch == JOIN_EPOCH and (group is None or isinstance(group, ClassicGroup)):
         if group is not None:
-            first_records.append(group_tombstone(group_id))
-        return ConsumerGroup(group_id)
+            first_records += [group_tombstone(group_id)] if group.is_empty else upgrade_records(shard, group)
+        made = ConsumerGroup(group_id)
+        for record in first_records:
+            made = made.with_record(record.key, record.value)
+        return made
     raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
 
 
@@ -310,8 +320,7 @@ def make_target(shard: GroupCoordinatorShard, heartbeat: Heartbeat, now: Coordin
 
 def write_first_part(shard: GroupCoordinatorShard, heartbeat: Heartbeat, now: CoordinatorTime) -> None:
     """Write what is known before the target is made. Raises KafkaError."""
-    shard.write(heartbeat.first_records + heartbeat.change.records(), now)
-    note_checked_topics(shard, heartbeat)
+    _write(shard, heartbeat, now)
     restart_session(shard, heartbeat.updated, heartbeat.report.group_id, now)
     heartbeat.is_written = True
 
@@ -326,8 +335,7 @@ def complete_heartbeat(
     moved = step(shard, heartbeat)
     if moved is not heartbeat.updated:
         heartbeat.change.assignments.append(moved)
-    shard.write(heartbeat.first_records + heartbeat.change.records(), now)
-    note_checked_topics(shard, heartbeat)
+    _write(shard, heartbeat, now)
     restart_session(shard, moved, report.group_id, now)
     if moved is not heartbeat.updated:
         limit_revocation(shard, moved, report.group_id, now)
@@ -370,10 +378,18 @@ def step(shard: GroupCoordinatorShard, heartbeat: Heartbeat) -> ConsumerGroupMem
     )
 
 
-def note_checked_topics(shard: GroupCoordinatorShard, heartbeat: Heartbeat) -> None:
-    """The group's metadata hash is that of the topics as they are: only a change of them is looked at again."""
+def _write(shard: GroupCoordinatorShard, heartbeat: Heartbeat, now: CoordinatorTime) -> None:
+    """Write the change of a heartbeat, and then do all that follows from it. KafkaError, and nothing has changed."""
+    group_id = heartbeat.report.group_id
+    classic_group = shard.classic_group(group_id)
+    shard.write(heartbeat.first_records + heartbeat.change.records(), now)
+    if classic_group is not None:
+        complete_upgrade(shard, classic_group, now)
+    if heartbeat.replaced is not None:
+        cancel_timers(shard, group_id, heartbeat.replaced)
+    # The group's metadata hash is that of the topics as they are: only a change of them is looked at again.
     if heartbeat.checked_topics is not None:
-        shard.checked_topics[heartbeat.report.group_id] = heartbeat.checked_topics
+        shard.checked_topics[group_id] = heartbeat.checked_topics
 
 
 def _assignment(member: ConsumerGroupMember) -> Assignment:

@@ -37,6 +37,7 @@ from ..wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetC
 from ..wire.messages.write_txn_markers import WritableTxnMarker
 from . import consumer_membership, expiry, lifecycle, membership, offsets, transactional
 from .classic_group import ClassicGroup
+from .client import Client
 from .consumer_group import ConsumerGroup
 from .consumer_group_context import ConsumerGroupContext
 from .describe import describe, list_groups
@@ -44,7 +45,6 @@ from .describe_consumer_group import describe_consumer_group
 from .expression_refreshes import ExpressionRefreshes, MayDescribe
 from .group import Group
 from .heartbeat_request import JOIN_EPOCH, MemberReport, check_heartbeat, member_report
-from .membership import Client
 from .settings import TOPIC, GroupSettings
 from .shard import GroupAndOffsets, GroupCoordinatorShard
 from .target_assignments import TargetAssignments

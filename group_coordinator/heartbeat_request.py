@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from ..base.errors import ErrorCode, KafkaError
 from ..wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from .client import Client
 from .consumer_group_member import LEFT_STATIC_EPOCH, ClassicSupport
 from .current_assignment import OwnedPartitions
-from .membership import Client
 
 JOIN_EPOCH = 0
 """Member epoch of a client that joins, or joins again."""

@@ -17,8 +17,6 @@ Rules that are easy to miss:
 
 from __future__ import annotations
 
-import dataclasses
-
 from ..base.errors import ErrorCode, KafkaError
 from ..replication.coordinator_log import CoordinatorTime, as_seen_by_clients
 from ..wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -26,6 +24,7 @@ from ..wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from ..wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 from ..wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from .classic_group import ClassicGroup
+from .client import MEMBER_ID_REQUIRED_FROM, Client
 from .conversion import make_room
 from .live_group import ClassicGroupMember, GroupState, LiveGroup, Protocols
 from .rebalance import (
@@ -50,18 +49,7 @@ from .waiter import Waiter
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 """A new member has no session yet; if it went away while it waits, it is dropped after this long."""
 
-MEMBER_ID_REQUIRED_FROM = 4
 SKIP_ASSIGNMENT_FROM = 9
-
-
-@dataclasses.dataclass(slots=True, frozen=True)
-class Client:
-    """The client that sent a request, and the version of the API that it uses."""
-
-    client_id: str
-    host: str
-    version: int
-
 
 JoinWaiter = Waiter[JoinGroupResponse]
 SyncWaiter = Waiter[SyncGroupResponse]

@@ -249,9 +249,8 @@ def resume(shard: GroupCoordinatorShard, group: ClassicGroup, now: CoordinatorTi
         prepare_rebalance(shard, group, now, f"{counted(len(members), 'member')} when group.max.size allows fewer")
 
 
-def release(shard: GroupCoordinatorShard, group: ClassicGroup) -> None:
-    """The group is not served here any more: clients that wait are sent to look for the new coordinator."""
-    code = ErrorCode.NOT_COORDINATOR
+def release(shard: GroupCoordinatorShard, group: ClassicGroup, code: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
+    """The group is not served here any more, or not as a classic one: clients that wait are told to ask again."""
     for member in group.live.members.values():
         respond_to_join(shard, group, member, JoinGroupResponse(error_code=code, member_id=member.member_id))
         respond_to_sync(shard, group, member, SyncGroupResponse(error_code=code))

@@ -38,6 +38,8 @@ class EventKind(enum.Enum):
     GENERATION = "generation begins"
     ASSIGNED = "assignments are there"
     EMPTIED = "group is empty"
+    UPGRADED = "group changes to the consumer protocol"
+    DOWNGRADED = "group changes to the classic protocol"
 
 
 class Event(NamedTuple):

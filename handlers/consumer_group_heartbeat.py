@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 
 from ..base.errors import ErrorCode, KafkaError
-from ..group_coordinator.membership import Client
+from ..group_coordinator.client import Client
 from ..security.acl import Operation
 from ..wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from .call import Call

@@ -12,7 +12,7 @@ the response and lets the protocol's name be null, before that it is empty (KIP-
 from __future__ import annotations
 
 from ..base.errors import KafkaError
-from ..group_coordinator.membership import Client
+from ..group_coordinator.client import Client
 from ..security.acl import Operation
 from ..wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from .call import Call

@@ -14,11 +14,11 @@ import trio
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import InlineWorkers, SimulatedClock
 from ottla.group_coordinator import expiry, lifecycle, membership, offsets
+from ottla.group_coordinator.client import Client
 from ottla.group_coordinator.consumer_group_context import ConsumerGroupContext
 from ottla.group_coordinator.consumer_group_settings import ConsumerGroupSettings
 from ottla.group_coordinator.coordinator import GroupCoordinator
 from ottla.group_coordinator.describe import describe
-from ottla.group_coordinator.membership import Client
 from ottla.group_coordinator.settings import GroupSettings
 from ottla.group_coordinator.shard import GroupCoordinatorShard
 from ottla.group_coordinator.timeline import Timeline

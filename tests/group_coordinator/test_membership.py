@@ -10,8 +10,8 @@ import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.group_coordinator import membership
+from ottla.group_coordinator.client import Client
 from ottla.group_coordinator.live_group import GroupState
-from ottla.group_coordinator.membership import Client
 
 NONE = ErrorCode.NONE
 

@@ -9,8 +9,8 @@ import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.group_coordinator import consumer_membership
+from ottla.group_coordinator.client import Client
 from ottla.group_coordinator.heartbeat_request import check_heartbeat, member_report
-from ottla.group_coordinator.membership import Client
 from ottla.group_coordinator.records import CoordinatorRecord, read_batch
 from ottla.group_coordinator.topics import TopicSize
 from ottla.replication.coordinator_loading import SkippedRecords

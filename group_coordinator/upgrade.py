@@ -1,0 +1,130 @@
+"""The upgrade of a classic group with members to a consumer group, when a member of the consumer protocol joins (KIP-848).
+
+The classic members stay. Each has the last assignment that the leader gave it, and the number of the generation is its epoch. One
+without an assignment has nothing, so its partitions are free. The records of the upgrade and those of the join that calls for it
+are one batch: either the group is a consumer group with the new member, or nothing has happened.
+
+A rebalance that was under way ends with REBALANCE_IN_PROGRESS for all who wait. They join again, as members with the classic
+protocol (``classic_members``). Offsets are not touched.
+
+Source: Kafka's GroupMetadataManager (``validateOnlineUpgrade``, ``convertToConsumerGroup``) and ConsumerGroup
+(``fromClassicGroup``). Kafka fails where the group has no generation yet. Here its members have epoch 0 and no partitions then.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from ..base.errors import ErrorCode, KafkaError, ProtocolError
+from ..base.wording import counted
+from ..replication.coordinator_log import CoordinatorTime
+from .classic_group import ClassicGroup
+from .consumer_group_member import AssignedPartitions, ClassicSupport, ConsumerGroupMember
+from .consumer_group_records import ConsumerGroupChange
+from .embedded_protocol import partitions_by_id, read_assignment, read_subscription
+from .generation import CONSUMER_PROTOCOL_TYPE
+from .live_group import ClassicGroupMember
+from .rebalance import join_timer, release, restart_session, session_timer, sync_timer
+from .records import CoordinatorRecord, group_tombstone
+from .shard import GroupCoordinatorShard
+from .timeline import EventKind
+from .topics import TopicSizes
+
+logger = logging.getLogger(__name__)
+
+
+def upgrade_records(shard: GroupCoordinatorShard, group: ClassicGroup) -> list[CoordinatorRecord]:
+    """The records that make a consumer group of a classic one. KafkaError GROUP_ID_NOT_FOUND where it has to stay classic."""
+    _check_group(shard, group)
+    topics = shard.context.topics
+    epoch = group.live.generation.generation_id
+    members = [_upgraded(group, member, topics) for member in group.live.members.values()]
+    names = frozenset().union(*(member.topic_names for member in members))
+    change = ConsumerGroupChange(
+        group.group_id,
+        subscriptions=members,
+        epoch=(epoch, topics.hash_of(names)),
+        targets={member.member_id: _partitions(member) for member in members},
+        target_epoch=(epoch, 0),
+        assignments=members,
+    )
+    return [group_tombstone(group.group_id), *change.records()]
+
+
+def complete_upgrade(shard: GroupCoordinatorShard, group: ClassicGroup, now: CoordinatorTime) -> None:
+    """The records are written: the rebalance of the classic ``group`` is over, and the sessions of its members begin again."""
+    live = group.live
+    shard.timers.cancel(join_timer(group))
+    shard.timers.cancel(sync_timer(group))
+    for member_id in live.pending_members:
+        shard.timers.cancel(session_timer(group, member_id))
+    for member in live.members.values():
+        restart_session(shard, group, member, now)
+    if not group.is_empty:
+        logger.info("Group %s: it is a consumer group from now on", group.group_id)
+        shard.timeline.note(
+            group, EventKind.UPGRADED, now, detail=f"with {counted(len(live.members), 'classic member')}"
+        )
+    release(shard, group, ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+def _check_group(shard: GroupCoordinatorShard, group: ClassicGroup) -> None:
+    settings = shard.context.settings
+    if not settings.allows_upgrade:
+        raise _refusal(group, "online upgrade is disabled")
+    if group.live.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        raise _refusal(group, "the group does not use the consumer embedded protocol")
+    if group.member_count > settings.max_size:
+        raise _refusal(group, "the group size exceeds the consumer group maximum size")
+
+
+def _upgraded(group: ClassicGroup, member: ClassicGroupMember, topics: TopicSizes) -> ConsumerGroupMember:
+    """A member as one of the consumer group. KafkaError GROUP_ID_NOT_FOUND."""
+    generation = group.live.generation
+    metadata = member.metadata(generation.protocol_name) or member.protocols[0][1]
+    given = group.assignment_of(member.member_id)
+    try:
+        subscription = read_subscription(metadata)
+        assignment = read_assignment(given) if given else None
+    except ProtocolError as error:
+        logger.warning(
+            "Group %s: member %s offers or has what cannot be read: %s", group.group_id, member.member_id, error
+        )
+        raise _refusal(group, "the embedded consumer protocol is malformed") from error
+    assigned: Mapping[bytes, frozenset[int]] = {}
+    if assignment is not None:
+        if assignment.user_data:
+            raise _refusal(
+                group,
+                "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default assignor "
+                "before re-attempting the upgrade",
+            )
+        assigned = partitions_by_id(assignment.assigned_partitions, topics)
+    epoch = generation.generation_id
+    return ConsumerGroupMember(
+        member.member_id,
+        has_subscription=True,
+        instance_id=member.group_instance_id,
+        rack_id=subscription.rack_id or None,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        topic_names=frozenset(subscription.topics),
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        classic=ClassicSupport(member.session_timeout_ms, tuple(member.protocols)),
+        epoch=epoch,
+        previous_epoch=epoch,
+        assigned=AssignedPartitions(
+            {topic_id: dict.fromkeys(sorted(partitions), epoch) for topic_id, partitions in assigned.items()}
+        ),
+    )
+
+
+def _partitions(member: ConsumerGroupMember) -> dict[bytes, frozenset[int]]:
+    return {topic_id: frozenset(partitions) for topic_id, partitions in member.assigned.epochs.items()}
+
+
+def _refusal(group: ClassicGroup, why: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group.group_id} to consumer group because {why}."
+    )
