@@ -1,0 +1,71 @@
+"""The steps of a walk: requests, and changes of topics, in names of the walk's own.
+
+A step is the same for every broker. Topics are ``t0``, ``t1``, ...; the id of a topic is its name, filled up with zeros. Members
+whose ids a broker makes are ``#0``, ``#1``, ... in the order in which they were first seen. ``broker_player`` translates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ottla.wire.schema import Message
+
+ADMIN = "admin"
+Response: TypeAlias = "dict[str, Any]"
+"""A response in the walk's names: fields by name, lists in an order of their own, texts of errors as whether there is one."""
+Responses = dict[str, Response]
+"""By the connection that they came on: that of the step, and those of earlier steps that have waited."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request."""
+
+    who: str
+    """A connection; ``client_id`` is what it tells of itself."""
+    request: Message
+    version: int
+    may_wait: bool = False
+    """Whether the response may come at a later step, as those to JoinGroup and SyncGroup do."""
+    in_place: bool = False
+    """Whether the member id that the response gives has to be in place (``hash_order``): the request is repeated until it is."""
+
+    def __str__(self) -> str:
+        return f"{self.who}: v{self.version} {self.request}".replace(", unknown_tagged_fields=()", "")
+
+
+@dataclass(frozen=True)
+class SetTopic:
+    """A topic that gets so many partitions, is made, or with 0 is deleted. It ends when the coordinator knows."""
+
+    name: str
+    partitions: int
+
+
+@dataclass(frozen=True)
+class HangUp:
+    """Connections whose responses nobody waits for any longer."""
+
+    who: frozenset[str]
+
+
+@dataclass(frozen=True)
+class AwaitEpoch:
+    """A consumer group gets a later epoch than this one in the background."""
+
+    group_id: str
+    epoch: int
+
+
+Step: TypeAlias = "Ask | SetTopic | HangUp | AwaitEpoch"
+
+
+def client_id(who: str) -> str:
+    """Of a connection: the last part of its name."""
+    return who.rpartition("/")[2]
+
+
+def topic_id(name: str) -> bytes:
+    """As steps have it."""
+    return name.encode().ljust(16, b"\0")
