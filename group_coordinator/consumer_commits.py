@@ -5,13 +5,13 @@ epoch of the client      commit
 =======================  =========================================================================================
 none (-1)                accepted while the group has no members: it comes from a tool
 that of the member       accepted
-an older one             accepted for each partition that the member has had at that epoch already (KIP-1251): what a
-                         heartbeat under way has changed for others does not undo the work on this one
+an older one             accepted if the member has had each of the partitions at that epoch already (KIP-1251): a
+                         heartbeat under way does not undo the work on what it leaves with the member
 a newer one              refused
 =======================  =========================================================================================
 
-The refusal is STALE_MEMBER_EPOCH. Members with the classic protocol, and transactions, get ILLEGAL_GENERATION instead, which they
-know (ConsumerGroup ``validateOffsetCommit``, ``validateOffsetFetch``).
+A refusal is of the whole request, with STALE_MEMBER_EPOCH. Members with the classic protocol, and transactions, get
+ILLEGAL_GENERATION instead, which they know (ConsumerGroup ``validateOffsetCommit``, ``validateOffsetFetch``).
 """
 
 from __future__ import annotations
@@ -22,20 +22,19 @@ from ..base.errors import ErrorCode, KafkaError
 from .consumer_group import ConsumerGroup
 from .consumer_group_member import ConsumerGroupMember
 
-CommitJudge = Callable[[bytes, int], ErrorCode]
-"""NONE where the commit of a partition, given by its topic's id and its number, is accepted, else the reason."""
+CommitJudge = Callable[[bytes, int], None]
+"""KafkaError where the commit of a partition, given by its topic's id and its number, is not accepted: then none is."""
 
 _MEMBER_EPOCHS_FROM = 9
 """Version of OffsetCommit that has a member's epoch."""
 
 
-def accept_all(topic_id: bytes, partition: int) -> ErrorCode:
+def accept_all(topic_id: bytes, partition: int) -> None:
     """A ``CommitJudge`` that accepts every commit."""
-    return ErrorCode.NONE
 
 
 def judge(group: ConsumerGroup, member_id: str, epoch: int, version: int) -> CommitJudge:
-    """Of OffsetCommit. KafkaError when nothing of the request is accepted."""
+    """Of OffsetCommit. KafkaError where the request is refused whatever its partitions are."""
     if epoch < 0 and group.is_empty:
         return accept_all
     member = _member(group, member_id)
@@ -46,7 +45,7 @@ def judge(group: ConsumerGroup, member_id: str, epoch: int, version: int) -> Com
 
 
 def judge_transactional(group: ConsumerGroup, member_id: str, epoch: int) -> CommitJudge:
-    """Of TxnOffsetCommit that names a member. KafkaError when nothing of the request is accepted."""
+    """Of TxnOffsetCommit that names a member. KafkaError where it is refused whatever its partitions are."""
     if epoch < 0 and group.is_empty:
         return accept_all
     return _judge_by_epoch(_member(group, member_id), epoch, ErrorCode.ILLEGAL_GENERATION)
@@ -77,10 +76,13 @@ def _judge_by_epoch(member: ConsumerGroupMember, epoch: int, refusal: ErrorCode)
     if epoch > member.epoch:
         raise KafkaError(refusal, f"Received member epoch {epoch} is newer than current member epoch {member.epoch}.")
 
-    def of_partition(topic_id: bytes, partition: int) -> ErrorCode:
+    def of_partition(topic_id: bytes, partition: int) -> None:
         had_from = member.assigned.of(topic_id).get(partition)
         if had_from is None:
             had_from = member.pending_revocation.of(topic_id).get(partition)
-        return ErrorCode.NONE if had_from is not None and epoch >= had_from else refusal
+        if had_from is None or epoch < had_from:
+            raise KafkaError(
+                refusal, f"The member has not had partition {partition} of a topic at member epoch {epoch}."
+            )
 
     return of_partition

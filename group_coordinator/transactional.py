@@ -39,10 +39,11 @@ def commit(
         answers = TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
         response.topics.append(answers)
         for partition in topic.partitions:
-            code = judge(topic.topic_id, partition.partition_index)
+            code = ErrorCode.NONE
             if is_metadata_too_long(partition.committed_metadata, shard.settings.offset_metadata_max_bytes):
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            if code is ErrorCode.NONE:
+            else:
+                judge(topic.topic_id, partition.partition_index)
                 value = _value(topic.topic_id, partition, now.wall_ms)
                 records.append(offset_commit(request.group_id, topic.name, partition.partition_index, value))
             answers.partitions.append(
