@@ -161,9 +161,12 @@ class ConsumerGroup:
 
     @property
     def preferred_assignor(self) -> str | None:
-        """The assignor that most members ask for, the first by name among equals."""
-        votes = self.assignor_votes.newest()
-        return min(votes, key=lambda assignor: (-votes[assignor], assignor), default=None)
+        """The assignor that most members ask for."""
+        return most_voted(self.votes_in_order())
+
+    def votes_in_order(self) -> dict[str, int]:
+        """How many members ask for each assignor. Among equals the first counts: ``uniform``, as in Kafka's hash table."""
+        return dict(sorted(self.assignor_votes.newest().items(), reverse=True))
 
     def owner_epoch(self, topic_id: bytes, partition: int) -> int:
         """The epoch of the member that has the partition, assigned or pending revocation; ``NOBODY`` if none has."""
@@ -199,6 +202,11 @@ class ConsumerGroup:
         """After one record of this group, a tombstone if there is no value. Other types of records change nothing."""
         rule = _RULES.get(key.api_key)
         return self if rule is None else rule(self, key, value)
+
+
+def most_voted(votes: Mapping[str, int]) -> str | None:
+    """The name with most votes, the first among equals."""
+    return max(votes, key=votes.__getitem__, default=None)
 
 
 def _epoch(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from .assignors.assignor import Assignor, MemberPartitions, MemberSubscription, Steps, Target
 from .assignors.registry import assignor_of_group
-from .consumer_group import ConsumerGroup
+from .consumer_group import ConsumerGroup, most_voted
 from .consumer_group_member import ConsumerGroupMember
 from .topics import TopicSizes
 
@@ -91,11 +91,19 @@ def changed_parts(before: Mapping[str, MemberPartitions], target: Target) -> Ste
 def _preferred(
     group: ConsumerGroup, before: ConsumerGroupMember | None, updated: ConsumerGroupMember, replaced: str | None
 ) -> str | None:
-    """The assignor that most members ask for once this member is as it is now."""
-    votes = dict(group.assignor_votes.newest())
+    """The assignor that most members ask for once this member is as it is now.
+
+    Among equals, the one whose only vote is this member's comes first (Kafka ``computePreferredServerAssignor``).
+    """
+    votes = group.votes_in_order()
     old = group.members.newest()[replaced] if replaced is not None else before
-    for member, change in ((old, -1), (updated, 1)):
-        if member is not None and member.server_assignor is not None:
-            votes[member.server_assignor] = votes.get(member.server_assignor, 0) + change
-    asked = {name: count for name, count in votes.items() if count}
-    return min(asked, key=lambda name: (-asked[name], name), default=None)
+    if old is not None and old.server_assignor is not None:
+        votes[old.server_assignor] -= 1
+        if not votes[old.server_assignor]:
+            del votes[old.server_assignor]
+    own = updated.server_assignor
+    if own in votes:
+        votes[own] += 1
+    elif own is not None:
+        votes = {own: 1, **votes}
+    return most_voted(votes)
