@@ -38,6 +38,8 @@ LATE_S = 0.03
 CANDIDATES = 40
 SESSION_MS = 1_800_000
 _PROBE = "probe"
+_SHORTEST_MADE = 22
+"""The length of a random member id; others begin with the client id or the instance id."""
 _NAMES = frozenset({"name", "topic", "topic_name", "subscribed_topic_names", "topics"})
 _MEMBERS = frozenset({"member_id", "leader"})
 _LEFT_OUT = frozenset({"throttle_time_ms", "unknown_tagged_fields"})
@@ -66,7 +68,8 @@ class BrokerPlayer:
         self._named: dict[Any, Any] = {}
         """The walk's names by those of the broker."""
         self._counts: dict[str, int] = {}
-        self.member_count = 0
+        self._member_counts: dict[str, int] = {}
+        """Ids that the broker has made, by connection."""
         admin = self._connection(ADMIN)
         find_coordinator(admin, GROUP, _PROBE)
         self._make_topics(topics)
@@ -159,20 +162,25 @@ class BrokerPlayer:
 
     def _make_topics(self, topics: Mapping[str, int]) -> None:
         """Of many topics with one partition those stay whose ids are in both orders."""
-        names = [f"walk-{number:02}" for number in range(CANDIDATES)]
-        made = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
-        created = self._connection(ADMIN).call(CreateTopicsRequest(topics=made, timeout_ms=20_000), 7)
-        assert all(each.error_code == ErrorCode.NONE for each in created.topics), created
-        ids = {each.topic_id: each.name for each in created.topics}
-        chosen = in_both_orders([*ids], len(topics))
-        assert chosen is not None, f"none of {CANDIDATES} topics"
+        ids: dict[bytes, str] = {}
+        chosen = None
+        while chosen is None:
+            ids |= self._make_candidates(len(ids))
+            chosen = in_both_orders([*ids], len(topics))
         for walks, actual_id in zip(sorted(topics), chosen, strict=True):
             self._actual[walks], self._named[ids[actual_id]] = ids[actual_id], walks
             self._ids[topic_id(walks)], self._named[actual_id] = actual_id, walks
             self._counts[walks] = 1
-        for name in names:
+        for name in ids.values():
             if name not in self._named:
                 self._operator.delete_topic(name)
+
+    def _make_candidates(self, first: int) -> dict[bytes, str]:
+        names = [f"walk-{number:03}" for number in range(first, first + CANDIDATES)]
+        made = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+        created = self._connection(ADMIN).call(CreateTopicsRequest(topics=made, timeout_ms=20_000), 7)
+        assert all(each.error_code == ErrorCode.NONE for each in created.topics), created
+        return {each.topic_id: each.name for each in created.topics}
 
     def _set_topic(self, step: SetTopic) -> None:
         actual, before = self._actual[step.name], self._counts.get(step.name, 0)
@@ -252,19 +260,20 @@ class BrokerPlayer:
             return value
         return version.to_bytes(2) + encode_bytes(self._rewritten(message, rename), version)
 
-    def in_walks_names(self, response: Any) -> Response:
-        """A response as walks know it. Responses are to be translated in the same order on all brokers."""
+    def in_walks_names(self, who: str, response: Any) -> Response:
+        """A response as walks know it. Those of a connection are to be translated in their order."""
         if getattr(response, "member_id", ""):
-            self._learn_member(response.member_id)
+            self._learn_member(who, response.member_id)
         result: Response = self._canonical(response)
         return result
 
-    def _learn_member(self, member_id: str) -> None:
-        is_of_walk = member_id in self._actual or len(member_id) < 8
-        if member_id not in self._named and not is_of_walk:
-            kind = "#" if len(member_id) == 22 else member_id[0] + "#"
-            name = f"{kind}{self.member_count}"
-            self.member_count += 1
+    def _learn_member(self, who: str, member_id: str) -> None:
+        """An id that the broker has made is called by the connection that was given it, and by how it looks."""
+        is_made = len(member_id) >= _SHORTEST_MADE and member_id not in self._actual
+        if is_made and member_id not in self._named:
+            number = self._member_counts[who] = self._member_counts.get(who, 0) + 1
+            looks = "random" if len(member_id) == _SHORTEST_MADE else "prefixed"
+            name = f"{client_id(who)}#{number} of {who}, {looks}"
             self._named[member_id], self._actual[name] = name, member_id
 
     def _canonical(self, value: Any, field: str = "", owner: str = "") -> Any:

@@ -75,7 +75,7 @@ class Comparison:
                 mine[who] if who in mine else player.wait(who) for mine, player in zip(come, self._players, strict=True)
             ]
             pair = [
-                _without(player.in_walks_names(each), left_alone)
+                _without(player.in_walks_names(who, each), left_alone)
                 for player, each in zip(self._players, raw, strict=True)
             ]
             found[who] = pair[0]

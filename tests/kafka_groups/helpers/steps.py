@@ -1,7 +1,7 @@
 """The steps of a walk: requests, and changes of topics, in names of the walk's own.
 
-A step is the same for every broker. Topics are ``t0``, ``t1``, ...; the id of a topic is its name, filled up with zeros. Members
-whose ids a broker makes are ``#0``, ``#1``, ... in the order in which they were first seen. ``broker_player`` translates.
+A step is the same for every broker. Topics are ``t0``, ``t1``, ...; the id of a topic is its name, filled up with zeros. Member
+ids that a broker makes are called by the connection that was first given them. ``broker_player`` translates.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ottla.wire.schema import Message
+from ottla.wire.schema import Message, Struct
 
 ADMIN = "admin"
 Response: TypeAlias = "dict[str, Any]"
@@ -32,7 +32,7 @@ class Ask:
     """Whether the member id that the response gives has to be in place (``hash_order``): the request is repeated until it is."""
 
     def __str__(self) -> str:
-        return f"{self.who}: v{self.version} {self.request}".replace(", unknown_tagged_fields=()", "")
+        return f"{self.who}: v{self.version} {brief(self.request)}"
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,18 @@ Step: TypeAlias = "Ask | SetTopic | HangUp | AwaitEpoch"
 def client_id(who: str) -> str:
     """Of a connection: the last part of its name."""
     return who.rpartition("/")[2]
+
+
+def brief(value: Any) -> str:
+    """A request, without what has its default."""
+    if isinstance(value, Struct):
+        default = type(value)()
+        given = {spec.name: getattr(value, spec.name) for spec in value.fields}
+        shown = [f"{name}={brief(each)}" for name, each in given.items() if each != getattr(default, name)]
+        return f"{type(value).__name__.removesuffix('Request')}({', '.join(shown)})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(brief, value))}]"
+    return repr(value.rstrip(b"\0") if isinstance(value, bytes) else value)
 
 
 def topic_id(name: str) -> bytes:

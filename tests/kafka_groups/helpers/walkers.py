@@ -352,7 +352,7 @@ class ClassicWalker(Walker):
             self._members, self._protocol = response["members"], response["protocol_name"]
             self._wants = "sync"
         elif code == ErrorCode.MEMBER_ID_REQUIRED:
-            is_random = response["member_id"].startswith("#")
+            is_random = response["member_id"].endswith("random")
             self._member_id = self._chance.choice(member_ids(self.letter)) if is_random else response["member_id"]
             self._wants = "join"
         else:
