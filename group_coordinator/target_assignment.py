@@ -70,7 +70,8 @@ class TargetInput:
             if count % _MEMBERS_OF_A_STEP == 0:
                 yield
         counts = {topic_id: self._partition_count(topic_id) for topic_id in frozenset().union(*ids.values())}
-        return (yield from self._assignor.steps(subscriptions, counts))
+        alike = len(ids) == 1 and not any(names and expression for names, expression in ids)
+        return (yield from self._assignor.steps(subscriptions, counts, subscribed_alike=alike))
 
     def _partition_count(self, topic_id: bytes) -> int:
         found = self._topics.find_by_id(topic_id)

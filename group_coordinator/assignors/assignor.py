@@ -46,8 +46,18 @@ class Assignor(Protocol):
     def name(self) -> str:
         """As clients and ``group.consumer.assignors`` name it."""
 
-    def steps(self, members: Mapping[str, MemberSubscription], partition_counts: Mapping[bytes, int]) -> Steps[Target]:
-        """A new target, by member id; ``partition_counts`` has each topic that a member reads."""
+    def steps(
+        self,
+        members: Mapping[str, MemberSubscription],
+        partition_counts: Mapping[bytes, int],
+        *,
+        subscribed_alike: bool = True,
+    ) -> Steps[Target]:
+        """A new target, by member id; ``partition_counts`` has each topic that a member reads.
+
+        Not ``subscribed_alike``: even if the members read the same topics, they name different ones, or use expressions (the
+        SubscriptionType that Kafka's group has).
+        """
 
 
 def finished(steps: Steps[T]) -> T:

@@ -16,7 +16,13 @@ class RangeAssignor:
 
     name = "range"
 
-    def steps(self, members: Mapping[str, MemberSubscription], partition_counts: Mapping[bytes, int]) -> Steps[Target]:
+    def steps(
+        self,
+        members: Mapping[str, MemberSubscription],
+        partition_counts: Mapping[bytes, int],
+        *,
+        subscribed_alike: bool = True,
+    ) -> Steps[Target]:
         """A step is a member whose topics are looked at, or a topic that is distributed."""
         order = sorted(members, key=lambda member_id: _place(member_id, members[member_id]))
         target: Target = {member_id: {} for member_id in order}

@@ -1,8 +1,8 @@
 """The assignor ``uniform``: as many partitions for each member as for the others, give or take one, and few moves.
 
-Where members read different topics, ``uniform_heterogeneous`` does it. Where all read the same ones, each member has a quota,
-which is one higher for some of them. It keeps what it had as far as the quota goes; what is left of the partitions fills up those
-that are below theirs. So a partition moves only if its member is gone or has too many.
+Where members subscribe to different topics, ``uniform_heterogeneous`` does it. Where all subscribe to the same ones, each member
+has a quota, which is one higher for some of them. It keeps what it had as far as the quota goes; what is left of the partitions
+fills up those that are below theirs. So a partition moves only if its member is gone or has too many.
 """
 
 from __future__ import annotations
@@ -20,9 +20,15 @@ class UniformAssignor:
 
     name = "uniform"
 
-    def steps(self, members: Mapping[str, MemberSubscription], partition_counts: Mapping[bytes, int]) -> Steps[Target]:
+    def steps(
+        self,
+        members: Mapping[str, MemberSubscription],
+        partition_counts: Mapping[bytes, int],
+        *,
+        subscribed_alike: bool = True,
+    ) -> Steps[Target]:
         """A step is a member, or some of the partitions of a topic."""
-        if (yield from is_homogeneous(members)):
+        if subscribed_alike and (yield from is_homogeneous(members)):
             return (yield from _homogeneous(members, partition_counts))
         return (yield from heterogeneous(members, partition_counts))
 

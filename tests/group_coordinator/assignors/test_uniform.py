@@ -83,6 +83,13 @@ def test_a_member_above_its_quota_keeps_its_first_partitions() -> None:
     assert finished(UNIFORM.steps(members, {T: 3, U: 1})) == {"a": {T: {0, 1}}, "b": {T: {2}, U: {0}}}
 
 
+def test_members_that_name_different_topics_may_read_the_same() -> None:
+    members = {"a": member(T), "b": member(T)}
+    assert finished(UNIFORM.steps(members, {T: 4})) == {"a": {T: {0, 1}}, "b": {T: {2, 3}}}
+    target = finished(UNIFORM.steps(members, {T: 4}, subscribed_alike=False))
+    assert target == {"a": {T: {0, 2}}, "b": {T: {1, 3}}}
+
+
 @pytest.mark.parametrize("more", [(), (U,)], ids=["the same topics", "different topics"])
 @pytest.mark.parametrize("second", [{1, 2, 3}, {3, 9}], ids=["two owners", "a partition that is not known here yet"])
 def test_an_old_target_that_cannot_be(second: set[int], more: tuple[bytes, ...]) -> None:
