@@ -24,6 +24,8 @@ class ClassicGroup:
     group_id: str
     generation: Generation = NO_GENERATION
     live: LiveGroup = dataclasses.field(default_factory=LiveGroup)
+    was_downgraded: bool = False
+    """Whether its generation is that of a consumer group's downgrade, and no rebalance has ended since."""
 
     @property
     def protocol_type(self) -> str:

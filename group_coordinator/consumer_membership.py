@@ -35,6 +35,7 @@ from .consumer_group_member import LEFT_STATIC_EPOCH, AssignedPartitions, Consum
 from .consumer_group_records import ConsumerGroupChange
 from .consumer_timers import cancel_timers, limit_revocation, restart_session
 from .current_assignment import OwnedPartitions, reconciled
+from .downgrade import downgrade, is_downgrade_due
 from .expression_refresh import expression_update
 from .heartbeat_request import JOIN_EPOCH, MemberReport
 from .records import CoordinatorRecord, group_tombstone
@@ -330,6 +331,20 @@ def complete_heartbeat(
 ) -> ConsumerGroupHeartbeatResponse:
     """Take the member's step, write everything, and respond. Raises KafkaError."""
     report, before = heartbeat.report, heartbeat.before
+    moved = take_step(shard, heartbeat, now)
+    response = ConsumerGroupHeartbeatResponse(
+        member_id=moved.member_id,
+        member_epoch=moved.epoch,
+        heartbeat_interval_ms=shard.context.times(report.group_id).heartbeat_interval_ms,
+    )
+    if member_epoch == JOIN_EPOCH or report.is_full or moved.assigned != before.assigned:
+        response.assignment = _assignment(moved)
+    return response
+
+
+def take_step(shard: GroupCoordinatorShard, heartbeat: Heartbeat, now: CoordinatorTime) -> ConsumerGroupMember:
+    """Take the member's step, and write everything. Returns the member as it is now. Raises KafkaError."""
+    report = heartbeat.report
     if heartbeat.is_written:
         go_on(shard, heartbeat)
     moved = step(shard, heartbeat)
@@ -339,14 +354,7 @@ def complete_heartbeat(
     restart_session(shard, moved, report.group_id, now)
     if moved is not heartbeat.updated:
         limit_revocation(shard, moved, report.group_id, now)
-    response = ConsumerGroupHeartbeatResponse(
-        member_id=moved.member_id,
-        member_epoch=moved.epoch,
-        heartbeat_interval_ms=shard.context.times(report.group_id).heartbeat_interval_ms,
-    )
-    if member_epoch == JOIN_EPOCH or report.is_full or moved.assigned != before.assigned:
-        response.assignment = _assignment(moved)
-    return response
+    return moved
 
 
 def go_on(shard: GroupCoordinatorShard, heartbeat: Heartbeat) -> None:
@@ -430,7 +438,14 @@ def leave(
 def remove_members(
     shard: GroupCoordinatorShard, group: ConsumerGroup, members: Collection[ConsumerGroupMember], now: CoordinatorTime
 ) -> None:
-    """Remove members, so that the others get their partitions. Raises KafkaError."""
+    """Remove members, so that the others get their partitions. Raises KafkaError.
+
+    Where they all have the classic protocol, the group becomes a classic one.
+    """
+    if is_downgrade_due(shard, group, members):
+        reason = f"Downgrade group {group.group_id} from consumer to classic for member leaving."
+        downgrade(shard, group, members, reason, now)
+        return
     change = ConsumerGroupChange(group.group_id, removed=[member.member_id for member in members])
     users: dict[str, int] = {}
     for member in members:
@@ -472,6 +487,8 @@ def expire(shard: GroupCoordinatorShard, group: ConsumerGroup, name: TimerName, 
         return
     # A static member that has left keeps its place until its session ends, whatever it had to give up.
     if kind == "revocation" and member.epoch == LEFT_STATIC_EPOCH:
+        return
+    if kind in ("member-join", "member-sync") and member.classic is None:
         return
     logger.info("Group %s: member %s is removed: %s", group_id, member_id, _REASONS[kind])
     try:

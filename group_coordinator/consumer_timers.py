@@ -1,4 +1,4 @@
-"""The timers of a consumer group's members: the session, and the time for giving partitions up.
+"""The timers of a consumer group's members: the session, and the times for giving partitions up, joining and syncing.
 
 A member is removed when one of them is due (``consumer_membership.expire``).
 """
@@ -19,6 +19,16 @@ def session_timer(group_id: str, member_id: str) -> TimerName:
 def revocation_timer(group_id: str, member_id: str) -> TimerName:
     """Name of the timer that ends a member's time for giving partitions up."""
     return ("revocation", group_id, member_id)
+
+
+def member_join_timer(group_id: str, member_id: str) -> TimerName:
+    """Name of the timer that ends the time of a classic member for joining again."""
+    return ("member-join", group_id, member_id)
+
+
+def member_sync_timer(group_id: str, member_id: str) -> TimerName:
+    """Name of the timer that ends the time of a classic member for asking for its assignment."""
+    return ("member-sync", group_id, member_id)
 
 
 def restart_session(
@@ -45,5 +55,5 @@ def limit_revocation(
 
 def cancel_timers(shard: GroupCoordinatorShard, group_id: str, member_id: str) -> None:
     """The member is gone."""
-    for kind in ("session", "revocation", "member-join", "member-sync"):
-        shard.timers.cancel((kind, group_id, member_id))
+    for timer in (session_timer, revocation_timer, member_join_timer, member_sync_timer):
+        shard.timers.cancel(timer(group_id, member_id))

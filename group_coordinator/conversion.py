@@ -1,6 +1,7 @@
-"""Changes of a group's type: a classic member joins a group of another protocol that has no members.
+"""Changes of an empty group's type: a classic member joins a group of another protocol that has no members.
 
-Its records go, its offsets stay, and the group id is of a classic group from then on. A group with members keeps them.
+Its records go, its offsets stay, and the group id is of a classic group from then on. Groups with members change by ``upgrade``
+and ``downgrade``.
 """
 
 from __future__ import annotations
@@ -24,25 +25,31 @@ logger = logging.getLogger(__name__)
 RECORDS_PER_BATCH = 1000
 
 
-def make_room(shard: GroupCoordinatorShard, group_id: str, now: CoordinatorTime) -> None:
-    """A member of the classic protocol is about to join: remove a group of another protocol that has the id, if it may go.
-
-    KafkaError INCONSISTENT_GROUP_PROTOCOL where it stays, and why its records could not be written.
-    """
+def check_room(shard: GroupCoordinatorShard, group_id: str) -> None:
+    """A member of the classic protocol wants to join. KafkaError INCONSISTENT_GROUP_PROTOCOL where a group of this id stays."""
     group = shard.groups.get(group_id)
-    if group is None or isinstance(group, ClassicGroup):
-        return
-    if not group.is_empty or (isinstance(group, UnservedGroup) and not group.may_change_type):
+    if isinstance(group, UnservedGroup) and not group.may_change_type:
         why = _refusal(group)
-        if isinstance(group, UnservedGroup) and not group.is_refusal_logged:
+        if not group.is_refusal_logged:
             logger.warning("Group %s: a member of the classic protocol cannot join: %s", group_id, why)
             group.is_refusal_logged = True
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, why)
-    try:
-        write_all(shard, removal(group), now)
-    except KafkaError as error:
-        raise as_seen_by_clients(error) from error
-    logger.info("Group %s: the empty %s group is a classic group from now on", group_id, group.type_name)
+
+
+def make_room(shard: GroupCoordinatorShard, group_id: str, now: CoordinatorTime) -> ClassicGroup:
+    """A classic group for a member that joins, in the place of an empty group of another protocol (``check_room``).
+
+    KafkaError where the records of that group cannot be written.
+    """
+    group = shard.groups.get(group_id)
+    if group is not None:
+        assert group.is_empty
+        try:
+            write_all(shard, removal(group), now)
+        except KafkaError as error:
+            raise as_seen_by_clients(error) from error
+        logger.info("Group %s: the empty %s group is a classic group from now on", group_id, group.type_name)
+    return shard.classic_group(group_id) or shard.add_group(group_id)
 
 
 def removal(group: Group) -> list[CoordinatorRecord]:
@@ -54,8 +61,8 @@ def removal(group: Group) -> list[CoordinatorRecord]:
     return [group_tombstone(group.group_id)]
 
 
-def _refusal(group: ConsumerGroup | UnservedGroup) -> str:
-    if isinstance(group, UnservedGroup) and group.kind is UnservedKind.SHARE:
+def _refusal(group: UnservedGroup) -> str:
+    if group.kind is UnservedKind.SHARE:
         return "it is a share group, and those are not served here; use another group id, or delete the group"
     return f"it has {counted(group.member_count, 'member')} of the {group.type_name} protocol; use another group id"
 

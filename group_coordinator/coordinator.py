@@ -35,7 +35,7 @@ from ..wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRes
 from ..wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ..wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from ..wire.messages.write_txn_markers import WritableTxnMarker
-from . import consumer_membership, expiry, lifecycle, membership, offsets, transactional
+from . import classic_members, consumer_membership, expiry, lifecycle, membership, offsets, transactional
 from .classic_group import ClassicGroup
 from .client import Client
 from .consumer_group import ConsumerGroup
@@ -164,12 +164,19 @@ class GroupCoordinator:
     # Membership
 
     async def join_group(self, request: JoinGroupRequest, client: Client, flush: Flush) -> JoinGroupResponse:
-        """JoinGroup; returns when the round of joining has ended."""
+        """JoinGroup; returns when the round of joining has ended, and to a consumer group at once."""
+        await self._targets.wait_written(request.group_id)
         shard = self._shard_of_member(request.group_id)
         settings = self.settings
         timeout_ms = request.session_timeout_ms
         if not settings.group_min_session_timeout_ms <= timeout_ms <= settings.group_max_session_timeout_ms:
             raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT, f"a session of {timeout_ms} ms")
+        group = classic_members.group_to_join(shard, request.group_id)
+        if group is not None:
+            response = await self._join_consumer_group(shard, group, request, client)
+            self._timers_moved(shard)
+            await self._shards.committed(shard, shard.depends_on(request.group_id), flush)
+            return response
         waiter = membership.join(shard, request, client, self._now())
         return await self._answer(
             shard,
@@ -177,6 +184,18 @@ class GroupCoordinator:
             flush,
             lambda: membership.abandon_join(shard, request.group_id, waiter, client, self._now()),
         )
+
+    async def _join_consumer_group(
+        self, shard: GroupCoordinatorShard, group: ConsumerGroup, request: JoinGroupRequest, client: Client
+    ) -> JoinGroupResponse:
+        try:
+            joining = classic_members.begin_join(shard, group, request, client, self._now())
+            if isinstance(joining, JoinGroupResponse):
+                return joining
+            await self._targets.make(shard, joining)
+            return classic_members.complete_join(shard, joining, self._now())
+        except KafkaError as error:
+            return JoinGroupResponse(error_code=as_seen_by_clients(error).code)
 
     async def sync_group(self, request: SyncGroupRequest, flush: Flush) -> SyncGroupResponse:
         """SyncGroup; returns when the leader has sent the assignments."""

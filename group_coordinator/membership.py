@@ -1,5 +1,7 @@
 """JoinGroup, SyncGroup, Heartbeat and LeaveGroup on one shard.
 
+Requests to a consumer group go to ``classic_members``, but for JoinGroup, whose target assignment may take long.
+
 Joins and syncs return a ``Waiter`` whose answer may come much later; the rest answers at once. A client that waits and gives
 up (its connection is gone) is reported by ``abandon_join`` / ``abandon_sync``, so that others do not wait for it in turn.
 
@@ -23,9 +25,10 @@ from ..wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ..wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from ..wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 from ..wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from . import classic_members
 from .classic_group import ClassicGroup
 from .client import MEMBER_ID_REQUIRED_FROM, Client
-from .conversion import make_room
+from .conversion import check_room, make_room
 from .live_group import ClassicGroupMember, GroupState, LiveGroup, Protocols
 from .rebalance import (
     complete_sync,
@@ -56,19 +59,19 @@ SyncWaiter = Waiter[SyncGroupResponse]
 
 
 def join(shard: GroupCoordinatorShard, request: JoinGroupRequest, client: Client, now: CoordinatorTime) -> JoinWaiter:
-    """JoinGroup."""
+    """JoinGroup to a classic group, or one that makes it."""
     protocols = [(protocol.name, protocol.metadata) for protocol in request.protocols]
-    try:
-        make_room(shard, request.group_id, now)
-    except KafkaError as error:
-        return _refuse_join(shard, request, error.code, member_id="")
     group = shard.classic_group(request.group_id)
     if group is None:
-        if request.member_id:
-            return _refuse_join(shard, request, ErrorCode.UNKNOWN_MEMBER_ID)
-        if not request.protocol_type or not protocols:
-            return _refuse_join(shard, request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        group = shard.add_group(request.group_id)
+        try:
+            check_room(shard, request.group_id)
+            if request.member_id:
+                return _refuse_join(shard, request, ErrorCode.UNKNOWN_MEMBER_ID)
+            if not request.protocol_type or not protocols:
+                return _refuse_join(shard, request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            group = make_room(shard, request.group_id, now)
+        except KafkaError as error:
+            return _refuse_join(shard, request, error.code, member_id="")
     if not _has_room(shard, group, request.member_id):
         remove_member(shard, group, request.member_id)
         maybe_complete_join(shard, group, now)
@@ -237,7 +240,11 @@ def _resumed(group: ClassicGroup, member_id: str, client: Client, leader_before:
 def sync(shard: GroupCoordinatorShard, request: SyncGroupRequest, now: CoordinatorTime) -> SyncWaiter:
     """SyncGroup."""
     group = shard.classic_group(request.group_id)
+    consumer_group = shard.consumer_group(request.group_id)
     try:
+        if consumer_group is not None:
+            response = classic_members.sync(shard, consumer_group, request, now)
+            return Waiter.answered(response, shard.depends_on(request.group_id))
         if group is None:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         member = _validate_sync(group.live, request)
@@ -270,6 +277,9 @@ def _validate_sync(live: LiveGroup, request: SyncGroupRequest) -> ClassicGroupMe
 
 def heartbeat(shard: GroupCoordinatorShard, request: HeartbeatRequest, now: CoordinatorTime) -> HeartbeatResponse:
     """Heartbeat. KafkaError UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or ILLEGAL_GENERATION."""
+    consumer_group = shard.consumer_group(request.group_id)
+    if consumer_group is not None:
+        return classic_members.heartbeat(shard, consumer_group, request, now)
     group = shard.classic_group(request.group_id)
     if group is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -284,6 +294,9 @@ def heartbeat(shard: GroupCoordinatorShard, request: HeartbeatRequest, now: Coor
 
 def leave(shard: GroupCoordinatorShard, request: LeaveGroupRequest, now: CoordinatorTime) -> LeaveGroupResponse:
     """LeaveGroup of ``request.members``; versions 0-2 put their one member there first."""
+    consumer_group = shard.consumer_group(request.group_id)
+    if consumer_group is not None:
+        return classic_members.leave(shard, consumer_group, request, now)
     group = shard.classic_group(request.group_id)
     responses = []
     left = []

@@ -245,7 +245,9 @@ def resume(shard: GroupCoordinatorShard, group: ClassicGroup, now: CoordinatorTi
     members = group.live.members
     for member in members.values():
         restart_session(shard, group, member, now)
-    if len(members) > shard.settings.group_max_size:
+    if group.was_downgraded:
+        prepare_rebalance(shard, group, now, "it was a consumer group, whose downgrade calls for a rebalance")
+    elif len(members) > shard.settings.group_max_size:
         prepare_rebalance(shard, group, now, f"{counted(len(members), 'member')} when group.max.size allows fewer")
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..wire.messages.consumer_group_records import ConsumerGroupMetadataKey
 from ..wire.messages.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -36,6 +37,8 @@ class ReplayedGroups:
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetTable()
         self.last_offset = 0
+        self.last_ended: tuple[str, int] | None = None
+        """The consumer group that ended last, and the offset of the tombstone of its epoch, which stands last."""
         # By group, the offset after its newest record; a group that does not exist depends on all of the log.
         self._depends_on: dict[str, int] = {}
 
@@ -115,21 +118,29 @@ def _legacy_commit(
     return _commit(state, present, commit, offset, producer_id)
 
 
-def _generation(state: ReplayedGroups, key: GroupMetadataKey, value: GroupMetadataValue | None, *_: int) -> str:
+def _generation(
+    state: ReplayedGroups, key: GroupMetadataKey, value: GroupMetadataValue | None, offset: int, _: int
+) -> str:
     group_id: str = key.group
     group = state.classic_group(group_id)
     if value is not None:
         if group is None:
             group = state.groups[group_id] = ClassicGroup(group_id)
         group.generation = read_generation(value)
+        # A first generation after an empty consumer group may stand there as well, but has a small number.
+        group.was_downgraded = (
+            state.last_ended == (group_id, offset - 1) and value.generation > 1 and bool(value.members)
+        )
     elif group is not None:
         state.remove_group(group_id)
     return group_id
 
 
-def _consumer(state: ReplayedGroups, key: Message, value: Message | None, *_: int) -> str:
+def _consumer(state: ReplayedGroups, key: Message, value: Message | None, offset: int, _: int) -> str:
     """The rule for a record of a consumer group: what the group is after it."""
     group_id: str = key.group_id  # type: ignore[attr-defined]
+    if value is None and isinstance(key, ConsumerGroupMetadataKey):
+        state.last_ended = group_id, offset
     group = state.consumer_group(group_id)
     if group is None:
         if value is None:

@@ -13,7 +13,7 @@ import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import InlineWorkers, SimulatedClock
-from ottla.group_coordinator import expiry, lifecycle, membership, offsets
+from ottla.group_coordinator import classic_members, consumer_membership, expiry, lifecycle, membership, offsets
 from ottla.group_coordinator.client import Client
 from ottla.group_coordinator.consumer_group_context import ConsumerGroupContext
 from ottla.group_coordinator.consumer_group_settings import ConsumerGroupSettings
@@ -23,10 +23,11 @@ from ottla.group_coordinator.settings import GroupSettings
 from ottla.group_coordinator.shard import GroupCoordinatorShard
 from ottla.group_coordinator.timeline import Timeline
 from ottla.group_coordinator.topics import TopicSizes
+from ottla.group_coordinator.waiter import Waiter
 from ottla.replication.coordinator_loading import SkippedRecords
 from ottla.replication.coordinator_log import CoordinatorTime
 from ottla.wire.messages.heartbeat import HeartbeatRequest
-from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -193,7 +194,22 @@ class Machine:
             session_timeout_ms=session,
             rebalance_timeout_ms=rebalance_timeout,
         )
-        return membership.join(self.shard, request, Client(client, "/127.0.0.1", version), self.now)
+        sender = Client(client, "/127.0.0.1", version)
+        consumer_group = classic_members.group_to_join(self.shard, group)
+        if consumer_group is None:
+            return membership.join(self.shard, request, sender, self.now)
+        return Waiter.answered(self._join_consumer_group(consumer_group, request, sender), self.shard.depends_on(group))
+
+    def _join_consumer_group(self, group: Any, request: JoinGroupRequest, sender: Client) -> JoinGroupResponse:
+        try:
+            joining = classic_members.begin_join(self.shard, group, request, sender, self.now)
+            if isinstance(joining, JoinGroupResponse):
+                return joining
+            if consumer_membership.is_target_due(self.shard, joining, self.now):
+                consumer_membership.make_target(self.shard, joining, self.now)
+            return classic_members.complete_join(self.shard, joining, self.now)
+        except KafkaError as error:
+            return JoinGroupResponse(error_code=error.code)
 
     def enter(self, **arguments):
         """Join with the id that MEMBER_ID_REQUIRED gives: the member id and the waiter."""

@@ -88,10 +88,16 @@ def test_classic_members_are_refused_while_a_group_has_members_of_its_own(make_m
         assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert refusal(machine.heartbeat, "A", 2) is ErrorCode.UNKNOWN_MEMBER_ID
     assert machine.sync("A", 2).answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
-    assert machine.leave("A") == [ErrorCode.UNKNOWN_MEMBER_ID]
     assert refusal(machine.commit, 7) is ErrorCode.UNKNOWN_MEMBER_ID
     assert machine.fetch().committed_offset == 5
     assert listed(machine) == [("g", "consumer", "Stable", "consumer")]
+
+
+def test_an_unknown_member_leaves_an_empty_group_as_it_is(machine):
+    take_over(machine, *records_of_members())
+    assert machine.join("somebody").answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert machine.join(protocol_type="").answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert listed(machine) == [("g", "consumer", "Empty", "consumer")]
 
 
 def test_the_session_of_members_that_nobody_hears_ends_and_the_group_is_free(make_machine):
