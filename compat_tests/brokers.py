@@ -35,6 +35,13 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 """
+QUICK_CONSUMER_GROUPS = {
+    "group.consumer.heartbeat.interval.ms": "300",
+    "group.consumer.min.heartbeat.interval.ms": "300",
+    "group.consumer.session.timeout.ms": "10000",
+    "group.consumer.min.session.timeout.ms": "10000",
+}
+"""The times of members by the consumer protocol, who get them from the broker: those that members by the classic one are told."""
 
 
 class Restartable(Protocol):
@@ -145,10 +152,10 @@ def shared(kind: str, folder: Path) -> Iterator[str]:
     if kind == "ottla":
         import ottla
 
-        with ottla.Broker() as broker:
+        with ottla.Broker(properties=QUICK_CONSUMER_GROUPS) as broker:
             yield broker.bootstrap_servers
     else:
-        with process(kind, folder) as running:
+        with process(kind, folder, properties=QUICK_CONSUMER_GROUPS) as running:
             yield running.bootstrap
 
 

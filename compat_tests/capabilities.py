@@ -83,6 +83,35 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "delete groups",
     ),
     "static membership": ("static membership", "static membership: fencing", "consumer groups: static members"),
+    "groups of KIP-848": (
+        "KIP-848: subscribe, commit, resume",
+        "KIP-848: auto commit",
+        "KIP-848: two members share and rebalance",
+        "KIP-848: pattern subscription",
+        "KIP-848: commit metadata",
+        "KIP-848: commit without membership",
+        "KIP-848: nothing committed",
+        "KIP-848: alter group offsets",
+        "KIP-848: list and describe groups",
+        "KIP-848: delete groups",
+        "KIP-848: static membership",
+        "KIP-848: a second process with the same instance id",
+        "KIP-848: members keep what does not move",
+        "KIP-848: topics come and go",
+        "KIP-848: assignors",
+        "KIP-848: patterns that the broker resolves",
+        "KIP-848: a removed member joins again",
+        "KIP-848: a member that does not poll",
+        "KIP-848: a member that dies",
+        "KIP-848: members of both protocols, and back",
+        "KIP-848: transactions: consume, transform, produce",
+        "KIP-848: restart: everything is still there",
+        "KIP-848: restart: running clients go on",
+        "KIP-848: kill -9: groups and committed offsets survive",
+        "KIP-848: kill -9: members keep their partitions",
+        "KIP-848: kafka-consumer-groups, kafka-groups, kafka-configs",
+        "KIP-848: console and verifiable consumer",
+    ),
     "commit and reset": (
         "group: auto commit",
         "commit metadata",
@@ -194,12 +223,22 @@ GROUPS: Mapping[str, Sequence[str]] = {
 }
 """Capabilities by the name of their group, in the order of the table."""
 
+KIP_848 = "KIP-848: "
+"""How capabilities begin that are about members by the consumer protocol."""
+
 _GROUP_OF = {capability: group for group, capabilities in GROUPS.items() for capability in capabilities}
 
 
 def group_of(capability: str) -> str:
     """The group of a capability. Raises KeyError when it is in none."""
     return _GROUP_OF[capability]
+
+
+def of_protocol(capability: str, group_protocol: str) -> str:
+    """The capability of a test that runs by both group protocols, when it runs by this one."""
+    if group_protocol == "classic" or capability.startswith(KIP_848):
+        return capability
+    return KIP_848 + capability.removeprefix("group: ")
 
 
 def capabilities() -> list[str]:

@@ -12,14 +12,14 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from ottla.compat_tests import brokers, capabilities, clusters, programs, record, wire_client, xdist_groups
 from ottla.compat_tests.client_properties import read_security
 from ottla.compat_tests.clients import model
-from ottla.compat_tests.clients.registry import CLIENTS
+from ottla.compat_tests.clients.registry import CLIENTS, Entry
 from ottla.compat_tests.clients.security import Security
 from ottla.compat_tests.session import ClientSession
 from ottla.compat_tests.wire_client import Operator
@@ -43,6 +43,7 @@ MARKS = (
 )
 STDERR_KEPT = 4_000
 NOT_OURS = "kills, restarts or sets up the broker, which is not ours"
+NO_CONSUMER_PROTOCOL = "groups of a cluster on ZooKeeper are classic"
 _NOT_TOLD = "its tests don't tell it how to get in"
 KNOWS_NO_WAY_IN = {
     **dict.fromkeys(("java-tools", "kafka-streams", "connect"), _NOT_TOLD),
@@ -90,22 +91,43 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test with a ``client`` runs once for each client library that offers its capability."""
+    """A test with a ``client`` runs once for each client library that offers its capability.
+
+    One that uses ``group_protocol`` runs once more for each client that has the consumer protocol; only for these, where its
+    capability is one of KIP-848.
+    """
     if "client_name" not in metafunc.fixturenames:
         return
     capability = capability_of(metafunc.definition)
-    names = [
-        pytest.param(name, marks=pytest.mark.not_offered(entry.lacks[capability]) if capability in entry.lacks else ())
+    if "group_protocol" not in metafunc.fixturenames:
+        names = [pytest.param(name, marks=_offered(entry, capability)) for name, entry in CLIENTS.items()]
+        metafunc.parametrize("client_name", names, scope="session")
+        return
+    protocols = ("consumer",) if capability.startswith(capabilities.KIP_848) else ("classic", "consumer")
+    pairs = [
+        pytest.param(
+            name,
+            protocol,
+            marks=_offered(entry, capabilities.of_protocol(capability, protocol)),
+            id=name if protocol == "classic" else f"{name}-848",
+        )
         for name, entry in CLIENTS.items()
+        for protocol in protocols
+        if protocol in entry.group_protocols
     ]
-    metafunc.parametrize("client_name", names, scope="session")
+    metafunc.parametrize(("client_name", "group_protocol"), pairs, scope="session")
+
+
+def _offered(entry: Entry, capability: str) -> pytest.MarkDecorator | tuple[()]:
+    return pytest.mark.not_offered(entry.lacks[capability]) if capability in entry.lacks else ()
 
 
 def capability_of(item: Any) -> str:
     """The row of a test."""
     mark = item.get_closest_marker("capability")
     assert mark is not None, f"{item.nodeid} has no capability mark"
-    name = str(mark.args[0])
+    protocol = item.callspec.params.get("group_protocol", "classic") if hasattr(item, "callspec") else "classic"
+    name = capabilities.of_protocol(str(mark.args[0]), protocol)
     if name not in capabilities.capabilities():
         raise pytest.UsageError(f"{item.nodeid}: {name!r} is in no group of capabilities.GROUPS")
     return name
@@ -182,7 +204,10 @@ def why_not_on_cluster(item: pytest.Item) -> str | None:
     if mark is not None:
         return str(mark.args[0])
     client = CLIENTS.get(client_of(item))
-    return None if client is None else client.fails_on_clusters.get(capability_of(item))
+    capability = capability_of(item)
+    if capability.startswith(capabilities.KIP_848):
+        return NO_CONSUMER_PROTOCOL
+    return None if client is None else client.fails_on_clusters.get(capability)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -250,7 +275,7 @@ def own_brokers(request: pytest.FixtureRequest, tmp_path: Path) -> OwnBrokers:
     def started(**properties: str) -> Iterator[brokers.Restartable]:
         kind, count = request.config.getoption("--broker"), request.config.getoption("--brokers")
         if count == 1:
-            with brokers.process(kind, tmp_path, properties=properties) as broker:
+            with brokers.process(kind, tmp_path, properties=brokers.QUICK_CONSUMER_GROUPS | properties) as broker:
                 yield broker
             return
         with clusters.cluster(kind, tmp_path, count, properties=clusters.QUICK_TO_MISS | properties) as cluster:
@@ -320,6 +345,16 @@ def sessions(
 def client(client_name: str, sessions: Callable[[str], ClientSession]) -> ClientSession:
     """The client library under test."""
     return sessions(client_name)
+
+
+@pytest.fixture
+def group_client(
+    client: ClientSession,
+    group_protocol: Literal["classic", "consumer"],
+) -> ClientSession:
+    """The client library under test, whose consumers are members of groups by one of its protocols."""
+    client.group_protocol = group_protocol
+    return client
 
 
 @pytest.fixture(scope="session")

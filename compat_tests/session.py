@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.clients import model
@@ -25,10 +25,13 @@ Handle = TypeVar("Handle", bound=Closable)
 
 
 class ClientSession:
-    """One client for the length of one test."""
+    """One client for the length of one test. Its consumers are members of groups by ``group_protocol``, unless told another."""
 
-    def __init__(self, name: str, driver: model.Client) -> None:
+    def __init__(
+        self, name: str, driver: model.Client, group_protocol: Literal["classic", "consumer"] = "classic"
+    ) -> None:
         self.name = name
+        self.group_protocol: Literal["classic", "consumer"] = group_protocol
         self._driver = driver
         self._open: list[Closable] = []
         self._admin: model.Admin | None = None
@@ -43,6 +46,7 @@ class ClientSession:
 
     def consumer(self, **settings: Any) -> model.Consumer:
         """A consumer with these ConsumerSettings."""
+        settings = {"group_protocol": self.group_protocol, **settings}
         return self._keep(self._driver.consumer(model.ConsumerSettings(**settings)))
 
     @property

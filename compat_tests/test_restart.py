@@ -38,19 +38,24 @@ def client(client_name: str, broker_process: Restartable) -> Iterator[ClientSess
     driver.close()
 
 
+def again(client: ClientSession, broker_process: Restartable) -> ClientSession:
+    """The same client, which knows nothing of before."""
+    return ClientSession(client.name, CLIENTS[client.name].connect(broker_process.bootstrap), client.group_protocol)
+
+
 @pytest.mark.capability("restart: everything is still there")
-def test_clean_restart(client: ClientSession, broker_process: Restartable) -> None:
+def test_clean_restart(group_client: ClientSession, broker_process: Restartable) -> None:
     Operator(broker_process.bootstrap).create_topic("kept", 2, {"retention.ms": "987654321"})
-    client.produce("kept", [b"%d" % number for number in range(20)])
-    reader = client.consumer(group_id="kept-group")
+    group_client.produce("kept", [b"%d" % number for number in range(20)])
+    reader = group_client.consumer(group_id="kept-group")
     reader.subscribe(["kept"])
     consume(reader, 20)
     commit(reader, {("kept", 0): model.Committed(13)})
     reader.close()
-    cluster_id = client.admin.describe_cluster().cluster_id
+    cluster_id = group_client.admin.describe_cluster().cluster_id
     broker_process.stop()
     broker_process.start()
-    after = ClientSession(client.name, CLIENTS[client.name].connect(broker_process.bootstrap))
+    after = again(group_client, broker_process)
     assert after.admin.describe_topic("kept").leaders.keys() == {0, 1}
     assert after.admin.describe_configs("topic", "kept")["retention.ms"].value == "987654321"
     assert after.admin.describe_cluster().cluster_id == cluster_id
@@ -62,11 +67,11 @@ def test_clean_restart(client: ClientSession, broker_process: Restartable) -> No
 
 
 @pytest.mark.capability("restart: running clients go on")
-def test_running_clients_go_on(client: ClientSession, broker_process: Restartable) -> None:
+def test_running_clients_go_on(group_client: ClientSession, broker_process: Restartable) -> None:
     Operator(broker_process.bootstrap).create_topic("log", 1, {})
     # Nothing is in flight while the broker stops, so that one without idempotence repeats nothing either.
-    producer = client.producer(idempotent="idempotent producer" not in CLIENTS[client.name].lacks)
-    consumer = client.consumer(group_id="group")
+    producer = group_client.producer(idempotent="idempotent producer" not in CLIENTS[group_client.name].lacks)
+    consumer = group_client.consumer(group_id="group")
     consumer.subscribe(["log"])
     for round_number in range(3):
         producer.send("log", b"%d" % round_number, partition=0)
@@ -129,21 +134,53 @@ def test_acknowledged_records_survive_kills(client: ClientSession, broker_proces
 
 
 @pytest.mark.capability("kill -9: groups and committed offsets survive")
-def test_committed_offsets_survive_a_kill(client: ClientSession, broker_process: Restartable) -> None:
+def test_committed_offsets_survive_a_kill(group_client: ClientSession, broker_process: Restartable) -> None:
     Operator(broker_process.bootstrap).create_topic("log", 1, {})
-    client.produce("log", [b"%d" % number for number in range(10)])
-    consumer = client.consumer(group_id="group")
+    group_client.produce("log", [b"%d" % number for number in range(10)])
+    consumer = group_client.consumer(group_id="group")
     consumer.subscribe(["log"])
     consume(consumer, 10)
     commit(consumer, {("log", 0): model.Committed(4)})
     consumer.close()
     broker_process.kill()
     broker_process.start()
-    after = ClientSession(client.name, CLIENTS[client.name].connect(broker_process.bootstrap))
+    after = again(group_client, broker_process)
     resumed = after.consumer(group_id="group")
     resumed.subscribe(["log"])
     assert [message.offset for message in consume(resumed, 6)] == list(range(4, 10))
     after.close()
+
+
+@pytest.mark.capability("KIP-848: kill -9: members keep their partitions")
+def test_members_keep_their_partitions(group_client: ClientSession, broker_process: Restartable) -> None:
+    Operator(broker_process.bootstrap).create_topic("log", 4, {})
+    members = [group_client.consumer(group_id="group") for _ in range(2)]
+
+    def polled() -> list[model.Message]:
+        return [message for member in members for message in member.poll(0.2)]
+
+    def owned() -> list[frozenset[tuple[str, int]]]:
+        return [member.assignment() for member in members]
+
+    for member in members:
+        member.subscribe(["log"])
+    eventually(lambda: polled() is not None and sorted(map(len, owned())) == [2, 2])
+    before, told = owned(), [member.rebalances() for member in members]
+    broker_process.kill()
+    broker_process.start()
+    for partition in range(4):
+        group_client.produce("log", [b"%d" % partition], partition=partition)
+    received: list[model.Message] = []
+
+    def all_received() -> bool:
+        received.extend(polled())
+        return len(received) == 4
+
+    eventually(all_received, timeout_s=60)
+    for member in members:
+        commit(member, {(topic, partition): model.Committed(1) for topic, partition in member.assignment()})
+    assert owned() == before
+    assert [member.rebalances() for member in members] == told
 
 
 @pytest.mark.client("wire")

@@ -179,8 +179,7 @@ class Consumer(model.Consumer):
             "fetch.max.bytes": settings.fetch_max_bytes,
             "max.partition.fetch.bytes": settings.max_partition_fetch_bytes,
             "message.max.bytes": min(settings.fetch_max_bytes, 1_000_000),
-            "session.timeout.ms": settings.session_timeout_ms,
-            "heartbeat.interval.ms": settings.heartbeat_interval_ms,
+            "max.poll.interval.ms": settings.max_poll_interval_ms,
             "isolation.level": "read_committed" if settings.read_committed else "read_uncommitted",
             "topic.metadata.refresh.interval.ms": 1_000,
             "socket.timeout.ms": 60_000,
@@ -192,7 +191,15 @@ class Consumer(model.Consumer):
         }
         if settings.group_instance_id is not None:
             configuration["group.instance.id"] = settings.group_instance_id
+        if settings.group_protocol == "consumer":
+            configuration["group.protocol"] = "consumer"
+            if settings.remote_assignor is not None:
+                configuration["group.remote.assignor"] = settings.remote_assignor
+        else:
+            configuration["session.timeout.ms"] = settings.session_timeout_ms
+            configuration["heartbeat.interval.ms"] = settings.heartbeat_interval_ms
         self._consumer = confluent_kafka.Consumer(configuration)
+        self._rebalances: list[model.Rebalance] = []
 
     def assign(self, starts: Mapping[tuple[str, int], model.Start]) -> None:
         with failures():
@@ -204,11 +211,25 @@ class Consumer(model.Consumer):
             )
 
     def subscribe(self, topics: Sequence[str]) -> None:
+        def note(change: Literal["assigned", "revoked", "lost"]) -> Callable[[Any, list[TopicPartition]], None]:
+            return lambda _, partitions: self._rebalances.append(
+                model.Rebalance(change, frozenset((each.topic, each.partition) for each in partitions))
+            )
+
         with failures():
-            self._consumer.subscribe(list(topics))
+            self._consumer.subscribe(
+                list(topics), on_assign=note("assigned"), on_revoke=note("revoked"), on_lost=note("lost")
+            )
 
     def subscribe_pattern(self, pattern: str) -> None:
         self.subscribe([pattern])
+
+    def subscribe_broker_pattern(self, pattern: str) -> None:
+        """The library leaves every pattern to the broker."""
+        self.subscribe([pattern])
+
+    def rebalances(self) -> list[model.Rebalance]:
+        return list(self._rebalances)
 
     def poll(self, timeout_s: float) -> list[model.Message]:
         with failures():

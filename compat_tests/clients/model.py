@@ -90,8 +90,20 @@ class ProducerSettings:
 
 
 @dataclass(frozen=True)
+class Rebalance:
+    """A client's report that partitions came or went: ``change`` is assigned, revoked, or lost, when they were gone before."""
+
+    change: Literal["assigned", "revoked", "lost"]
+    partitions: frozenset[tuple[str, int]]
+
+
+@dataclass(frozen=True)
 class ConsumerSettings:
-    """Short timeouts: a test of a rebalance is not a test of patience."""
+    """Short timeouts: a test of a rebalance is not a test of patience.
+
+    With ``group_protocol`` consumer (KIP-848) session timeout and heartbeat interval are the broker's, and
+    ``remote_assignor`` names one of its assignors.
+    """
 
     group_id: str | None = None
     group_instance_id: str | None = None
@@ -106,6 +118,9 @@ class ConsumerSettings:
     session_timeout_ms: int = 10_000
     heartbeat_interval_ms: int = 300
     read_committed: bool = False
+    group_protocol: Literal["classic", "consumer"] = "classic"
+    remote_assignor: str | None = None
+    max_poll_interval_ms: int = 300_000
 
 
 @dataclass(frozen=True)
@@ -201,6 +216,14 @@ class Consumer(ABC):
     @abstractmethod
     def subscribe_pattern(self, pattern: str) -> None:
         """Join the group with every topic that matches a regular expression, which starts with ``^``."""
+
+    def subscribe_broker_pattern(self, pattern: str) -> None:
+        """Join the group with every topic that the broker finds to match (RE2), for clients of the consumer protocol."""
+        raise NotImplementedError
+
+    def rebalances(self) -> list[Rebalance]:
+        """What the client told of partitions that came and went, oldest first, for clients of the consumer protocol."""
+        raise NotImplementedError
 
     @abstractmethod
     def poll(self, timeout_s: float) -> list[Message]:

@@ -147,6 +147,15 @@ class Consumer(Role, model.Consumer):
     def subscribe_pattern(self, pattern: str) -> None:
         self._call("subscribe_pattern", pattern=pattern)
 
+    def subscribe_broker_pattern(self, pattern: str) -> None:
+        self._call("subscribe_broker_pattern", pattern=pattern)
+
+    def rebalances(self) -> list[model.Rebalance]:
+        return [
+            model.Rebalance(change, frozenset((topic, partition) for topic, partition in partitions))
+            for change, partitions in self._call("rebalances")
+        ]
+
     def poll(self, timeout_s: float) -> list[model.Message]:
         polled = self._call("poll", timeout_ms=int(timeout_s * 1000))
         return [

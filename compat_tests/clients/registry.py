@@ -23,13 +23,15 @@ JAVA_SNAPPY = "snappy in the frames of Java's library"
 class Entry:
     """A client under the name that ``--client`` takes; ``connect`` gives its driver for a bootstrap address.
 
-    ``fails_on_clusters``: what it has, but not with several brokers, Apache Kafka's neither.
+    ``fails_on_clusters``: what it has, but not with several brokers, Apache Kafka's neither. ``group_protocols``: how its
+    consumers can be members of a group (``group.protocol``).
     """
 
     name: str
     connect: Callable[[str], model.Client]
     lacks: Mapping[str, str] = field(default_factory=dict)
     fails_on_clusters: Mapping[str, str] = field(default_factory=dict)
+    group_protocols: Sequence[str] = ("classic",)
 
     def sees(self, value: bytes | None) -> bytes | None:
         """What comes of a record's value when the client reads it."""
@@ -76,6 +78,7 @@ def lacking(reasons: Mapping[str, Sequence[str]]) -> dict[str, str]:
 
 
 ALTER_CONFIGS = ("AlterConfigs", "AlterConfigs: refused values", "AlterConfigs: what was read can be written")
+BOTH_PROTOCOLS = ("classic", "consumer")
 JAVA_LACKS = lacking({"4.0 has removed that call": ALTER_CONFIGS})
 
 KAFKAJS_LACKS = {
@@ -193,6 +196,10 @@ def go(library: str) -> Callable[[str], model.Client]:
     return functools.partial(go_client.Client, library)
 
 
+FRANZ_GO_LACKS = {
+    "KIP-848: a member that does not poll": "it is a member without polls",
+    "KIP-848: static membership": "1.22.2 leaves without its instance id, which the broker refuses: it stays for a session",
+}
 NOT_TRANSACTIONAL = "its Writer is neither idempotent nor transactional"
 KAFKA_GO_LACKS = {
     "AlterConfigs: what was read can be written": "it writes an empty value as null",
@@ -236,7 +243,7 @@ CLIENTS = {
                 "produce with acks=0": "2.3.3 leaves such a request in its buffer until another one needs the connection",
             },
         ),
-        Entry("confluent-kafka", local("confluent"), {"log dirs": "no such call"}),
+        Entry("confluent-kafka", local("confluent"), {"log dirs": "no such call"}, group_protocols=BOTH_PROTOCOLS),
         Entry(
             "aiokafka",
             local("aio"),
@@ -251,7 +258,7 @@ CLIENTS = {
                 "static membership: fencing": "a member that was replaced joins again and replaces its successor",
             },
         ),
-        Entry("java", java("4.4.0"), JAVA_LACKS),
+        Entry("java", java("4.4.0"), JAVA_LACKS, group_protocols=BOTH_PROTOCOLS),
         Entry("java-3.9", java("3.9.2")),
         Entry("kafkajs", javascript("kafkajs", "kafkajs.mjs"), KAFKAJS_LACKS, KAFKAJS_FAILS_ON_CLUSTERS),
         Entry(
@@ -262,7 +269,7 @@ CLIENTS = {
         ),
         Entry("rdkafka", rust("rdkafka"), RDKAFKA_LACKS),
         Entry("rskafka", rust("rskafka"), RSKAFKA_LACKS),
-        Entry("franz-go", go("franz-go")),
+        Entry("franz-go", go("franz-go"), FRANZ_GO_LACKS, group_protocols=BOTH_PROTOCOLS),
         Entry(
             "sarama",
             go("sarama"),

@@ -93,17 +93,17 @@ def test_zombie(client: ClientSession, topic: str, fresh_name: Callable[[str], s
 
 @pytest.mark.capability("transactions: consume, transform, produce")
 def test_consume_transform_produce(
-    client: ClientSession, make_topic: Callable[..., str], group_id: str, fresh_name: Callable[[str], str]
+    group_client: ClientSession, make_topic: Callable[..., str], group_id: str, fresh_name: Callable[[str], str]
 ) -> None:
     source, target = make_topic(), make_topic()
-    client.produce(source, [b"%d" % number for number in range(20)])
+    group_client.produce(source, [b"%d" % number for number in range(20)])
     transactional_id = fresh_name("txn")
 
     def run(count: int, *, commits: bool) -> None:
         """Move ``count`` records in one transaction."""
-        consumer = client.consumer(group_id=group_id, read_committed=True)
+        consumer = group_client.consumer(group_id=group_id, read_committed=True)
         consumer.subscribe([source])
-        producer = client.producer(transactional_id=transactional_id)
+        producer = group_client.producer(transactional_id=transactional_id)
         messages = consume(consumer, count)[:count]
         producer.begin()
         for message in messages:
@@ -121,8 +121,8 @@ def test_consume_transform_produce(
     run(7, commits=True)
     run(5, commits=False)
     run(13, commits=True)
-    assert read_committed(client, target, 20) == [b"%d" % number * 2 for number in range(20)]
-    rest = client.consumer(group_id=group_id)
+    assert read_committed(group_client, target, 20) == [b"%d" % number * 2 for number in range(20)]
+    rest = group_client.consumer(group_id=group_id)
     rest.subscribe([source])
-    client.produce(source, [b"end"])
+    group_client.produce(source, [b"end"])
     assert [message.value for message in consume(rest, 1)] == [b"end"]

@@ -32,6 +32,10 @@ func callConsumer(c consumer, method string, with arguments) (any, error) {
 		return nil, c.subscribe(with.Topics)
 	case "subscribe_pattern":
 		return nil, c.subscribePattern(with.Pattern)
+	case "subscribe_broker_pattern":
+		return nil, c.(serverSide).subscribeBrokerPattern(with.Pattern)
+	case "rebalances":
+		return some(c.(serverSide).rebalances()), nil
 	case "poll":
 		messages, err := c.poll(milliseconds(with.TimeoutMs))
 		return some(messages), err

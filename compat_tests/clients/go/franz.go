@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -229,6 +230,7 @@ type franzConsumer struct {
 
 	owning sync.Mutex
 	owned  map[partition]bool
+	told   []rebalance
 }
 
 func (f franz) consumer(settings consumerSettings) (consumer, error) {
@@ -295,18 +297,36 @@ func (c *franzConsumer) subscribePattern(pattern string) error {
 	return c.join(kgo.ConsumeTopics(pattern), kgo.ConsumeRegex())
 }
 
+// subscribeBrokerPattern is the same: kgo leaves patterns to the broker where that has the consumer protocol.
+func (c *franzConsumer) subscribeBrokerPattern(pattern string) error {
+	return c.subscribePattern(pattern)
+}
+
 func (c *franzConsumer) join(what ...kgo.Opt) error {
-	own := func(owns bool) func(context.Context, *kgo.Client, map[string][]int32) {
-		return func(_ context.Context, _ *kgo.Client, changed map[string][]int32) { c.own(owns, changed) }
+	own := func(change string) func(context.Context, *kgo.Client, map[string][]int32) {
+		return func(ctx context.Context, client *kgo.Client, changed map[string][]int32) {
+			if change == "revoked" && c.settings.AutoCommit {
+				// As kgo does by itself for those who do not want to know of it.
+				_ = client.CommitUncommittedOffsets(ctx)
+			}
+			c.own(change, changed)
+		}
 	}
 	opts := append(c.options(),
 		kgo.ConsumerGroup(*c.settings.GroupID),
 		kgo.SessionTimeout(milliseconds(c.settings.SessionTimeoutMs)),
 		kgo.HeartbeatInterval(milliseconds(c.settings.HeartbeatIntervalMs)),
-		kgo.OnPartitionsAssigned(own(true)),
-		kgo.OnPartitionsRevoked(own(false)),
-		kgo.OnPartitionsLost(own(false)),
+		kgo.OnPartitionsAssigned(own("assigned")),
+		kgo.OnPartitionsRevoked(own("revoked")),
+		kgo.OnPartitionsLost(own("lost")),
 	)
+	if c.settings.GroupProtocol == "consumer" {
+		opts = append(opts, kgo.ServerSideBalancer())
+		// Which of the broker's assignors goes by the balancer.
+		if assignor := c.settings.RemoteAssignor; assignor != nil && *assignor == "range" {
+			opts = append(opts, kgo.Balancers(kgo.RangeBalancer()))
+		}
+	}
 	if c.settings.AutoCommit {
 		opts = append(opts, kgo.AutoCommitInterval(milliseconds(c.settings.AutoCommitIntervalMs)))
 	} else {
@@ -320,18 +340,29 @@ func (c *franzConsumer) join(what ...kgo.Opt) error {
 	return err
 }
 
-func (c *franzConsumer) own(owns bool, changed map[string][]int32) {
+func (c *franzConsumer) own(change string, changed map[string][]int32) {
 	c.owning.Lock()
 	defer c.owning.Unlock()
+	told := rebalance{change: change}
 	for topic, numbers := range changed {
 		for _, number := range numbers {
-			if owns {
+			told.partitions = append(told.partitions, partition{topic, number})
+			if change == "assigned" {
 				c.owned[partition{topic, number}] = true
 			} else {
 				delete(c.owned, partition{topic, number})
 			}
 		}
 	}
+	if len(told.partitions) > 0 {
+		c.told = append(c.told, told)
+	}
+}
+
+func (c *franzConsumer) rebalances() []rebalance {
+	c.owning.Lock()
+	defer c.owning.Unlock()
+	return slices.Clone(c.told)
 }
 
 func (c *franzConsumer) poll(timeout time.Duration) ([]message, error) {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -158,6 +159,9 @@ func (a franzAdmin) listGroups() ([]string, error) {
 func (a franzAdmin) describeGroup(name string) (groupDescription, error) {
 	ctx, cancel := franzContext()
 	defer cancel()
+	if listed, err := a.ListGroupsByType(ctx, []string{"consumer"}); err == nil && slices.Contains(listed.Groups(), name) {
+		return a.describeConsumerGroup(ctx, name)
+	}
 	described, err := a.DescribeGroups(ctx, name)
 	if err == nil {
 		err = described.Error()
@@ -179,6 +183,28 @@ func (a franzAdmin) describeGroup(name string) (groupDescription, error) {
 		members[member.MemberID] = owned
 	}
 	return groupDescription{group.State, members}, nil
+}
+
+// describeConsumerGroup describes a group of the consumer protocol: kadm has a call of its own for these.
+func (a franzAdmin) describeConsumerGroup(ctx context.Context, name string) (groupDescription, error) {
+	described, err := a.DescribeConsumerGroups(ctx, name)
+	if err == nil {
+		err = described.Error()
+	}
+	if err != nil {
+		return groupDescription{}, err
+	}
+	members := map[string][]partition{}
+	for _, member := range described[name].Members {
+		owned := []partition{}
+		for topic, numbers := range member.Assignment {
+			for number := range numbers {
+				owned = append(owned, partition{topic, number})
+			}
+		}
+		members[member.MemberID] = owned
+	}
+	return groupDescription{described[name].State, members}, nil
 }
 
 func (a franzAdmin) deleteGroup(name string) error {

@@ -40,6 +40,12 @@ type consumer interface {
 	close() error
 }
 
+// serverSide is what a consumer has that can be a member by the consumer protocol, of KIP-848.
+type serverSide interface {
+	subscribeBrokerPattern(pattern string) error
+	rebalances() []rebalance
+}
+
 type admin interface {
 	createTopic(topic newTopic) error
 	deleteTopic(name string) error
@@ -87,6 +93,8 @@ type consumerSettings struct {
 	SessionTimeoutMs       int     `json:"session_timeout_ms"`
 	HeartbeatIntervalMs    int     `json:"heartbeat_interval_ms"`
 	ReadCommitted          bool    `json:"read_committed"`
+	GroupProtocol          string  `json:"group_protocol"`
+	RemoteAssignor         *string `json:"remote_assignor"`
 }
 
 // record is what send takes; a Partition of nil leaves the choice to the library.
@@ -193,6 +201,16 @@ func (o *offset) UnmarshalJSON(text []byte) error {
 
 func (o offset) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]any{o.topic, o.number, o.offset, o.metadata})
+}
+
+// rebalance tells that partitions came or went; its change is assigned, revoked or lost.
+type rebalance struct {
+	change     string
+	partitions []partition
+}
+
+func (r rebalance) MarshalJSON() ([]byte, error) {
+	return json.Marshal([]any{r.change, some(r.partitions)})
 }
 
 type delivery struct {
