@@ -13,7 +13,7 @@ import pytest
 from ottla.compat_tests.abandoned_member import join_and_hang
 from ottla.compat_tests.clients import model
 from ottla.compat_tests.group_on_wire import GroupOnWire
-from ottla.compat_tests.session import ClientSession, eventually
+from ottla.compat_tests.session import ClientSession, commit, eventually
 from ottla.compat_tests.wire_client import Operator
 
 Owned = frozenset[tuple[str, int]]
@@ -317,3 +317,33 @@ def test_group_changes_its_protocol(
         goes_on(b"step %d" % step, "classic" if step == 3 else "consumer")
     values = [value or b"" for reader in everyone for value in reader.values()]
     assert sorted(values) == sorted(written), "each once"
+
+
+@pytest.mark.capability("KIP-848: a classic member beside one of the consumer protocol")
+def test_classic_member_beside_another(
+    client: ClientSession,
+    sessions: Callable[[str], ClientSession],
+    make_topic: Callable[..., str],
+    group_id: str,
+    group: GroupOnWire,
+) -> None:
+    everything = all_partitions(topic := make_topic(4), 4)
+    classic = Reader(client.consumer(group_id=group_id, group_protocol="classic"))
+    classic.consumer.subscribe([topic])
+    eventually(lambda: shared([classic], everything))
+    other = Reader(sessions("confluent-kafka").consumer(group_id=group_id, group_protocol="consumer"))
+    other.consumer.subscribe([topic])
+    eventually(lambda: shared([classic, other], everything), timeout_s=60)
+    assert group.type() == "consumer"
+    assert {len(classic.consumer.assignment()), len(other.consumer.assignment())} == {2}
+    values = write_everywhere(client, everything, b"both")
+    eventually(lambda: have_read([classic, other], values))
+    assert sorted(each or b"" for each in classic.values() + other.values()) == sorted(values)
+    commit(classic.consumer, {where: model.Committed(1) for where in classic.consumer.assignment()})
+    other.consumer.commit({where: model.Committed(1) for where in other.consumer.assignment()})
+    other.consumer.close()
+    eventually(lambda: shared([classic], everything), timeout_s=60)
+    assert group.type() == "classic"
+    values = write_everywhere(client, everything, b"alone")
+    eventually(lambda: have_read([classic], values))
+    assert sorted(each for each in classic.values() if each in values) == sorted(values), "each once"
