@@ -29,11 +29,12 @@ class GroupOnWire:
         with connect(eventually(self._coordinator)) as connection:
             return connection.call(request, version)
 
-    def _coordinator(self) -> str | None:
+    def _coordinator(self) -> str:
+        """Its address; empty while there is none."""
         request = FindCoordinatorRequest(key_type=GROUP_KEY, coordinator_keys=[self._group_id])
         with connect(self._bootstrap) as connection:
             (found,) = connection.call(request, 4).coordinators
-        return f"{found.host}:{found.port}" if found.error_code == ErrorCode.NONE else None
+        return f"{found.host}:{found.port}" if found.error_code == ErrorCode.NONE else ""
 
     def type(self) -> str | None:
         """``classic`` or ``consumer``; None when there is no such group."""

@@ -17,12 +17,13 @@ TRIED = "IncrementalAlterConfigs"
 COLLECT = """
 import json, sys
 import pytest
+from ottla.compat_tests.conftest import capability_of
 from ottla.compat_tests.run import FOLDER
 
 class Marks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items):
-        self.capabilities = sorted({item.get_closest_marker("capability").args[0] for item in items})
+        self.capabilities = sorted({capability_of(item) for item in items})
         clients = [item.get_closest_marker("client") for item in items]
         self.clients = sorted({mark.args[0] for mark in clients if mark is not None})
 
