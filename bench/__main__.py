@@ -26,6 +26,7 @@ from .brokers import ApacheKafka, Kind, Ottla, ProfiledOttla, RunningBroker
 from .cluster import EVERY_LOAD as CLUSTER_LOADS
 from .cluster import measure_clusters
 from .cluster_kinds import MeasuredOttlaNode
+from .consumer_groups import CONSUMER_GROUPS
 from .fetch_sessions import SESSIONS
 from .many_and_large import MANY_AND_LARGE
 from .metrics_cost import main as measure_metrics
@@ -36,6 +37,7 @@ from .run import Run
 from .sink import RunningSink, Sink
 from .tls import OVER_TLS
 
+OWN_BROKERS = (*LIFECYCLES, *MANY_AND_LARGE, *OVER_TLS, *CONSUMER_GROUPS)
 EVERY_LOAD = (*LOADS, *SESSIONS, *RAW)
 _PAIRS = 3
 _PYTHON = Path(sys.executable)
@@ -59,7 +61,7 @@ class Bench(Run):
 
     def lifecycles(self, rows: re.Pattern[str]) -> None:
         """Rows that start brokers of their own; nothing else runs meanwhile."""
-        for lifecycle in (*LIFECYCLES, *MANY_AND_LARGE, *OVER_TLS):
+        for lifecycle in OWN_BROKERS:
             if not rows.search(lifecycle.name) or (lifecycle.on_demand and not rows.pattern):
                 continue
             for pair, kind in itertools.product(range(self._pairs), self._kinds):
@@ -113,7 +115,7 @@ def _names(cluster: bool) -> list[str]:
     """Those of all loads, of one broker or of three."""
     if cluster:
         return list(CLUSTER_LOADS)
-    return [row.name for row in (*LIFECYCLES, *MANY_AND_LARGE, *OVER_TLS)] + [row.name for row in EVERY_LOAD]
+    return [row.name for row in OWN_BROKERS] + [row.name for row in EVERY_LOAD]
 
 
 def main(

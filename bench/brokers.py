@@ -186,6 +186,10 @@ class RunningBroker:
         self._process.kill()
         self._process.wait()
 
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        self._process.send_signal(number)
+
     def __exit__(self, *_: object) -> None:
         self._end()
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -2,8 +2,7 @@
 
 It prints a line of JSON with the ports, and then one for each line that is read from stdin:
 
-* ``steps``: the longest steps of the loop since the last ``steps``, as ``[CPU ms, wall ms, task]``. A step is what one task does
-  between two waits. CPU is that of the loop's thread, without other processes and worker threads.
+* ``steps``: the longest steps of the loop since the last ``steps``, as ``[CPU ms, wall ms, task]`` (``loop_steps``).
 * ``expire``: the data that the console has read for pages expires.
 
 It ends with the end of stdin.
@@ -12,10 +11,8 @@ It ends with the end of stdin.
 from __future__ import annotations
 
 import gc
-import heapq
 import json
 import sys
-import time
 
 import trio
 
@@ -24,31 +21,7 @@ from ottla.broker.server import BrokerServer
 from ottla.console.broker_console import ConsoleSide
 from ottla.view.cached import Cached
 
-_KEPT = 10
-
-
-class Steps(trio.abc.Instrument):
-    """The longest steps so far."""
-
-    def __init__(self) -> None:
-        self._longest: list[tuple[float, float, str]] = []
-        self._began = (0.0, 0.0)
-
-    def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        self._began = time.thread_time(), time.perf_counter()
-
-    def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        cpu, wall = self._began
-        step = (time.thread_time() - cpu) * 1000, (time.perf_counter() - wall) * 1000, task.name
-        if len(self._longest) < _KEPT:
-            heapq.heappush(self._longest, step)
-        elif step > self._longest[0]:
-            heapq.heapreplace(self._longest, step)
-
-    def take(self) -> list[tuple[float, float, str]]:
-        """Those since the last ``take``, longest first."""
-        taken, self._longest = self._longest, []
-        return sorted(taken, reverse=True)
+from .loop_steps import Steps
 
 
 async def _serve(folder: str) -> None:

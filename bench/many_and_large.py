@@ -27,11 +27,11 @@ _LARGE_RECORD_BYTES = 64 << 10
 _LIMIT_S = 600
 
 
-def _admin(broker: RunningBroker) -> AdminClient:
+def admin_of(broker: RunningBroker) -> AdminClient:
     return AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
 
 
-def _wait_for_leaders(admin: AdminClient, partitions: int) -> None:
+def wait_for_leaders(admin: AdminClient, partitions: int) -> None:
     deadline = time.monotonic() + _LIMIT_S
     while time.monotonic() < deadline:
         topics = admin.list_topics(timeout=60).topics.values()
@@ -43,17 +43,17 @@ def _wait_for_leaders(admin: AdminClient, partitions: int) -> None:
 
 def _create(broker: RunningBroker, topics: list[NewTopic], partitions: int) -> float:
     """Seconds until each partition has a leader."""
-    admin = _admin(broker)
+    admin = admin_of(broker)
     began = time.monotonic()
     for future in admin.create_topics(topics, request_timeout=_LIMIT_S, operation_timeout=_LIMIT_S).values():
         future.result(_LIMIT_S)
-    _wait_for_leaders(admin, partitions)
+    wait_for_leaders(admin, partitions)
     return time.monotonic() - began
 
 
 def _started(broker: RunningBroker, partitions: int) -> float:
     began = time.monotonic()
-    _wait_for_leaders(_admin(broker), partitions)
+    wait_for_leaders(admin_of(broker), partitions)
     return broker.startup_s + time.monotonic() - began
 
 
@@ -95,7 +95,7 @@ def _many_partitions(kind: Kind, folder: Path) -> Iterator[Figure]:
         _flushed(producer)
         yield Figure(f"{row}, a record to each", "s", time.monotonic() - began, at_most(1))
         yield Figure(f"{row}, open files", "descriptors", open_files(broker.pid))
-        admin = _admin(broker)
+        admin = admin_of(broker)
         times = []
         for _ in range(9):
             began = time.monotonic()
