@@ -33,6 +33,7 @@ from .classic_group import ClassicGroup
 from .consumer_group import ConsumerGroup
 from .consumer_group_member import LEFT_STATIC_EPOCH, AssignedPartitions, ConsumerGroupMember, MemberState
 from .consumer_group_records import ConsumerGroupChange
+from .consumer_group_writes import write_change
 from .consumer_timers import cancel_timers, limit_revocation, restart_session
 from .current_assignment import OwnedPartitions, reconciled
 from .downgrade import downgrade, is_downgrade_due
@@ -41,6 +42,7 @@ from .heartbeat_request import JOIN_EPOCH, MemberReport
 from .records import CoordinatorRecord, group_tombstone
 from .shard import GroupCoordinatorShard
 from .target_assignment import TargetInput, changed_parts
+from .timeline import EventKind
 from .timers import TimerName
 from .upgrade import complete_upgrade, upgrade_records
 
@@ -71,6 +73,8 @@ class Heartbeat:
     """The version of the topics with which the group's metadata hash was compared, where it was."""
     is_written: bool = False
     """Whether the records of the first part are written, so that the rest goes by the group as it is then."""
+    target_ms: float | None = None
+    """How long the target assignment in its change took to make."""
 
     @property
     def group_epoch(self) -> int:
@@ -390,7 +394,7 @@ def _write(shard: GroupCoordinatorShard, heartbeat: Heartbeat, now: CoordinatorT
     """Write the change of a heartbeat, and then do all that follows from it. KafkaError, and nothing has changed."""
     group_id = heartbeat.report.group_id
     classic_group = shard.classic_group(group_id)
-    shard.write(heartbeat.first_records + heartbeat.change.records(), now)
+    write_change(shard, heartbeat.change, now, first_records=heartbeat.first_records, target_ms=heartbeat.target_ms)
     if classic_group is not None:
         complete_upgrade(shard, classic_group, now)
     if heartbeat.replaced is not None:
@@ -429,16 +433,23 @@ def leave(
     else:
         member = static_holder(group, request.instance_id, member_id)
     if request.instance_id is not None and request.member_epoch == LEFT_STATIC_EPOCH:
-        shard.write(ConsumerGroupChange(group_id, assignments=[member.left_static()]).records(), now)
+        write_change(shard, ConsumerGroupChange(group_id, assignments=[member.left_static()]), now)
+        shard.timeline.note(
+            group_id, group.epoch, EventKind.LEFT, now, member, "a static member, which is expected back"
+        )
     else:
         remove_members(shard, group, [member], now)
     return response
 
 
 def remove_members(
-    shard: GroupCoordinatorShard, group: ConsumerGroup, members: Collection[ConsumerGroupMember], now: CoordinatorTime
+    shard: GroupCoordinatorShard,
+    group: ConsumerGroup,
+    members: Collection[ConsumerGroupMember],
+    now: CoordinatorTime,
+    why: tuple[EventKind, str] = (EventKind.LEFT, ""),
 ) -> None:
-    """Remove members, so that the others get their partitions. Raises KafkaError.
+    """Remove members, so that the others get their partitions. ``why`` is for people. Raises KafkaError.
 
     Where they all have the classic protocol, the group becomes a classic one.
     """
@@ -453,7 +464,7 @@ def remove_members(
     subscribers = group.expression_subscribers.newest()
     change.expressions = {each: None for each, count in users.items() if each and subscribers.get(each) == count}
     raise_epoch(group, change, shard.context.topics.hash_of(topics_after(group, members, ())))
-    shard.write(change.records(), now)
+    write_change(shard, change, now, removal=why)
     for member in members:
         cancel_timers(shard, group.group_id, member.member_id)
 
@@ -471,11 +482,11 @@ def resume(shard: GroupCoordinatorShard, group: ConsumerGroup, now: CoordinatorT
 
 _RETRY_MS = 500
 """Before a removal that could not be written is tried again, as in Kafka (CoordinatorTimerImpl)."""
-_REASONS: Mapping[str, str] = {
-    "session": "nothing was heard of it for its session timeout",
-    "revocation": "it did not give up its partitions within its rebalance timeout",
-    "member-join": "it did not join again within its rebalance timeout",
-    "member-sync": "it did not ask for its assignment within its rebalance timeout",
+_REASONS: Mapping[str, tuple[EventKind, str]] = {
+    "session": (EventKind.SESSION_ENDED, "nothing was heard of it for its session timeout"),
+    "revocation": (EventKind.NOT_REVOKED, "it did not give up its partitions within its rebalance timeout"),
+    "member-join": (EventKind.NOT_REJOINED, "it did not join again within its rebalance timeout"),
+    "member-sync": (EventKind.NOT_SYNCED, "it did not ask for its assignment within its rebalance timeout"),
 }
 
 
@@ -490,9 +501,9 @@ def expire(shard: GroupCoordinatorShard, group: ConsumerGroup, name: TimerName, 
         return
     if kind in ("member-join", "member-sync") and member.classic is None:
         return
-    logger.info("Group %s: member %s is removed: %s", group_id, member_id, _REASONS[kind])
+    logger.info("Group %s: member %s is removed: %s", group_id, member_id, _REASONS[kind][1])
     try:
-        remove_members(shard, group, [member], now)
+        remove_members(shard, group, [member], now, _REASONS[kind])
     except KafkaError as error:
         logger.warning("Group %s: could not remove member %s: %s", group_id, member_id, error)
         shard.timers.set(name, now.monotonic_ms + _RETRY_MS)

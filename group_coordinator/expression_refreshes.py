@@ -16,6 +16,7 @@ from ..base.seams import Workers
 from ..base.worker_errors import run_expecting
 from ..replication.coordinator_log import CoordinatorTime
 from ..replication.coordinator_shards import CoordinatorShards
+from .consumer_group_writes import write_change
 from .expression_refresh import is_refresh_due, resolved_change
 from .shard import GroupCoordinatorShard
 from .topic_expressions import compiled, describable_topics, matching_topics
@@ -93,4 +94,4 @@ class ExpressionRefreshes:
         group = shard.consumer_group(group_id)
         if group is not None and self._shards.is_current(shard):
             change = resolved_change(group, found, version, now.wall_ms, topics.hash_of)
-            shard.write(change.records(), self._now())
+            write_change(shard, change, self._now())

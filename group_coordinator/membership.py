@@ -36,6 +36,7 @@ from .rebalance import (
     maybe_complete_join,
     member_has_synced,
     members_changed,
+    note_event,
     prepare_rebalance,
     remove_member,
     respond_to_join,
@@ -153,7 +154,7 @@ def _add(
 ) -> JoinWaiter:
     member = _new_member(request, protocols, client, member_id)
     waiter = group.live.join(member, request.protocol_type)
-    shard.timeline.note(group, EventKind.JOINED, now, member, request.reason)
+    note_event(shard, group, EventKind.JOINED, now, member, request.reason)
     restart_session(shard, group, member, now, NEW_MEMBER_JOIN_TIMEOUT_MS)
     members_changed(shard, group, now, _why(f"{member_id} joined", request))
     return waiter
@@ -214,7 +215,7 @@ def _take_over(
     fenced = ErrorCode.FENCED_INSTANCE_ID
     respond_to_join(shard, group, old, JoinGroupResponse(error_code=fenced, member_id=old.member_id))
     respond_to_sync(shard, group, old, SyncGroupResponse(error_code=fenced))
-    shard.timeline.note(group, EventKind.TOOK_OVER, now, member, f"from {old.member_id}, as {old.group_instance_id}")
+    note_event(shard, group, EventKind.TOOK_OVER, now, member, f"from {old.member_id}, as {old.group_instance_id}")
     restart_session(shard, group, member, now)
     if generation is not None:
         live.settle(group.generation)
@@ -326,7 +327,7 @@ def _leave(shard: GroupCoordinatorShard, group: ClassicGroup, identity: MemberId
         member_id = group.live.static_members.get(identity.group_instance_id, "")
     if member_id not in group.live.pending_members:
         member = group.live.validate_member(member_id, identity.group_instance_id)
-        shard.timeline.note(group, EventKind.LEFT, now, member, identity.reason)
+        note_event(shard, group, EventKind.LEFT, now, member, identity.reason)
     remove_member(shard, group, member_id)
     return member_id
 
@@ -344,7 +345,7 @@ def abandon_join(
     member.abandon_join()
     # Before KIP-394 a new member learned its id from the lost response alone, so it can only come back as another one.
     if was_new and client.version < MEMBER_ID_REQUIRED_FROM:
-        shard.timeline.note(group, EventKind.GONE, now, member)
+        note_event(shard, group, EventKind.GONE, now, member)
         remove_member(shard, group, member.member_id)
         members_changed(shard, group, now, f"{member.member_id} went away while it joined")
     else:

@@ -98,6 +98,21 @@ def synced(group: ClassicGroup, member_id: str) -> SyncGroupResponse:
     )
 
 
+def note_event(
+    shard: GroupCoordinatorShard,
+    group: ClassicGroup,
+    kind: EventKind,
+    now: CoordinatorTime,
+    member: ClassicGroupMember | None = None,
+    detail: str | None = None,
+) -> None:
+    """Something happened to a group, or to one of its members, that people see in its timeline."""
+    took, began_ms = None, group.live.rebalance_began_ms
+    if kind in (EventKind.GENERATION, EventKind.ASSIGNED) and began_ms is not None:
+        took = round(now.monotonic_ms - began_ms)
+    shard.timeline.note(group.group_id, group.epoch, kind, now, member, detail, took)
+
+
 def remove_member(shard: GroupCoordinatorShard, group: ClassicGroup, member_id: str) -> None:
     """Drop a member, also a pending one; a client that waits in its name is told that it is unknown."""
     shard.timers.cancel(session_timer(group, member_id))
@@ -121,7 +136,7 @@ def prepare_rebalance(shard: GroupCoordinatorShard, group: ClassicGroup, now: Co
     """Call every member back to join."""
     live = group.live
     logger.debug("Group %s: rebalance after generation %d: %s", group.group_id, live.generation.generation_id, reason)
-    shard.timeline.note(group, EventKind.REBALANCE, now, detail=reason)
+    note_event(shard, group, EventKind.REBALANCE, now, detail=reason)
     for member in live.members.values():
         if respond_to_sync(shard, group, member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)):
             restart_session(shard, group, member, now)  # as in ``complete_sync``
@@ -157,7 +172,7 @@ def complete_join(shard: GroupCoordinatorShard, group: ClassicGroup, now: Coordi
     for member in [member for member in live.members.values() if member.join_waiter is None]:
         if member.group_instance_id is None:
             logger.info("Group %s: member %s did not rejoin", group.group_id, member.member_id)
-            shard.timeline.note(group, EventKind.NOT_REJOINED, now, member)
+            note_event(shard, group, EventKind.NOT_REJOINED, now, member)
             remove_member(shard, group, member.member_id)
     if not live.members:
         _become_empty(shard, group, now)
@@ -183,8 +198,13 @@ def _begin_generation(shard: GroupCoordinatorShard, group: ClassicGroup, now: Co
         live.rebalance_reason,
     )
     last = live.members.get(live.last_to_join or "")
-    shard.timeline.note(
-        group, EventKind.GENERATION, now, last, f"{members}; {generation.protocol_name}; the last to join is named"
+    note_event(
+        shard,
+        group,
+        EventKind.GENERATION,
+        now,
+        last,
+        f"{members}; {generation.protocol_name}; the last to join is named",
     )
     for member in live.members.values():
         respond_to_join(shard, group, member, joined(generation, member.member_id))
@@ -199,7 +219,7 @@ def _become_empty(shard: GroupCoordinatorShard, group: ClassicGroup, now: Coordi
     _log_state(group, before)
     reason, generation_id = live.rebalance_reason, live.generation.generation_id
     logger.info("Group %s: generation %d is empty: %s", group.group_id, generation_id, reason)
-    shard.timeline.note(group, EventKind.EMPTIED, now, detail=reason)
+    note_event(shard, group, EventKind.EMPTIED, now, detail=reason)
     try:
         shard.write([group_metadata(group.group_id, live.generation)], now)
     except KafkaError as error:
@@ -226,7 +246,7 @@ def complete_sync(
         return
     live.settle(group.generation)
     logger.debug("Group %s: generation %d is %s", group.group_id, live.generation.generation_id, live.state.value)
-    shard.timeline.note(group, EventKind.ASSIGNED, now)
+    note_event(shard, group, EventKind.ASSIGNED, now)
     for member in live.members.values():
         # A session that ended while the member waited was ignored, so each one begins again here.
         if respond_to_sync(shard, group, member, synced(group, member.member_id)):
@@ -279,7 +299,7 @@ def _expire_session(shard: GroupCoordinatorShard, group: ClassicGroup, member_id
     if not member.is_new and (member.join_waiter is not None or member.sync_waiter is not None):
         return
     silent_for = f"nothing was heard of it for {member.session_timeout_ms} ms"
-    shard.timeline.note(group, EventKind.SESSION_ENDED, now, member, silent_for)
+    note_event(shard, group, EventKind.SESSION_ENDED, now, member, silent_for)
     remove_member(shard, group, member_id)
     members_changed(shard, group, now, f"the session of {member_id} ended")
 
@@ -302,7 +322,7 @@ def _expire_sync(shard: GroupCoordinatorShard, group: ClassicGroup, now: Coordin
         return
     late = sorted(live.pending_sync_members)
     for member_id in late:
-        shard.timeline.note(group, EventKind.NOT_SYNCED, now, live.members.get(member_id))
+        note_event(shard, group, EventKind.NOT_SYNCED, now, live.members.get(member_id))
         remove_member(shard, group, member_id)
     prepare_rebalance(shard, group, now, f"{', '.join(late)} did not ask for an assignment")
 

@@ -63,6 +63,8 @@ class GroupCoordinatorShard(ReplayedGroups):
         self.checked_topics: dict[str, int] = {}
         """Of consumer groups, the version of the topics with which the metadata hash was compared last. Soft: after a load every
         group is compared once."""
+        self.rebalances_began: dict[str, float] = {}
+        """Of consumer groups that are neither stable nor empty, since when. Soft, by the monotonic clock in ms."""
         self._log = log
         self._randomness = randomness
 
@@ -77,6 +79,7 @@ class GroupCoordinatorShard(ReplayedGroups):
     def remove_group(self, group_id: str) -> None:
         super().remove_group(group_id)
         self.checked_topics.pop(group_id, None)
+        self.rebalances_began.pop(group_id, None)
 
     def groups_and_offsets(self) -> Iterator[GroupAndOffsets]:
         """Every group, with what it has committed."""

@@ -21,6 +21,7 @@ from . import consumer_membership
 from .assignors.assignor import MemberPartitions, Steps
 from .consumer_group import ConsumerGroup
 from .consumer_group_records import ConsumerGroupChange
+from .consumer_group_writes import write_change
 from .consumer_membership import Heartbeat
 from .shard import GroupCoordinatorShard
 
@@ -62,7 +63,9 @@ class TargetAssignments:
         if not consumer_membership.is_target_due(shard, heartbeat, now):
             return
         if consumer_membership.target_size(shard, heartbeat) <= MOST_AT_ONCE:
+            began = self._elapsed()
             consumer_membership.make_target(shard, heartbeat, now)
+            heartbeat.target_ms = (self._elapsed() - began) * 1000
             return
         consumer_membership.write_first_part(shard, heartbeat, now)
         group_id = heartbeat.report.group_id
@@ -79,7 +82,7 @@ class TargetAssignments:
         group = self._served(shard, group_id)
         if group is None or not consumer_membership.is_due(shard, group, group.epoch, self._now()):
             return True
-        epoch = group.epoch
+        epoch, began = group.epoch, self._elapsed()
         parts = await self._taken(consumer_membership.target_steps(shard, group))
         for change in _changes(group_id, parts):
             group = self._served(shard, group_id)
@@ -88,7 +91,7 @@ class TargetAssignments:
             now = self._now()
             if change is None:
                 change = ConsumerGroupChange(group_id, target_epoch=(epoch, now.wall_ms))
-            shard.write(change.records(), now)
+            write_change(shard, change, now, target_ms=(self._elapsed() - began) * 1000)
             await trio.lowlevel.checkpoint()
         return True
 

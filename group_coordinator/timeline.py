@@ -1,4 +1,4 @@
-"""A bounded history of group events: joins, leaves, rebalances and generations, as the coordinator saw them.
+"""A bounded history of group events: joins, leaves, rebalances and assignments, as the coordinator saw them.
 
 It is kept in memory, of the groups that this broker coordinates, and is bounded: so many events of a group, and so many in all,
 of which those of the groups that changed longest ago go first. So a group that rebalances all the time pushes out no other's.
@@ -7,14 +7,12 @@ of which those of the groups that changed longest ago go first. So a group that 
 from __future__ import annotations
 
 import enum
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ..base.wording import shortened
 from ..replication.coordinator_log import CoordinatorTime
-from .classic_group import ClassicGroup
-from .live_group import ClassicGroupMember
 
 EVENTS_PER_GROUP = 200
 MOST_EVENTS = 20_000
@@ -33,10 +31,14 @@ class EventKind(enum.Enum):
     SESSION_ENDED = "session ended"
     NOT_REJOINED = "did not join again in time"
     NOT_SYNCED = "did not ask for its assignment in time"
+    NOT_REVOKED = "did not give up its partitions in time"
     GONE = "connection lost while joining"
     REBALANCE = "rebalance begins"
     GENERATION = "generation begins"
     ASSIGNED = "assignments are there"
+    EPOCH = "epoch begins"
+    TARGET = "target assignment is made"
+    SETTLED = "members have their assignments"
     EMPTIED = "group is empty"
     UPGRADED = "group changes to the consumer protocol"
     DOWNGRADED = "group changes to the classic protocol"
@@ -48,8 +50,8 @@ class Event(NamedTuple):
     at_ms: int
     """Wall time."""
     kind: EventKind
-    generation: int
-    """The one that begins, else that of the group before."""
+    epoch: int
+    """The generation of a classic group, the epoch of a consumer group: the one that begins, else that of the group then."""
     member_id: str
     """"" where the event is about the group as a whole; ``client_id`` and ``host`` likewise."""
     client_id: str
@@ -59,10 +61,25 @@ class Event(NamedTuple):
     """How long the rebalance has taken so far."""
 
 
+class NotedMember(Protocol):
+    """A member of a group of any kind."""
+
+    @property
+    def member_id(self) -> str: ...
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def client_host(self) -> str: ...
+
+
 class Timeline:
     """Of one coordinator."""
 
+    counts: Counter[EventKind]
+    """How often each kind of event has happened to any group."""
+
     def __init__(self, most: int = MOST_EVENTS) -> None:
+        self.counts = Counter()
         self._most = most
         self._count = 0
         self._groups: dict[str, deque[Event]] = {}
@@ -76,24 +93,22 @@ class Timeline:
 
     def note(
         self,
-        group: ClassicGroup,
+        group_id: str,
+        epoch: int,
         kind: EventKind,
         now: CoordinatorTime,
-        member: ClassicGroupMember | None = None,
+        member: NotedMember | None = None,
         detail: str | None = None,
+        duration_ms: int | None = None,
     ) -> None:
         """Something happened to a group, or to one of its members."""
-        if len(group.group_id) > _LONGEST_GROUP_ID:
+        self.counts[kind] += 1
+        if len(group_id) > _LONGEST_GROUP_ID:
             return
-        took, began_ms = None, group.live.rebalance_began_ms
-        if kind in (EventKind.GENERATION, EventKind.ASSIGNED) and began_ms is not None:
-            took = round(now.monotonic_ms - began_ms)
         who = ("", "", "") if member is None else (member.member_id, member.client_id, member.client_host)
         member_id, client_id, host = (name[:_LONGEST_NAME] for name in who)
         why = shortened(detail or "")
-        generation_id = group.live.generation.generation_id
-        event = Event(now.wall_ms, kind, generation_id, member_id, client_id, host, why, took)
-        self._add(group.group_id, event)
+        self._add(group_id, Event(now.wall_ms, kind, epoch, member_id, client_id, host, why, duration_ms))
 
     def _add(self, group_id: str, event: Event) -> None:
         events = self._groups.pop(group_id, None)

@@ -25,7 +25,7 @@ from .consumer_group_records import ConsumerGroupChange
 from .embedded_protocol import partitions_by_id, read_assignment, read_subscription
 from .generation import CONSUMER_PROTOCOL_TYPE
 from .live_group import ClassicGroupMember
-from .rebalance import join_timer, release, restart_session, session_timer, sync_timer
+from .rebalance import join_timer, note_event, release, restart_session, session_timer, sync_timer
 from .records import CoordinatorRecord, group_tombstone
 from .shard import GroupCoordinatorShard
 from .timeline import EventKind
@@ -63,8 +63,8 @@ def complete_upgrade(shard: GroupCoordinatorShard, group: ClassicGroup, now: Coo
         restart_session(shard, group, member, now)
     if not group.is_empty:
         logger.info("Group %s: it is a consumer group from now on", group.group_id)
-        shard.timeline.note(
-            group, EventKind.UPGRADED, now, detail=f"with {counted(len(live.members), 'classic member')}"
+        note_event(
+            shard, group, EventKind.UPGRADED, now, detail=f"with {counted(len(live.members), 'classic member')}"
         )
     release(shard, group, ErrorCode.REBALANCE_IN_PROGRESS)
 

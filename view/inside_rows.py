@@ -65,7 +65,8 @@ class EventRow:
     at_ms: int
     kind: str
     is_trouble: bool
-    generation: int
+    epoch: int
+    """The generation of a classic group, the epoch of a consumer group."""
     member_id: str
     client_id: str
     host: str

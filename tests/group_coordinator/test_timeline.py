@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ottla.group_coordinator.classic_group import ClassicGroup
 from ottla.group_coordinator.timeline import EVENTS_PER_GROUP, EventKind, Timeline
 from ottla.replication.coordinator_log import CoordinatorTime
 
@@ -26,7 +25,7 @@ def test_joins_generations_and_assignments_have_their_members_and_how_long_they_
     assert events[2].client_id == "two"
     assert events[2].host == "/127.0.0.1"
     assert [event.duration_ms for event in events] == [None, None, None, 6000, 6000]
-    assert events[4].generation == 1
+    assert events[4].epoch == 1
 
 
 def test_leaves_and_ends_of_sessions_have_their_reason(machine):
@@ -61,15 +60,15 @@ def test_who_was_late_is_named(machine):
 
 def test_a_group_that_changes_all_the_time_pushes_out_no_other():
     timeline = Timeline(most=EVENTS_PER_GROUP + 10)
-    quiet, busy = ClassicGroup("quiet"), ClassicGroup("busy")
-    timeline.note(quiet, K.EMPTIED, CoordinatorTime(1, 1.0))
+    timeline.note("quiet", 1, K.EMPTIED, CoordinatorTime(1, 1.0))
     for number in range(1000):
-        timeline.note(busy, K.EMPTIED, CoordinatorTime(number, 1.0))
+        timeline.note("busy", 1, K.EMPTIED, CoordinatorTime(number, 1.0))
     assert len(timeline.of("quiet")) == 1
     assert len(timeline.of("busy")) == EVENTS_PER_GROUP
     assert timeline.of("busy")[-1].at_ms == 999
     for number in range(50):
-        timeline.note(ClassicGroup(f"other {number}"), K.EMPTIED, CoordinatorTime(number, 1.0))
+        timeline.note(f"other {number}", 1, K.EMPTIED, CoordinatorTime(number, 1.0))
     assert len(timeline) == EVENTS_PER_GROUP + 10
     assert timeline.of("quiet") == ()
     assert timeline.of("nobody") == ()
+    assert timeline.counts == {K.EMPTIED: 1051}

@@ -26,7 +26,13 @@ from .transactions import holder_rows
 
 T = TypeVar("T")
 
-_TROUBLE = (EventKind.SESSION_ENDED, EventKind.NOT_REJOINED, EventKind.NOT_SYNCED, EventKind.GONE)
+_TROUBLE = (
+    EventKind.SESSION_ENDED,
+    EventKind.NOT_REJOINED,
+    EventKind.NOT_SYNCED,
+    EventKind.NOT_REVOKED,
+    EventKind.GONE,
+)
 _MOST_CACHED = 32
 
 
@@ -159,7 +165,7 @@ def _event_row(event: Event) -> EventRow:
         event.at_ms,
         event.kind.value,
         event.kind in _TROUBLE,
-        event.generation,
+        event.epoch,
         event.member_id,
         event.client_id,
         event.host,
