@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..view.own.broker_view import BrokerView
 from ..view.source import ViewSource
 from .actions import Action
-from .broker_actions import AbortTransaction, Disconnect
+from .broker_actions import AbortTransaction, Disconnect, EndSession
 from .group_actions import DeleteGroup, ResetOffsets
 from .kafka_requests import KafkaRequests
 from .topic_actions import AddPartitions, ConfigureTopic, CreateTopic, DeleteRecords, DeleteTopic
@@ -35,4 +35,5 @@ def all_actions(
     }
     if inside is not None:
         actions["/disconnect"] = Disconnect(inside, rights)
+        actions["/end-session"] = EndSession(inside, rights)
     return actions

@@ -1,11 +1,12 @@
-"""Actions on a client: abort a hanging transaction in a partition (KIP-664), close a connection."""
+"""Actions on a client: abort a hanging transaction in a partition (KIP-664), close a connection, end a member's session."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import quote
 
 from ..view.own.broker_view import BrokerView, NotFoundError
-from ..view.rows import ConnectionRow
+from ..view.rows import ConnectionRow, MemberRow
 from ..wire.api_keys import ApiKey
 from ..wire.messages.describe_producers import DescribeProducersRequest, ProducerState, TopicRequest
 from ..wire.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
@@ -129,3 +130,51 @@ class Disconnect:
     def _check(self) -> None:
         if self._rights is not None:
             self._rights.check(self.api)
+
+
+class EndSession:
+    """The end of a member's session in a group that this broker coordinates, as if nothing had been heard of it for too long.
+
+    No request of Kafka does that. The right is that of LeaveGroup, by which an administrator removes static members.
+    """
+
+    title, here = "End a session", "Groups"
+    api = ApiKey.LEAVE_GROUP
+
+    def __init__(self, view: BrokerView, rights: VisitorRights | None) -> None:
+        self._view = view
+        self._rights = rights
+
+    def fields(self, given: Given) -> Sequence[FormField]:
+        return ()
+
+    async def plan(self, given: Given) -> ActionPlan | None:
+        group, row = await self._find(given)
+        return ActionPlan(
+            f"The session of {row.member_id} in the group {group} ends, and its partitions go to the other members.",
+            "End session",
+            None,
+            warnings=("A client that still runs finds out by its next request, and joins again.",),
+            columns=("Member", "Instance", "Client id", "Host"),
+            rows=((row.member_id, row.instance_id or "", row.client_id, row.host),),
+        )
+
+    async def carry_out(self, given: Given) -> ActionResult:
+        group, row = await self._find(given)
+        services = self._view.services
+        if services is None or row.member_id not in services.groups.expire_sessions(group, row.member_id):
+            raise WrongQuestionError(
+                "Nothing was done: the member waits for the coordinator, so its session cannot end."
+            )
+        what = f"The session of {row.member_id} in the group {group} has ended."
+        return ActionResult(what, f"/group?id={quote(group, safe='')}", group)
+
+    async def _find(self, given: Given) -> tuple[str, MemberRow]:
+        """The group and the member. Raises NotFoundError, KafkaError."""
+        group = given.get("id", "")
+        if self._rights is not None:
+            self._rights.check(self.api, group)
+        for row in (await self._view.group(group)).members:
+            if row.member_id == given.get("member"):
+                return group, row
+        raise NotFoundError(f"The group {group} has no member {given.get('member', '')}.")

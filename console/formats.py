@@ -77,6 +77,11 @@ def moment(ms: int | None) -> str | Markup:
     return Markup('<time datetime="{}Z">{} UTC</time>').format(text.replace(" ", "T"), text)
 
 
+def group_type(name: str) -> str | Markup:
+    """The type of a group, as ListGroups tells it."""
+    return {"": _NONE, "streams": "Streams"}.get(name, name)
+
+
 FILTERS = {
     "number": number,
     "nbytes": nbytes,
@@ -85,4 +90,5 @@ FILTERS = {
     "duration": duration,
     "limit": limit,
     "moment": moment,
+    "group_type": group_type,
 }

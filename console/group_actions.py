@@ -15,6 +15,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
 from ..base.wording import counted
 from ..wire.api_keys import ApiKey
+from ..wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from ..wire.messages.delete_groups import DeleteGroupsRequest
 from ..wire.messages.describe_groups import DescribeGroupsRequest
 from ..wire.messages.offset_commit import (
@@ -143,13 +144,10 @@ class ResetOffsets(KafkaAction):
 
     async def _check_inactive(self, group: str) -> None:
         """Raises WrongQuestionError, KafkaError."""
-        response = await self._kafka.ask(DescribeGroupsRequest(groups=[group]), GroupCoordinatorTarget(group))
-        (found,) = response.groups
-        check(found.error_code)
-        if found.group_state not in _INACTIVE:
+        state = await group_state(self._kafka, group)
+        if state not in _INACTIVE:
             raise WrongQuestionError(
-                f"Assignments can only be reset if the group '{group}' is inactive, but the current state is "
-                f"{found.group_state}.",
+                f"Assignments can only be reset if the group '{group}' is inactive, but the current state is {state}.",
                 "id",
             )
 
@@ -208,6 +206,25 @@ class ResetOffsets(KafkaAction):
         return sorted({*keys})
 
 
+async def group_state(kafka: KafkaRequests, group: str) -> str:
+    """The state of a classic or consumer group; Dead where there is none. Raises KafkaError."""
+    response = await kafka.ask(DescribeGroupsRequest(groups=[group]), GroupCoordinatorTarget(group))
+    (found,) = response.groups
+    check(found.error_code)
+    if found.group_state != "Dead":
+        return str(found.group_state)
+    # A consumer group (KIP-848) is described by a request of its own, which older brokers lack.
+    try:
+        response = await kafka.ask(ConsumerGroupDescribeRequest(group_ids=[group]), GroupCoordinatorTarget(group))
+        (newer,) = response.groups
+        check(newer.error_code, newer.error_message)
+    except KafkaError as error:
+        if error.code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+            return "Dead"
+        raise
+    return str(newer.group_state)
+
+
 async def committed(kafka: KafkaRequests, group: str) -> dict[TopicPartition, int]:
     """What a group has committed. Raises KafkaError."""
     response = await kafka.ask(OffsetFetchRequest(group_id=group, topics=None), GroupCoordinatorTarget(group))
@@ -263,13 +280,11 @@ class DeleteGroup(KafkaAction):
 
     async def plan(self, given: Given) -> ActionPlan | None:
         group = given.get("id", "")
-        response = await self._kafka.ask(DescribeGroupsRequest(groups=[group]), GroupCoordinatorTarget(group))
-        (found,) = response.groups
-        check(found.error_code)
-        if found.group_state == "Dead":
+        state = await group_state(self._kafka, group)
+        if state == "Dead":
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no group {group}.")
-        if found.group_state != "Empty":
-            raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"The group {group} is {found.group_state}.")
+        if state != "Empty":
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"The group {group} is {state}.")
         return ActionPlan(
             f"The group {group} is deleted, with the offsets that it has committed.",
             "Delete group",

@@ -149,7 +149,9 @@ async def _nothing() -> None:
 
 async def _dispatch(call: Call, request: Message) -> Any:
     key = ApiKey(request.api_key)
-    handler = call.broker.served.by_key[key]
+    handler = call.broker.served.by_key.get(key)
+    if handler is None:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"This broker does not serve {key.name}.")
     version = min(handler.highest, HIGHEST.get(key, handler.highest))
     try:
         head = encode_request_header(key, version, 0, CLIENT_ID)

@@ -31,12 +31,15 @@ TOPIC_COLUMNS = (
 )
 GROUP_COLUMNS = (
     TableColumn("group", "Group", lambda row: row.group_id),
+    TableColumn("type", "Type", lambda row: row.group_type),
     TableColumn("state", "State", lambda row: row.state),
     TableColumn("members", "Members", lambda row: none_last(row.members), is_number=True),
     TableColumn("topics", "Topics", lambda row: row.topics, is_number=True),
     TableColumn("partitions", "Partitions", lambda row: row.partitions, is_number=True),
     TableColumn("lag", "Lag", lambda row: none_last(row.lag), is_number=True),
     TableColumn("max_lag", "Largest", lambda row: none_last(row.max_lag), is_number=True),
+    TableColumn("epoch", "Epoch", lambda row: none_last(row.epoch), is_number=True),
+    TableColumn("assignor", "Assignor", lambda row: row.protocol),
 )
 CONNECTION_COLUMNS = (
     TableColumn("peer", "Client", lambda row: row.peer),

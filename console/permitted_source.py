@@ -122,9 +122,10 @@ class PermittedSource:
     async def group(self, group_id: str) -> GroupDetail:
         self._rights.check(ApiKey.DESCRIBE_GROUPS, group_id)
         detail = await self._source.group(group_id)
-        seen = {row.topic for row in detail.partitions}
-        seen = {name for name in seen if self._rights.may(ApiKey.OFFSET_FETCH, TOPIC, name)}
-        return dataclasses.replace(detail, partitions=[row for row in detail.partitions if row.topic in seen])
+        if self._rights.authorizer is None:
+            return detail
+        seen = {name for name in detail.topics() if self._rights.may(ApiKey.OFFSET_FETCH, TOPIC, name)}
+        return detail.of_topics(seen)
 
     async def logs(self, topic: str) -> Sequence[RecordLog]:
         self._rights.check(ApiKey.FETCH, topic)

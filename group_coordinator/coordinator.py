@@ -36,6 +36,7 @@ from ..wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ..wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from ..wire.messages.write_txn_markers import WritableTxnMarker
 from . import classic_members, consumer_membership, expiry, lifecycle, membership, offsets, transactional
+from .assignors.registry import assignor_of_group
 from .classic_group import ClassicGroup
 from .client import Client
 from .consumer_group import ConsumerGroup
@@ -391,6 +392,12 @@ class GroupCoordinator:
             if group_id in shard.groups:
                 return GroupAndOffsets(shard.groups[group_id], shard.offsets.of(group_id))
         return None
+
+    def assignor_of(self, group: Group) -> str:
+        """The name of a group's assignor: of a consumer group the broker's, of a classic one its clients'."""
+        if isinstance(group, ConsumerGroup):
+            return assignor_of_group(group.preferred_assignor, self._context.settings.assignors).name
+        return group.protocol_name
 
     # Time
 

@@ -63,9 +63,7 @@ def complete_upgrade(shard: GroupCoordinatorShard, group: ClassicGroup, now: Coo
         restart_session(shard, group, member, now)
     if not group.is_empty:
         logger.info("Group %s: it is a consumer group from now on", group.group_id)
-        note_event(
-            shard, group, EventKind.UPGRADED, now, detail=f"with {counted(len(live.members), 'classic member')}"
-        )
+        note_event(shard, group, EventKind.UPGRADED, now, detail=f"with {counted(len(live.members), 'classic member')}")
     release(shard, group, ErrorCode.REBALANCE_IN_PROGRESS)
 
 

@@ -7,12 +7,13 @@ import struct
 from ..base.errors import ProtocolError
 from ..wire.codec import decode
 from ..wire.messages.consumer_protocol import ConsumerProtocolAssignment
+from .rows import AssignedTopics
 
 _VERSION = struct.Struct(">h")
 _HIGHEST_VERSION = 3
 
 
-def assigned(assignment: bytes) -> tuple[tuple[str, tuple[int, ...]], ...] | None:
+def assigned(assignment: bytes) -> AssignedTopics | None:
     """The partitions that a consumer was given, by topic; None where its assignment is of another kind."""
     if not assignment:
         return ()

@@ -13,8 +13,11 @@ from __future__ import annotations
 import base64
 import dataclasses
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+AssignedTopics = tuple[tuple[str, tuple[int, ...]], ...]
+"""Topics with numbers of partitions, both in order."""
 MOST_PRODUCERS = 100
 """A page of a topic shows at most so many idempotent producers."""
 
@@ -164,9 +167,16 @@ class GroupRow:
     """
 
     group_id: str
+    group_type: str
+    """classic, consumer (KIP-848), share or streams; "" where a broker is older than types."""
     state: str
     protocol_type: str
     protocol: str
+    """The assignor."""
+    epoch: int | None
+    """The epoch of a consumer group, the generation of a classic one, which only its coordinator knows."""
+    assignment_epoch: int | None
+    """The epoch of a consumer group's target assignment."""
     members: int | None
     topics: int
     partitions: int
@@ -208,6 +218,36 @@ class GroupPartitionRow:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class ConsumerProgress:
+    """How far a member of a consumer group has come to the target assignment, and what it reads."""
+
+    epoch: int
+    state: str
+    """For people."""
+    to_give_up: AssignedTopics
+    """Partitions that it has and that the target does not give it."""
+    awaited: AssignedTopics
+    """Partitions that the target gives it and that it does not have yet."""
+    target: AssignedTopics
+    topics: tuple[str, ...]
+    """The names of topics that it reads."""
+    expression: str
+    """The regular expression of topics that it reads besides, or ""."""
+    is_classic: bool
+    """Whether its client has the classic protocol."""
+
+    def of_topics(self, names: AbstractSet[str]) -> ConsumerProgress:
+        """Without whatever is of other topics."""
+        return dataclasses.replace(
+            self,
+            to_give_up=_of_topics(self.to_give_up, names),
+            awaited=_of_topics(self.awaited, names),
+            target=_of_topics(self.target, names),
+            topics=tuple(name for name in self.topics if name in names),
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class MemberRow:
     """A member of a group."""
 
@@ -216,8 +256,31 @@ class MemberRow:
     client_id: str
     host: str
     session_timeout_ms: int | None
-    assigned: tuple[tuple[str, tuple[int, ...]], ...] | None
+    assigned: AssignedTopics | None
     """The numbers of its partitions by topic; None if its assignment cannot be read."""
+    consumer: ConsumerProgress | None = None
+    """Of a member of a consumer group."""
+
+    def of_topics(self, names: AbstractSet[str]) -> MemberRow:
+        """Without whatever is of other topics."""
+        given, progress = self.assigned, self.consumer
+        return dataclasses.replace(
+            self,
+            assigned=None if given is None else _of_topics(given, names),
+            consumer=None if progress is None else progress.of_topics(names),
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ExpressionRow:
+    """A regular expression by which members of a consumer group read topics."""
+
+    expression: str
+    members: int
+    topics: tuple[str, ...] | None
+    """Those that it stands for; None where they are not looked up yet, and where only the coordinator knows them."""
+    resolved_ms: int | None
+    """When they were looked up."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -225,9 +288,35 @@ class GroupDetail:
     """A group with its members and partitions."""
 
     row: GroupRow
-    generation: int | None
     members: Sequence[MemberRow]
     partitions: Sequence[GroupPartitionRow]
+    expressions: Sequence[ExpressionRow] = ()
+
+    def topics(self) -> set[str]:
+        """The names of all topics in it."""
+        names = {row.topic for row in self.partitions}
+        for member in self.members:
+            names.update(name for name, _ in member.assigned or ())
+            if member.consumer is not None:
+                names.update(name for name, _ in member.consumer.target)
+                names.update(member.consumer.topics)
+        names.update(name for row in self.expressions for name in row.topics or ())
+        return names
+
+    def of_topics(self, names: AbstractSet[str]) -> GroupDetail:
+        """Without whatever is of other topics."""
+        expressions = [
+            row
+            if row.topics is None
+            else dataclasses.replace(row, topics=tuple(name for name in row.topics if name in names))
+            for row in self.expressions
+        ]
+        return dataclasses.replace(
+            self,
+            members=[member.of_topics(names) for member in self.members],
+            partitions=[row for row in self.partitions if row.topic in names],
+            expressions=expressions,
+        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -322,6 +411,10 @@ class BrokerRow(ClusterRow):
     requests: float
     errors: float
     loop_lag_ms: float
+
+
+def _of_topics(partitions: AssignedTopics, names: AbstractSet[str]) -> AssignedTopics:
+    return tuple(each for each in partitions if each[0] in names)
 
 
 def id_text(topic_id: bytes) -> str:

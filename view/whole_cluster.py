@@ -20,6 +20,7 @@ import trio
 from ..base.partitions import TopicPartition
 from ..base.seams import Workers
 from ..broker.consumer_lag import commits
+from ..group_coordinator.consumer_group import ConsumerGroup
 from ..group_coordinator.shard import GroupAndOffsets
 from ..handlers.services import Services
 from ..replication.partition import Partition
@@ -282,10 +283,10 @@ class WholeCluster:
             seen = await group_requests.group(self._client, group_id, coordinator)
         if seen is None:
             raise NotFoundError(f"There is no group {group_id}.")
-        members = group_requests.member_rows(seen)
+        members = await group_requests.member_rows(seen, self.pace())
         partitions = rows.group_partition_rows(seen, members, AllEnds(services, {}))
         (row,) = (await rows.group_rows([seen], AllEnds(services, {}), self.pace())).rows
-        detail = GroupDetail(row, seen.described.generation, members, partitions)
+        detail = GroupDetail(row, members, partitions, group_requests.expression_rows(members))
         behind = [
             (place, partition)
             for place, each in enumerate(partitions)
@@ -335,14 +336,20 @@ def _seen_here(services: Services, group_ids: Iterable[str], topic: str | None =
     for group_id in group_ids:
         found = services.groups.find(group_id)
         if found is not None:
-            yield _seen(found, services.node_id, topic)
+            yield _seen(services, found, topic)
 
 
-def _seen(found: GroupAndOffsets, broker_id: int, topic: str | None) -> GroupSeen:
+def _seen(services: Services, found: GroupAndOffsets, topic: str | None) -> GroupSeen:
     group, offsets = found
     return GroupSeen(
-        GroupListing(group.group_id, broker_id, group.protocol_type, group.state_name, group.type_name),
-        DescribeGroupResult(group.state_name, group.protocol_name, group.epoch, range(group.member_count)),
+        GroupListing(group.group_id, services.node_id, group.protocol_type, group.state_name, group.type_name),
+        DescribeGroupResult(
+            group.state_name,
+            services.groups.assignor_of(group),
+            group.epoch,
+            range(group.member_count),
+            group.target.epoch if isinstance(group, ConsumerGroup) else None,
+        ),
         {
             TopicPartition(name, number): OffsetWithMetadata(committed.value.offset, committed.value.metadata)
             for name, number, committed in commits(offsets)

@@ -27,6 +27,7 @@ WRITING = (
     "/delete-group",
     "/abort-transaction",
     "/disconnect",
+    "/end-session",
 )
 """The addresses of a console that may write."""
 

@@ -145,6 +145,7 @@ async def test_actions_show_what_they_are_given_and_no_more(tmp_path: Path) -> N
             f"/delete-group?{urlencode({'id': EVIL})}",
             f"/abort-transaction?{query}",
             f"/disconnect?{query}",
+            f"/end-session?{urlencode({'id': EVIL, 'member': EVIL})}",
         ):
             answer = await browser.get(target)
             assert answer.status in (200, 400, 404, 409), target

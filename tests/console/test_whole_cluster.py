@@ -116,7 +116,7 @@ async def test_every_console_shows_every_groups_lag(autojump_clock: trio.testing
             assert [*lags] == [*GROUPS][::-1] or [*lags] == [*GROUPS]
             for place, group in enumerate(GROUPS):
                 lag = RECORDS - place % RECORDS
-                assert f"{group} Empty 0 1 6 {6 * lag} {lag}" in lags[group], f"by broker {broker_id}"
+                assert f"{group} classic Empty 0 1 6 {6 * lag} {lag}" in lags[group], f"by broker {broker_id}"
                 shown = (await browser.get(f"/group?id={group}")).page
                 assert f"Lag {6 * lag} " in shown.text
                 for number in range(PARTITIONS):

@@ -166,7 +166,7 @@ async def _groups_by_member(
     """The groups that have a member for a partition of a topic, by its client id, its host and the partition."""
     found: dict[tuple[str, str, int], list[GroupAndOffsets]] = defaultdict(list)
     for each in list(services.groups.groups()):
-        for member in member_rows(each.group, services.metadata.topic_name):
+        for member in await member_rows(each.group, services.metadata.topic_name, pace):
             for name, numbers in member.assigned or ():
                 if name == topic:
                     for number in numbers:

@@ -52,7 +52,7 @@ from ..rows import (
 from .administration import BrokerAdministration
 from .connections import connection_rows
 from .details import BrokerDetails
-from .groups import group_partition_rows, group_row, member_rows, read_groups, reader_rows
+from .groups import expression_rows, group_partition_rows, group_row, member_rows, read_groups, reader_rows
 from .lag_times import LagTimes
 from .own_quorum import controller_of, quorum_detail
 from .replica_log import ReplicaLog
@@ -229,7 +229,8 @@ class BrokerView:
         services = self.services
         if services is None:
             return GroupRows([], {})
-        return await read_groups([*services.groups.groups()], ReplicasHere(services), self.pace())
+        groups = services.groups
+        return await read_groups([*groups.groups()], ReplicasHere(services), groups.assignor_of, self.pace())
 
     async def groups(self) -> list[GroupRow]:
         """The groups whose coordinator this broker is."""
@@ -326,8 +327,8 @@ class BrokerView:
         if services is None or found is None:
             raise NotFoundError(f"This broker is the coordinator of no group {group_id}.")
         replicas, pace = ReplicasHere(services), self.pace()
-        row = await group_row(found, replicas, {}, pace)
-        members = member_rows(found.group, services.metadata.topic_name)
+        row = await group_row(found, replicas, {}, services.groups.assignor_of, pace)
+        members = await member_rows(found.group, services.metadata.topic_name, pace)
         partitions: list[GroupPartitionRow] = []
         behind: list[tuple[int, Partition]] = []
         for each, partition in group_partition_rows(found.offsets, replicas, members):
@@ -338,7 +339,7 @@ class BrokerView:
                 await pace.rest()
         await self.add_lag_times(partitions, behind)
         partitions.sort(key=lambda each: (each.topic, each.number))
-        return GroupDetail(row, found.group.epoch, members, partitions)
+        return GroupDetail(row, members, partitions, await expression_rows(found.group, pace))
 
     async def add_lag_times(self, rows: list[GroupPartitionRow], behind: Sequence[tuple[int, Partition]]) -> None:
         """Look up since when the next record of some partitions has been there; ``behind`` has their places in ``rows``."""

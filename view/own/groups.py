@@ -18,19 +18,27 @@ from ...group_coordinator.group import Group
 from ...group_coordinator.shard import GroupAndOffsets
 from ...replication.partition import Partition
 from ..assignments import assigned
+from ..consumer_members import consumer_progress, in_order
 from ..group_lag import group_partition_row, owners_of
 from ..pace import Pace
-from ..rows import GroupPartitionRow, GroupRow, GroupRows, MemberRow, ReaderRow
+from ..rows import ExpressionRow, GroupPartitionRow, GroupRow, GroupRows, MemberRow, ReaderRow
 from .topics import Replicas, ReplicasHere
 
+AssignorOf = Callable[[Group], str]
+"""The name of a group's assignor."""
 
-async def read_groups(groups: Iterable[GroupAndOffsets], replicas: ReplicasHere, pace: Pace) -> GroupRows:
+
+async def read_groups(
+    groups: Iterable[GroupAndOffsets], replicas: ReplicasHere, assignor_of: AssignorOf, pace: Pace
+) -> GroupRows:
     max_lags: dict[str, int] = {}
-    rows = [await group_row(group, replicas, max_lags, pace) for group in groups]
+    rows = [await group_row(group, replicas, max_lags, assignor_of, pace) for group in groups]
     return GroupRows(rows, max_lags)
 
 
-async def group_row(found: GroupAndOffsets, replicas: ReplicasHere, max_lags: dict[str, int], pace: Pace) -> GroupRow:
+async def group_row(
+    found: GroupAndOffsets, replicas: ReplicasHere, max_lags: dict[str, int], assignor_of: AssignorOf, pace: Pace
+) -> GroupRow:
     """A group's row; ``max_lags`` is raised where this group's is larger. All groups together may have very many commits."""
     group, offsets = found
     partitions = known = lost = total = largest = 0
@@ -59,9 +67,12 @@ async def group_row(found: GroupAndOffsets, replicas: ReplicasHere, max_lags: di
         await pace.rest()
     return GroupRow(
         group.group_id,
+        group.type_name,
         group.state_name,
         group.protocol_type,
-        group.protocol_name,
+        assignor_of(group),
+        group.epoch,
+        group.target.epoch if isinstance(group, ConsumerGroup) else None,
         group.member_count,
         len(offsets),
         partitions,
@@ -96,39 +107,78 @@ async def reader_rows(
     return rows, largest
 
 
-def member_rows(group: Group, topic_name: Callable[[bytes], str | None]) -> list[MemberRow]:
+async def member_rows(group: Group, topic_name: Callable[[bytes], str | None], pace: Pace) -> list[MemberRow]:
     """The members, with the partitions that they have now; ``topic_name`` gives that of a topic's id."""
+    rows = []
     if isinstance(group, ClassicGroup):
-        return [
-            MemberRow(
-                member.member_id,
-                member.group_instance_id,
-                member.client_id,
-                member.client_host,
-                member.session_timeout_ms,
-                assigned(group.assignment_of(member.member_id)),
+        for member in list(group.live.members.values()):
+            given = assigned(group.assignment_of(member.member_id))
+            rows.append(
+                MemberRow(
+                    member.member_id,
+                    member.group_instance_id,
+                    member.client_id,
+                    member.client_host,
+                    member.session_timeout_ms,
+                    given,
+                )
             )
-            for member in group.live.members.values()
-        ]
-    if isinstance(group, ConsumerGroup):
-        return [_consumer_row(member, topic_name) for member in group.members.values()]
-    return []
+            if pace.is_due(5):
+                await pace.rest()
+    elif isinstance(group, ConsumerGroup):
+        for each in group.members.values():
+            row = _consumer_row(group, each, topic_name)
+            rows.append(row)
+            if pace.is_due(5 + sum(len(numbers) for _, numbers in row.assigned or ()) // 5):
+                await pace.rest()
+    return rows
 
 
-def _consumer_row(member: ConsumerGroupMember, topic_name: Callable[[bytes], str | None]) -> MemberRow:
-    partitions: dict[str, set[int]] = {}
+def _consumer_row(
+    group: ConsumerGroup, member: ConsumerGroupMember, topic_name: Callable[[bytes], str | None]
+) -> MemberRow:
+    held: dict[str, set[int]] = {}
     for topic_id, number in member.held():
         name = topic_name(topic_id)
         if name is not None:
-            partitions.setdefault(name, set()).add(number)
+            held.setdefault(name, set()).add(number)
+    target = {
+        name: numbers
+        for topic_id, numbers in group.target.of(member.member_id).items()
+        if (name := topic_name(topic_id)) is not None
+    }
     return MemberRow(
         member.member_id,
         member.instance_id,
         member.client_id,
         member.client_host,
         None if member.classic is None else member.classic.session_timeout_ms,
-        tuple(sorted((name, tuple(sorted(numbers))) for name, numbers in partitions.items())),
+        in_order(held),
+        consumer_progress(
+            member.epoch,
+            group.target.epoch,
+            held,
+            target,
+            member.topic_names,
+            member.expression,
+            is_classic=member.classic is not None,
+        ),
     )
+
+
+async def expression_rows(group: Group, pace: Pace) -> list[ExpressionRow]:
+    """The regular expressions of a consumer group's members, with the topics that each stands for."""
+    if not isinstance(group, ConsumerGroup):
+        return []
+    resolved = group.expressions.newest()
+    rows = []
+    for expression, members in sorted(group.expression_subscribers.newest().items()):
+        found = resolved.get(expression)
+        topics = None if found is None else tuple(sorted(found.topics))
+        rows.append(ExpressionRow(expression, members, topics, None if found is None else found.timestamp_ms))
+        if pace.is_due(1 + len(topics or ()) // 8):
+            await pace.rest()
+    return rows
 
 
 def group_partition_rows(

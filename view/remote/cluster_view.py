@@ -368,7 +368,7 @@ class ClusterView:
         seen = await group_requests.group(self._client, group_id, coordinator)
         if seen is None:
             raise NotFoundError(f"There is no group {group_id}.")
-        members = group_requests.member_rows(seen)
+        members = await group_requests.member_rows(seen, self.pace())
         given = [
             TopicPartition(topic, number)
             for member in members
@@ -385,7 +385,7 @@ class ClusterView:
         found = rows.group_partition_rows(seen, members, now_ends)
         timed = await lag_times(self._client, self.workers, leaders, found, self._clock.now_ms(), self._silent.note)
         row = (await rows.group_rows([seen], now_ends, self.pace())).rows[0]
-        return GroupDetail(row, seen.described.generation, members, timed)
+        return GroupDetail(row, members, timed, group_requests.expression_rows(members))
 
     # --- records ------------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ is older than KIP-709, which brought that).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +18,9 @@ from ...wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordi
 from ...wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ...wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
 from ..assignments import assigned
-from ..rows import MemberRow
+from ..consumer_members import consumer_progress, in_order
+from ..pace import Pace
+from ..rows import ExpressionRow, MemberRow
 from .cluster_client import BrokerClients, of_each
 from .topic_requests import Failed
 
@@ -28,6 +31,8 @@ _NEWEST_WITH_NAMES = 9
 _KEYS = 4
 """The version of FindCoordinator that takes several keys."""
 _CLASSIC, _CONSUMER = "classic", "consumer"
+_CLASSIC_MEMBER = 0
+"""Type of a member with the classic protocol, as ConsumerGroupDescribe tells it (KIP-1099)."""
 
 
 class OffsetWithMetadata(NamedTuple):
@@ -56,9 +61,12 @@ class DescribeGroupResult(NamedTuple):
 
     state: str
     protocol: str
-    generation: int | None
+    epoch: int | None
+    """Of a consumer group; brokers do not tell the generation of a classic one."""
     members: Sequence[Any] | None
     """As in the response (``member_rows`` reads them); None if groups of this kind are not described."""
+    assignment_epoch: int | None = None
+    """Of a consumer group: the epoch of its target assignment."""
 
 
 class GroupSeen(NamedTuple):
@@ -149,27 +157,54 @@ async def describe(
         for one in answer.groups:
             if not one.error_code:
                 found[one.group_id] = DescribeGroupResult(
-                    one.group_state, one.assignor_name, one.group_epoch, one.members
+                    one.group_state, one.assignor_name, one.group_epoch, one.members, one.assignment_epoch
                 )
     return found
 
 
-def member_rows(seen: GroupSeen) -> list[MemberRow]:
+async def member_rows(seen: GroupSeen, pace: Pace) -> list[MemberRow]:
     """The members of a group, with what they were given."""
     rows = []
     for each in seen.described.members or ():
-        kept: tuple[tuple[str, tuple[int, ...]], ...] | None
         if seen.listed.is_consumer:
-            kept = tuple(
-                sorted(
-                    (topic.topic_name, tuple(sorted(topic.partitions))) for topic in each.assignment.topic_partitions
-                )
-            )
-            instance_id = each.instance_id
+            row = _consumer_row(each, seen.described.assignment_epoch or 0)
         else:
-            instance_id, kept = each.group_instance_id, assigned(bytes(each.member_assignment))
-        rows.append(MemberRow(each.member_id, instance_id, each.client_id, each.client_host, None, kept))
+            given = assigned(bytes(each.member_assignment))
+            row = MemberRow(each.member_id, each.group_instance_id, each.client_id, each.client_host, None, given)
+        rows.append(row)
+        if pace.is_due(5 + sum(len(numbers) for _, numbers in row.assigned or ()) // 5):
+            await pace.rest()
     return rows
+
+
+def _consumer_row(member: Any, assignment_epoch: int) -> MemberRow:
+    held, target = (
+        {topic.topic_name: set(topic.partitions) for topic in part.topic_partitions}
+        for part in (member.assignment, member.target_assignment)
+    )
+    return MemberRow(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        None,
+        in_order(held),
+        consumer_progress(
+            member.member_epoch,
+            assignment_epoch,
+            held,
+            target,
+            member.subscribed_topic_names,
+            member.subscribed_topic_regex or "",
+            is_classic=member.member_type == _CLASSIC_MEMBER,
+        ),
+    )
+
+
+def expression_rows(members: Sequence[MemberRow]) -> list[ExpressionRow]:
+    """The regular expressions of members. Only the coordinator knows which topics they stand for."""
+    used = Counter(each.consumer.expression for each in members if each.consumer is not None)
+    return [ExpressionRow(expression, count, None, None) for expression, count in sorted(used.items()) if expression]
 
 
 async def _committed(

@@ -134,9 +134,12 @@ def _group_row(seen: GroupSeen, ends: Mapping[TopicPartition, PartitionOffsets],
     described = seen.described
     return GroupRow(
         seen.listed.group_id,
+        seen.listed.kind.lower(),
         described.state or seen.listed.state,
         seen.listed.protocol_type,
         described.protocol,
+        described.epoch,
+        described.assignment_epoch,
         None if described.members is None else len(described.members),
         len({topic for topic, _ in seen.committed}),
         len(seen.committed),

@@ -150,7 +150,7 @@ async def test_members_and_the_connections_of_their_clients(autojump_clock: trio
         (member,) = detail.members
         assert (member.client_id, member.assigned) == ("client", ())
         assert detail.row.state == "CompletingRebalance"
-        assert detail.generation == 1
+        assert detail.row.epoch == 1
         (connection,) = [row for row in await view.connections() if row.client_id == "client"]
         assert (connection.listener, connection.principal) == ("PLAINTEXT", "User:ANONYMOUS")
         assert connection.age_ms >= connection.idle_ms >= 0
