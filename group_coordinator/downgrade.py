@@ -160,6 +160,6 @@ def _begin_classic_group(
         known.protocols = member.protocols  # the generation has one of them alone
         restart_session(shard, group, known, now)
     logger.info("Group %s: it is a classic group from now on", group.group_id)
-    shard.timeline.note(group, EventKind.DOWNGRADED, now)
+    shard.timeline.note(group.group_id, group.epoch, EventKind.DOWNGRADED, now)
     if reason is not None:
         prepare_rebalance(shard, group, now, reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 
@@ -209,7 +210,7 @@ def test_in_transactions(make_group: MakeGroup, topic: str, wire: Connection, fr
     producer = RawProducer(wire, fresh_name("txn")).start()
 
     def committed(member_id: str, epoch: int, **fields: str) -> ErrorCode:
-        member = {"member_id": member_id, "generation_id_or_member_epoch": epoch, **fields}
+        member: dict[str, Any] = {"member_id": member_id, "generation_id_or_member_epoch": epoch, **fields}
         return producer.commit_offset(group.group_id, topic, 1, **member)
 
     producer.retried(lambda: producer.add_offsets(group.group_id))

@@ -149,7 +149,7 @@ def test_requests_of_classic_members_that_are_refused(group: WireGroup, classic:
     assert classic.join(topic, protocols=["own", "range"]) == Joined(3, "", [])
     assert n.settle(2, {topic: ALL}) == Beat(3, {topic: FIRST_HALF})
     classic.join(topic, protocols=["own", "range"])
-    protocol = {"protocol_name": "own"}
+    protocol: dict[str, Any] = {"protocol_name": "own"}
     assert classic.sync(**protocol) == {topic: SECOND_HALF}
     assert classic.sync(generation=2, **protocol) == classic.sync(generation=4, **protocol) == OLD
     assert classic.sync(protocol_name="range") == classic.sync(protocol_name="own", protocol_type="x") == INCONSISTENT

@@ -92,9 +92,10 @@ def test_a_regex_is_for_v1(make_group: MakeGroup, group_id: str) -> None:
 def test_members_that_are_not_there(make_group: MakeGroup) -> None:
     group = make_group()
     assert group.member("A").join() == Beat(1, {})
-    for fields in ({}, {"instance_id": "i1"}):
-        assert group.member("B", **fields).beat(1) == ErrorCode.UNKNOWN_MEMBER_ID
-        assert group.member("B", **fields).beat(-1) == ErrorCode.UNKNOWN_MEMBER_ID
+    identities: list[dict[str, Any]] = [{}, {"instance_id": "i1"}]
+    for each in identities:
+        assert group.member("B", **each).beat(1) == ErrorCode.UNKNOWN_MEMBER_ID
+        assert group.member("B", **each).beat(-1) == ErrorCode.UNKNOWN_MEMBER_ID
     # It is looked for before its regular expression is.
     assert group.member("B").beat(1, subscribed_topic_regex="(") == ErrorCode.UNKNOWN_MEMBER_ID
     assert group.member("A").beat(5, subscribed_topic_regex="(") == ErrorCode.FENCED_MEMBER_EPOCH
