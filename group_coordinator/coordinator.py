@@ -265,8 +265,12 @@ class GroupCoordinator:
             await self._expressions.check(heartbeat.updated.expression)
             # Others have run meanwhile, and nothing is written yet.
             shard, heartbeat = await self._begin_heartbeat(report, request.member_epoch)
-        await self._targets.make(shard, heartbeat)
-        return shard, consumer_membership.complete_heartbeat(shard, heartbeat, request.member_epoch, self._now())
+        try:
+            await self._targets.make(shard, heartbeat)
+            return shard, consumer_membership.complete_heartbeat(shard, heartbeat, request.member_epoch, self._now())
+        finally:
+            # The first part of a heartbeat begins a session, even where the rest is refused.
+            self._timers_moved(shard)
 
     async def _begin_heartbeat(
         self, report: MemberReport, member_epoch: int

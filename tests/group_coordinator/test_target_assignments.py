@@ -212,3 +212,22 @@ async def test_an_unknown_group_comes_before_what_is_wrong_with_the_expression(m
         with pytest.raises(KafkaError) as error:
             await members.beat("A", epoch=5, subscribed_topic_regex="orders-[")
         assert error.value.code is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+async def test_a_member_whose_target_is_refused_has_a_session_that_ends(
+    make_world: Any, autojump_clock: MockClock
+) -> None:
+    async with running(make_world) as members:
+        members.topic("t", LARGE)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(refused, members)
+            await members.wait_begun()
+            members.world.log.error = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        assert members.group().member_count == 1
+        await trio.sleep(47)
+        assert members.group().member_count == 0
+
+
+async def refused(members: Members) -> None:
+    with pytest.raises(KafkaError):
+        await members.beat("A", ["t"])
