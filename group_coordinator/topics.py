@@ -7,11 +7,12 @@ leaders and replicas change all the time, and no assignment depends on them. So 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from ..metadata.delta import ClusterDelta
 from ..metadata.image import ClusterImage
+from ..metadata.types import LogPosition
 
 
 class TopicSize(NamedTuple):
@@ -32,35 +33,44 @@ class TopicSizes:
         self._topics: dict[str, TopicSize] = {}
         self._names: dict[bytes, str] = {}
         if image is not None:
-            self._take_over(image, image.topics.newest(), 0)
+            self._take_over(image, image.topics.newest(), image.position)
 
     def publish(self, delta: ClusterDelta, image: ClusterImage) -> None:
         """Take over the topics of a delta."""
         if delta.topics:
-            offset = 0 if delta.position is None else delta.position.offset
-            self._take_over(image, {topic.name for topic in delta.topics}, offset)
+            self._take_over(image, {topic.name for topic in delta.topics}, delta.position)
 
-    def _take_over(self, image: ClusterImage, names: Iterable[str], offset: int) -> None:
+    def _take_over(self, image: ClusterImage, names: Iterable[str], position: LogPosition | None) -> None:
         topics = image.topics.newest()
+        sizes: dict[str, TopicSize | None] = {}
         for name in names:
             topic = topics.get(name)
-            self.put(name, None if topic is None else TopicSize(topic.topic_id, len(topic.partitions)), offset)
+            sizes[name] = None if topic is None else TopicSize(topic.topic_id, len(topic.partitions))
+        self.update(sizes, 0 if position is None else position.offset)
 
     def put(self, name: str, size: TopicSize | None, offset: int = 0) -> None:
         """A topic as it is now, None for one that is gone, as of an offset of the metadata log."""
-        before = self._topics.get(name)
-        if before == size:
-            return
-        self.version = max(self.version + 1, offset)
-        if before is not None:
-            del self._names[before.topic_id]
-        if size is None:
-            del self._topics[name]
-            return
-        if before is None or before.topic_id != size.topic_id:
-            self.newest_topic_version = self.version
-        self._topics[name] = size
-        self._names[size.topic_id] = name
+        self.update({name: size}, offset)
+
+    def update(self, sizes: Mapping[str, TopicSize | None], offset: int) -> None:
+        """Several topics, as ``put`` has one.
+
+        All have one version. With one for each it would run ahead of the metadata log, and a coordinator on another broker
+        would take the topics that come next for topics that have been looked at.
+        """
+        changes = {name: size for name, size in sizes.items() if self._topics.get(name) != size}
+        if changes:
+            self.version = max(self.version + 1, offset)
+        for name, size in changes.items():
+            before = self._topics.pop(name, None)
+            if before is not None:
+                del self._names[before.topic_id]
+            if size is None:
+                continue
+            if before is None or before.topic_id != size.topic_id:
+                self.newest_topic_version = self.version
+            self._topics[name] = size
+            self._names[size.topic_id] = name
 
     def find(self, name: str) -> TopicSize | None:
         """A topic by its name."""
