@@ -22,6 +22,9 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_SESSIONS_OF_A_STEP = 10
+"""So many sessions a step of the start may need; a store that ends each at once would hold the start up for ever."""
+
 
 class SessionState(Enum):
     """Where in its life a session is."""
@@ -124,14 +127,16 @@ class BrokerSession:
 
         A step begins anew, so what it has read is of one session, and so are its watches.
         """
-        while True:
+        for _ in range(_SESSIONS_OF_A_STEP - 1):
             await self.renew()
             try:
                 return await step()
             except SessionExpiredError:
                 logger.warning(
-                    "The session at the cluster store ended while the broker started, which goes on in a new one"
+                    "The session at the cluster store ended while the broker started; it goes on in a new one"
                 )
+        await self.renew()
+        return await step()
 
     async def get(self, path: str, watch: Watch | None = None) -> ZnodeWithStat:
         return await self._timed(self._session.get(path, watch))

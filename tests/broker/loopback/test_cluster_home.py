@@ -131,7 +131,7 @@ class ShortHome(SharedHome):
         return session
 
 
-async def test_a_broker_whose_session_ends_while_it_starts_does_not_start_and_leaves_none_behind() -> None:
+async def test_a_broker_whose_sessions_all_end_at_once_does_not_start_and_leaves_none_behind() -> None:
     store = await shared_store()
     watcher = store.session()
     with trio.fail_after(20), pytest.raises(StartError, match="the cluster store does not serve this broker"):
