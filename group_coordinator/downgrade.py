@@ -151,7 +151,6 @@ def _begin_classic_group(
 ) -> None:
     for member_id in before.members.newest():
         cancel_timers(shard, before.group_id, member_id)
-    shard.checked_topics.pop(before.group_id, None)
     group = shard.classic_group(before.group_id)
     assert group is not None
     group.resume()

@@ -8,6 +8,12 @@ import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.group_coordinator.consumer_group_member import MemberState
+from ottla.group_coordinator.embedded_protocol import write_assignment
+from ottla.group_coordinator.records import CoordinatorRecord
+from ottla.wire.messages.consumer_group_records import (
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+)
 
 from .helpers.classic import Classic
 from .helpers.consumers import Consumers, topic_id
@@ -120,6 +126,20 @@ def test_it_reads_other_topics(beat: Consumers, z: Classic) -> None:
     assert beat("N", 3, FIRST) == (4, ALL)
 
 
+def test_it_gives_up_topics_that_it_no_longer_reads_before_there_is_a_new_target(make_machine: Any) -> None:
+    machine = make_machine({"assignors": ("range",)})
+    beat, z = Consumers(machine, t=4, u=1), Classic(machine, "z")
+    beat("N", 0)
+    machine.advance(1_000)
+    of_z = z.joined()
+    beat("N", 2)
+    beat("N", 2, FIRST)
+    assert (of_z, z.joined(), z.sync()) == (3, 3, SECOND)
+    assert z.joined("u", owned=SECOND) == 3
+    assert (beat.group.target.epoch, beat.group.epoch) == (3, 4)
+    assert (z.beat(), z.sync()) == (REJOIN, {})
+
+
 def test_topics_that_are_gone_are_left_out(beat: Consumers, z: Classic) -> None:
     of_two(beat, z)
     beat.topic("t", None)
@@ -133,6 +153,11 @@ def test_the_assignment_has_the_version_of_the_subscription(machine: Any, beat: 
         member = Classic(machine, f"z{version}")
         member.joined(metadata=subscribed("t", version=version))
         assert read_assigned(machine.sync(member.member_id, member.generation).answer.assignment) == (version, {})
+
+
+def test_the_version_of_a_subscription_that_cannot_be_read_is_0(machine: Any, beat: Consumers) -> None:
+    for metadata in (b"", b"\0", b"\xff\xff"):
+        assert read_assigned(write_assignment({topic_id("t"): [1]}, machine.topics, metadata)) == (0, {"t": [1]})
 
 
 def test_assignments_that_it_sends_count_for_nothing(beat: Consumers, z: Classic) -> None:
@@ -196,6 +221,21 @@ def test_a_static_member_comes_back_with_a_new_id(machine: Any, beat: Consumers)
     assert (later.sync(), later.beat()) == (mine, NONE)
     assert (first.beat(), first.sync(), first.joined()) == (FENCED_INSTANCE,) * 3
     assert ("session", "g", first.member_id) not in machine.shard.timers
+
+
+def test_a_static_member_of_the_consumer_protocol_comes_back_as_a_classic_one(machine: Any, beat: Consumers) -> None:
+    beat("N", 0, instance="i", subscribed_topic_regex="x.*")
+    beat("M", 0)
+    key = ConsumerGroupRegularExpressionKey(group_id="g", regular_expression="x.*")
+    value = ConsumerGroupRegularExpressionValue(topics=[], version=1, timestamp=1)
+    machine.shard.write([CoordinatorRecord(key, value)], machine.now)
+    c = Classic(machine, instance="i")
+    beat.written()
+    assert isinstance(c.joined(), int)
+    assert " t16 " in beat.written()
+    member = beat.group.members[c.member_id]
+    assert (member.expression, member.topic_names) == ("", {"t"})
+    assert beat.refused("N", 2, instance="i") == FENCED_INSTANCE
 
 
 def test_an_instance_that_nobody_has(machine: Any, beat: Consumers) -> None:
@@ -346,12 +386,24 @@ def test_one_that_joins_again_in_time_stays(machine: Any, beat: Consumers) -> No
 def test_a_sync_that_finds_a_new_target_sets_the_time_for_joining(machine: Any, beat: Consumers) -> None:
     beat("N", 0)
     z = Classic(machine, "z", rebalance_timeout=8_000)
+    assert (z.joined(), z.sync()) == (3, {})
+    beat("M", 0)
+    assert z.sync() == REJOIN
+    machine.advance(7_999)
+    assert "z" in beat.group.members
+    machine.advance(1)
+    assert z.beat() == UNKNOWN
+
+
+def test_one_that_does_not_get_its_assignment_in_time_is_removed(machine: Any, beat: Consumers) -> None:
+    beat("N", 0)
+    z = Classic(machine, "z", rebalance_timeout=8_000)
     assert z.joined() == 3
     beat("M", 0)
     machine.advance(7_000)
     assert z.sync() == REJOIN
     machine.advance(1_000)
-    assert z.beat() == UNKNOWN, "it has not got its assignment in time"
+    assert z.beat() == UNKNOWN
 
 
 def test_one_that_does_not_ask_for_its_assignment_is_removed(machine: Any, beat: Consumers) -> None:

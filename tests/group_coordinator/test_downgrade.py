@@ -350,6 +350,17 @@ def test_a_classic_static_member_that_comes_back_changes_nothing(machine: Any, b
     assert state(beat)[0] == "consumer"
 
 
+def test_a_classic_static_member_that_comes_back_among_classic_ones_changes_nothing(
+    machine: Any, beat: Consumers
+) -> None:
+    beat("A", 0)
+    assert Classic(machine, instance="i").joined() == 3
+    Classic(machine, "A").joined()
+    assert beat.group.classic_member_count == beat.group.member_count == 2
+    assert isinstance(Classic(machine, instance="i").joined(), int)
+    assert state(beat)[0] == "consumer"
+
+
 def test_the_same_process_changes_its_protocol(machine: Any, beat: Consumers) -> None:
     beat("N", 0, instance="i")
     c = Classic(machine, "N", instance="i")

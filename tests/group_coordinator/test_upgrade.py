@@ -9,6 +9,8 @@ import pytest
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.group_coordinator.consumer_group_member import ClassicSupport, MemberState
 from ottla.group_coordinator.timeline import EventKind
+from ottla.wire.codec import encode_bytes
+from ottla.wire.messages.consumer_protocol import AssignedTopicPartition, ConsumerProtocolAssignment
 
 from .helpers.consumers import Consumers, topic_id
 from .helpers.embedded_protocol import assigned, subscribed
@@ -78,6 +80,7 @@ def test_who_waits_to_join_is_told_to_join_again(machine: Any) -> None:
     beat("N", 0)
     assert (waiter.answer.error_code, waiter.answer.member_id) == (REJOIN, other)
     assert waiter.offset == machine.shard.last_offset, "only once the upgrade is committed"
+    assert ("join", "g") not in machine.shard.timers
     assert set(beat.group.members) == {c, other, "N"}
     assert (held(beat, c), held(beat, other)) == ([0, 1, 2, 3], [])
 
@@ -92,6 +95,7 @@ def test_who_waits_to_sync_is_told_to_join_again(machine: Any) -> None:
     assert beat("N", 0)[0] == 3
     assert waiter.answer.error_code == REJOIN
     assert beat.group.members[other].epoch == 2
+    assert ("sync", "g") not in machine.shard.timers
 
 
 def test_a_first_rebalance_that_has_not_ended(make_machine: Any) -> None:
@@ -200,6 +204,14 @@ def test_topics_that_are_gone_and_newer_versions(machine: Any) -> None:
     beat("N", 0)
     assert list(beat.group.members[c].assigned) == [(topic_id("t"), 2)]
     assert beat.group.members[c].topic_names == {"t", "gone"}
+
+
+def test_an_assignment_that_names_a_topic_twice(machine: Any) -> None:
+    beat = Consumers(machine)
+    parts = [AssignedTopicPartition(topic="t", partitions=[number]) for number in (0, 3)]
+    c = stable(machine, b"\0\1" + encode_bytes(ConsumerProtocolAssignment(assigned_partitions=parts), 1))
+    beat("N", 0)
+    assert held(beat, c) == [0, 3]
 
 
 def test_only_a_join_upgrades(machine: Any) -> None:
