@@ -57,6 +57,7 @@ from .embedded_protocol import partitions_by_id, read_subscription, write_assign
 from .generation import CONSUMER_PROTOCOL_TYPE
 from .heartbeat_request import MemberReport
 from .shard import GroupCoordinatorShard
+from .timeline import EventKind
 
 
 def group_to_join(shard: GroupCoordinatorShard, group_id: str) -> ConsumerGroup | None:
@@ -277,7 +278,8 @@ def leave(
         responses.append(response)
     if left:
         try:
-            remove_members(shard, group, list(left.values()), now)
+            why = EventKind.LEFT, request.members[0].reason or ""
+            remove_members(shard, group, list(left.values()), now, why)
         except KafkaError as error:
             raise as_seen_by_clients(error) from error
     return LeaveGroupResponse(members=responses)

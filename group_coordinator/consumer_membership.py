@@ -454,8 +454,7 @@ def remove_members(
     Where they all have the classic protocol, the group becomes a classic one.
     """
     if is_downgrade_due(shard, group, members):
-        reason = f"Downgrade group {group.group_id} from consumer to classic for member leaving."
-        downgrade(shard, group, members, reason, now)
+        downgrade(shard, group, members, why, now)
         return
     change = ConsumerGroupChange(group.group_id, removed=[member.member_id for member in members])
     users: dict[str, int] = {}

@@ -26,7 +26,7 @@ from .consumer_timers import cancel_timers
 from .embedded_protocol import write_assignment
 from .generation import CONSUMER_PROTOCOL_TYPE, Generation
 from .live_group import ClassicGroupMember, select_protocol
-from .rebalance import prepare_rebalance, restart_session
+from .rebalance import note_event, prepare_rebalance, restart_session
 from .records import group_metadata
 from .shard import GroupCoordinatorShard
 from .timeline import EventKind
@@ -63,19 +63,20 @@ def downgrade(
     shard: GroupCoordinatorShard,
     group: ConsumerGroup,
     gone: Collection[ConsumerGroupMember],
-    reason: str | None,
+    why: tuple[EventKind, str],
     now: CoordinatorTime,
 ) -> None:
     """Make a classic group of the members that stay. KafkaError, and nothing has changed, when the log refuses.
 
-    ``reason``: that of the rebalance, None where none is needed.
+    ``why`` says to people why members go.
     """
     stay = _without(group, gone)
     members = [_classic_member(member) for member in stay]
     parts = {member.member_id: group.target.of(member.member_id) for member in stay}
     generation = _generation(group.epoch, members, parts, shard.context.topics, now)
     shard.write([*group_removal(group), group_metadata(group.group_id, generation)], now)
-    _begin_classic_group(shard, group, members, reason, now)
+    reason = f"Downgrade group {group.group_id} from consumer to classic for member leaving."
+    _begin_classic_group(shard, group, members, [(*why, member) for member in gone], reason, now)
 
 
 def downgrade_with_replaced(
@@ -89,7 +90,8 @@ def downgrade_with_replaced(
 ) -> None:
     """As ``downgrade``, when the classic member ``come`` takes the place of ``replaced``, whose part of the target it gets.
 
-    ``change`` has the records by which it does so, as Kafka writes them before those of the downgrade.
+    ``change`` has the records by which it does so, as Kafka writes them before those of the downgrade. ``reason`` is that of the
+    rebalance, None where none is needed.
     """
     stay = _without(group, [replaced])
     members = [_classic_member(member) for member in [*stay, come]]
@@ -101,7 +103,8 @@ def downgrade_with_replaced(
     for record in records:
         after = after.with_record(record.key, record.value)
     shard.write([*records, *group_removal(after), group_metadata(group.group_id, generation)], now)
-    _begin_classic_group(shard, group, members, reason, now)
+    event = EventKind.TOOK_OVER, f"from {replaced.member_id}, as {replaced.instance_id}", come
+    _begin_classic_group(shard, group, members, [event], reason, now)
 
 
 def _without(group: ConsumerGroup, gone: Iterable[ConsumerGroupMember]) -> list[ConsumerGroupMember]:
@@ -146,19 +149,23 @@ def _begin_classic_group(
     shard: GroupCoordinatorShard,
     before: ConsumerGroup,
     members: Iterable[ClassicGroupMember],
+    events: Iterable[tuple[EventKind, str, ConsumerGroupMember]],
     reason: str | None,
     now: CoordinatorTime,
 ) -> None:
     for member_id in before.members.newest():
         cancel_timers(shard, before.group_id, member_id)
+    shard.rebalances_began.pop(before.group_id, None)
     group = shard.classic_group(before.group_id)
     assert group is not None
     group.resume()
-    for member in members:
-        known = group.live.members[member.member_id]
-        known.protocols = member.protocols  # the generation has one of them alone
+    for classic_member in members:
+        known = group.live.members[classic_member.member_id]
+        known.protocols = classic_member.protocols  # the generation has one of them alone
         restart_session(shard, group, known, now)
     logger.info("Group %s: it is a classic group from now on", group.group_id)
-    shard.timeline.note(group.group_id, group.epoch, EventKind.DOWNGRADED, now)
+    for kind, detail, member in events:
+        note_event(shard, group, kind, now, member, detail)
+    note_event(shard, group, EventKind.DOWNGRADED, now)
     if reason is not None:
         prepare_rebalance(shard, group, now, reason)

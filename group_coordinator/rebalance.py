@@ -21,7 +21,7 @@ from .generation import Generation
 from .live_group import ClassicGroupMember, GroupState
 from .records import group_metadata
 from .shard import GroupCoordinatorShard
-from .timeline import EventKind
+from .timeline import EventKind, NotedMember
 from .timers import TimerName
 
 logger = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ def note_event(
     group: ClassicGroup,
     kind: EventKind,
     now: CoordinatorTime,
-    member: ClassicGroupMember | None = None,
+    member: NotedMember | None = None,
     detail: str | None = None,
 ) -> None:
     """Something happened to a group, or to one of its members, that people see in its timeline."""

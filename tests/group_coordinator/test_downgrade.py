@@ -80,8 +80,8 @@ def test_the_last_member_of_the_consumer_protocol_leaves(machine: Any, beat: Con
     assert machine.sync("z", 4, {"z": assigned(t=range(4))}).answer.error_code == NONE
     assert (machine.heartbeat("z", 4).error_code, machine.fetch().committed_offset) == (NONE, 6)
     kinds = [event.kind for event in machine.timeline.of("g")]
-    begin = kinds.index(EventKind.DOWNGRADED)
-    assert kinds[begin + 1] is EventKind.REBALANCE
+    at = kinds.index(EventKind.LEFT)
+    assert kinds[at : at + 3] == [EventKind.LEFT, EventKind.DOWNGRADED, EventKind.REBALANCE]
 
 
 def test_the_record_has_all_that_is_known_of_the_members(machine: Any, beat: Consumers) -> None:
@@ -314,6 +314,7 @@ def test_a_static_member_becomes_classic_and_comes_back(machine: Any, beat: Cons
     assert len(m) == 22
     assert beat.written() == (f"t8N t7N t5N 5{m} 5{m} 7{m} 8{m}(0) 8{m}(2) t8{m} t7{m} t6 t5{m} t4 t3 2")
     assert state(beat) == ("classic", "Stable"), "it has what it had, so there is no rebalance"
+    assert [event.kind for event in machine.timeline.of("g")][-2:] == [EventKind.TOOK_OVER, EventKind.DOWNGRADED]
     assert (c.beat(), beat.refused("N", 2, instance="i")) == (NONE, NO_GROUP)
     assert c.sync() == ALL
     assert ("session", "g", m) in machine.shard.timers

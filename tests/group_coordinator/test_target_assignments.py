@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.group_coordinator.membership import Client
+from ottla.group_coordinator.client import Client
 from ottla.group_coordinator.target_assignments import MOST_AT_ONCE
 from ottla.group_coordinator.topics import TopicSize
 from ottla.wire.messages.consumer_group_heartbeat import (
