@@ -175,7 +175,6 @@ class GroupCoordinator:
         group = classic_members.group_to_join(shard, request.group_id)
         if group is not None:
             response = await self._join_consumer_group(shard, group, request, client)
-            self._timers_moved(shard)
             await self._shards.committed(shard, shard.depends_on(request.group_id), flush)
             return response
         waiter = membership.join(shard, request, client, self._now())
@@ -197,6 +196,8 @@ class GroupCoordinator:
             return classic_members.complete_join(shard, joining, self._now())
         except KafkaError as error:
             return JoinGroupResponse(error_code=as_seen_by_clients(error).code)
+        finally:
+            self._timers_moved(shard)
 
     async def sync_group(self, request: SyncGroupRequest, flush: Flush) -> SyncGroupResponse:
         """SyncGroup; returns when the leader has sent the assignments."""

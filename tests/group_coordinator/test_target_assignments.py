@@ -18,6 +18,10 @@ from ottla.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+
+from .helpers.embedded_protocol import subscribed
 
 pytest.importorskip("re2")
 
@@ -53,6 +57,18 @@ class Members:
         self.epochs[member] = response.member_epoch
         assert isinstance(response, ConsumerGroupHeartbeatResponse)
         return response
+
+    async def join(self, member: str) -> JoinGroupResponse:
+        """JoinGroup of a classic member, which has nothing to give up."""
+        request = JoinGroupRequest(
+            group_id="g",
+            member_id=member,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=subscribed("t"))],
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=60_000,
+        )
+        return await self.world.groups.join_group(request, Client("c", "/127.0.0.1", 9), self.world.flush)
 
     def group(self) -> Any:
         return self.world.groups.find("g").group
@@ -152,6 +168,89 @@ async def test_a_member_that_is_removed_while_its_target_is_made_is_told_so(
             await members.beat("A", epoch=-1)
         assert "A" not in members.group().members
         assert "A" not in members.group().target.members
+
+
+async def test_joins_of_classic_members_wait_for_the_target(make_world: Any, autojump_clock: MockClock) -> None:
+    async with running(make_world) as members:
+        await members.many()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(members.beat, "A")
+            await members.wait_begun()
+            response = await members.join("z")
+            assert members.group().target.epoch == 9
+        assert (response.error_code, response.generation_id) == (ErrorCode.NONE, 9), "the one before its own"
+        await trio.sleep(SECOND)
+        response = await members.join("z")
+        group = members.group()
+        assert response.generation_id == group.target.epoch == group.epoch == 10
+        assert len(group.target.of("z")) == 1
+
+
+async def test_a_classic_member_that_is_removed_while_its_target_is_made_is_told_so(
+    make_world: Any, autojump_clock: MockClock
+) -> None:
+    async with running(make_world) as members:
+        await members.many()
+        async with trio.open_nursery() as nursery:
+
+            async def refused() -> None:
+                response = await members.join("z")
+                assert (response.error_code, response.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "")
+
+            nursery.start_soon(refused)
+            await members.wait_begun()
+            identity = MemberIdentity(member_id="z")
+            left = await members.world.groups.leave_group(
+                LeaveGroupRequest(group_id="g", members=[identity]), members.world.flush
+            )
+            assert left.members[0].error_code == ErrorCode.NONE
+        assert "z" not in members.group().members
+
+
+async def test_a_group_that_is_downgraded_while_its_target_is_made(make_world: Any, autojump_clock: MockClock) -> None:
+    async with running(make_world) as members:
+        members.topic("t", 8 * LARGE)
+        await members.beat("A", ["t"])
+        await trio.sleep(SECOND)
+        async with trio.open_nursery() as nursery:
+
+            async def told() -> None:
+                assert (await members.join("z")).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+            nursery.start_soon(told)
+            await members.wait_begun()
+            await members.beat("A", epoch=-1)
+            assert members.group().type_name == "classic"
+        response = await members.join("z")
+        assert (response.error_code, response.leader) == (ErrorCode.NONE, "z")
+
+
+async def test_a_join_that_cannot_be_written(make_world: Any, autojump_clock: MockClock) -> None:
+    async with running(make_world) as members:
+        members.topic("t", 1)
+        await members.beat("A", ["t"])
+        members.world.log.error = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        assert (await members.join("z")).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert "z" not in members.group().members
+
+
+async def test_a_join_is_answered_when_it_is_committed(make_world: Any, autojump_clock: MockClock) -> None:
+    async with running(make_world) as members:
+        members.topic("t", 1)
+        await members.beat("A", ["t"])
+        members.world.log.held = True
+        async with trio.open_nursery() as nursery:
+            answered: list[JoinGroupResponse] = []
+
+            async def join() -> None:
+                answered.append(await members.join("z"))
+
+            nursery.start_soon(join)
+            await wait_all_tasks_blocked()
+            assert "z" in members.group().members
+            assert not answered
+            members.world.log.release()
+        assert answered
 
 
 async def test_a_target_that_was_cut_off_is_made_by_the_next_heartbeat(
