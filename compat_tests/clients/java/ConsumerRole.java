@@ -51,6 +51,8 @@ class ConsumerRole implements Driver.Role {
         configs.put("default.api.timeout.ms", 60_000);
         configs.put("metadata.max.age.ms", 1_000);
         configs.put("reconnect.backoff.max.ms", 500);
+        // A topic that a test deletes stays away, as with the consumers of other libraries.
+        configs.put("allow.auto.create.topics", false);
         if (groupId != null) {
             configs.put("group.id", groupId);
         }
