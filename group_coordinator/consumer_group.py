@@ -323,13 +323,17 @@ def _owners(
 ) -> PersistentDict[tuple[bytes, int], tuple[str, ...]]:
     if old.assigned is new.assigned and old.pending_revocation is new.pending_revocation:
         return owners
-    had, has = set(old.held()), set(new.held())
     present = owners.newest()
     changes: dict[tuple[bytes, int], tuple[str, ...] | None] = {}
-    for partition in had - has:
-        changes[partition] = tuple(owner for owner in present[partition] if owner != old.member_id) or None
-    for partition in has - had:
-        changes[partition] = tuple(sorted((*present.get(partition, ()), new.member_id)))
+    alone = (new.member_id,)
+    for topic_id in dict.fromkeys((*old.topic_ids(), *new.topic_ids())):
+        had, has = old.held_of(topic_id), new.held_of(topic_id)
+        for key in [(topic_id, partition) for partition in had - has]:
+            left = present[key]
+            changes[key] = None if left == alone else tuple(owner for owner in left if owner != old.member_id) or None
+        for key in [(topic_id, partition) for partition in has - had]:
+            others = present.get(key)
+            changes[key] = alone if others is None else tuple(sorted((*others, new.member_id)))
     return owners.changed(changes) if changes else owners
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Self
 
 from ..wire.messages.consumer_group_records import (
@@ -64,10 +65,10 @@ class AssignedPartitions:
         return [
             TopicPartitions(
                 topic_id=topic_id,
-                partitions=sorted(partitions),
-                assignment_epochs=[partitions[partition] for partition in sorted(partitions)],
+                partitions=(in_order := sorted(self.epochs[topic_id])),
+                assignment_epochs=list(map(self.epochs[topic_id].__getitem__, in_order)),
             )
-            for topic_id, partitions in sorted(self.epochs.items())
+            for topic_id in sorted(self.epochs)
         ]
 
     def __bool__(self) -> bool:
@@ -140,6 +141,16 @@ class ConsumerGroupMember:
         """The partitions that nobody else may get: topic id and number."""
         yield from self.assigned
         yield from self.pending_revocation
+
+    def topic_ids(self) -> Iterator[bytes]:
+        """The topics of which it holds partitions. One may come twice."""
+        yield from self.assigned.epochs
+        yield from self.pending_revocation.epochs
+
+    def held_of(self, topic_id: bytes) -> AbstractSet[int]:
+        """Those of a topic."""
+        assigned, pending = self.assigned.of(topic_id).keys(), self.pending_revocation.of(topic_id).keys()
+        return assigned | pending if pending else assigned
 
     def moved(
         self,

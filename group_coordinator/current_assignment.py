@@ -84,11 +84,12 @@ def _towards_target(
         )
     state = MemberState.STABLE
     for topic_id in target.keys() & subscribed:
-        for partition in target[topic_id] - member.assigned.of(topic_id).keys():
-            if _is_free(member, topic_id, partition, owner_epoch):
-                kept.setdefault(topic_id, {})[partition] = target_epoch
-            else:
-                state = MemberState.UNRELEASED_PARTITIONS
+        added = target[topic_id] - member.assigned.of(topic_id).keys()
+        free = _free(member, topic_id, added, owner_epoch)
+        if free:
+            kept.setdefault(topic_id, {}).update(dict.fromkeys(free, target_epoch))
+        if len(free) < len(added):
+            state = MemberState.UNRELEASED_PARTITIONS
     return member.moved(target_epoch, state, AssignedPartitions(kept))
 
 
@@ -117,6 +118,9 @@ def _still_has(owned: OwnedPartitions | None, partitions: AssignedPartitions) ->
     return any(not numbers.isdisjoint(partitions.of(topic_id)) for topic_id, numbers in owned.items())
 
 
-def _is_free(member: ConsumerGroupMember, topic_id: bytes, partition: int, owner_epoch: OwnerEpoch) -> bool:
-    """Whether the member may have a partition: nobody has it, or it has just given it up itself."""
-    return owner_epoch(topic_id, partition) == NOBODY or partition in member.pending_revocation.of(topic_id)
+def _free(
+    member: ConsumerGroupMember, topic_id: bytes, partitions: AbstractSet[int], owner_epoch: OwnerEpoch
+) -> list[int]:
+    """Those that the member may have: nobody has them, or it has just given them up itself."""
+    given_up = member.pending_revocation.of(topic_id)
+    return [each for each in partitions if owner_epoch(topic_id, each) == NOBODY or each in given_up]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -331,8 +332,12 @@ def _moved_with_new_epochs(member, epoch, state, assigned, *pending):
     return _moved(member, epoch, state, assigned.at_epoch(epoch), *pending)
 
 
-def _held_without_pending(member) -> Iterator[tuple[bytes, int]]:
-    return iter(member.assigned)
+def _held_without_pending(member, topic_id: bytes) -> AbstractSet[int]:
+    return member.assigned.of(topic_id).keys()
+
+
+def _all_are_free(member, topic_id: bytes, partitions: AbstractSet[int], *_) -> list[int]:
+    return list(partitions)
 
 
 def _without_a_list_all_is_given_up(owned, partitions, ask=current_assignment._still_has) -> bool:
@@ -347,8 +352,8 @@ BROKEN: dict[str, tuple[str, object, str, Callable[..., object]]] = {
         "_still_has",
         _without_a_list_all_is_given_up,
     ),
-    "partitions of others are taken": ("has the owners", current_assignment, "_is_free", lambda *_: True),
-    "pending partitions have no owner": ("is read by", ConsumerGroupMember, "held", _held_without_pending),
+    "partitions of others are taken": ("has the owners", current_assignment, "_free", _all_are_free),
+    "pending partitions have no owner": ("is read by", ConsumerGroupMember, "held_of", _held_without_pending),
     "the previous epoch is not kept": (
         "FENCED_MEMBER_EPOCH",
         ConsumerGroupMember,
