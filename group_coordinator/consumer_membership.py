@@ -16,7 +16,9 @@ those of Kafka's GroupMetadataManager (``consumerGroupHeartbeat``, ``consumerGro
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import logging
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import TypeVar
 
@@ -259,22 +261,22 @@ def take_over_report(shard: GroupCoordinatorShard, heartbeat: Heartbeat) -> None
 
 
 def topics_after(
-    group: ConsumerGroup, gone: Iterable[ConsumerGroupMember], come: Iterable[ConsumerGroupMember]
+    group: ConsumerGroup, gone: Collection[ConsumerGroupMember], come: Collection[ConsumerGroupMember]
 ) -> set[str]:
     """The topics that the members read once some have gone and others have come, or are as they are now."""
-    names, expressions = dict(group.topic_subscribers.newest()), dict(group.expression_subscribers.newest())
-    for members, change in ((gone, -1), (come, 1)):
-        for member in members:
-            for name in member.topic_names:
-                names[name] = names.get(name, 0) + change
-            if member.expression:
-                expressions[member.expression] = expressions.get(member.expression, 0) + change
-    topics = {name for name, count in names.items() if count}
+    topics = _after(group.topic_subscribers.newest(), (member.topic_names for member in gone))
+    expressions = _after(group.expression_subscribers.newest(), ((member.expression,) for member in gone))
+    for member in come:
+        topics |= member.topic_names
+        expressions.add(member.expression)
     resolved = group.expressions.newest()
-    for expression, count in expressions.items():
-        if count and expression in resolved:
-            topics |= resolved[expression].topics
-    return topics
+    return topics.union(*(resolved[expression].topics for expression in expressions if expression in resolved))
+
+
+def _after(counts: Mapping[str, int], gone: Iterable[Iterable[str]]) -> set[str]:
+    """Those that are left of counted names once some have gone."""
+    lost = Counter(itertools.chain.from_iterable(gone))
+    return counts.keys() - {name for name, count in lost.items() if counts.get(name, 0) <= count}
 
 
 def raise_epoch(group: ConsumerGroup, change: ConsumerGroupChange, metadata_hash: int) -> None:

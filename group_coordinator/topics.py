@@ -32,6 +32,8 @@ class TopicSizes:
         """``version`` as of the newest topic, which expressions may match."""
         self._topics: dict[str, TopicSize] = {}
         self._names: dict[bytes, str] = {}
+        self._digests: dict[str, int] = {}
+        """By name, of topics whose hash somebody has asked for. That of several is the sum, so their order does not matter."""
         if image is not None:
             self._take_over(image, image.topics.newest(), image.position)
 
@@ -62,6 +64,7 @@ class TopicSizes:
         if changes:
             self.version = max(self.version + 1, offset)
         for name, size in changes.items():
+            self._digests.pop(name, None)
             before = self._topics.pop(name, None)
             if before is not None:
                 del self._names[before.topic_id]
@@ -96,12 +99,19 @@ class TopicSizes:
         Kafka's own hash (KIP-1101) has the racks of replicas in it. Where its brokers take over a group they find another
         number than theirs, and make one more target assignment.
         """
-        topics = self._topics
-        found = sorted((name, topics[name]) for name in names if name in topics)
-        if not found:
-            return 0
-        digest = hashlib.blake2b(digest_size=8)
-        for name, (topic_id, count) in found:
-            encoded = name.encode()
-            digest.update(len(encoded).to_bytes(2) + encoded + topic_id + count.to_bytes(4))
-        return int.from_bytes(digest.digest(), signed=True)
+        digests, topics = self._digests, self._topics
+        total = 0
+        for name in names:
+            digest = digests.get(name)
+            if digest is None:
+                if (size := topics.get(name)) is None:
+                    continue
+                digest = digests[name] = _digest(name, size)
+            total += digest
+        return int.from_bytes((total % (1 << 64)).to_bytes(8), signed=True)
+
+
+def _digest(name: str, size: TopicSize) -> int:
+    encoded = name.encode()
+    data = len(encoded).to_bytes(2) + encoded + size.topic_id + size.partition_count.to_bytes(4)
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())
