@@ -15,6 +15,9 @@ from .consumer_group_member import ConsumerGroupMember
 from .topics import TopicSizes
 
 _MEMBERS_OF_A_STEP = 200
+_WORK_OF_A_STEP = 2000
+"""In topics that are looked up."""
+_WORK_OF_A_MEMBER = _WORK_OF_A_STEP // _MEMBERS_OF_A_STEP
 
 
 class TargetInput:
@@ -56,22 +59,37 @@ class TargetInput:
     def target(self) -> Steps[Target]:
         """The new target, by member id."""
         ids: dict[tuple[frozenset[str], str], frozenset[bytes]] = {}
+        all_ids: set[bytes] = set()
+        done = 0
         subscriptions: dict[str, MemberSubscription] = {}
-        for count, member in enumerate(self._members.values(), 1):
+        for member in self._members.values():
             read = member.topic_names, member.expression
             topic_ids = ids.get(read)
             if topic_ids is None:
                 resolved = self._expressions.get(member.expression)
                 names = member.topic_names if resolved is None else member.topic_names | resolved.topics
                 topic_ids = ids[read] = self._topics.ids_of(names)
+                all_ids |= topic_ids
+                done += len(names)
             subscriptions[member.member_id] = MemberSubscription(
                 topic_ids, self.before.get(member.member_id, {}), member.instance_id, member.rack_id
             )
-            if count % _MEMBERS_OF_A_STEP == 0:
+            done += _WORK_OF_A_MEMBER
+            if done >= _WORK_OF_A_STEP:
+                done = 0
                 yield
-        counts = {topic_id: self._partition_count(topic_id) for topic_id in frozenset().union(*ids.values())}
+        counts = {topic_id: self._partition_count(topic_id) for topic_id in all_ids}
         alike = len(ids) == 1 and not any(names and expression for names, expression in ids)
-        return (yield from self._assignor.steps(subscriptions, counts, subscribed_alike=alike))
+        target = yield from self._assignor.steps(subscriptions, counts, subscribed_alike=alike)
+        ids.clear()
+        yield
+        while subscriptions:
+            # In steps, because a thousand large sets of ids take long to be forgotten.
+            done += len(subscriptions.popitem()[1].topic_ids) + _WORK_OF_A_MEMBER
+            if done >= _WORK_OF_A_STEP:
+                done = 0
+                yield
+        return target
 
     def _partition_count(self, topic_id: bytes) -> int:
         found = self._topics.find_by_id(topic_id)

@@ -120,6 +120,7 @@ class _Work:
         for topic_id, owners in self.owners.items():
             for partition, owner in enumerate(owners):
                 of_index[owner].setdefault(topic_id, []).append(partition)
+            del self.subscribers[topic_id]  # a step for each, because all at once they take long to be forgotten
             yield
         target: Target = {}
         for member_id, topics in found.items():
