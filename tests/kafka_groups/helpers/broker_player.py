@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import select
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ottla.base.errors import ErrorCode
@@ -21,7 +21,7 @@ from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from ottla.wire.schema import Message, Struct
 
 from .hash_order import in_both_orders, is_in_place
-from .steps import ADMIN, Ask, AwaitEpoch, HangUp, Response, SetTopic, Step, client_id, topic_id
+from .steps import ADMIN, LATER, TOPICS, Ask, AwaitEpoch, HangUp, Response, SetTopic, Step, client_id, topic_id
 
 PROPERTIES = {
     "auto.create.topics.enable": "false",
@@ -55,9 +55,9 @@ _EMBEDDED = {
 
 
 class BrokerPlayer:
-    """Plays steps; ``topics`` are made first, with ids that are in both orders of ``hash_order``."""
+    """Plays steps on the broker at an address. The topics of walks are made first."""
 
-    def __init__(self, bootstrap: str, topics: Mapping[str, int], later: frozenset[str]) -> None:
+    def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
         self._operator = Operator(bootstrap)
         self._connections: dict[str, Connection] = {}
@@ -72,10 +72,10 @@ class BrokerPlayer:
         """Ids that the broker has made, by connection."""
         admin = self._connection(ADMIN)
         find_coordinator(admin, GROUP, _PROBE)
-        self._make_topics(topics)
-        for name in later:
+        self._make_topics()
+        for name in LATER:
             self._actual[name] = self._named[name] = name
-        for name, count in topics.items():
+        for name, count in TOPICS.items():
             self._set_topic(SetTopic(name, count))
 
     def _connection(self, who: str) -> Connection:
@@ -105,8 +105,12 @@ class BrokerPlayer:
         return {}
 
     def wait(self, who: str) -> Any:
-        """The response that this connection waits for."""
-        response = self._connections[who].receive()
+        """The response that this connection waits for; None where none comes."""
+        try:
+            response = self._connections[who].receive()
+        except (EOFError, TimeoutError):
+            self._hang_up({who})
+            return None
         self._waiting.discard(who)
         return response
 
@@ -160,14 +164,14 @@ class BrokerPlayer:
 
     # ---- topics
 
-    def _make_topics(self, topics: Mapping[str, int]) -> None:
-        """Of many topics with one partition those stay whose ids are in both orders."""
+    def _make_topics(self) -> None:
+        """Of many topics with one partition those stay whose ids are in both orders of ``hash_order``."""
         ids: dict[bytes, str] = {}
         chosen = None
         while chosen is None:
             ids |= self._make_candidates(len(ids))
-            chosen = in_both_orders([*ids], len(topics))
-        for walks, actual_id in zip(sorted(topics), chosen, strict=True):
+            chosen = in_both_orders([*ids], len(TOPICS))
+        for walks, actual_id in zip(sorted(TOPICS), chosen, strict=True):
             self._actual[walks], self._named[ids[actual_id]] = ids[actual_id], walks
             self._ids[topic_id(walks)], self._named[actual_id] = actual_id, walks
             self._counts[walks] = 1
@@ -262,6 +266,8 @@ class BrokerPlayer:
 
     def in_walks_names(self, who: str, response: Any) -> Response:
         """A response as walks know it. Those of a connection are to be translated in their order."""
+        if response is None:
+            return {"error_code": "no response"}
         if getattr(response, "member_id", ""):
             self._learn_member(who, response.member_id)
         result: Response = self._canonical(response)

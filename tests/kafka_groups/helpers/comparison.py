@@ -1,15 +1,14 @@
-"""A walk on two brokers in lock step, and the differences between their responses."""
+"""A walk on brokers in lock step, and the differences between their responses."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-from .broker_player import BrokerPlayer
 from .steps import ADMIN, Ask, Response, Responses, Step
-from .walk import LATER, TOPICS, Walk
+from .walk import Walk
 
 
 @dataclasses.dataclass
@@ -41,21 +40,34 @@ def differing(first: Any, second: Any, field: str = "") -> list[tuple[str, Any, 
     return [] if first == second else [(field, first, second)]
 
 
-class Comparison:
-    """Two brokers that a walk is played on. ``counts`` has the responses by request and error code."""
+class Player(Protocol):
+    """A broker that steps are played on, or what one has answered once."""
 
-    def __init__(self, first: str, second: str) -> None:
-        self._players = [BrokerPlayer(address, TOPICS, LATER) for address in (first, second)]
+    def play(self, step: Step) -> Mapping[str, Any]:
+        """The responses that have come, by connection; that of the step may not be there yet."""
+        ...
+
+    def wait(self, who: str) -> Any:
+        """The response that this connection waits for; None where none comes."""
+        ...
+
+    def in_walks_names(self, who: str, response: Any) -> Response:
+        """A response as walks know it."""
+        ...
+
+
+class Comparison:
+    """A walk on some brokers. ``counts`` has the first one's responses by request and error code."""
+
+    def __init__(self, *players: Player) -> None:
+        self._players = players
         self.differences: list[Difference] = []
         self.counts: Counter[str] = Counter()
+        self.played: list[tuple[Step, Responses]] = []
+        """The steps, and the responses of the first broker."""
         self.led_by_others = 0
         """Groups that have chosen different leaders, which is for each broker to choose."""
         self._histories: dict[str, list[str]] = {}
-
-    def close(self) -> None:
-        """Close all connections."""
-        for player in self._players:
-            player.close()
 
     def run(self, seed: int, count: int, most: int = 1) -> None:
         """So many requests, or until there are ``most`` differences. A group that differs is left alone from then on."""
@@ -65,39 +77,41 @@ class Comparison:
         number = 0
         while number < count and len(self.differences) < most:
             number += isinstance(step, Ask)
-            step = steps.send(self._play(number, step, walk.left_alone))
+            responses = self._play(number, step, walk.left_alone)
+            self.played.append((step, responses))
+            step = steps.send(responses)
 
     def _play(self, number: int, step: Step, left_alone: set[str]) -> Responses:
         come = [player.play(step) for player in self._players]
         found: Responses = {}
-        for who in sorted({*come[0], *come[1]}):
-            raw = [
-                mine[who] if who in mine else player.wait(who) for mine, player in zip(come, self._players, strict=True)
-            ]
-            pair = [
-                _without(player.in_walks_names(who, each), left_alone)
-                for player, each in zip(self._players, raw, strict=True)
-            ]
-            found[who] = pair[0]
-            name = type(raw[0]).__name__.removesuffix("Response")
-            self.counts[f"{name} {pair[0].get('error_code', '')}"] += 1
-            self._note(who, step, pair[0])
-            if pair[0] != pair[1]:
-                self._differ(number, step, who, (pair[0], pair[1]), left_alone)
+        for who in sorted({who for mine in come for who in mine}):
+            same = []
+            for player, mine in zip(self._players, come, strict=True):
+                raw = mine[who] if who in mine else player.wait(who)
+                same.append(_without(player.in_walks_names(who, raw), left_alone))
+            first = found[who] = same[0]
+            self._note(who, step, first)
+            for other in same[1:]:
+                if first != other:
+                    self._differ(number, step, who, (first, other), left_alone)
         return found
 
     def _note(self, who: str, step: Step, response: Response) -> None:
         group = _group_of(who, step)
         self._histories.setdefault(group, []).append(f"{step}\n    {who}: {response}")
+        if isinstance(step, Ask) and who == step.who:
+            self.counts[f"{type(step.request).__name__.removesuffix('Request')} {response.get('error_code', '')}"] += 1
 
     def _differ(self, number: int, step: Step, who: str, pair: tuple[Response, Response], left_alone: set[str]) -> None:
         group = _group_of(who, step)
         fields = {field.partition("[")[0] for field, _, _ in differing(*pair)}
-        left_alone |= {group} if group else _groups_in(*pair)
+        groups = {group} if group else _groups_in(*pair)
+        left_alone |= groups
         if fields <= {"leader", "members"} and "generation_id" in pair[0]:
             self.led_by_others += 1
         else:
-            self.differences.append(Difference(number, step, who, pair, self._histories[group]))
+            history = [line for each in sorted(groups) for line in self._histories.get(each, ())]
+            self.differences.append(Difference(number, step, who, pair, history))
 
 
 def _group_of(who: str, step: Step) -> str:

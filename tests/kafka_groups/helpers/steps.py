@@ -12,6 +12,10 @@ from typing import Any, TypeAlias
 from ottla.wire.schema import Message, Struct
 
 ADMIN = "admin"
+TOPICS = {"t0": 1, "t1": 2, "t2": 3, "t3": 4}
+"""Topics that are there from the beginning, with partitions that become more."""
+LATER = frozenset({"l0", "l1"})
+"""Topics that come and go."""
 Response: TypeAlias = "dict[str, Any]"
 """A response in the walk's names: fields by name, lists in an order of their own, texts of errors as whether there is one."""
 Responses = dict[str, Response]

@@ -36,14 +36,10 @@ from ottla.wire.messages.offset_delete import (
 )
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 
-from .steps import ADMIN, Ask, AwaitEpoch, HangUp, Responses, SetTopic, Step, topic_id
+from .steps import ADMIN, LATER, TOPICS, Ask, AwaitEpoch, HangUp, Responses, SetTopic, Step, topic_id
 from .walkers import ClassicWalker, ConsumerWalker, Owned, Walker, World
 
 Steps = Generator[Step, Responses, None]
-TOPICS = {"t0": 1, "t1": 2, "t2": 3, "t3": 4}
-"""They are there from the beginning, and grow."""
-LATER = frozenset({"l0", "l1"})
-"""They come and go."""
 MOST_PARTITIONS = 6
 KINDS = ("ranged", "mixed", "regex")
 LIFE = (60, 220)

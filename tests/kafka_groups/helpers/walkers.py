@@ -181,6 +181,9 @@ class ConsumerWalker(Walker):
     def _join(self) -> ConsumerGroupHeartbeatRequest:
         if self.instance_id is not None and self._chance.random() < 0.6:
             self._member_id = self._chance.choice(self._ids)
+        if not self._topics:
+            # Kafka 4.3.1 forgets that such a member is unlike the others, if the next target is due at its first heartbeat.
+            self._topics = self._some_topics()
         assignor = self._chance.choice(self._assignors)
         return self._full(0, {}, server_assignor=assignor)
 
