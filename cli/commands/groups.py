@@ -63,7 +63,7 @@ def list_groups(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """List groups: protocol and state.
+    """List groups: protocol, state and type.
 
     \b
     Examples:
@@ -89,7 +89,7 @@ def describe(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Describe groups: committed offset and lag of each partition, and who has it.
+    """Describe groups: committed offset and lag of each partition, and who has it; with --members how far each member is.
 
     \b
     Examples:

@@ -157,6 +157,11 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
         """A broker's response to a request, whichever broker that is if none is named. Raises IncompatibleBrokerVersion."""
         return self._manager.run(self._send, request, broker_id)
 
+    def coordinator(self, group: str) -> int:
+        """The broker that coordinates a group. Raises KafkaError."""
+        found: Mapping[str, int] = self._manager.run(self._find_coordinator_ids, [group])
+        return found[group]
+
     def ask_controller(self, request: Any, errors: Callable[[Any], list[Any]] | None = None) -> Any:
         """The controller's response to one of kafka-python's requests or a ``WireRequest``; ``errors`` finds those in a response.
 

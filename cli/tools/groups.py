@@ -1,6 +1,9 @@
 """``ottla groups list | describe | delete``.
 
 Lag is the end offset less the committed one. A partition that a member has but never committed has neither.
+
+A consumer group of KIP-848 is described by a request of its own. Its members have an epoch, and the partitions that the target
+assignment gives them; what they have includes the partitions that they are still to give up.
 """
 
 from __future__ import annotations
@@ -13,11 +16,21 @@ import kafka.errors
 from kafka import TopicPartition
 from kafka.admin import OffsetSpec
 
+from ...wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    Member,
+)
 from .client import Admin, ClusterConnection
 from .output import OutputColumn, as_object, is_terminal, print_json, print_rows
 from .running import ToolError, refusal
+from .wire_request import WireRequest
 
-LIST_COLUMNS = (OutputColumn("group"), OutputColumn("protocol"), OutputColumn("state"))
+_CLASSIC, _CONSUMER = "classic", "consumer"
+_DESCRIBE_VERSIONS = 0, 1
+
+LIST_COLUMNS = (OutputColumn("group"), OutputColumn("protocol"), OutputColumn("state"), OutputColumn("type"))
 OFFSET_COLUMNS = (
     OutputColumn("group"),
     OutputColumn("topic"),
@@ -39,6 +52,15 @@ MEMBER_COLUMNS = (
 )
 
 
+CONSUMER_COLUMNS = (
+    *MEMBER_COLUMNS,
+    OutputColumn("instance_id"),
+    OutputColumn("epoch", is_number=True),
+    OutputColumn("target"),
+)
+"""Of the members of a consumer group; and of all in JSON."""
+
+
 class MemberDescription(NamedTuple):
     """One member of a group and the partitions it was given."""
 
@@ -46,6 +68,11 @@ class MemberDescription(NamedTuple):
     host: str
     client_id: str
     assignment: tuple[TopicPartition, ...]
+    instance_id: str | None
+    epoch: int | None = None
+    """Of a member of a consumer group."""
+    target: tuple[TopicPartition, ...] | None = None
+    """The partitions that it is to have in a consumer group."""
 
 
 class ConsumerGroupDescription(NamedTuple):
@@ -56,14 +83,24 @@ class ConsumerGroupDescription(NamedTuple):
     members: tuple[MemberDescription, ...]
     offsets: dict[TopicPartition, int]
     """The committed ones."""
+    group_type: str | None = None
+    """classic, consumer, share or streams; None where the brokers do not tell types."""
+    epoch: int | None = None
+    """Of a consumer group."""
+    assignment_epoch: int | None = None
+    """The epoch of a consumer group's target assignment."""
+    assignor: str | None = None
 
 
 def list_groups(connection: ClusterConnection, *, as_json: bool) -> None:
     """A row for each group."""
     with closing(connection.admin()) as admin:
         groups = admin.list_groups()
-    rows = [(group["group_id"], group["protocol_type"] or None, group.get("group_state")) for group in groups]
-    print_rows(LIST_COLUMNS, sorted(rows), as_json=as_json)
+    rows = [
+        (group["group_id"], group["protocol_type"] or None, group.get("group_state"), group.get("group_type") or None)
+        for group in groups
+    ]
+    print_rows(LIST_COLUMNS, sorted(rows, key=lambda row: row[0]), as_json=as_json)
 
 
 def describe(connection: ClusterConnection, names: Sequence[str], *, members: bool, as_json: bool) -> None:
@@ -79,11 +116,21 @@ def describe(connection: ClusterConnection, names: Sequence[str], *, members: bo
         offset_rows = _offset_rows(group, ends)
         if is_terminal():
             lag = sum(row[5] or 0 for row in offset_rows)
-            print(f"Group: {group.name}  State: {group.state}  Members: {len(group.members)}  Lag: {lag}")
-        if members:
+            print(f"Group: {group.name}  {_about(group)}Members: {len(group.members)}  Lag: {lag}")
+        if members and group.epoch is not None:
+            _print_of_group(CONSUMER_COLUMNS, _consumer_rows(group))
+        elif members:
             _print_of_group(MEMBER_COLUMNS, _member_rows(group))
         else:
             _print_of_group(OFFSET_COLUMNS, offset_rows)
+
+
+def _about(group: ConsumerGroupDescription) -> str:
+    """The part of a group's line that depends on its type."""
+    if group.epoch is None:
+        return f"State: {group.state}  "
+    epochs = f"Epoch: {group.epoch}  Assignment epoch: {group.assignment_epoch}"
+    return f"Type: {group.group_type}  State: {group.state}  {epochs}  Assignor: {group.assignor}  "
 
 
 def _print_of_group(columns: Sequence[OutputColumn], rows: Sequence[tuple[Any, ...]]) -> None:
@@ -119,17 +166,38 @@ def find_group(admin: Admin, name: str, *, may_be_absent: bool = False) -> Consu
     described = admin.describe_groups([name])[name]
     offsets = committed_offsets(admin, name)
     state = described["group_state"]
-    if described["error"] or state in ("", "Dead"):
-        # Groups of another protocol than the classic one are not described, but they are listed.
-        listed = {group["group_id"]: group.get("group_state") for group in admin.list_groups()}
-        if name not in listed and not offsets:
-            if may_be_absent:
-                return ConsumerGroupDescription(name, "Dead", (), {})
-            raise ToolError(
-                f"there is no group {name}; 'ottla groups list' shows those that are there (GROUP_ID_NOT_FOUND)"
-            )
-        state = listed.get(name) or "Unknown"
-    return ConsumerGroupDescription(name, state, tuple(map(_member, described["members"])), offsets)
+    if not described["error"] and state not in ("", "Dead"):
+        return ConsumerGroupDescription(name, state, tuple(map(_member, described["members"])), offsets, _CLASSIC)
+    newer = _consumer_group(admin, name)
+    if newer is not None:
+        members = tuple(map(_consumer, newer.members))
+        epochs = newer.group_epoch, newer.assignment_epoch
+        return ConsumerGroupDescription(
+            name, newer.group_state, members, offsets, _CONSUMER, *epochs, newer.assignor_name
+        )
+    # Groups of other protocols are not described, but they are listed.
+    listed = {group["group_id"]: group for group in admin.list_groups()}
+    if name not in listed and not offsets:
+        if may_be_absent:
+            return ConsumerGroupDescription(name, "Dead", (), {})
+        raise ToolError(
+            f"there is no group {name}; 'ottla groups list' shows those that are there (GROUP_ID_NOT_FOUND)"
+        )
+    found = listed.get(name, {})
+    return ConsumerGroupDescription(
+        name, found.get("group_state") or "Unknown", (), offsets, found.get("group_type") or None
+    )
+
+
+def _consumer_group(admin: Admin, name: str) -> DescribedGroup | None:
+    """A consumer group; None where it is none, where brokers know none, and where its topics may not be described."""
+    try:
+        request = WireRequest(ConsumerGroupDescribeRequest(group_ids=[name]), *_DESCRIBE_VERSIONS)
+        response: ConsumerGroupDescribeResponse = admin.ask(request, admin.coordinator(name))
+    except kafka.errors.IncompatibleBrokerVersion:
+        return None
+    (found,) = response.groups
+    return None if found.error_code else found
 
 
 def committed_offsets(admin: Admin, name: str) -> dict[TopicPartition, int]:
@@ -164,6 +232,23 @@ def _member(member: dict[str, Any]) -> MemberDescription:
         member["client_host"],
         member["client_id"],
         tuple(sorted(TopicPartition(topic["topic"], number) for topic in owned for number in topic["partitions"])),
+        member.get("group_instance_id"),
+    )
+
+
+def _consumer(member: Member) -> MemberDescription:
+    held, target = (
+        tuple(sorted(TopicPartition(topic.topic_name, n) for topic in part.topic_partitions for n in topic.partitions))
+        for part in (member.assignment, member.target_assignment)
+    )
+    return MemberDescription(
+        member.member_id,
+        member.client_host,
+        member.client_id,
+        held,
+        member.instance_id,
+        member.member_epoch,
+        target,
     )
 
 
@@ -190,10 +275,21 @@ def _member_rows(group: ConsumerGroupDescription) -> list[tuple[Any, ...]]:
             member.host,
             member.client_id,
             len(member.assignment),
-            [f"{where.topic}-{where.partition}" for where in member.assignment],
+            _names(member.assignment),
         )
         for member in group.members
     ]
+
+
+def _consumer_rows(group: ConsumerGroupDescription) -> list[tuple[Any, ...]]:
+    return [
+        (*row, member.instance_id, member.epoch, None if member.target is None else _names(member.target))
+        for row, member in zip(_member_rows(group), group.members, strict=True)
+    ]
+
+
+def _names(partitions: Sequence[TopicPartition]) -> list[str]:
+    return [f"{where.topic}-{where.partition}" for where in partitions]
 
 
 def _object(group: ConsumerGroupDescription, ends: dict[TopicPartition, int]) -> dict[str, Any]:
@@ -201,7 +297,11 @@ def _object(group: ConsumerGroupDescription, ends: dict[TopicPartition, int]) ->
     return {
         "group": group.name,
         "state": group.state,
+        "type": group.group_type,
+        "epoch": group.epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "assignor": group.assignor,
         "total_lag": sum(row[5] or 0 for row in partitions),
         "partitions": [as_object(OFFSET_COLUMNS, row) for row in partitions],
-        "members": [as_object(MEMBER_COLUMNS, row) for row in _member_rows(group)],
+        "members": [as_object(CONSUMER_COLUMNS, row) for row in _consumer_rows(group)],
     }

@@ -11,6 +11,8 @@ from kafka import KafkaProducer
 
 import ottla
 from ottla.cli.tools.client import Admin
+from ottla.compat_tests.wire_client import Connection
+from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 
 from ..helpers.command import PLAN_ONLY, Command
 
@@ -35,7 +37,7 @@ def committed(admin: Admin, group: str) -> dict[tuple[str, int], int]:
 
 
 def test_groups_are_listed_and_deleted(command: Command, group: str) -> None:
-    assert [group, "consumer", "Empty"] in command.rows("groups", "list")
+    assert [group, "consumer", "Empty", "classic"] in command.rows("groups", "list")
     assert command("groups", "delete", group) == f"Deleted group {group}.\n"
     assert group not in [row["group"] for row in command.json("groups", "list")]
     assert "GROUP_ID_NOT_FOUND" in command.refused("groups", "delete", group)
@@ -172,3 +174,69 @@ def test_some_partitions_of_a_new_group(command: Command, admin: Admin, new_topi
 )
 def test_resets_that_make_no_sense(command: Command, options: tuple[str, ...]) -> None:
     command.refused("groups", "reset-offsets", "g", *options, code=2)
+
+
+class Members:
+    """Members of a consumer group of KIP-848, by hand."""
+
+    def __init__(self, address: str, group: str, topic: str) -> None:
+        self.client = Connection(address)
+        self._group, self._topic = group, topic
+
+    def __call__(self, member_id: str, epoch: int, owned: list[TopicPartitions] | None = None, **fields: object) -> int:
+        joins = epoch == 0
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self._group,
+            member_id=member_id,
+            member_epoch=epoch,
+            rebalance_timeout_ms=60_000 if joins else -1,
+            subscribed_topic_names=[self._topic] if joins else None,
+            topic_partitions=[] if joins else owned,
+            **fields,
+        )
+        response = self.client.call(request, 1)
+        assert response.error_code == 0, response
+        return int(response.member_epoch)
+
+
+def test_a_consumer_group_has_epochs_and_the_targets_of_its_members(
+    command: Command, broker: ottla.Broker, new_topic: Callable[..., str], admin: Admin
+) -> None:
+    topic, group = new_topic(2), f"group-{next(_numbers)}"
+    command("groups", "reset-offsets", group, "--topic", topic, "--to-earliest", "--execute")
+    beat = Members(broker.bootstrap_servers, group, topic)
+    assert beat("A", 0, instance_id="i") == 2
+    assert [group, "consumer", "Stable", "consumer"] in command.rows("groups", "list")
+    broker.clock.advance(seconds=2)
+    assert beat("B", 0) == 3
+    both, first, second = [f"{topic}-0", f"{topic}-1"], f"{topic}-0", f"{topic}-1"
+    members = command.rows("groups", "describe", group, "--members")
+    assert [[row[1], *row[4:]] for row in members] == [
+        ["A", "2", ",".join(both), "i", "2", first],
+        ["B", "0", "-", "-", "3", second],
+    ]
+    (described,) = command.json("groups", "describe", group)
+    told = {name: described[name] for name in ("type", "state", "epoch", "assignment_epoch", "assignor")}
+    assert told == {
+        "type": "consumer",
+        "state": "Reconciling",
+        "epoch": 3,
+        "assignment_epoch": 3,
+        "assignor": "uniform",
+    }
+    assert [(each["member_id"], each["assignment"], each["target"]) for each in described["members"]] == [
+        ("A", both, [first]),
+        ("B", [], [second]),
+    ]
+    assert [row[6] for row in command.rows("groups", "describe", group)] == ["A", "A"]
+    assert "stop its consumers" in command.refused("groups", "delete", group)
+    refusal = command.refused("groups", "reset-offsets", group, "--all-topics", "--to-latest", "--execute")
+    assert refusal.endswith("is inactive, but the current state is Reconciling.")
+    assert beat("A", -1) == beat("B", -1) == -1
+    command("groups", "reset-offsets", group, "--all-topics", "--to-latest", "--execute")
+    assert command("groups", "delete", group) == f"Deleted group {group}.\n"
+
+
+def test_members_of_classic_groups_have_no_target(command: Command, topic: str, group: str) -> None:
+    (described,) = command.json("groups", "describe", group)
+    assert (described["type"], described["epoch"], described["assignor"]) == ("classic", None, None)
