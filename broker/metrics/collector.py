@@ -16,7 +16,10 @@ from ...base.distribution import Distribution
 from ...controller.quorum.cluster import QuorumCluster
 from ...controller.quorum.figures import QuorumFigures
 from ...group_coordinator.classic_group import ClassicGroup
+from ...group_coordinator.consumer_group import ConsumerGroup, ConsumerGroupState
 from ...group_coordinator.live_group import GroupState
+from ...group_coordinator.timeline import EventKind
+from ...group_coordinator.unserved_group import UnservedKind
 from ...handlers.services import Services
 from ..assembly import Assembly
 from ..broker_state import BrokerLifecycleState
@@ -50,6 +53,10 @@ _STATES = {
     GroupState.STABLE: consumers.STABLE_GROUPS,
     GroupState.DEAD: consumers.DEAD_GROUPS,
 }
+
+
+_PROTOCOLS = (ClassicGroup.type_name, ConsumerGroup.type_name, *(kind.value for kind in UnservedKind))
+_CONSUMER_STATES = (*(state.value for state in ConsumerGroupState), GroupState.DEAD.value)
 
 
 class ObservedBroker(Protocol):
@@ -178,6 +185,13 @@ def _groups(services: Services | None) -> Iterator[Metric]:
     yield single(consumers.GROUPS, len(groups))
     for state, family in _STATES.items():
         yield single(family, states[state])
+    types = Counter(group.type_name for group, _ in groups)
+    yield simple(consumers.GROUPS_BY_PROTOCOL, [((name,), types[name]) for name in _PROTOCOLS])
+    of_consumers = Counter(group.state_name for group, _ in groups if isinstance(group, ConsumerGroup))
+    yield simple(consumers.CONSUMER_GROUPS, [((name,), of_consumers[name]) for name in _CONSUMER_STATES])
+    events = Counter[EventKind]() if services is None else services.groups.timeline.counts
+    yield single(consumers.CONSUMER_GROUP_REBALANCES, events[EventKind.EPOCH])
+    yield single(consumers.CLASSIC_REBALANCES, events[EventKind.ASSIGNED])
     yield single(consumers.OFFSETS, len(offsets))
     yield simple(consumers.GROUP_MEMBERS, [((group.group_id,), group.member_count) for group, _ in groups])
     yield simple(consumers.GROUP_OFFSET, offsets)

@@ -1,13 +1,14 @@
-"""Metrics of the consumer groups that this broker coordinates, named as in kafka_exporter.
+"""Metrics of the groups that this broker coordinates; those of single groups are named as in kafka_exporter.
 
 Kafka does not export the lag of groups.
 """
 
 from __future__ import annotations
 
-from .family import Family, families_of, gauge
+from .family import Family, counter, families_of, gauge
 
 _GROUPS = "kafka.coordinator.group:type=GroupMetadataManager,name="
+_COORDINATOR = "kafka.server:type=group-coordinator-metrics,"
 _EXPORTER = "kafka_exporter"
 
 GROUPS = gauge(
@@ -45,6 +46,32 @@ DEAD_GROUPS = gauge(
     "",
     "Groups of this broker in state Dead: they are being deleted.",
     _GROUPS + "NumGroupsDead",
+)
+GROUPS_BY_PROTOCOL = gauge(
+    "kafka_server_group_coordinator_metrics_group_count",
+    "protocol",
+    "Groups that this broker coordinates, by their type: classic, consumer (KIP-848), share, streams.",
+    _COORDINATOR + "protocol=*,group-count",
+)
+CONSUMER_GROUPS = gauge(
+    "kafka_server_group_coordinator_metrics_consumer_group_count",
+    "state",
+    "Consumer groups (KIP-848) of this broker by state: Empty, Assigning (the next target assignment is not made yet), "
+    "Reconciling (members do not have yet what it gives them), Stable, Dead.",
+    _COORDINATOR + "state=*,consumer-group-count",
+)
+CONSUMER_GROUP_REBALANCES = counter(
+    "kafka_server_group_coordinator_metrics_consumer_group_rebalance_count_total",
+    "",
+    "New epochs of consumer groups: members came, went or read other topics, or topics have changed. Kafka leaves out "
+    "those of members that went.",
+    _COORDINATOR + "consumer-group-rebalance-count",
+)
+CLASSIC_REBALANCES = counter(
+    "kafka_server_group_coordinator_metrics_group_completed_rebalance_count_total",
+    "",
+    "Rebalances of classic groups that have ended with assignments.",
+    _COORDINATOR + "group-completed-rebalance-count",
 )
 OFFSETS = gauge(
     "kafka_coordinator_group_groupmetadatamanager_numoffsets",

@@ -17,12 +17,14 @@ from ottla.broker.metrics.families.family import MetricType
 from ottla.compat_tests.wire_client import Connection
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.headers import encode_request_header
+from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.records import Record, build_batch
 
+STATES = ("Empty", "Assigning", "Reconciling", "Stable", "Dead")
 _REQUEST_TIMES = "kafka_network_requestmetrics_"
 
 
@@ -423,3 +425,54 @@ def test_open_metrics_where_it_is_asked_for(broker: ottla.Broker) -> None:
         assert response.headers["content-type"].startswith("application/openmetrics-text")
         names = {family.name for family in parse(response.read().decode())}
     assert {family.name.removesuffix("_total") for family in FAMILIES} <= names
+
+
+def test_groups_by_type_and_consumer_groups_by_state(
+    broker: ottla.Broker, client: Connection, scrape: Callable[[], Scrape]
+) -> None:
+    coordinator = "kafka_server_group_coordinator_metrics"
+    create(client, "read", 2)
+    before = scrape()
+
+    def beat(member_id: str, epoch: int) -> None:
+        joins = epoch == 0
+        request = ConsumerGroupHeartbeatRequest(
+            group_id="modern",
+            member_id=member_id,
+            member_epoch=epoch,
+            rebalance_timeout_ms=60_000 if joins else -1,
+            subscribed_topic_names=["read"] if joins else None,
+            topic_partitions=[] if joins else None,
+        )
+        assert client.call(request, 1).error_code == 0
+
+    with KafkaConsumer(bootstrap_servers=broker.bootstrap_servers, group_id="classic", client_id="c") as consumer:
+        consumer.subscribe(["read"])
+        while not consumer.assignment():
+            consumer.poll(100)
+        beat("a", 0)
+        stable = scrape()
+        broker.clock.advance(seconds=2)
+        beat("b", 0)
+        reconciling = scrape()
+    beat("a", -1)
+    beat("b", -1)
+    after = scrape()
+    assert stable.value(f"{coordinator}_group_count", protocol="classic") >= 1
+    assert stable.value(f"{coordinator}_group_count", protocol="consumer") == 1
+    assert stable.value(f"{coordinator}_group_count", protocol="share") == 0
+    found = [
+        {state: each.value(f"{coordinator}_consumer_group_count", state=state) for state in STATES}
+        for each in (before, stable, reconciling, after)
+    ]
+    assert [{state for state, count in each.items() if count} for each in found] == [
+        set(),
+        {"Stable"},
+        {"Reconciling"},
+        {"Empty"},
+    ]
+    assert reconciling.value("kafka_consumergroup_members", consumergroup="modern") == 2
+    name = f"{coordinator}_consumer_group_rebalance_count_total"
+    assert [each.value(name) - before.value(name) for each in (stable, reconciling, after)] == [1, 2, 4]
+    name = f"{coordinator}_group_completed_rebalance_count_total"
+    assert stable.value(name) > before.value(name)

@@ -1,4 +1,4 @@
-"""The beans of a quorum that a combined node of Apache Kafka 4.3.1 has over JMX: each is a metric, or the docs say why not."""
+"""The beans of a quorum and of groups that a combined node of Apache Kafka 4.3.1 has over JMX: each is a metric, or the docs say why not."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ _METADATA = """
 ignored-static-voters last-applied-record-lag-ms last-applied-record-offset last-applied-record-timestamp
 metadata-apply-error-count metadata-load-error-count
 """
+_GROUPS = (
+    "protocol=*,group-count",
+    "state=*,consumer-group-count",
+    "consumer-group-rebalance-count",
+    "group-completed-rebalance-count",
+)
 _LOADER = "CurrentControllerId CurrentMetadataVersion FinalizedLevel,featureName=* HandleLoadSnapshotCount"
 BEANS = [
     *(f"kafka.controller:type=KafkaController,name={name}" for name in _CONTROLLER.split()),
@@ -37,10 +43,18 @@ BEANS = [
     *(f"kafka.server:type=MetadataLoader,name={name}" for name in _LOADER.split()),
     "kafka.server:type=SnapshotEmitter,name=LatestSnapshotGeneratedAgeMs",
     "kafka.server:type=SnapshotEmitter,name=LatestSnapshotGeneratedBytes",
+    *(f"kafka.server:type=group-coordinator-metrics,{name}" for name in _GROUPS),
     "kafka.server:type=node-metrics,feature-name=*,maximum-supported-level",
     "kafka.server:type=node-metrics,feature-name=*,minimum-supported-level",
 ]
-NOT_THERE = ["current-vote-directory-id", "AvgIdleRatio", "BrokerMetadataListener", "raft-channel-metrics"]
+NOT_THERE = [
+    "share-group-count",
+    "streams-group-count",
+    "current-vote-directory-id",
+    "AvgIdleRatio",
+    "BrokerMetadataListener",
+    "raft-channel-metrics",
+]
 
 
 @pytest.mark.parametrize("bean", BEANS)
