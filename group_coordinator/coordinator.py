@@ -46,6 +46,7 @@ from .describe_consumer_group import describe_consumer_group
 from .expression_refreshes import ExpressionRefreshes, MayDescribe
 from .group import Group
 from .heartbeat_request import JOIN_EPOCH, MemberReport, check_heartbeat, member_report
+from .rebalance_holds import RebalanceHolds
 from .settings import TOPIC, GroupSettings
 from .shard import GroupAndOffsets, GroupCoordinatorShard
 from .target_assignments import TargetAssignments
@@ -85,7 +86,8 @@ class GroupCoordinator:
         self._shards = CoordinatorShards(
             "Group coordinator", TOPIC, log, self._new_shard, settings.offsets_commit_timeout_ms
         )
-        self._targets = TargetAssignments(self._shards, self._now, clock.elapsed)
+        self.holds = RebalanceHolds()
+        self._targets = TargetAssignments(self._shards, self._now, clock.elapsed, self.holds)
         self._expressions = ExpressionRefreshes(self._shards, self._now, workers)
         self._sleeps_until_ms = -math.inf
         self._wake = trio.Event()
@@ -129,6 +131,7 @@ class GroupCoordinator:
 
     def stop(self) -> None:
         """Unload every partition, so that no request goes on waiting."""
+        self.holds.release_all()
         for partition in self._shards.partitions():
             self.unload(partition)
 
@@ -201,6 +204,7 @@ class GroupCoordinator:
 
     async def sync_group(self, request: SyncGroupRequest, flush: Flush) -> SyncGroupResponse:
         """SyncGroup; returns when the leader has sent the assignments."""
+        await self.holds.wait(request.group_id, flush)
         shard = self._shard_of_member(request.group_id)
         waiter = membership.sync(shard, request, self._now())
         return await self._answer(

@@ -23,6 +23,7 @@ from .consumer_group import ConsumerGroup
 from .consumer_group_records import ConsumerGroupChange
 from .consumer_group_writes import write_change
 from .consumer_membership import Heartbeat
+from .rebalance_holds import RebalanceHolds
 from .shard import GroupCoordinatorShard
 
 logger = logging.getLogger(__name__)
@@ -45,10 +46,12 @@ class TargetAssignments:
         shards: CoordinatorShards[GroupCoordinatorShard],
         now: Callable[[], CoordinatorTime],
         elapsed: Callable[[], float],
+        holds: RebalanceHolds,
     ) -> None:
         self._shards = shards
         self._now = now
         self._elapsed = elapsed
+        self._holds = holds
         self._under_way: dict[str, trio.Event] = {}
         """By group id; set when the target is made, or given up."""
 
@@ -61,6 +64,8 @@ class TargetAssignments:
         """Make the next target, if it is due at this heartbeat: part of its change, or written already. Raises KafkaError."""
         now = self._now()
         if not consumer_membership.is_target_due(shard, heartbeat, now):
+            return
+        if self._holds.is_held(heartbeat.report.group_id):
             return
         if consumer_membership.target_size(shard, heartbeat) <= MOST_AT_ONCE:
             began = self._elapsed()

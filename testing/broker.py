@@ -35,6 +35,7 @@ from .held_port import HeldPorts
 from .interception import Interception
 from .kafka_versions import served_by
 from .loop_thread import LoopThread
+from .rebalance_hold import RebalanceHold
 from .records import KafkaRecord, unknown_topic, wait_for_records
 from .requests import Requests
 
@@ -199,6 +200,23 @@ class Broker:
         member that waits for a rebalance to end stays, as always. Raises KafkaError.
         """
         return self._call(lambda services: administration.expire_session(services, group, member))
+
+    def hold_rebalance(self, group: str) -> RebalanceHold:
+        """Keep rebalances of a group from ending, for ``with``; or until ``release`` of what is returned. Raises KafkaError.
+
+        Members of a group of KIP-848 go on with the target assignment that there is. Members of a classic group have joined, and
+        wait for their assignments. ``wait`` returns once a rebalance is held up. A broker that stops forgets it.
+        """
+
+        async def begin(services: Services) -> None:
+            services.groups.holds.hold(group, hold.reached.set)
+
+        async def release(services: Services) -> None:
+            services.groups.holds.release(group)
+
+        hold = RebalanceHold(lambda: self._call(release))
+        self._call(begin)
+        return hold
 
     # The loop
 

@@ -15,12 +15,14 @@ from types import TracebackType
 from ..base.errors import ErrorCode, KafkaError
 from ..base.settings import SettingError
 from ..broker.config_file import refuse_unknown
+from ..group_coordinator.rebalance_holds import RebalanceHolds
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..handlers.services import Services
 from . import administration
 from .clock import AdjustableClock, BrokerClock
 from .faults import Faults
 from .loop_thread import LoopThread
+from .rebalance_hold import RebalanceHold
 from .records import KafkaRecord, wait_for_records
 from .requests import Requests
 from .restartable_broker import ClusterEnvironment, RestartableBroker
@@ -293,6 +295,24 @@ class Cluster:
             return await administration.expire_session(self._coordinator(group, coordinator), group, member)
 
         return self._loop.call(expire)
+
+    def hold_rebalance(self, group: str) -> RebalanceHold:
+        """Keep rebalances of a group from ending, at every broker that runs; see ``Broker.hold_rebalance``."""
+
+        def at_each(change: Callable[[RebalanceHolds], None]) -> None:
+            for member in self._running.members.values():
+                if member.services is not None:
+                    change(member.services.groups.holds)
+
+        async def begin() -> None:
+            at_each(lambda holds: holds.hold(group, hold.reached.set))
+
+        async def release() -> None:
+            at_each(lambda holds: holds.release(group))
+
+        hold = RebalanceHold(lambda: self._loop.call(release))
+        self._loop.call(begin)
+        return hold
 
     def _coordinator(self, group: str, broker: int | None) -> Services:
         services = None if broker is None else self._running.members[broker].services

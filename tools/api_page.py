@@ -46,7 +46,11 @@ _SECTIONS = {
         _Shown("testing/cluster.py", "Cluster", "ottla.Cluster", is_made=True),
         _Shown("testing/cluster.py", "ClusterBroker", "ClusterBroker"),
     ),
-    "Faults": (_Shown("testing/faults.py", "Faults", "Faults"), _Shown("testing/faults.py", "Fault", "Fault")),
+    "Faults": (
+        _Shown("testing/faults.py", "Faults", "Faults"),
+        _Shown("testing/faults.py", "Fault", "Fault"),
+        _Shown("testing/rebalance_hold.py", "RebalanceHold", "RebalanceHold"),
+    ),
     "Requests and records": (
         _Shown("testing/requests.py", "Requests", "Requests"),
         _Shown("testing/requests.py", "SentRequest", "SentRequest"),

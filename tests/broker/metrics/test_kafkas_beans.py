@@ -1,4 +1,4 @@
-"""The beans of a quorum and of groups that a combined node of Apache Kafka 4.3.1 has over JMX: each is a metric, or the docs say why not."""
+"""The beans of a quorum and of groups that a node of Kafka 4.3.1 has over JMX: each is a metric, or the docs say why not."""
 
 from __future__ import annotations
 

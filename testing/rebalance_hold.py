@@ -1,0 +1,39 @@
+"""``RebalanceHold``: rebalances of a group that a test holds up."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from types import TracebackType
+
+from ..base.errors import KafkaError
+
+__tracebackhide__ = True  # a failure points at the caller's line
+
+
+class RebalanceHold:
+    """Rebalances of one group that do not end before ``release``, or before the block of ``with`` does."""
+
+    def __init__(self, release: Callable[[], None]) -> None:
+        self._release = release
+        self.reached = threading.Event()
+        """Set in the broker's loop when a rebalance is held up."""
+
+    def wait(self, timeout: float = 10.0) -> None:
+        """Block until a rebalance of the group is held up. Raises TimeoutError after ``timeout`` seconds."""
+        if not self.reached.wait(timeout):
+            raise TimeoutError(f"no rebalance was held up within {timeout} s")
+
+    def release(self) -> None:
+        """Rebalances of the group go on. A second call does nothing, and none is needed where the broker has stopped."""
+        with contextlib.suppress(KafkaError):
+            self._release()
+
+    def __enter__(self) -> RebalanceHold:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
