@@ -1,14 +1,25 @@
-"""Consumer groups of the classic protocol: their members, rebalances and committed offsets, as a replicated state machine.
+"""Consumer groups of both protocols: their members, rebalances and committed offsets, as a replicated state machine.
 
 A group belongs to the partition of ``__consumer_offsets`` that its id hashes to. The leader of the partition is the group's
 coordinator. ``coordinator`` has the requests, the waits and the loops; the rules are plain functions on a *shard*.
+
+A group id is of one group, which is one of three kinds (``group``):
+
+=============  ================  ==================================  ================================================
+kind           module            members assign partitions by        state
+=============  ================  ==================================  ================================================
+ClassicGroup   classic_group     the leader, one of the clients      a durable ``Generation``, and a soft rebalance
+ConsumerGroup  consumer_group    the coordinator (KIP-848)           one immutable value, durable as a whole
+UnservedGroup  unserved_group    nobody here: share and Streams      the keys of its records
+=============  ================  ==================================  ================================================
 
 A shard
 -------
 
 A shard (``shard``) is one such partition that this broker leads. A request becomes records and a response:
 
-1. ``membership``, ``offsets``, ``transactional`` or ``expiry`` checks the request against the present state.
+1. The rules check the request against the present state: ``membership`` (classic members), ``consumer_membership`` (KIP-848),
+   ``offsets``, ``transactional``, ``expiry``.
 2. ``write`` appends the records as one batch, and replays them in the same plain function. If the log refuses, nothing has
    changed, and the client gets the error.
 3. The response waits until the high watermark has passed the last record that the group depends on.
@@ -23,21 +34,24 @@ Durable and soft
 =======  ===================================  =====================================================================
 part     module                               content
 =======  ===================================  =====================================================================
-durable  ``generation`` (Generation)          the last completed rebalance: members, protocol, assignments
+durable  ``generation`` (Generation)          of a classic group the last completed rebalance: members, protocol,
+                                              assignments
+durable  ``consumer_group`` (ConsumerGroup)   of a consumer group everything: epoch, members, target assignment, and
+                                              how far each member has come
 durable  ``committed_offsets`` (OffsetTable)  the last commit per group, topic and partition, and the commits of
                                               transactions that are open
-durable  ``modern``                           groups of newer protocols, as their records show them
-soft     ``live_group`` (LiveGroup)           the members as this coordinator knows them, the state, and a generation
-                                              that has begun and has no assignments yet
+soft     ``live_group`` (LiveGroup)           the members of a classic group as this coordinator knows them, the state,
+                                              and a generation that has begun and has no assignments yet
 soft     ``timers``, ``waiter``               deadlines by name; responses that wait
 soft     ``timeline``                         the last events of each group, for people
 =======  ===================================  =====================================================================
 
-Durable state changes by replay alone. A rebalance is soft until its assignments are there: it is made of clients that wait
-on connections, and these do not outlive the coordinator. A record per join would cost an append for what nobody can use.
+Durable state changes by replay alone. A classic rebalance is soft until its assignments are there: it is made of clients that
+wait on connections, and these do not outlive the coordinator. A record per join would cost an append for what nobody can use.
+A consumer group has nothing to wait for, so every step of it is a record, and the next coordinator goes on where this one was.
 
-A rebalance
------------
+A rebalance of a classic group
+------------------------------
 
 ====================  ===============================  ============================================================
 state                 timers                           what ends it
@@ -58,17 +72,43 @@ A restart loses pending members, joins and syncs that wait, a generation without
 It is safe, because no assignment leaves before its record is committed. The successor starts from the last durable generation
 and gives each of its members a fresh session. Clients find out by UNKNOWN_MEMBER_ID or ILLEGAL_GENERATION and join again.
 
+A rebalance of a consumer group
+-------------------------------
+
+Nobody waits: each heartbeat is answered at once, and says what its member is to do next.
+
+===========  ==========================================  ==========================================================
+state        meaning                                     what ends it
+===========  ==========================================  ==========================================================
+Empty        no members                                  a member joins
+Assigning    the epoch of the group is newer than that   the next heartbeat after ``group.consumer.assignment.
+             of the target assignment                    interval.ms`` makes the target (``target_assignments``)
+Reconciling  a member is not at the target yet           each heartbeat takes its member a step (``current_assignment``):
+                                                         first it gives partitions up, then it gets those that are free
+Stable       every member has its part of the target     a member joins, leaves, expires or reads other topics; topics
+                                                         change; an expression matches others (``expression_refresh``)
+===========  ==========================================  ==========================================================
+
+What ends Stable raises the epoch, as do changes in the other states. A partition has an owner until the client has said that it
+has given it up; nobody else gets it before. Each member has a timer ``session``, set anew by every heartbeat, and a timer
+``revocation`` while it has partitions to give up, for its rebalance timeout. Whoever is late is removed. A load begins all of
+them anew. A target that takes long is made in steps beside other work, and written in several batches, its epoch last.
+
+Members with the classic protocol may be in a consumer group (``classic_members``): the first member of KIP-848 that joins a
+classic group makes a consumer group of it (``upgrade``), and the last one that goes makes it classic again (``downgrade``). An
+empty group is of the kind whose member joins next (``conversion``).
+
 Offsets
 -------
 
-A commit is one record per partition. It comes from a member of the current generation, or from a client without one while the
-group is Empty or unknown. A commit inside a transaction is written at once, and kept apart until the end marker. A commit
-marker takes it over, unless a plain commit has come since; an abort marker drops it. Readers that ask for stable offsets get
-UNSTABLE_OFFSET_COMMIT meanwhile.
+A commit is one record per partition. In a classic group it comes from a member of the current generation, in a consumer group
+from a member at its epoch (``consumer_commits``), or from a client without one while the group is Empty or unknown. A commit
+inside a transaction is written at once, and kept apart until the end marker. A commit marker takes it over, unless a plain
+commit has come since; an abort marker drops it. Readers that ask for stable offsets get UNSTABLE_OFFSET_COMMIT meanwhile.
 
 Offsets expire ``offsets.retention.minutes`` after the group became Empty. The time counts from the commit where the group
-never had members, or where they no longer subscribe to the topic. Nothing expires during a rebalance. A group without
-members goes with its last offset (``expiry``).
+never had members, or where they no longer subscribe to the topic. Nothing expires during a classic rebalance. A group without
+members goes with its last offset (``expiry``). A change of the group's kind leaves its offsets as they are.
 
 Record types
 ------------
@@ -79,26 +119,26 @@ key version  record                                 what replay does
 0, 1         OffsetCommit (0: a legacy form)        sets the commit of a partition, in its transaction if it has one
 2            GroupMetadata                          replaces the generation; a tombstone ends the group, but while it has
                                                     offsets it stays as a *simple* one
-3            ConsumerGroupMetadata                  notes the group's epoch
-5            ConsumerGroupMemberMetadata            adds a member, with the topics that it names
-6            ConsumerGroupTargetAssignmentMetadata  notes the epoch of the target assignment
-8            ConsumerGroupCurrentMemberAssignment   notes how far a member has come to its assignment
-16           ConsumerGroupRegularExpression         notes the topics that an expression stands for
+3            ConsumerGroupMetadata                  sets the group's epoch, and the hash of its topics
+4            ConsumerGroupPartitionMetadata         notes that there is one, of Kafka 4.0: the next change removes it
+5            ConsumerGroupMemberMetadata            sets a member's subscription
+6            ConsumerGroupTargetAssignmentMetadata  sets the epoch of the target assignment, which makes its parts valid
+7            ConsumerGroupTargetAssignmentMember    sets a member's part of the target
+8            ConsumerGroupCurrentMemberAssignment   sets a member's epoch and state, the partitions that it has, and those
+                                                    that it is to give up
+16           ConsumerGroupRegularExpression         sets the topics that an expression stands for
 10           ShareGroupMemberMetadata               adds a member
 19           StreamsGroupMemberMetadata             adds a member
-4, 7, 11-15  epochs, assignments, topology, ...     keeps the key, as 3 to 23 all do: the group exists while a key of it
-17, 20-23                                           has a value
+11-15, 17,   epochs, assignments, topology, ...     keeps the key, as 10 to 15 and 17 to 23 all do: the group exists while
+20-23                                               a key of it has a value
 ===========  =====================================  =======================================================================
 
 A tombstone takes back what its key had set. An end marker, a control record, ends the producer's open commits. A record of
 an unknown type or version is skipped and counted; a batch with a wrong CRC is not, and its partition is not served.
 
-Records of newer groups (KIP-848, share, Streams) come from other brokers. Their members are not served: the group keeps its
-offsets, and refuses classic members while it has members of its own. A consumer group loses these after one session.
-
-For consumer groups of KIP-848 the pure part is here, and no request uses it yet: ``consumer_group`` and ``consumer_group_member``
-are a group as a value that its records replace, ``consumer_group_records`` are those records in Kafka's order,
-``current_assignment`` is the step of a member towards its target, and ``assignors`` make the targets.
+The records of a change of a consumer group have Kafka's order (``consumer_group_records``). Records of share and Streams groups
+come from other brokers. Their members are not served: the group keeps its offsets, and refuses members of other protocols while
+it has members of its own.
 
 The rules
 ---------
@@ -110,4 +150,6 @@ The rules
 5. Nothing in a shard reads a clock, waits or does I/O; the time comes in as a ``CoordinatorTime``.
 6. Timers do not fire straight after the loop stood still: no member could be heard meanwhile, so all get that time.
 7. An election of the same broker keeps the shard, and with it the rebalance that no record has.
+8. A partition of a consumer group has one owner at most, assigned or pending revocation (``ConsumerGroup.owners``).
+9. What takes longer than some milliseconds is done in steps, and looks whether the group is at the same epoch after each.
 """

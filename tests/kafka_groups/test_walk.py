@@ -24,7 +24,10 @@ RECORDING = Path(__file__).with_name("kafka-4.3.1-walk.jsonl")
 @pytest.fixture
 def player() -> Iterator[BrokerPlayer]:
     """A broker of Ottla in this process."""
-    with ottla.Broker(properties=PROPERTIES) as broker, contextlib.closing(BrokerPlayer(broker.bootstrap_servers)) as made:
+    with (
+        ottla.Broker(properties=PROPERTIES) as broker,
+        contextlib.closing(BrokerPlayer(broker.bootstrap_servers)) as made,
+    ):
         yield made
 
 
