@@ -81,6 +81,8 @@ class TargetAssignments:
         finally:
             del self._under_way[group_id]
             done.set()
+        # A shard that has moved away writes nothing more, even if this broker leads the partition again: another one serves it.
+        self._served(shard, group_id)
 
     async def _try_to_make(self, shard: GroupCoordinatorShard, group_id: str) -> bool:
         """Whether there is nothing left to do; False where the group has another epoch by now."""

@@ -12,14 +12,18 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.group_coordinator.client import Client
+from ottla.group_coordinator.records import read_batch
 from ottla.group_coordinator.target_assignments import MOST_AT_ONCE
 from ottla.group_coordinator.topics import TopicSize
+from ottla.replication.coordinator_loading import SkippedRecords
 from ottla.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from ottla.wire.messages.consumer_group_records import ConsumerGroupTargetAssignmentMetadataKey
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from ottla.wire.records import RecordBatch
 
 from .helpers.embedded_protocol import subscribed
 
@@ -330,3 +334,27 @@ async def test_a_member_whose_target_is_refused_has_a_session_that_ends(
 async def refused(members: Members) -> None:
     with pytest.raises(KafkaError):
         await members.beat("A", ["t"])
+
+
+async def test_a_shard_that_has_moved_away_writes_nothing_more(
+    make_world: Any, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(make_world) as members:
+        log, groups = members.world.log, members.world.groups
+        append = log.append
+
+        def lose_with_the_target(partition: int, batch: bytearray) -> int:
+            end: int = append(partition, batch)
+            records = read_batch(RecordBatch(batch), SkippedRecords())
+            if any(isinstance(each.key, ConsumerGroupTargetAssignmentMetadataKey) for _, each in records if each):
+                groups.unload(0)
+            return end
+
+        monkeypatch.setattr(log, "append", lose_with_the_target)
+        members.topic("t", LARGE)
+        with pytest.raises(KafkaError) as moved:
+            await members.beat("A", ["t"])
+        assert moved.value.code is ErrorCode.NOT_COORDINATOR
+        await groups.load(0, 2)
+        group = members.group()
+        assert (group.target.epoch, group.members["A"].epoch) == (2, 0), "the member has not come to its target"
