@@ -2,13 +2,20 @@
 
 It goes by leaving, by being fenced, or by coming back as a static member with the classic protocol. All who stay have the classic
 protocol then, and one of them is to assign the partitions again. The number of the generation is the epoch of the group, and the
-assignments are those of the target, as bytes that clients of the classic protocol know. The records of both are one batch.
+assignments are the partitions that the members have, as bytes that clients of the classic protocol know. The records of both are
+one batch.
 
 A rebalance follows, because nobody has the partitions of the member that went. It is soft, so the next coordinator begins it
 once more (``ClassicGroup.was_downgraded``). A static member that came back has its partitions, and needs none.
 
 Source: Kafka's GroupMetadataManager (``validateOnlineDowngradeWithFencedMembers``, ``validateOnlineDowngradeWithReplacedMember``,
-``convertToClassicGroup``) and ClassicGroup (``fromConsumerGroup``). Kafka loses the rebalance with the coordinator.
+``convertToClassicGroup``) and ClassicGroup (``fromConsumerGroup``). Three things are different, so that no partition is read by
+two members, or by none for ever:
+
+* Kafka writes the target as the assignments, although a member may still read partitions that the target gives to others. An
+  upgrade straight afterwards would hand them out.
+* Kafka calls for no rebalance after a static member has come back, although others may wait for partitions.
+* Kafka loses the rebalance with the coordinator.
 """
 
 from __future__ import annotations
@@ -72,8 +79,7 @@ def downgrade(
     """
     stay = _without(group, gone)
     members = [_classic_member(member) for member in stay]
-    parts = {member.member_id: group.target.of(member.member_id) for member in stay}
-    generation = _generation(group.epoch, members, parts, shard.context.topics, now)
+    generation = _generation(group.epoch, members, _held(stay), shard.context.topics, now)
     shard.write([*group_removal(group), group_metadata(group.group_id, generation)], now)
     reason = f"Downgrade group {group.group_id} from consumer to classic for member leaving."
     _begin_classic_group(shard, group, members, [(*why, member) for member in gone], reason, now)
@@ -88,16 +94,17 @@ def downgrade_with_replaced(
     reason: str | None,
     now: CoordinatorTime,
 ) -> None:
-    """As ``downgrade``, when the classic member ``come`` takes the place of ``replaced``, whose part of the target it gets.
+    """As ``downgrade``, when the classic member ``come`` takes the place of ``replaced``.
 
     ``change`` has the records by which it does so, as Kafka writes them before those of the downgrade. ``reason`` is that of the
-    rebalance, None where none is needed.
+    rebalance, None where one is needed only if members wait for partitions.
     """
     stay = _without(group, [replaced])
-    members = [_classic_member(member) for member in [*stay, come]]
-    parts = {member.member_id: group.target.of(member.member_id) for member in stay}
-    parts[come.member_id] = group.target.of(replaced.member_id)
-    generation = _generation(group.epoch, members, parts, shard.context.topics, now)
+    stay.append(come)
+    members = [_classic_member(member) for member in stay]
+    if reason is None and not all(member.is_settled_at(group.epoch) for member in stay):
+        reason = f"Downgrade group {group.group_id} from consumer to classic while members wait for partitions."
+    generation = _generation(group.epoch, members, _held(stay), shard.context.topics, now)
     records = change.records()
     after = group
     for record in records:
@@ -110,6 +117,16 @@ def downgrade_with_replaced(
 def _without(group: ConsumerGroup, gone: Iterable[ConsumerGroupMember]) -> list[ConsumerGroupMember]:
     ids = {member.member_id for member in gone}
     return [member for member_id, member in group.members.newest().items() if member_id not in ids]
+
+
+def _held(members: Iterable[ConsumerGroupMember]) -> dict[str, dict[bytes, set[int]]]:
+    """By member id, the partitions that the client may read: topic id -> partitions."""
+    parts: dict[str, dict[bytes, set[int]]] = {}
+    for member in members:
+        part = parts.setdefault(member.member_id, {})
+        for topic_id, partition in member.held():
+            part.setdefault(topic_id, set()).add(partition)
+    return parts
 
 
 def _classic_member(member: ConsumerGroupMember) -> ClassicGroupMember:
@@ -132,7 +149,7 @@ def _generation(
     topics: TopicSizes,
     now: CoordinatorTime,
 ) -> Generation:
-    """The generation of the classic group. ``parts``: the target assignment by member id."""
+    """The generation of the classic group. ``parts``: the assignments by member id."""
     protocol = select_protocol(members)
     known = {
         member.member_id: dataclasses.replace(

@@ -8,17 +8,23 @@ A rebalance that was under way ends with REBALANCE_IN_PROGRESS for all who wait.
 protocol (``classic_members``). Offsets are not touched.
 
 Source: Kafka's GroupMetadataManager (``validateOnlineUpgrade``, ``convertToConsumerGroup``) and ConsumerGroup
-(``fromClassicGroup``). Kafka fails where the group has no generation yet. Here its members have epoch 0 and no partitions then.
+(``fromClassicGroup``). Two things are different:
+
+* A cooperative member may still read partitions that the leader has just taken from it, and given to nobody yet. It names them as
+  owned in its subscription. Here they count as its own until it joins again; Kafka gives them away at once.
+* Kafka fails where the group has no generation yet. Here its members have epoch 0 and no partitions then.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 from ..base.errors import ErrorCode, KafkaError, ProtocolError
 from ..base.wording import counted
 from ..replication.coordinator_log import CoordinatorTime
+from ..wire.messages.consumer_protocol import ConsumerProtocolSubscription
 from .classic_group import ClassicGroup
 from .consumer_group_member import AssignedPartitions, ClassicSupport, ConsumerGroupMember
 from .consumer_group_records import ConsumerGroupChange
@@ -39,7 +45,7 @@ def upgrade_records(shard: GroupCoordinatorShard, group: ClassicGroup) -> list[C
     _check_group(shard, group)
     topics = shard.context.topics
     epoch = group.live.generation.generation_id
-    members = [_upgraded(group, member, topics) for member in group.live.members.values()]
+    members = _upgraded(group, topics)
     names = frozenset().union(*(member.topic_names for member in members))
     change = ConsumerGroupChange(
         group.group_id,
@@ -77,29 +83,56 @@ def _check_group(shard: GroupCoordinatorShard, group: ClassicGroup) -> None:
         raise _refusal(group, "the group size exceeds the consumer group maximum size")
 
 
-def _upgraded(group: ClassicGroup, member: ClassicGroupMember, topics: TopicSizes) -> ConsumerGroupMember:
-    """A member as one of the consumer group. KafkaError GROUP_ID_NOT_FOUND."""
-    generation = group.live.generation
-    metadata = member.metadata(generation.protocol_name) or member.protocols[0][1]
-    given = group.assignment_of(member.member_id)
+def _subscription(group: ClassicGroup, member: ClassicGroupMember) -> ConsumerProtocolSubscription:
+    """KafkaError GROUP_ID_NOT_FOUND where it cannot be read."""
+    metadata = member.metadata(group.live.generation.protocol_name) or member.protocols[0][1]
     try:
-        subscription = read_subscription(metadata)
-        assignment = read_assignment(given) if given else None
+        return read_subscription(metadata)
     except ProtocolError as error:
-        logger.warning(
-            "Group %s: member %s offers or has what cannot be read: %s", group.group_id, member.member_id, error
+        raise _malformed(group, member, error) from error
+
+
+def _assigned(group: ClassicGroup, member: ClassicGroupMember, topics: TopicSizes) -> Mapping[bytes, frozenset[int]]:
+    """The partitions that the leader gave the member last. KafkaError GROUP_ID_NOT_FOUND where that cannot be known."""
+    given = group.assignment_of(member.member_id)
+    if not given:
+        return {}
+    try:
+        assignment = read_assignment(given)
+    except ProtocolError as error:
+        raise _malformed(group, member, error) from error
+    if assignment.user_data:
+        raise _refusal(
+            group,
+            "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default assignor "
+            "before re-attempting the upgrade",
         )
-        raise _refusal(group, "the embedded consumer protocol is malformed") from error
-    assigned: Mapping[bytes, frozenset[int]] = {}
-    if assignment is not None:
-        if assignment.user_data:
-            raise _refusal(
-                group,
-                "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default assignor "
-                "before re-attempting the upgrade",
-            )
-        assigned = partitions_by_id(assignment.assigned_partitions, topics)
-    epoch = generation.generation_id
+    return partitions_by_id(assignment.assigned_partitions, topics)
+
+
+def _upgraded(group: ClassicGroup, topics: TopicSizes) -> list[ConsumerGroupMember]:
+    """The members as those of the consumer group. KafkaError GROUP_ID_NOT_FOUND."""
+    members = list(group.live.members.values())
+    subscriptions = [_subscription(group, member) for member in members]
+    given = [_assigned(group, member, topics) for member in members]
+    taken = {(topic_id, number) for parts in given for topic_id, numbers in parts.items() for number in numbers}
+    upgraded = []
+    for member, subscription, assigned in zip(members, subscriptions, given, strict=True):
+        held = {topic_id: set(numbers) for topic_id, numbers in assigned.items()}
+        for topic_id, numbers in partitions_by_id(subscription.owned_partitions, topics).items():
+            kept = {number for number in numbers if (topic_id, number) not in taken}
+            taken |= {(topic_id, number) for number in kept}
+            held.setdefault(topic_id, set()).update(kept)
+        upgraded.append(_as_consumer(member, subscription, held, group.live.generation.generation_id))
+    return upgraded
+
+
+def _as_consumer(
+    member: ClassicGroupMember,
+    subscription: ConsumerProtocolSubscription,
+    held: Mapping[bytes, AbstractSet[int]],
+    epoch: int,
+) -> ConsumerGroupMember:
     return ConsumerGroupMember(
         member.member_id,
         has_subscription=True,
@@ -113,13 +146,18 @@ def _upgraded(group: ClassicGroup, member: ClassicGroupMember, topics: TopicSize
         epoch=epoch,
         previous_epoch=epoch,
         assigned=AssignedPartitions(
-            {topic_id: dict.fromkeys(sorted(partitions), epoch) for topic_id, partitions in assigned.items()}
+            {topic_id: dict.fromkeys(sorted(numbers), epoch) for topic_id, numbers in held.items() if numbers}
         ),
     )
 
 
 def _partitions(member: ConsumerGroupMember) -> dict[bytes, frozenset[int]]:
     return {topic_id: frozenset(partitions) for topic_id, partitions in member.assigned.epochs.items()}
+
+
+def _malformed(group: ClassicGroup, member: ClassicGroupMember, error: ProtocolError) -> KafkaError:
+    logger.warning("Group %s: member %s offers or has what cannot be read: %s", group.group_id, member.member_id, error)
+    return _refusal(group, "the embedded consumer protocol is malformed")
 
 
 def _refusal(group: ClassicGroup, why: str) -> KafkaError:

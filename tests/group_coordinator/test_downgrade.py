@@ -91,8 +91,13 @@ def test_the_record_has_all_that_is_known_of_the_members(machine: Any, beat: Con
     static.joined(names=("range", "own"), metadata=metadata)
     z = Classic(machine, "z")
     z.joined(names=("own", "range"))
+    beat("N", 2, beat("N", 2)[1])
+    assert (static.joined(metadata=metadata, names=("range", "own")), z.joined(names=("own", "range"))) == (4, 4)
     epoch = beat.group.epoch
-    targets = {member: beat.group.target.of(member) for member in (static.member_id, "z")}
+    parts = {
+        member: sorted(beat.group.members[member].assigned.of(topic_id("t"))) for member in (static.member_id, "z")
+    }
+    assert all(parts.values())
     beat("N", -1)
     record = written(machine)
     value = record.value
@@ -104,9 +109,29 @@ def test_the_record_has_all_that_is_known_of_the_members(machine: Any, beat: Con
     assert (member.client_host, member.session_timeout, member.rebalance_timeout) == ("/127.0.0.1", 7_000, 8_000)
     assert bytes(member.subscription) == metadata
     for each, version in ((member, 1), (other, 3)):
-        parts = {"t": sorted(targets[each.member_id][topic_id("t")])}
-        assert read_assigned(bytes(each.assignment)) == (version, parts)
+        assert read_assigned(bytes(each.assignment)) == (version, {"t": parts[each.member_id]})
     assert beat.group.live.members["z"].protocols == [("own", subscribed("t")), ("range", subscribed("t"))]
+
+
+def test_partitions_that_a_member_still_reads_are_not_given_away(machine: Any, beat: Consumers) -> None:
+    """The group changes there, back and there again before the classic member has joined once."""
+    c = Classic(machine)
+    c.lead_alone(t=range(4))
+    beat("N", 0)
+    assert c.beat() == REJOIN
+    beat("N", -1)
+    assert read_assigned(bytes(written(machine).value.members[0].assignment))[1] == ALL
+    assert beat("N", 0)[1] == {}
+
+
+def test_partitions_that_a_member_has_to_give_up_are_not_given_away(machine: Any, beat: Consumers) -> None:
+    c = Classic(machine)
+    c.lead_alone(t=range(4))
+    beat("N", 0)
+    assert c.joined(owned=ALL) == 1
+    assert c.sync() == SECOND
+    beat("N", -1)
+    assert beat("N", 0)[1] == {}
 
 
 def test_expressions_go_with_the_group(machine: Any, beat: Consumers, z: Classic) -> None:
@@ -335,6 +360,16 @@ def test_one_that_reads_other_topics_calls_for_a_rebalance(machine: Any, beat: C
     assert state(beat) == ("classic", "PreparingRebalance")
     assert c.sync() == OLD
     assert c.join("u").answer.generation_id == 3
+
+
+def test_others_that_wait_for_partitions_get_them(machine: Any, beat: Consumers, z: Classic) -> None:
+    beat("N", 0, instance="i")
+    assert z.joined() == 3
+    assert z.sync() == {}
+    c = Classic(machine, instance="i")
+    assert c.joined() == 3, "it has given up what it had"
+    assert state(beat) == ("classic", "PreparingRebalance")
+    assert z.beat() == REJOIN
 
 
 def test_another_member_of_the_consumer_protocol_keeps_the_group(machine: Any, beat: Consumers) -> None:

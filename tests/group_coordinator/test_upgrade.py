@@ -206,6 +206,19 @@ def test_topics_that_are_gone_and_newer_versions(machine: Any) -> None:
     assert beat.group.members[c].topic_names == {"t", "gone"}
 
 
+def test_partitions_that_a_cooperative_member_has_to_give_up_are_not_free(machine: Any) -> None:
+    beat = Consumers(machine)
+    protocols = (("range", subscribed("t", owned={"t": [0, 1, 2], "gone": [1]})),)
+    a = stable(machine)
+    b, waiter = machine.enter(protocols=RANGE)
+    machine.join(a, protocols=protocols)
+    machine.sync(a, 2, {a: assigned(t=[0]), b: assigned(t=[2])})
+    assert waiter.answer.generation_id == 2
+    beat("N", 0)
+    assert (held(beat, a), held(beat, b)) == ([0, 1], [2]), "2 is another's by now"
+    assert 1 not in held(beat, "N")
+
+
 def test_an_assignment_that_names_a_topic_twice(machine: Any) -> None:
     beat = Consumers(machine)
     parts = [AssignedTopicPartition(topic="t", partitions=[number]) for number in (0, 3)]
