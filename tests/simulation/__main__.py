@@ -4,7 +4,8 @@ With one seed (``SEEDS=123-123``) all its events are printed. With ``CLUSTER=1``
 machines, otherwise of one machine; with ``HARSH=1`` it has more faults. With ``CLUSTER=1 QUORUM=1`` that is a cluster of KRaft,
 with controllers in place of a store. With ``BREAK=no_epoch_truncation`` clusters have a rule broken on purpose
 (``cluster/breakages``, with a quorum those of ``quorum/breakages`` as well): seeds run one after the other, up to the first that
-detects it. With ``RAFT=1`` they are seeds of a quorum of Raft nodes, whose rules are in ``raft/breakages``.
+detects it. With ``RAFT=1`` they are seeds of a quorum of Raft nodes, whose rules are in ``raft/breakages``. With ``GROUP=1`` they
+are seeds of a consumer group of KIP-848, whose rules are in ``consumer_group/breakages``.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ import multiprocessing
 import os
 import sys
 import time
+from collections.abc import Callable
 
 import pytest
 
 from ottla.tests.simulation.cluster.breakages import BREAKAGES
 from ottla.tests.simulation.cluster.simulation import simulate_cluster
+from ottla.tests.simulation.consumer_group.breakages import BREAKAGES as GROUP_BREAKAGES
+from ottla.tests.simulation.consumer_group.simulation import simulate_group
 from ottla.tests.simulation.outcome import Result
 from ottla.tests.simulation.quorum.breakages import BREAKAGES as QUORUM_BREAKAGES
 from ottla.tests.simulation.quorum.simulation import simulate_quorum_cluster
@@ -34,10 +38,14 @@ def parse_seeds(text: str) -> range:
     return range(int(first), int(last) + 1) if dash else range(int(first))
 
 
-def main(text: str, *, is_cluster: bool, is_harsh: bool = False, is_quorum: bool = False) -> int:
+def main(
+    text: str, *, is_cluster: bool, is_harsh: bool = False, is_quorum: bool = False, is_group: bool = False
+) -> int:
     seeds = parse_seeds(text)
     cluster = simulate_quorum_cluster if is_quorum else simulate_cluster
-    run = functools.partial(cluster, is_harsh=is_harsh) if is_cluster else simulate
+    run: Callable[[int], Result] = simulate_group if is_group else simulate
+    if is_cluster:
+        run = functools.partial(cluster, is_harsh=is_harsh)
     if len(seeds) == 1:
         return _tell(run(seeds[0]))
     started = time.monotonic()
@@ -46,16 +54,24 @@ def main(text: str, *, is_cluster: bool, is_harsh: bool = False, is_quorum: bool
         for count, result in enumerate(pool.imap_unordered(run, seeds, chunksize=2), 1):
             if result.violations:
                 failed.append(result.seed)
-                print(again(result, is_cluster=is_cluster, is_harsh=is_harsh, is_quorum=is_quorum), flush=True)
+                options = {"is_harsh": is_harsh, "is_quorum": is_quorum, "is_group": is_group}
+                print(again(result, is_cluster=is_cluster, **options), flush=True)
             if count % 100 == 0:
                 print(f"{count} of {len(seeds)}, {len(failed)} failed, {time.monotonic() - started:.0f} s", flush=True)
     print(f"{len(seeds)} seeds, {len(failed)} failed, {time.monotonic() - started:.0f} s")
     return 1 if failed else 0
 
 
-def again(result: Result, *, is_cluster: bool, is_harsh: bool = False, is_quorum: bool = False) -> str:
+def again(
+    result: Result,
+    *,
+    is_cluster: bool = False,
+    is_harsh: bool = False,
+    is_quorum: bool = False,
+    is_group: bool = False,
+) -> str:
     """The command that repeats a failed seed, and why it failed."""
-    options = "CLUSTER=1 " * is_cluster + "QUORUM=1 " * is_quorum + "HARSH=1 " * is_harsh
+    options = "CLUSTER=1 " * is_cluster + "QUORUM=1 " * is_quorum + "HARSH=1 " * is_harsh + "GROUP=1 " * is_group
     return f"make simulate {options}SEEDS={result.seed}-{result.seed}  # {summary(result)}"
 
 
@@ -73,20 +89,21 @@ def _tell(result: Result) -> int:
     return 1 if result.violations else 0
 
 
-def hunt(text: str, breakage: str, *, is_quorum: bool = False) -> int:
-    """Run seeds of clusters with a broken rule until a checker detects it. Returns 1 if none does.
+def hunt(text: str, breakage: str, *, is_quorum: bool = False, is_group: bool = False) -> int:
+    """Run seeds with a broken rule, of clusters where nothing else is said, until a checker detects it. Returns 1 if none does.
 
     A seed that also fails without the breakage does not count.
     """
     started = time.monotonic()
-    run = simulate_quorum_cluster if is_quorum else simulate_cluster
+    cluster = simulate_quorum_cluster if is_quorum else simulate_cluster
+    run: Callable[[int], Result] = simulate_group if is_group else functools.partial(cluster, is_harsh=True)
     breakages = {**BREAKAGES, **QUORUM_BREAKAGES} if is_quorum else BREAKAGES
     for count, seed in enumerate(parse_seeds(text), 1):
         with pytest.MonkeyPatch.context() as patch:
-            breakages[breakage](patch)
-            result = run(seed, is_harsh=True)
+            (GROUP_BREAKAGES if is_group else breakages)[breakage](patch)
+            result = run(seed)
         took = f"{time.monotonic() - started:.0f} s"
-        if result.violations and not run(seed, is_harsh=True).violations:
+        if result.violations and not run(seed).violations:
             print(f"{breakage} is caught by seed {seed}, after {count} seeds and {took}: {summary(result)}")
             return 0
         if result.violations:
@@ -104,7 +121,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--harsh", action="store_true")
     parser.add_argument("--quorum", action="store_true")
     parser.add_argument("--raft", action="store_true")
-    parser.add_argument("--break", dest="breakage", choices=sorted({*BREAKAGES, *QUORUM_BREAKAGES, *RAFT_BREAKAGES}))
+    parser.add_argument("--group", action="store_true")
+    breakages = {*BREAKAGES, *QUORUM_BREAKAGES, *RAFT_BREAKAGES, *GROUP_BREAKAGES}
+    parser.add_argument("--break", dest="breakage", choices=sorted(breakages))
     return parser.parse_args(arguments)
 
 
@@ -115,5 +134,6 @@ if __name__ == "__main__":
     if options.raft:
         sys.exit(run_seeds(parse_seeds(options.seeds)))
     if options.breakage:
-        sys.exit(hunt(options.seeds, options.breakage, is_quorum=options.quorum))
-    sys.exit(main(options.seeds, is_cluster=options.cluster, is_harsh=options.harsh, is_quorum=options.quorum))
+        sys.exit(hunt(options.seeds, options.breakage, is_quorum=options.quorum, is_group=options.group))
+    kinds = {"is_cluster": options.cluster, "is_quorum": options.quorum, "is_group": options.group}
+    sys.exit(main(options.seeds, is_harsh=options.harsh, **kinds))

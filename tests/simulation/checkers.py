@@ -209,7 +209,7 @@ class Checker(Actor):
         found = await self._offsets(GROUP, PARTITIONS)
         for partition in PARTITIONS:
             commits = self.history.commits.get((GROUP, partition), [])
-            allowed = {commit.offset for commit in commits if _may_be_last(commit, commits)}
+            allowed = {commit.offset for commit in commits if may_be_last(commit, commits)}
             if all(commit.answered is None for commit in commits):
                 allowed.add(-1)
             if found[partition] not in allowed:
@@ -272,7 +272,7 @@ class Checker(Actor):
                 self.world.violate(f"{damaged}: a lookup gives the time {at} for offset {place}")
 
 
-def _may_be_last(commit: Commit, commits: list[Commit]) -> bool:
+def may_be_last(commit: Commit, commits: list[Commit]) -> bool:
     """Whether no acknowledged commit was sent after the response to this one."""
     if commit.was_refused:
         return False

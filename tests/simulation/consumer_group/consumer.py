@@ -1,0 +1,298 @@
+"""A consumer of KIP-848 as a client of a simulated world: it sends heartbeats, gives partitions up in its own time, and commits.
+
+At times its process dies, leaves or stands still, changes its subscription, or never gives up what it was told to. ``calm`` ends
+that: then it does its part. ``GroupKnowledge`` is what all clients of a group know together, and has the invariants of that:
+
+* A response has no smaller epoch than the client that it is for.
+* No partition is read by two members at epochs that overlap.
+* A commit is not accepted from a member once a later owner's was.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+
+import trio
+
+from ottla.base.errors import ErrorCode
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ottla.wire.schema import uuid_to_text
+
+from ..clients import RETRIABLE, Actor
+from ..history import Commit, History, TopicPartition
+from ..network import Lost
+from .membership import LEAVES, LEAVES_STATIC, ClientMembership, Subscription, TopicIdPartition
+
+HEARTBEAT_VERSION = 1
+COMMIT_VERSION = 9
+_FENCED = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID})
+_FATAL = frozenset({ErrorCode.UNRELEASED_INSTANCE_ID, ErrorCode.FENCED_INSTANCE_ID, ErrorCode.GROUP_ID_NOT_FOUND})
+_COMMIT_REFUSED = frozenset({ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND})
+_NEVER = float("inf")
+
+
+@dataclasses.dataclass
+class Span:
+    """The epochs at which a member has read a partition."""
+
+    owner: str
+    first: int
+    last: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Accepted:
+    """A commit that was acknowledged."""
+
+    owner: str
+    epoch: int
+    answered: float
+
+
+class GroupKnowledge:
+    """What the clients of one group know. ``violate`` is told of what must not be."""
+
+    def __init__(self, group_id: str, violate: Callable[[str], None]) -> None:
+        self.group_id = group_id
+        self.violate = violate
+        self.next_offset = 0
+        self.has_overlaps = True
+        """Whether overlapping epochs are a violation. They are none where acknowledged records may be lost."""
+        self._spans: dict[TopicIdPartition, list[Span]] = {}
+        self._open: dict[str, dict[TopicIdPartition, Span]] = {}
+        """By owner, those that go on."""
+        self._accepted: dict[TopicIdPartition, list[Accepted]] = {}
+
+    def reads(self, member: ClientMembership) -> None:
+        """A member reads its partitions at its epoch, and no others."""
+        owner = member.instance_id or member.member_id
+        before = self._open.get(owner, {})
+        going_on = self._open[owner] = {}
+        for partition in member.owned if member.is_member else ():
+            spans = self._spans.setdefault(partition, [])
+            own = before.get(partition)
+            if own is None:
+                own = Span(owner, member.epoch, member.epoch)
+                spans.append(own)
+            own.last = max(own.last, member.epoch)
+            going_on[partition] = own
+            for other in spans if self.has_overlaps else ():
+                if other.owner != owner and other.first <= own.last and own.first <= other.last:
+                    self.violate(f"{short([partition])} is read by two members: {other}, {own}")
+
+    def committed(self, owner: str, epoch: int, partition: TopicIdPartition, sent: float) -> None:
+        """A commit that was sent at ``sent`` has just been acknowledged."""
+        accepted = self._accepted.setdefault(partition, [])
+        for other in accepted:
+            if other.owner != owner and other.epoch > epoch and other.answered <= sent and self.has_overlaps:
+                self.violate(
+                    f"{partition}: a commit of {owner} at epoch {epoch} was accepted after one of {other.owner} at {other.epoch}"
+                )
+        accepted.append(Accepted(owner, epoch, trio.current_time()))
+
+
+class GroupConsumer(Actor):
+    """One consumer, whose processes come one after the other."""
+
+    def __init__(
+        self,
+        world: object,
+        history: History,
+        name: str,
+        knowledge: GroupKnowledge,
+        subscriptions: Sequence[Subscription],
+        topic_name: Callable[[bytes], str | None],
+        *,
+        instance_id: str | None = None,
+        assignors: Sequence[str | None] = (None,),
+        rebalance_timeout_ms: int = 4000,
+        standstill_seconds: float = 10.0,
+    ) -> None:
+        """``topic_name``: of a topic's id. ``standstill_seconds``: the longest time in which a process does nothing."""
+        super().__init__(world, history, name)  # type: ignore[arg-type]
+        self.knowledge = knowledge
+        self.calm = False
+        """Whether it does nothing but its part from now on."""
+        self.is_heard = False
+        """Whether it had a response since it is calm."""
+        self.is_gone = False
+        """Whether it has no process, and will have none."""
+        self._subscriptions = subscriptions
+        self._topic_name = topic_name
+        self._instance_id = instance_id
+        self._assignors = assignors
+        self._rebalance_timeout_ms = rebalance_timeout_ms
+        self._standstill_seconds = standstill_seconds
+        self._interval = 1.0
+        self._gives_up_at = _NEVER
+        self._memories: list[tuple[int, TopicIdPartition]] = []
+        """Partitions that this process has had, with an epoch of then."""
+        self.member = self._new_process()
+
+    def tell_all(self) -> None:
+        """Its next heartbeat has all fields."""
+        self.member.failed()
+
+    def _new_process(self) -> ClientMembership:
+        self._gives_up_at = _NEVER
+        self._memories.clear()
+        return ClientMembership(
+            self.knowledge.group_id,
+            uuid_to_text(uuid.UUID(int=self.rng.getrandbits(128), version=4).bytes),
+            self.rng.choice(self._subscriptions),
+            instance_id=self._instance_id,
+            server_assignor=self.rng.choice(self._assignors),
+            rebalance_timeout_ms=self._rebalance_timeout_ms,
+        )
+
+    async def run(self, until: trio.Event) -> None:
+        while not until.is_set():
+            await self._live(until)
+            self.member.lose_all()
+            self.knowledge.reads(self.member)
+            if self.is_gone:
+                return
+            await trio.sleep(self.rng.choice((0, 0.5, 3.0)))
+            self.member = self._new_process()
+
+    async def _live(self, until: trio.Event) -> None:
+        """One process, to its end."""
+        while not until.is_set():
+            self._reconcile()
+            if not await self._heartbeat():
+                return
+            self._reconcile()
+            if self.member.is_member and self.rng.random() < 0.3:
+                await self._commit()
+            await trio.sleep(self._pause())
+            if not self.calm and self.rng.random() < 0.12 and await self._act():
+                return
+
+    def _pause(self) -> float:
+        if self.member.has_news or not self.member.is_member:
+            return self.rng.uniform(0, 0.1)
+        until_given_up = max(self._gives_up_at - trio.current_time(), 0)
+        return min(self._interval * self.rng.uniform(0.7, 1), until_given_up)
+
+    # --- membership ---------------------------------------------------------------------------------------------------
+
+    def _reconcile(self) -> None:
+        member = self.member
+        if member.to_give_up:
+            if self._gives_up_at == _NEVER:
+                delay = self.rng.choice((0, 0, 0.2, 1.5, 6.0, 1e9) if not self.calm else (0, 0.2))
+                self._gives_up_at = trio.current_time() + delay
+                self.log(f"gives up {short(member.to_give_up)} in {delay} s")
+            if trio.current_time() < self._gives_up_at:
+                return
+        self._gives_up_at = _NEVER
+        member.reconcile()
+        self.knowledge.reads(member)
+
+    async def _heartbeat(self) -> bool:
+        """Send a heartbeat; False if the process ends with it."""
+        member = self.member
+        request, epoch = member.request(), member.epoch
+        try:
+            response = await self.client.call(request, HEARTBEAT_VERSION)
+        except Lost as error:
+            self.log(f"heartbeat at {epoch} lost: {error}")
+            member.failed()
+            return True
+        code = ErrorCode(response.error_code)
+        if code is ErrorCode.NONE:
+            if response.member_epoch < epoch:
+                self.knowledge.violate(f"{self.name} at epoch {epoch} is told {response.member_epoch}")
+            self.is_heard = self.calm
+            self._interval = response.heartbeat_interval_ms / 1000
+            member.told(response)
+            if response.assignment is not None or epoch != member.epoch:
+                self.log(f"epoch {epoch} -> {member.epoch}, assigned {short(member.target or ())}")
+            self.knowledge.reads(member)
+            return True
+        self.log(f"heartbeat at {epoch}: {code.name}")
+        if code in _FENCED:
+            self._gives_up_at = _NEVER
+            member.lose_all()
+        elif code in _FATAL:
+            return False
+        elif code in RETRIABLE:
+            member.failed()
+            await trio.sleep(self.rng.uniform(0, 0.2))
+        else:
+            self.knowledge.violate(f"{self.name}: a heartbeat at {epoch} gets {code.name}: {response.error_message}")
+        return True
+
+    async def _act(self) -> bool:
+        """Do something else than its part. Returns whether the process has ended."""
+        rng, member = self.rng, self.member
+        action = rng.choice(("die", "leave", "leave", "stand still", "subscribe", "subscribe", "rejoin", "go"))
+        self.log(action)
+        if action in ("leave", "rejoin", "go"):
+            is_static = member.instance_id is not None and rng.random() < 0.7 and action != "go"
+            try:
+                await self.client.call(member.leaving(LEAVES_STATIC if is_static else LEAVES), HEARTBEAT_VERSION)
+            except Lost as error:
+                self.log(f"leave lost: {error}")
+            self._gives_up_at = _NEVER
+        if action == "stand still":
+            await trio.sleep(rng.uniform(0, self._standstill_seconds))
+        if action == "subscribe":
+            member.subscription = rng.choice(self._subscriptions)
+        if action == "die":
+            self.client.close()
+        self.is_gone = action == "go" and rng.random() < 0.3
+        return action in ("die", "leave", "go")
+
+    # --- commits ------------------------------------------------------------------------------------------------------
+
+    async def _commit(self) -> None:
+        """Commit an offset of a partition that it has, at times of one that it has had, at an epoch of then."""
+        member, now = self.member, trio.current_time()
+        is_late = bool(self._memories) and self.rng.random() < 0.4
+        if not is_late:
+            if not member.owned:
+                return
+            self._memories = [*self._memories[-9:], (member.epoch, self.rng.choice(sorted(member.owned)))]
+        epoch, partition = self.rng.choice(self._memories) if is_late else self._memories[-1]
+        topic = self._topic_name(partition[0])
+        if topic is None:
+            return
+        knowledge = self.knowledge
+        knowledge.next_offset += 1
+        commit = Commit(knowledge.next_offset, now)
+        key: TopicPartition = (topic, partition[1])
+        self.history.commits.setdefault((knowledge.group_id, key), []).append(commit)
+        part = OffsetCommitRequestPartition(
+            partition_index=partition[1], committed_offset=commit.offset, committed_metadata=""
+        )
+        request = OffsetCommitRequest(
+            group_id=knowledge.group_id,
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            generation_id_or_member_epoch=epoch,
+            topics=[OffsetCommitRequestTopic(name=topic, partitions=[part])],
+        )
+        try:
+            response = await self.client.call(request, COMMIT_VERSION)
+        except Lost:
+            return
+        code = ErrorCode(response.topics[0].partitions[0].error_code)
+        if code is ErrorCode.NONE:
+            commit.answered = trio.current_time()
+            if not is_late:
+                knowledge.committed(member.instance_id or member.member_id, epoch, partition, now)
+        else:
+            commit.was_refused = code in _COMMIT_REFUSED
+            self.log(f"commit of {topic}-{partition[1]} at {epoch}: {code.name}")
+
+
+def short(partitions: Iterable[TopicIdPartition]) -> str:
+    """Partitions for people."""
+    return " ".join(f"{topic_id[:4].decode(errors='replace')}-{number}" for topic_id, number in sorted(partitions))

@@ -1,0 +1,286 @@
+"""One seed of a consumer group of KIP-848: members and one coordinator at a time, faults for a while, then a time without any.
+
+When faults end the group becomes stable within a bounded time: each partition of each topic that a member reads is assigned to
+one of them, and each client has exactly what the group says. After that nothing is written any more.
+
+In half of the seeds targets are made in steps, as those of large groups are, with other requests between the steps.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import trio
+
+from ottla.group_coordinator import expression_refresh, target_assignment, target_assignments
+from ottla.group_coordinator.consumer_group import ConsumerGroupState
+from ottla.group_coordinator.consumer_group_settings import ConsumerGroupSettings
+
+from ..checkers import may_be_last
+from ..history import History
+from ..outcome import Result, play
+from .consumer import GroupConsumer, GroupKnowledge
+from .membership import Subscription, TopicIdPartition
+from .world import GROUP, HEARTBEAT_MS, SESSION_MS, GroupWorld
+
+SECONDS_OF_FAULTS = (10.0, 40.0)
+SETTLED_WITHIN_SECONDS = 40.0
+_REFRESH_SECONDS = 2.0
+"""The shortest time between two looks at the topics of regular expressions."""
+_QUIET_SECONDS = 4.0
+_SUBSCRIPTIONS = (
+    Subscription(("t",)),
+    Subscription(("t",)),
+    Subscription(("t", "u")),
+    Subscription(("u", "v")),
+    Subscription(("v",)),
+    Subscription(()),
+    Subscription((), "t|w.*"),
+    Subscription(("u",), "w.*"),
+)
+
+
+def simulate_group(seed: int) -> Result:
+    """Run one seed."""
+    rng = random.Random(f"{seed} group")
+    is_lenient = rng.random() < 0.3
+    is_stepwise = rng.random() < 0.5
+    settings = ConsumerGroupSettings(
+        {
+            "session_timeout_ms": SESSION_MS,
+            "heartbeat_interval_ms": HEARTBEAT_MS,
+            "assignment_interval_ms": rng.choice((0, 0, 1000, 2500)),
+            "regex_refresh_interval_ms": 600_000,
+        }
+    )
+    replaced: dict[tuple[Any, str], Any] = {(expression_refresh, "SHORTEST_INTERVAL_MS"): _REFRESH_SECONDS * 1000}
+    if is_stepwise:
+        replaced |= steps(rng)
+    with pytest.MonkeyPatch.context() as patch:
+        for (module, name), value in replaced.items():
+            patch.setattr(module, name, value)
+        return play(
+            seed,
+            lambda: GroupWorld(seed, is_lenient=is_lenient, settings=settings),
+            lambda world: GroupSimulation(world, is_stepwise=is_stepwise).run(),
+        )
+
+
+def steps(rng: random.Random) -> dict[tuple[Any, str], Any]:
+    """Parts of the product so that targets are made in small steps, which take their time."""
+
+    async def turn_of_others() -> None:
+        await trio.sleep(rng.choice((0, 0, 0.01, 0.1)))
+
+    return {
+        (target_assignments, "MOST_AT_ONCE"): rng.choice((0, 0, 12)),
+        (target_assignments, "_STEP_SECONDS"): -1.0,
+        (target_assignments, "_PARTITIONS_PER_BATCH"): rng.choice((1, 4)),
+        (target_assignments, "trio"): SimpleNamespace(
+            Event=trio.Event, lowlevel=SimpleNamespace(checkpoint=turn_of_others)
+        ),
+        (target_assignment, "_MEMBERS_OF_A_STEP"): rng.choice((1, 3)),
+    }
+
+
+class GroupSimulation:
+    """The members of one group, and the faults."""
+
+    def __init__(self, world: GroupWorld, *, is_stepwise: bool) -> None:
+        self.world = world
+        self._rng = rng = world.random_for("simulation")
+        self._over = trio.Event()
+        self._inspector = world.inspector
+        self._inspector.is_stepwise = is_stepwise
+        self.history = History()
+        self.knowledge = GroupKnowledge(GROUP, world.violate)
+        self.knowledge.has_overlaps = not world.is_lenient
+        subscriptions = rng.sample(_SUBSCRIPTIONS, rng.randint(1, 4))
+        assignors = rng.choice(((None,), (None, "range"), ("uniform", "range")))
+        statics = rng.choice((0, 0, 1, 3))
+        self._inspector.consumers = [
+            GroupConsumer(
+                world,
+                self.history,
+                f"c{number}",
+                self.knowledge,
+                subscriptions,
+                world.topic_names.get,
+                instance_id=f"i{number}" if number < statics else None,
+                assignors=assignors,
+            )
+            for number in range(rng.choice((1, 2, 3, 3, 4, 5, 7)))
+        ]
+        world.log("world", f"lenient: {world.is_lenient}, stepwise: {is_stepwise}, {statics} static, {subscriptions}")
+
+    async def run(self) -> None:
+        """Run everything of this seed."""
+        world = self.world
+        for name, count in (("t", 4), ("u", 2), ("w1", 1)):
+            world.set_topic(name, count)
+        async with trio.open_nursery() as nursery:
+            world.nursery = nursery
+            await world.begin_life()
+            for consumer in self._inspector.consumers:
+                nursery.start_soon(consumer.run, self._over)
+            await self._make_trouble()
+            await self._heal()
+            await self._settle()
+            self._judge()
+            nursery.cancel_scope.cancel()
+
+    # --- trouble ------------------------------------------------------------------------------------------------------
+
+    async def _make_trouble(self) -> None:
+        world, rng = self.world, self._rng
+        world.trouble = rng.choice((0, 0.05, 0.2))
+        world.refusals = rng.choice((0, 0, 0.05, 0.3))
+        world.delay_seconds = rng.choice((0, 0, 0.1, 1.5))
+        pause = rng.choice((0.5, 2, 5))
+        if world.life is not None:
+            world.obey(world.life)
+        kinds: list[Callable[[], Awaitable[None]]] = [
+            self._move,
+            self._move,
+            self._elect_again,
+            self._change_topic,
+            self._change_topic,
+            self._change_network,
+            self._compare,
+        ]
+        deadline = trio.current_time() + rng.uniform(*SECONDS_OF_FAULTS)
+        while trio.current_time() < deadline:
+            await trio.sleep(rng.expovariate(1 / pause))
+            await rng.choice(kinds)()
+            self._inspector.check_readers()
+
+    async def _move(self) -> None:
+        await self.world.move(is_killed=self._rng.random() < 0.5)
+
+    async def _elect_again(self) -> None:
+        await self.world.elect_again()
+
+    async def _change_topic(self) -> None:
+        world, rng = self.world, self._rng
+        name = rng.choice(("t", "u", "v", "w1", "w2"))
+        size = world.topics.get(name)
+        if size is None:
+            world.set_topic(name, rng.randint(1, 4))
+        elif rng.random() < 0.5:
+            world.set_topic(name, size.partition_count + rng.randint(1, 3))
+        elif name != "t":
+            world.set_topic(name, None)
+
+    async def _change_network(self) -> None:
+        """Everything is lost for a while, or nothing is."""
+        world, rng = self.world, self._rng
+        before, world.trouble = world.trouble, rng.choice((0, 0.5, 1))
+        await trio.sleep(rng.choice((0.5, 3.0, 8.0)))
+        world.trouble = before
+
+    async def _compare(self) -> None:
+        if (life := self.world.serving) is not None:
+            self._inspector.compare(life)
+
+    async def _heal(self) -> None:
+        world = self.world
+        world.trouble = world.refusals = world.delay_seconds = 0.0
+        for consumer in self._inspector.consumers:
+            consumer.calm = True
+        if world.life is not None:
+            world.obey(world.life)
+        world.log("world", "no more faults")
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    async def _settle(self) -> None:
+        """Wait until the group is stable, and see that it stays so."""
+        world = self.world
+        deadline = trio.current_time() + SETTLED_WITHIN_SECONDS
+        while world.late:
+            await trio.sleep(0.1)
+        for consumer in self._inspector.consumers:
+            consumer.tell_all()  # a request that was late may have said otherwise
+        while (why := self.unsettled()) is not None:
+            if trio.current_time() > deadline:
+                world.violate(f"after {SETTLED_WITHIN_SECONDS} s without faults {why}")
+                return
+            await trio.sleep(0.5)
+        await trio.sleep(2 * _REFRESH_SECONDS)
+        before = self._inspector.writes
+        await trio.sleep(_QUIET_SECONDS)
+        if self._inspector.writes != before:
+            world.violate("the group is stable, and records are written for it")
+        if (why := self.unsettled()) is not None:
+            world.violate(f"it was stable, and then {why}")
+
+    def unsettled(self) -> str | None:
+        """Why the group is not where it is to be."""
+        world = self.world
+        life = world.serving
+        if life is None:
+            return "nobody serves the group"
+        clients = [consumer for consumer in self._inspector.consumers if not consumer.is_gone]
+        if (group := life.group) is None:
+            return "there is no group" if clients else None
+        members = group.members.newest()
+        if not all(consumer.is_heard for consumer in clients):
+            return "not every client is back"
+        if members.keys() != {consumer.member.member_id for consumer in clients}:
+            return f"the members are {sorted(members)}"
+        if not clients:
+            return None
+        if group.state is not ConsumerGroupState.STABLE:
+            return f"the group is {group.state_name}"
+        owners: dict[TopicIdPartition, str] = {}
+        for consumer in clients:
+            member = members[consumer.member.member_id]
+            if (member.epoch, frozenset(member.assigned)) != (consumer.member.epoch, consumer.member.owned):
+                return (
+                    f"{consumer.name} is at {consumer.member.epoch} with {consumer.member.owned}, its member {member}"
+                )
+            if member.epoch != group.epoch:
+                return f"{consumer.name} is at {member.epoch}, and the group at {group.epoch}"
+            for partition in member.assigned:
+                if world.topic_names[partition[0]] not in self._topics_of(consumer):
+                    return f"{consumer.name} has {partition}, which it does not read"
+                if partition in owners:
+                    return f"{partition} has two owners"
+                owners[partition] = consumer.name
+        wanted = {
+            (world.topics[name].topic_id, number)
+            for consumer in clients
+            for name in self._topics_of(consumer)
+            for number in range(world.topics[name].partition_count)
+        }
+        return None if owners.keys() == wanted else f"{owners.keys() ^ wanted} are not where they are to be"
+
+    def _topics_of(self, consumer: GroupConsumer) -> set[str]:
+        subscription = consumer.member.subscription
+        expression = re.compile(subscription.expression or "(?!)")
+        return {
+            name for name in self.world.topics if name in subscription.names or expression.fullmatch(name) is not None
+        }
+
+    def _judge(self) -> None:
+        """The state is that of the log, and acknowledged commits are there."""
+        world = self.world
+        life = world.serving
+        assert life is not None
+        self._inspector.compare(life)
+        if world.is_lenient:
+            return
+        for (_, (topic, number)), commits in sorted(self.history.commits.items()):
+            if topic in world.deleted or topic not in world.topics:
+                continue
+            allowed = {commit.offset for commit in commits if may_be_last(commit, commits)}
+            if all(commit.answered is None for commit in commits):
+                allowed.add(-1)
+            found = self._inspector.records.offsets.get((topic, number), -1)
+            if found not in allowed:
+                world.violate(f"the group is at {found} in {topic}-{number}, not at one of {sorted(allowed)}")

@@ -1,0 +1,59 @@
+"""Seeds of a consumer group, whose checkers must find nothing; `make simulate GROUP=1 SEEDS=5000-5999` runs others."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.tests.simulation.__main__ import again
+from ottla.tests.simulation.consumer_group.breakages import BREAKAGES
+from ottla.tests.simulation.consumer_group.simulation import simulate_group
+from ottla.tests.simulation.parts import parts_of
+
+pytest.importorskip("re2")
+pytestmark = pytest.mark.computes
+
+SEEDS = range(1200)
+PARTS = 12
+"""Into how many tests they are split, for the processes that run tests side by side."""
+SHARE = 1
+"""So many of these tests are in `make test`: 100 seeds, 6 seconds of processor time."""
+
+FIRST = {
+    "a_moved_shard_writes_on": 35,
+    "epoch_is_not_looked_at": 8,
+    "previous_epoch_with_any_partitions": 37,
+    "responses_before_the_commit": 25,
+    "unread_topics_stay": 25,
+    "timers_wait_for_the_end_of_a_heartbeat": 146,
+}
+"""The seed that finds a broken rule, where the first few do not. It is tried first."""
+
+
+def failed(seed: int) -> str:
+    result = simulate_group(seed)
+    return again(result, is_group=True) if result.violations else ""
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_some_seeds(seed: int) -> None:
+    assert failed(seed) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", parts_of(PARTS, SHARE))
+def test_many_seeds(part: int) -> None:
+    assert [line for line in map(failed, SEEDS[part::PARTS]) if line] == []
+
+
+@pytest.mark.slow
+def test_the_same_seed_is_the_same_run() -> None:
+    first, second, other = simulate_group(1), simulate_group(1), simulate_group(2)
+    assert first.events == second.events
+    assert first.digest == second.digest != other.digest
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", BREAKAGES)
+def test_seeds_detect_a_broken_rule(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    BREAKAGES[rule](monkeypatch)
+    assert any(simulate_group(seed).violations for seed in (FIRST.get(rule, 0), *range(200)))
