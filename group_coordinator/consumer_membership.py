@@ -295,12 +295,15 @@ def is_target_due(shard: GroupCoordinatorShard, heartbeat: Heartbeat, now: Coord
 
 
 def is_due(shard: GroupCoordinatorShard, group: ConsumerGroup, epoch: int, now: CoordinatorTime) -> bool:
-    """Whether a group at ``epoch`` is to have a new target assignment now."""
+    """Whether a group at ``epoch`` is to have a new target assignment now.
+
+    A clock that was set back, or another broker's that was ahead, delays nothing. Kafka's groups wait for the clock.
+    """
     if group.target.epoch >= epoch:
         return False
     interval_ms = shard.context.times(group.group_id).assignment_interval_ms
     made_at = group.target.timestamp_ms
-    return made_at == 0 or interval_ms == 0 or now.wall_ms >= made_at + interval_ms
+    return not made_at <= now.wall_ms < made_at + interval_ms
 
 
 def target_size(shard: GroupCoordinatorShard, heartbeat: Heartbeat) -> int:

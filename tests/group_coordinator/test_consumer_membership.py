@@ -43,6 +43,13 @@ def test_the_first_member_gets_everything_at_once(beat: Consumers) -> None:
     assert beat.group.state_name == "Stable"
 
 
+def test_a_clock_that_was_set_back_delays_no_target(beat: Consumers) -> None:
+    beat("A", 0)
+    beat.machine.wall_ms -= 3600 * SECOND
+    assert beat("B", 0) == (3, {})
+    assert beat.group.target.epoch == 3
+
+
 def test_a_second_member_gets_partitions_as_the_first_gives_them_up(beat: Consumers) -> None:
     beat("A", 0)
     beat.written()
