@@ -9,7 +9,6 @@ In half of the seeds targets are made in steps, as those of large groups are, wi
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
@@ -18,14 +17,14 @@ import pytest
 import trio
 
 from ottla.group_coordinator import expression_refresh, target_assignment, target_assignments
-from ottla.group_coordinator.consumer_group import ConsumerGroupState
 from ottla.group_coordinator.consumer_group_settings import ConsumerGroupSettings
 
 from ..checkers import may_be_last
 from ..history import History
 from ..outcome import Result, play
 from .consumer import GroupConsumer, GroupKnowledge
-from .membership import Subscription, TopicIdPartition
+from .convergence import GroupView, MemberView, unconverged
+from .membership import Subscription
 from .world import GROUP, HEARTBEAT_MS, SESSION_MS, GroupWorld
 
 SECONDS_OF_FAULTS = (10.0, 40.0)
@@ -152,6 +151,7 @@ class GroupSimulation:
             self._change_topic,
             self._change_network,
             self._compare,
+            self._jump,
         ]
         deadline = trio.current_time() + rng.uniform(*SECONDS_OF_FAULTS)
         while trio.current_time() < deadline:
@@ -182,6 +182,12 @@ class GroupSimulation:
         before, world.trouble = world.trouble, rng.choice((0, 0.5, 1))
         await trio.sleep(rng.choice((0.5, 3.0, 8.0)))
         world.trouble = before
+
+    async def _jump(self) -> None:
+        """The clock of the present broker is set wrong, or right again. That of the next one is right."""
+        self.world.has_jumped = True
+        if (life := self.world.life) is not None:
+            life.clock.jump(self._rng.choice((-3_600_000, -2000, 2000, 3_600_000)))
 
     async def _compare(self) -> None:
         if (life := self.world.serving) is not None:
@@ -221,51 +227,17 @@ class GroupSimulation:
 
     def unsettled(self) -> str | None:
         """Why the group is not where it is to be."""
-        world = self.world
-        life = world.serving
+        life = self.world.serving
         if life is None:
             return "nobody serves the group"
-        clients = [consumer for consumer in self._inspector.consumers if not consumer.is_gone]
-        if (group := life.group) is None:
-            return "there is no group" if clients else None
-        members = group.members.newest()
-        if not all(consumer.is_heard for consumer in clients):
-            return "not every client is back"
-        if members.keys() != {consumer.member.member_id for consumer in clients}:
-            return f"the members are {sorted(members)}"
-        if not clients:
-            return None
-        if group.state is not ConsumerGroupState.STABLE:
-            return f"the group is {group.state_name}"
-        owners: dict[TopicIdPartition, str] = {}
-        for consumer in clients:
-            member = members[consumer.member.member_id]
-            if (member.epoch, frozenset(member.assigned)) != (consumer.member.epoch, consumer.member.owned):
-                return (
-                    f"{consumer.name} is at {consumer.member.epoch} with {consumer.member.owned}, its member {member}"
-                )
-            if member.epoch != group.epoch:
-                return f"{consumer.name} is at {member.epoch}, and the group at {group.epoch}"
-            for partition in member.assigned:
-                if world.topic_names[partition[0]] not in self._topics_of(consumer):
-                    return f"{consumer.name} has {partition}, which it does not read"
-                if partition in owners:
-                    return f"{partition} has two owners"
-                owners[partition] = consumer.name
-        wanted = {
-            (world.topics[name].topic_id, number)
-            for consumer in clients
-            for name in self._topics_of(consumer)
-            for number in range(world.topics[name].partition_count)
-        }
-        return None if owners.keys() == wanted else f"{owners.keys() ^ wanted} are not where they are to be"
-
-    def _topics_of(self, consumer: GroupConsumer) -> set[str]:
-        subscription = consumer.member.subscription
-        expression = re.compile(subscription.expression or "(?!)")
-        return {
-            name for name in self.world.topics if name in subscription.names or expression.fullmatch(name) is not None
-        }
+        view = None
+        if (group := life.group) is not None:
+            members = {
+                member.member_id: MemberView(member.epoch, frozenset(member.held()))
+                for member in group.members.newest().values()
+            }
+            view = GroupView(group.state_name, group.epoch, members)
+        return unconverged(view, self._inspector.consumers, self.world.topics)
 
     def _judge(self) -> None:
         """The state is that of the log, and acknowledged commits are there."""

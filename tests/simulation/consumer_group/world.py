@@ -19,7 +19,7 @@ from typing import Any
 import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.base.seams import InlineWorkers, SimulatedClock
+from ottla.base.seams import InlineWorkers
 from ottla.group_coordinator.client import Client
 from ottla.group_coordinator.consumer_group import ConsumerGroup
 from ottla.group_coordinator.consumer_group_context import ConsumerGroupContext
@@ -40,6 +40,7 @@ from ottla.wire.messages.offset_commit import (
 from ottla.wire.records import RecordBatch
 from ottla.wire.schema import Message, replace
 
+from ..faults import JumpingClock
 from ..network import Lost
 from ..run import Mode, Run
 from .group_log import GroupLog, StoredBatch, compacted, remaining
@@ -58,13 +59,14 @@ class CoordinatorLife:
         self.number = number
         self.log = GroupLog(world.random_for(f"log {number}"), world.inspector.appended)
         self.topics = TopicSizes()
+        self.clock = JumpingClock()
         context = ConsumerGroupContext.of(world.settings, self.topics)
         randomness = world.random_for(f"coordinator {number}")
         self.groups = GroupCoordinator(
             self.log,
             GroupSettings({"offsets_topic_num_partitions": 1}),
             context,
-            SimulatedClock(),
+            self.clock,
             randomness,
             InlineWorkers(),
         )
@@ -98,6 +100,8 @@ class GroupWorld(Run):
         self.nursery: trio.Nursery | None = None
         self.trouble = 0.0
         """The share of requests that are lost, or whose response is."""
+        self.has_jumped = False
+        """Whether the clock of a broker was ever set wrong."""
         self.late = 0
         """Requests that are still to come, although their clients wait no more."""
         self.refusals = 0.0
