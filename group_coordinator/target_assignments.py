@@ -3,7 +3,8 @@
 A large group takes long in two ways: the assignor has much to distribute, and there are many records to write. Both are done in
 steps, between which others run. The group may have another epoch after a step; then the target is of no use, and the next one is
 begun. Its records come in several batches, the epoch of the target last: until then the parts of the members count for nothing,
-and heartbeats of the group wait for the end of it.
+and heartbeats of the group wait for the end of it. Where it is not finished, because the log refuses or the coordinator moves, the
+next heartbeat makes a target: the first batch says that it is due, by an old target without a time.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class TargetAssignments:
             return True
         epoch, began = group.epoch, self._elapsed()
         parts = await self._taken(consumer_membership.target_steps(shard, group))
-        for change in _changes(group_id, parts):
+        for change in _changes(group, parts):
             group = self._served(shard, group_id)
             if group is None or group.epoch != epoch:
                 return False
@@ -122,16 +123,19 @@ class TargetAssignments:
         return shard.consumer_group(group_id)
 
 
-def _changes(group_id: str, parts: Mapping[str, MemberPartitions]) -> Iterator[ConsumerGroupChange | None]:
+def _changes(group: ConsumerGroup, parts: Mapping[str, MemberPartitions]) -> Iterator[ConsumerGroupChange | None]:
     """Parts of members in batches of about the same work; None stands for the epoch, which makes them valid."""
-    change = ConsumerGroupChange(group_id)
+    change = ConsumerGroupChange(group.group_id)
+    if group.target.timestamp_ms:
+        # The old target has new parts from here on. Without a time the next one is due on every broker, whatever its clock says.
+        change.target_epoch = group.target.epoch, 0
     size = 0
     for member_id, part in parts.items():
         change.targets[member_id] = part
         size += 1 + sum(map(len, part.values()))
         if size >= _PARTITIONS_PER_BATCH:
             yield change
-            change, size = ConsumerGroupChange(group_id), 0
+            change, size = ConsumerGroupChange(group.group_id), 0
     if change.targets:
         yield change
     yield None

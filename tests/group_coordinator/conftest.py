@@ -321,8 +321,9 @@ class World:
         values = {"offsets_topic_num_partitions": 1, **settings}
         self.topics = TopicSizes()
         context = ConsumerGroupContext.of(ConsumerGroupSettings(), self.topics)
+        self.clock = SimulatedClock()
         self.groups = GroupCoordinator(
-            log, GroupSettings(values), context, SimulatedClock(), random.Random(3), InlineWorkers()
+            log, GroupSettings(values), context, self.clock, random.Random(3), InlineWorkers()
         )
 
     async def flush(self) -> None:

@@ -358,3 +358,19 @@ async def test_a_shard_that_has_moved_away_writes_nothing_more(
         await groups.load(0, 2)
         group = members.group()
         assert (group.target.epoch, group.members["A"].epoch) == (2, 0), "the member has not come to its target"
+
+
+async def test_half_a_target_is_finished_whatever_the_clock_says(make_world: Any, autojump_clock: MockClock) -> None:
+    async with running(make_world) as members:
+        await members.many()
+        world = members.world
+        before = len(world.log.partitions[0])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(refused, members)
+            while len(world.log.partitions[0]) == before:
+                await trio.lowlevel.checkpoint()
+            world.log.error = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        assert members.group().target.epoch == 2
+        world.clock.start_ms -= 500
+        await members.beat("B")
+        assert members.group().target.epoch == members.epochs["B"] == 9
