@@ -242,7 +242,8 @@ def take_over_report(shard: GroupCoordinatorShard, heartbeat: Heartbeat) -> None
     group, before, updated, change = heartbeat.group, heartbeat.before, heartbeat.updated, heartbeat.change
     if updated != before:
         change.subscriptions.append(updated)
-    have_names_changed = updated.topic_names != before.topic_names
+    # A heartbeat with nothing new has the very same names, of which there may be many.
+    have_names_changed = updated.topic_names is not before.topic_names and updated.topic_names != before.topic_names
     expression = expression_update(group, before.expression, updated.expression)
     if expression.removed is not None:
         change.expressions[expression.removed] = None

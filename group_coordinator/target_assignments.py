@@ -55,11 +55,17 @@ class TargetAssignments:
         self._holds = holds
         self._under_way: dict[str, trio.Event] = {}
         """By group id; set when the target is made, or given up."""
+        self._turn = trio.Lock()
 
     async def wait_written(self, group_id: str) -> None:
-        """Return at once, unless the target of the group is being made."""
+        """Return at once, unless the target of the group is being made.
+
+        Those that have waited for it go on one after the other, with others running between them.
+        """
         while (event := self._under_way.get(group_id)) is not None:
             await event.wait()
+            async with self._turn:
+                pass
 
     async def make(self, shard: GroupCoordinatorShard, heartbeat: Heartbeat) -> None:
         """Make the next target, if it is due at this heartbeat: part of its change, or written already. Raises KafkaError."""
