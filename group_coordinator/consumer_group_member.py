@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Self
@@ -198,7 +199,8 @@ class ConsumerGroupMember:
             rack_id=value.rack_id,
             client_id=value.client_id,
             client_host=value.client_host,
-            topic_names=frozenset(value.subscribed_topic_names),
+            # The members of a group name the same topics: one string of each is enough for a thousand members.
+            topic_names=frozenset(map(sys.intern, value.subscribed_topic_names)),
             expression=value.subscribed_topic_regex or "",
             rebalance_timeout_ms=value.rebalance_timeout_ms,
             server_assignor=value.server_assignor,
