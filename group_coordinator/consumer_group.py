@@ -220,7 +220,12 @@ def _epoch(
 def _subscription(
     group: ConsumerGroup, key: ConsumerGroupMemberMetadataKey, value: ConsumerGroupMemberMetadataValue | None
 ) -> ConsumerGroup:
-    return _with_member(group, _member(group, key.member_id).with_subscription(value))
+    member = _member(group, key.member_id).with_subscription(value)
+    other = next(iter(group.members.newest().values()), None)
+    if other is not None and member.topic_names == other.topic_names:
+        # Mostly all members read the same topics, and then a thousand of them share one set.
+        member = dataclasses.replace(member, topic_names=other.topic_names)
+    return _with_member(group, member)
 
 
 def _target_epoch(
