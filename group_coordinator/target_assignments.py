@@ -3,8 +3,8 @@
 A large group takes long in two ways: the assignor has much to distribute, and there are many records to write. Both are done in
 steps, between which others run. The group may have another epoch after a step; then the target is of no use, and the next one is
 begun. Its records come in several batches, the epoch of the target last: until then the parts of the members count for nothing,
-and heartbeats of the group wait for the end of it. Where it is not finished, because the log refuses or the coordinator moves, the
-next heartbeat makes a target: the first batch says that it is due, by an old target without a time.
+and heartbeats of the group wait for the end of it. Where it is not finished, because the log refuses or the coordinator moves,
+the next heartbeat makes a target: the first batch says that it is due, by an old target without a time.
 """
 
 from __future__ import annotations
