@@ -131,6 +131,7 @@ def test_partitions_that_a_member_has_to_give_up_are_not_given_away(machine: Any
     assert c.joined(owned=ALL) == 1
     assert c.sync() == SECOND
     beat("N", -1)
+    assert read_assigned(bytes(written(machine).value.members[0].assignment))[1] == ALL
     assert beat("N", 0)[1] == {}
 
 

@@ -71,12 +71,16 @@ class ClassicClient(MixedClient):
     join_waiter: Any = None
     sync_waiter: Any = None
     is_joined = False
+    shares: dict[str, bytes] | None = None
+    """The assignments that it is to send with SyncGroup, which comes next; none unless it leads."""
 
     def step(self) -> None:
         if self.join_waiter is not None:
             self._take_join()
         elif self.sync_waiter is not None:
             self._take_sync()
+        elif self.shares is not None:
+            self._sync()
         elif not self.is_joined:
             self._join()
         else:
@@ -107,11 +111,12 @@ class ClassicClient(MixedClient):
             self._fail(response.error_code)
         else:
             self.member_id, self.generation, self.is_joined = response.member_id, response.generation_id, True
-            shares = self._shares(response.members) if response.leader == self.member_id else None
-            self.sync_waiter = self.machine.sync(
-                self.member_id, self.generation, shares, group_instance_id=self.instance
-            )
-            self._take_sync()
+            self.shares = self._shares(response.members) if response.leader == self.member_id else {}
+
+    def _sync(self) -> None:
+        shares, self.shares = self.shares, None
+        self.sync_waiter = self.machine.sync(self.member_id, self.generation, shares, group_instance_id=self.instance)
+        self._take_sync()
 
     def _shares(self, members: Any) -> dict[str, bytes]:
         """Of a leader: nobody gets what another one has not given up."""

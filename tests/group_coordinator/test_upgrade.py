@@ -210,12 +210,12 @@ def test_partitions_that_a_cooperative_member_has_to_give_up_are_not_free(machin
     beat = Consumers(machine)
     protocols = (("range", subscribed("t", owned={"t": [0, 1, 2], "gone": [1]})),)
     a = stable(machine)
-    b, waiter = machine.enter(protocols=RANGE)
+    b, waiter = machine.enter(protocols=protocols)
     machine.join(a, protocols=protocols)
     machine.sync(a, 2, {a: assigned(t=[0]), b: assigned(t=[2])})
     assert waiter.answer.generation_id == 2
     beat("N", 0)
-    assert (held(beat, a), held(beat, b)) == ([0, 1], [2]), "2 is another's by now"
+    assert (held(beat, a), held(beat, b)) == ([0, 1], [2]), "2 is another's by now, and one of them has 1"
     assert 1 not in held(beat, "N")
 
 
