@@ -160,26 +160,6 @@ module                event                                                     
 
 All records of a change are one batch, and offsets stay as they are.
 
-Two protocols in one group
---------------------------
-
-A group id is of one group, which is a classic or a consumer group. It changes over while members are connected, so that clients
-change one by one. ``group.consumer.migration.policy`` says in which directions.
-
-====================  =========================================================  ==============================================
-module                event                                                      effect on members
-====================  =========================================================  ==============================================
-``upgrade``           a member of the consumer protocol joins a classic group    classic ones keep their partitions and join
-                                                                                 again
-``classic_members``   a classic member joins a consumer group                    it gets partitions by SyncGroup, from the
-                                                                                 coordinator
-``downgrade``         the last member of the consumer protocol goes, and others  they join again, and one of them leads
-                      stay
-``conversion``        a member joins an empty group of the other protocol        the records of the old group go
-====================  =========================================================  ==============================================
-
-All records of a change are one batch, and offsets stay as they are.
-
 The rules
 ---------
 
