@@ -49,10 +49,19 @@ def test_first_voters_that_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("release", "levels"),
     [
-        (None, {"metadata.version": 30, "eligible.leader.replicas.version": 1, "transaction.version": 2}),
-        ("4.0", {"metadata.version": 25, "transaction.version": 2}),
+        (
+            None,
+            {
+                "metadata.version": 30,
+                "eligible.leader.replicas.version": 1,
+                "group.version": 1,
+                "transaction.version": 2,
+            },
+        ),
+        ("4.0", {"metadata.version": 25, "group.version": 1, "transaction.version": 2}),
+        ("3.9", {"metadata.version": 21}),
     ],
-    ids=["the newest release", "4.0, which begins with groups of KIP-848"],
+    ids=["the newest release", "4.0, which begins with groups of KIP-848", "3.9, which has none"],
 )
 def test_a_cluster_begins_with_the_features_of_its_controller(
     tmp_path: Path, release: str | None, levels: dict[str, int]
@@ -146,8 +155,14 @@ def test_folders_that_are_formatted_already(tmp_path: Path, capsys: pytest.Captu
         ({}, {"is_standalone": True, "features": ["metadata.version=6"]}, "from 7 to 30"),
         (
             {},
-            {"is_standalone": True, "features": ["group.version=1"]},
-            "group.version cannot be 1: a controller of Ottla supports it up to level 0",
+            {"is_standalone": True, "features": ["share.version=1"]},
+            "share.version cannot be 1: a controller of Ottla supports it up to level 0",
+        ),
+        ({}, {"is_standalone": True, "features": ["group.version=2"]}, "No feature:group.version with feature level 2"),
+        (
+            {},
+            {"is_standalone": True, "features": ["streams.version=1"]},
+            "streams.version cannot be 1: a controller of Ottla supports it up to level 0",
         ),
         (
             {},

@@ -21,9 +21,9 @@ from .helpers.metadata_walk import MetadataWalk
 pytestmark = pytest.mark.slow
 
 BOTH = "broker,controller"
-WITHOUT = ("--feature", "group.version=0")
-"""Of releases from 4.0 on; those from 4.2 on have two more features that Ottla lacks."""
-NEWEST = (*WITHOUT, "--feature", "share.version=0", "--feature", "streams.version=0")
+NEWEST = ("--feature", "share.version=0", "--feature", "streams.version=0")
+"""Releases from 4.2 on have two features that Ottla lacks."""
+WITHOUT_GROUPS = ("--feature", "group.version=0")
 
 
 @pytest.fixture(scope="module")
@@ -51,21 +51,26 @@ def finalized(node: EitherNode) -> dict[str, int]:
         ("standalone", ("--standalone", "--release-version", "3.9"), {"metadata.version": 21, "kraft.version": 1}),
         (
             "standalone",
-            ("--standalone", "--release-version", "4.0", *WITHOUT),
-            {"metadata.version": 25, "kraft.version": 1, "transaction.version": 2},
+            ("--standalone", "--release-version", "4.0"),
+            {"metadata.version": 25, "kraft.version": 1, "transaction.version": 2, "group.version": 1},
         ),
         (
             "standalone",
-            ("--standalone", "--feature", "transaction.version=0", *NEWEST),
+            ("--standalone", "--feature", "transaction.version=0", *WITHOUT_GROUPS, *NEWEST),
             {"metadata.version": 30, "kraft.version": 1, "eligible.leader.replicas.version": 1},
         ),
         (
             "static",
             NEWEST,
-            {"metadata.version": 30, "transaction.version": 2, "eligible.leader.replicas.version": 1},
+            {
+                "metadata.version": 30,
+                "transaction.version": 2,
+                "eligible.leader.replicas.version": 1,
+                "group.version": 1,
+            },
         ),
     ],
-    ids=["3.3", "3.6", "3.9", "4.0", "transactions of the first version", "4.3 with a static voter"],
+    ids=["3.3", "3.6", "3.9", "4.0", "the first version of features", "4.3 with a static voter"],
 )
 def test_a_release(
     voters: str, options: tuple[str, ...], levels: dict[str, int], tools: WarmTools, tmp_path: Path
@@ -147,4 +152,4 @@ def test_features_that_ottla_lacks(tools: WarmTools, tmp_path: Path) -> None:
         format_by(tools, node, "--standalone")
         node.launch()
         eventually(lambda: not node.is_running, PATIENCE_S)
-        assert "--feature group.version=0 --feature share.version=0 --feature streams.version=0" in node.log()
+        assert "format them with --feature share.version=0 --feature streams.version=0" in node.log()

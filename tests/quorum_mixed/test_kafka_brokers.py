@@ -32,6 +32,7 @@ ON_KAFKA_AS_WELL = (
     "to exist, but it was missing. Creating...",  # of a topic whose first partitions came in a batch before
     "Auto topic creation failed for __",  # two clients want it at the same time
     "Received UNKNOWN_TOPIC_ID from the leader",  # a follower knows a new topic before its leader does
+    "Received UNKNOWN_TOPIC_OR_PARTITION from the leader",  # likewise: the leader has not made its replica yet
     "marked as failed",  # a follower knows an earlier leader epoch than the leader, until it hears of the next one
 )
 """Of errors and warnings."""

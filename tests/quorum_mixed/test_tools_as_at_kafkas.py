@@ -73,6 +73,15 @@ features {S} upgrade --feature kraft.version=1
 features {S} downgrade --feature kraft.version=0
 features {S} disable --feature transaction.version
 features {C} upgrade --feature transaction.version=2
+features {S} upgrade --feature group.version=2
+features {S} upgrade --feature group.version=0
+features {S} downgrade --dry-run --feature group.version=0
+features {S} downgrade --feature group.version=0
+features {S} describe
+features {S} upgrade --feature group.version=1
+features {S} disable --feature group.version
+features {C} upgrade --feature group.version=1
+features {S} feature-dependencies --feature group.version=1
 features {S} version-mapping --release-version 4.2
 features {S} feature-dependencies --feature transaction.version=2
 cluster cluster-id {S}
@@ -227,7 +236,7 @@ HIDDEN = (
     (r"(HighWatermark|MaxFollowerLag|MaxFollowerLagTimeMs|LeaderEpoch): +-?\d+", r"\1: <n>"),
     (r"Epoch: \d+", "Epoch: <n>"),
     (r"(?m)^(\d+ +\t<uuid>\t)\d+ +\t\d+ +\t", r"\1"),
-    (r"(?m)^Feature: (group|share|streams)\.version.*\n", ""),
+    (r"(?m)^Feature: (share|streams)\.version.*\n", ""),
     (r"30 records sent.*", "30 records sent"),
     (r'"size":\d+', '"size":<n>'),
     (r"(?m)^\d+ +\t(\d+ +\t-1)", r"<producer id>\t\1"),
@@ -366,7 +375,7 @@ def test_dump_log(pair: Pair, tmp_path: Path) -> None:
 def test_features_that_ottla_lacks(pair: Pair) -> None:
     """They cannot be turned on, so an upgrade names its features, and not a release."""
     for call in (
-        "features {S} upgrade --feature group.version=1",
+        "features {S} upgrade --feature streams.version=1",
         "features {S} upgrade --feature share.version=1 --dry-run",
         "features {C} upgrade --release-version 4.3",
     ):
