@@ -231,6 +231,7 @@ type franzConsumer struct {
 	owning sync.Mutex
 	owned  map[partition]bool
 	told   []rebalance
+	failed error
 }
 
 func (f franz) consumer(settings consumerSettings) (consumer, error) {
@@ -368,12 +369,16 @@ func (c *franzConsumer) rebalances() []rebalance {
 func (c *franzConsumer) poll(timeout time.Duration) ([]message, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
+	if failed := c.failed; failed != nil {
+		c.failed = nil
+		return nil, failed
+	}
 	fetches := c.client.PollFetches(ctx)
 	for _, failed := range fetches.Errors() {
 		// A member that cannot reach its group says so, and goes on trying.
 		tries := errors.As(failed.Err, new(*kgo.ErrGroupSession)) && code(failed.Err) < 0
 		if !errors.Is(failed.Err, context.DeadlineExceeded) && !tries {
-			return nil, failed.Err
+			c.failed = failed.Err // told by the next poll, if there are records with it, which will not come again
 		}
 	}
 	var messages []message
@@ -388,6 +393,10 @@ func (c *franzConsumer) poll(timeout time.Duration) ([]message, error) {
 		messages = append(messages, next)
 	})
 	c.at.advance(messages)
+	if failed := c.failed; failed != nil && len(messages) == 0 {
+		c.failed = nil
+		return nil, failed
+	}
 	return messages, nil
 }
 
