@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .world import CoordinatorLife, GroupWorld
 
 _UNREVOKED = 1
-_COMMIT, _CURRENT = 1, 8
+_COMMIT, _TARGET_EPOCH, _CURRENT = 1, 6, 8
 _LONG_AGO = float("-inf")
 _EPSILON_SECONDS = 0.002
 _AGAIN = frozenset(
@@ -89,9 +89,9 @@ class GroupRecords:
                     self.offsets[key.topic, key.partition] = value.offset
             case 3:
                 self.epoch = 0 if value is None else value.epoch
-            case 6:
+            case _ if key.api_key == _TARGET_EPOCH:
                 self.target_epoch = 0 if value is None else value.assignment_epoch
-                self.target_ms = 0 if value is None else value.assignment_timestamp
+                self.target_ms = 0 if value is None else value.assignment_timestamp or self.target_ms
             case 7:
                 if value is None:
                     self.targets.pop(key.member_id, None)
@@ -141,6 +141,12 @@ class GroupRecords:
         member = self.members[member_id]
         if not member.is_subscribed and (member.epoch, member.previous_epoch) == (0, -1):
             del self.members[member_id]
+
+
+def is_valid_target(record: CoordinatorRecord) -> bool:
+    """Whether it says that a target is complete. One without a time begins a target in several batches."""
+    value: Any = record.value
+    return record.key.api_key == _TARGET_EPOCH and value is not None and value.assignment_timestamp != 0
 
 
 def _each(topics: Iterable[Any]) -> Iterable[TopicIdPartition]:
@@ -198,7 +204,7 @@ class GroupInspector:
             world.violate(f"the group goes from epoch {epoch} to {records.epoch}")
         if records.members and records.target_epoch > records.epoch:
             world.violate(f"the target is of epoch {records.target_epoch}, and the group at {records.epoch}")
-        if any(record.key.api_key == 6 and record.value is not None for record in new):
+        if any(is_valid_target(record) for record in new):
             self._check_target(target_epoch, target_ms)
         for member_id in before.keys() - records.members.keys():
             self._check_removal(member_id, before[member_id])

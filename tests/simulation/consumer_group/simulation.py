@@ -58,31 +58,37 @@ def simulate_group(seed: int) -> Result:
         }
     )
     replaced: dict[tuple[Any, str], Any] = {(expression_refresh, "SHORTEST_INTERVAL_MS"): _REFRESH_SECONDS * 1000}
+    turns = Turns(rng)
     if is_stepwise:
-        replaced |= steps(rng)
+        replaced |= steps(rng, turns)
     with pytest.MonkeyPatch.context() as patch:
         for (module, name), value in replaced.items():
             patch.setattr(module, name, value)
         return play(
             seed,
             lambda: GroupWorld(seed, is_lenient=is_lenient, settings=settings),
-            lambda world: GroupSimulation(world, is_stepwise=is_stepwise).run(),
+            lambda world: GroupSimulation(world, turns, is_stepwise=is_stepwise).run(),
         )
 
 
-def steps(rng: random.Random) -> dict[tuple[Any, str], Any]:
-    """Parts of the product so that targets are made in small steps, which take their time."""
+class Turns:
+    """Turns of others while a target is made. They take their time as long as there are faults."""
 
-    async def turn_of_others() -> None:
-        await trio.sleep(rng.choice((0, 0, 0.01, 0.1)))
+    def __init__(self, rng: random.Random) -> None:
+        self.are_long = True
+        self._rng = rng
 
+    async def one(self) -> None:
+        await trio.sleep(self._rng.choice((0, 0, 0.01, 0.1)) if self.are_long else 0)
+
+
+def steps(rng: random.Random, turns: Turns) -> dict[tuple[Any, str], Any]:
+    """Parts of the product so that targets are made in small steps, with turns of others between them."""
     return {
         (target_assignments, "MOST_AT_ONCE"): rng.choice((0, 0, 12)),
         (target_assignments, "_STEP_SECONDS"): -1.0,
         (target_assignments, "_PARTITIONS_PER_BATCH"): rng.choice((1, 4)),
-        (target_assignments, "trio"): SimpleNamespace(
-            Event=trio.Event, lowlevel=SimpleNamespace(checkpoint=turn_of_others)
-        ),
+        (target_assignments, "trio"): SimpleNamespace(Event=trio.Event, lowlevel=SimpleNamespace(checkpoint=turns.one)),
         (target_assignment, "_MEMBERS_OF_A_STEP"): rng.choice((1, 3)),
     }
 
@@ -90,8 +96,9 @@ def steps(rng: random.Random) -> dict[tuple[Any, str], Any]:
 class GroupSimulation:
     """The members of one group, and the faults."""
 
-    def __init__(self, world: GroupWorld, *, is_stepwise: bool) -> None:
+    def __init__(self, world: GroupWorld, turns: Turns, *, is_stepwise: bool) -> None:
         self.world = world
+        self._turns = turns
         self._rng = rng = world.random_for("simulation")
         self._over = trio.Event()
         self._inspector = world.inspector
@@ -196,6 +203,7 @@ class GroupSimulation:
     async def _heal(self) -> None:
         world = self.world
         world.trouble = world.refusals = world.delay_seconds = 0.0
+        self._turns.are_long = False
         for consumer in self._inspector.consumers:
             consumer.calm = True
         if world.life is not None:
