@@ -205,15 +205,17 @@ class Checker(Actor):
     # --- groups -------------------------------------------------------------------------------------------------------
 
     async def _check_commits(self) -> None:
-        """The group's offset is the last one that was acknowledged, or one whose response was lost."""
-        found = await self._offsets(GROUP, PARTITIONS)
-        for partition in PARTITIONS:
-            commits = self.history.commits.get((GROUP, partition), [])
-            allowed = {commit.offset for commit in commits if may_be_last(commit, commits)}
-            if all(commit.answered is None for commit in commits):
-                allowed.add(-1)
-            if found[partition] not in allowed:
-                self.world.violate(f"{GROUP} is at {found[partition]} in {partition}, not at one of {sorted(allowed)}")
+        """A group's offset is the last one that was acknowledged, or one whose response was lost."""
+        for group in sorted({GROUP, *(name for name, _ in self.history.commits)}):
+            found = await self._offsets(group, PARTITIONS)
+            for partition in PARTITIONS:
+                commits = self.history.commits.get((group, partition), [])
+                allowed = {commit.offset for commit in commits if may_be_last(commit, commits)}
+                if all(commit.answered is None for commit in commits):
+                    allowed.add(-1)
+                if found[partition] not in allowed:
+                    what = f"{group} is at {found[partition]} in {partition}"
+                    self.world.violate(f"{what}, not at one of {sorted(allowed)}")
 
     async def _offsets(self, group: str, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         topics: dict[str, list[int]] = {}

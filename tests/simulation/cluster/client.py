@@ -18,6 +18,8 @@ from ottla.replication.broker_client import BrokerClient, NoAnswerError
 from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from ottla.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.delete_records import DeleteRecordsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
@@ -52,6 +54,7 @@ _TO_CONTROLLER = (
     ElectLeadersRequest,
 )
 _OF_GROUPS = (
+    ConsumerGroupHeartbeatRequest,
     HeartbeatRequest,
     JoinGroupRequest,
     LeaveGroupRequest,
@@ -205,6 +208,8 @@ def _coordinator(request: Message) -> tuple[int, str] | None:
             return _TRANSACTION, request.transactional_id
         case OffsetFetchRequest():
             return _GROUP, request.groups[0].group_id
+        case ConsumerGroupDescribeRequest():
+            return _GROUP, request.group_ids[0]
     return (_GROUP, request.group_id) if isinstance(request, _OF_GROUPS) else None  # type: ignore[attr-defined]
 
 

@@ -105,6 +105,7 @@ class ClusterSimulation:
                     clients.start_soon(client.run, self._over)
                 await self._make_trouble(clients.start_soon)
                 await self._heal()
+                await self._settle_clients()
                 self._over.set()
             world.log("world", "all clients are done")
             await self._judge()
@@ -310,6 +311,9 @@ class ClusterSimulation:
         for machine in world.machines.values():
             await machine.wait_ready()
         world.log("world", "no more faults")
+
+    async def _settle_clients(self) -> None:
+        """Wait for clients that have something to do after the last fault."""
 
     # --- judgement ----------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""One seed of a KRaft cluster: the clients and faults of a cluster, and the faults of its controllers.
+"""One seed of a KRaft cluster: the clients and faults of a cluster, consumers of KIP-848, and the faults of its controllers.
 
 Controllers die, stop, lose power one by one or all at once, and wait for their disks. They are cut off in one direction or both,
 from one another, from brokers, or from both. In some seeds they write snapshots often and delete what these stand for, and the
@@ -23,6 +23,7 @@ from ..machine import Machine
 from ..outcome import Result, play
 from ..run import Mode
 from .aimed import AimedControllerFaults
+from .consumers import ConsumerGroupActors
 from .controller_machine import ControllerMachine
 from .voters import VoterChanges
 from .world import QuorumClusterWorld
@@ -66,6 +67,10 @@ class QuorumClusterSimulation(ClusterSimulation):
         super().__init__(world, is_harsh=is_harsh, is_balanced=is_balanced)
         if world.has_spares:
             self._clients.append(VoterChanges(world, least=1))
+        self._consumers: ConsumerGroupActors | None = None
+        if world.random_for("consumers").random() < 0.7:
+            self._consumers = ConsumerGroupActors(world, self.history)
+            self._clients.append(self._consumers)
 
     def _between(self, start: Callable[..., None]) -> list[Callable[[], Awaitable[None]]]:
         aimed = AimedFaults(self.world, self.history, self.inspector, self._rng, start)
@@ -167,6 +172,10 @@ class QuorumClusterSimulation(ClusterSimulation):
         self.world.network.slow_down(itertools.product([name], others), seconds)
         await self._for_a_while()
         self._heal_network()
+
+    async def _settle_clients(self) -> None:
+        if self._consumers is not None:
+            await self._consumers.settle()
 
     async def _heal(self) -> None:
         for machine in self.world.controllers.values():

@@ -18,6 +18,7 @@ from ottla.base.partitions import NO_LEADER
 from ottla.broker.directories.format_directories import Formatting, format_folders
 from ottla.controller.quorum.active.controller import ActiveController
 from ottla.controller.quorum.active.state import ControllerState
+from ottla.controller.quorum.features import GROUP_VERSION
 from ottla.controller.quorum.metadata_version import ELR
 from ottla.controller.raft.events import ResignRequested
 from ottla.controller.raft.settings import MetadataLogSettings
@@ -39,6 +40,12 @@ from .inspector import MetadataInspector
 
 CLUSTER_ID = "3Db5QLSqSZieL3rJBUUegA"
 FIRST_CONTROLLER = 3001
+CONSUMER_GROUP_CONFIG = {
+    "group.consumer.session.timeout.ms": "4000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+}
 _LONG_AGO_MS = -1_000_000
 
 
@@ -179,7 +186,7 @@ class QuorumClusterWorld(SimulatedCluster):
         self.quorum = ControllerQuorum(
             CLUSTER_ID,
             seed=seed,
-            levels={**LEVELS, ELR: 1} if has_elr else LEVELS,
+            levels={**LEVELS, GROUP_VERSION: 1, **({ELR: 1} if has_elr else {})},
             settings={
                 "session_timeout_ms": session_timeout_ms,
                 "default_replication_factor": replication_factor,
@@ -202,7 +209,7 @@ class QuorumClusterWorld(SimulatedCluster):
         if snapshot_bytes is not None:
             properties = {**properties, "metadata.log.max.record.bytes.between.snapshots": str(snapshot_bytes)}
         self.machines = {
-            broker_id: self._machine(broker_id, place, self.properties(properties))
+            broker_id: self._machine(broker_id, place, self.properties({**CONSUMER_GROUP_CONFIG, **properties}))
             for broker_id, place in self.places.items()
         }
 
