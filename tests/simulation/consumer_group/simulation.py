@@ -88,7 +88,9 @@ def steps(rng: random.Random, turns: Turns) -> dict[tuple[Any, str], Any]:
         (target_assignments, "MOST_AT_ONCE"): rng.choice((0, 0, 12)),
         (target_assignments, "_STEP_SECONDS"): -1.0,
         (target_assignments, "_PARTITIONS_PER_BATCH"): rng.choice((1, 4)),
-        (target_assignments, "trio"): SimpleNamespace(Event=trio.Event, lowlevel=SimpleNamespace(checkpoint=turns.one)),
+        (target_assignments, "trio"): SimpleNamespace(
+            **{**vars(trio), "lowlevel": SimpleNamespace(checkpoint=turns.one)}
+        ),
         (target_assignment, "_MEMBERS_OF_A_STEP"): rng.choice((1, 3)),
     }
 
