@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+GROUPS_OF_KIP_848 = "groups of KIP-848"
+"""The row of what is about members by the consumer protocol."""
+KIP_848 = "KIP-848: "
+"""How the capabilities begin in that row that clients have."""
+
 GROUPS: Mapping[str, Sequence[str]] = {
     "produce: every codec": (
         "produce with every codec",
@@ -73,17 +78,11 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "group: two members share and rebalance",
         "group: pattern subscription",
         "consumer group",
-        "consumer groups: heartbeats",
-        "consumer groups: refused heartbeats",
-        "consumer groups: regular expressions",
-        "consumer groups: conversion from and to classic groups",
-        "consumer groups: commits by member epoch",
-        "consumer groups: listed and described",
         "list and describe groups",
         "delete groups",
     ),
-    "static membership": ("static membership", "static membership: fencing", "consumer groups: static members"),
-    "groups of KIP-848": (
+    "static membership": ("static membership", "static membership: fencing"),
+    GROUPS_OF_KIP_848: (
         "KIP-848: subscribe, commit, resume",
         "KIP-848: auto commit",
         "KIP-848: two members share and rebalance",
@@ -112,6 +111,13 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "KIP-848: kill -9: members keep their partitions",
         "KIP-848: kafka-consumer-groups, kafka-groups, kafka-configs",
         "KIP-848: verifiable consumer",
+        "consumer groups: heartbeats",
+        "consumer groups: refused heartbeats",
+        "consumer groups: static members",
+        "consumer groups: regular expressions",
+        "consumer groups: conversion from and to classic groups",
+        "consumer groups: commits by member epoch",
+        "consumer groups: listed and described",
     ),
     "commit and reset": (
         "group: auto commit",
@@ -223,9 +229,6 @@ GROUPS: Mapping[str, Sequence[str]] = {
     ),
 }
 """Capabilities by the name of their group, in the order of the table."""
-
-KIP_848 = "KIP-848: "
-"""How capabilities begin that are about members by the consumer protocol."""
 
 _GROUP_OF = {capability: group for group, capabilities in GROUPS.items() for capability in capabilities}
 

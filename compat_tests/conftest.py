@@ -205,7 +205,7 @@ def why_not_on_cluster(item: pytest.Item) -> str | None:
         return str(mark.args[0])
     client = CLIENTS.get(client_of(item))
     capability = capability_of(item)
-    if capability.startswith(capabilities.KIP_848):
+    if capabilities.group_of(capability) == capabilities.GROUPS_OF_KIP_848:
         return NO_CONSUMER_PROTOCOL
     return None if client is None else client.fails_on_clusters.get(capability)
 

@@ -45,10 +45,33 @@ The suite does not ask for these:
 
 No client can have these, for Ottla does not serve them:
 
-- the group protocols of KIP-848 (`group.protocol=consumer`), share groups and KIP-1071's for Streams;
+- share groups, and KIP-1071's groups of Streams;
 - tiered storage;
 - what is about a quorum of controllers, where a broker is alone or on a ZooKeeper: `kafka-metadata-quorum`, and `kafka-features`
   for `metadata.version`.
+"""
+
+KIP_848 = """\
+## Groups of KIP-848
+
+In the row "groups of KIP-848" clients are members by the consumer protocol, where the broker assigns partitions. Each test of
+groups that says nothing of either protocol runs by both. Clients that have it:
+
+| client | how it is asked for |
+| --- | --- |
+| java, kafka-clients 4.0 or newer | `group.protocol=consumer` |
+| confluent-kafka and others on librdkafka 2.15 or newer | `group.protocol=consumer` |
+| franz-go 1.22 or newer | `kgo.ServerSideBalancer()` |
+| kafka-verifiable-consumer | `--group-protocol consumer` |
+| kafka-console-consumer | `--command-property group.protocol=consumer` |
+
+The others are in the row with one test: a classic member, beside one of the consumer protocol. Of some, users need to know:
+
+- librdkafka 2.12 to 2.14 is reported to send heartbeats without a pause once a commit was answered `STALE_MEMBER_EPOCH`; the crate
+  rdkafka 0.39 is built on 2.12;
+- a static member of franz-go 1.22.2 leaves without its instance id, which brokers refuse: its successor waits for a session's time;
+- a group with a member of kafka-go or @platformatic/kafka stays classic, and refuses members by the consumer protocol with
+  `GROUP_ID_NOT_FOUND`: these libraries send a subscription of version 1 that ends before the field which this version has.
 """
 
 IN_KRAFT = """\
@@ -132,7 +155,7 @@ def page(reports: Sequence[Report]) -> str:
     blocks = [INTRODUCTION, *(_tables(report) for report in reports)]
     if len(reports) == 2:
         blocks.append(_differences(*reports))
-    blocks += [NOT_SERVED, IN_KRAFT, TOO_OLD]
+    blocks += [NOT_SERVED, KIP_848, IN_KRAFT, TOO_OLD]
     for outcome, title in (
         (record.FAIL, "Failed"),
         (record.SKIPPED, "Skipped"),
