@@ -98,6 +98,9 @@ def begin_join(
     else:
         before = group.members.newest().get(member_id) or ConsumerGroupMember(member_id)
     report = _report(shard, request, member_id, client)
+    if report.owned and before == ConsumerGroupMember(member_id):
+        # It was removed, and others may have its partitions. Kafka takes it in, and it reads them until SyncGroup.
+        raise unknown_member(group, member_id)
     joining = Heartbeat(report, group, before, with_report(before, report), change, replaced=replaced)
     take_over_report(shard, joining)
     if holder is not None and holder.classic is None and is_downgrade_due(shard, group, [holder], joining.updated):

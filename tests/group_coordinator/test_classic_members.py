@@ -86,6 +86,16 @@ def test_an_eager_member_has_given_everything_up_when_it_joins(machine: Any, bea
     assert beat("N", 2) == (2, FIRST)
 
 
+def test_one_that_was_removed_gives_its_partitions_up_before_it_joins_again(
+    machine: Any, beat: Consumers, z: Classic
+) -> None:
+    of_two(beat, z)
+    machine.leave("z")
+    assert beat("N", 3) == (4, ALL)
+    assert z.joined(owned=SECOND) is UNKNOWN, "N reads them"
+    assert z.joined() == 5
+
+
 def test_the_first_response_says_that_nobody_leads(beat: Consumers, z: Classic) -> None:
     assert beat("N", 0) == (2, ALL)
     beat.written()
