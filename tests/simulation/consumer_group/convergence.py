@@ -22,6 +22,8 @@ class MemberView(NamedTuple):
 class GroupView(NamedTuple):
     """A group, as the coordinator tells of it."""
 
+    kind: str
+    """consumer or classic."""
     state: str
     epoch: int
     members: Mapping[str, MemberView]
@@ -39,6 +41,9 @@ def unconverged(
         return "there is no group" if clients else None
     if group.members.keys() != {consumer.member.member_id for consumer in clients}:
         return f"the members are {sorted(group.members)}"
+    kind = "classic" if all(consumer.member.is_classic for consumer in clients) else "consumer"
+    if clients and group.kind != kind:
+        return f"it is a {group.kind} group, and its clients make it a {kind} one"
     if clients and group.state != "Stable":
         return f"the group is {group.state}"
     owners: dict[TopicIdPartition, str] = {}

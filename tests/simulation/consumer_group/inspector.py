@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .world import CoordinatorLife, GroupWorld
 
 _UNREVOKED = 1
-_COMMIT, _TARGET_EPOCH, _CURRENT = 1, 6, 8
+_COMMIT, _CLASSIC, _TARGET_EPOCH, _CURRENT = 1, 2, 6, 8
 _LONG_AGO = float("-inf")
 _EPSILON_SECONDS = 0.002
 _AGAIN = frozenset(
@@ -52,6 +52,7 @@ class MemberRecords:
     instance_id: str | None = None
     names: frozenset[str] = frozenset()
     expression: str = ""
+    is_classic: bool = False
     rebalance_seconds: float = 0.0
     is_subscribed: bool = False
     epoch: int = 0
@@ -67,6 +68,8 @@ class GroupRecords:
 
     def __init__(self) -> None:
         self.epoch = 0
+        self.newest_epoch = 0
+        """The last epoch of the group, or generation, whatever it was."""
         self.target_epoch = 0
         self.target_ms = 0
         self.members: dict[str, MemberRecords] = {}
@@ -74,6 +77,8 @@ class GroupRecords:
         self.expressions: dict[str, frozenset[str]] = {}
         """The topics that each regular expression stands for."""
         self.offsets: dict[tuple[str, int], int] = {}
+        self.handed_over: dict[str, dict[TopicIdPartition, int]] = {}
+        """By instance id, the partitions of static members whose assignment has gone in this batch, with their epochs."""
         self.wrong: list[str] = []
         """Assignment epochs that are not the true ones."""
 
@@ -89,6 +94,9 @@ class GroupRecords:
                     self.offsets[key.topic, key.partition] = value.offset
             case 3:
                 self.epoch = 0 if value is None else value.epoch
+                self.newest_epoch = self.epoch or self.newest_epoch
+            case _ if key.api_key == _CLASSIC and value is not None:
+                self.newest_epoch = value.generation
             case _ if key.api_key == _TARGET_EPOCH:
                 self.target_epoch = 0 if value is None else value.assignment_epoch
                 self.target_ms = 0 if value is None else value.assignment_timestamp or self.target_ms
@@ -102,6 +110,7 @@ class GroupRecords:
                 member.is_subscribed = value is not None
                 if value is not None:
                     member.instance_id = value.instance_id
+                    member.is_classic = value.classic_member_metadata is not None
                     member.names = frozenset(value.subscribed_topic_names)
                     member.expression = value.subscribed_topic_regex or ""
                     member.rebalance_seconds = value.rebalance_timeout_ms / 1000
@@ -117,6 +126,8 @@ class GroupRecords:
     def _current(self, member_id: str, value: Any, *, is_new: bool) -> None:
         member = self.members.setdefault(member_id, MemberRecords())
         if value is None:
+            if member.instance_id is not None:
+                self.handed_over[member.instance_id] = member.since
             member.epoch, member.previous_epoch, member.is_unrevoked = 0, -1, False
             member.since, member.assigned = {}, frozenset()
             return
@@ -126,6 +137,8 @@ class GroupRecords:
         since |= {each: member.since.get(each, epoch) for each in pending}
         if epoch == LEAVES_STATIC:
             since = dict.fromkeys(since, 0)
+        elif epoch == 0 and member.instance_id in self.handed_over:
+            since = self.handed_over[member.instance_id]
         told = {
             (topic.topic_id, partition): at
             for topic in (*value.assigned_partitions, *value.partitions_pending_revocation)
@@ -158,6 +171,8 @@ class GroupInspector:
 
     def __init__(self, world: GroupWorld) -> None:
         self.consumers: list[GroupConsumer] = []
+        self.on_new_era: Callable[[], None] = lambda: None
+        """Called when the epochs of the group begin anew."""
         self.records = GroupRecords()
         self.is_stepwise = False
         """Whether targets are made in steps, so that a request may find another state than it came to."""
@@ -188,26 +203,33 @@ class GroupInspector:
         """A batch was appended, and is not replayed yet."""
         records, world, now = self.records, self._world, trio.current_time()
         before = {member_id: dataclasses.replace(member) for member_id, member in records.members.items()}
+        newest = records.newest_epoch
         epoch, target_epoch, target_ms = records.epoch, records.target_epoch, records.target_ms
+        records.handed_over.clear()
         new = batch.records()
         self.writes += any(record.key.api_key != _COMMIT for record in new)
         for record in new:
             records.take(record, is_new=True)
             if record.key.api_key == _CURRENT and record.value is not None:
                 self._unrevoked[record.key.member_id] = now  # type: ignore[attr-defined]
+        if records.newest_epoch < newest:
+            self.on_new_era()
         for wrong in records.wrong:
             world.violate(wrong)
         records.wrong.clear()
         self._check_owners()
-        self._check_topics(new)
+        if not any(record.key.api_key == _CLASSIC for record in new):
+            self._check_topics(new)
         if records.members and records.epoch < epoch:
             world.violate(f"the group goes from epoch {epoch} to {records.epoch}")
         if records.members and records.target_epoch > records.epoch:
             world.violate(f"the target is of epoch {records.target_epoch}, and the group at {records.epoch}")
         if any(is_valid_target(record) for record in new):
             self._check_target(target_epoch, target_ms)
+        is_downgraded = any(record.key.api_key == _CLASSIC and record.value is not None for record in new)
         for member_id in before.keys() - records.members.keys():
-            self._check_removal(member_id, before[member_id])
+            if not is_downgraded and not before[member_id].is_classic:
+                self._check_removal(member_id, before[member_id])
         self.check_readers()
 
     def _check_owners(self) -> None:
@@ -311,12 +333,16 @@ class GroupInspector:
 
         def answered(code: ErrorCode) -> None:
             if code is ErrorCode.NONE:
-                self._heard[member_id] = began
+                self.heard(member_id, began)
                 self._leaving.discard(member_id)
             if expected not in (None, code) and code not in _AGAIN:
                 self._world.violate(f"{member_id} misses a response of epoch {epoch}, and gets {code.name}")
 
         return answered
+
+    def heard(self, member_id: str, at: float) -> None:
+        """A request of a member was accepted."""
+        self._heard[member_id] = at
 
     def _of_previous_epoch(self, request: ConsumerGroupHeartbeatRequest) -> ErrorCode | None:
         """The response to a client that has missed a response, if that can be said now."""
@@ -328,8 +354,10 @@ class GroupInspector:
         is_well = owned is not None and member.assigned.issuperset(_each(owned))
         return ErrorCode.NONE if is_well else ErrorCode.FENCED_MEMBER_EPOCH
 
-    def commit_begins(self, request: OffsetCommitRequest) -> Callable[[ErrorCode], None]:
+    def commit_begins(self, life: CoordinatorLife, request: OffsetCommitRequest) -> Callable[[ErrorCode], None]:
         """A commit is about to be handled. The function is told of the response."""
+        if life.group is None:
+            return lambda code: None
         member = self.records.members.get(request.member_id)
         [topic] = request.topics
         partition = topic.topic_id, topic.partitions[0].partition_index
@@ -339,7 +367,7 @@ class GroupInspector:
         elif epoch == member.epoch or (epoch >= member.since.get(partition, epoch + 1) and epoch < member.epoch):
             expected = {ErrorCode.NONE}
         else:
-            expected = {ErrorCode.STALE_MEMBER_EPOCH}
+            expected = {ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH}
         why = f"at epoch {epoch} of {request.member_id}, which is {member}"
 
         def answered(code: ErrorCode) -> None:

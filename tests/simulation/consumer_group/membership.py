@@ -35,6 +35,8 @@ class Subscription:
 class ClientMembership:
     """One process of a consumer."""
 
+    is_classic = False
+
     def __init__(
         self,
         group_id: str,
@@ -65,6 +67,11 @@ class ClientMembership:
     def to_give_up(self) -> frozenset[TopicIdPartition]:
         """The partitions that it owns and was told to give up."""
         return frozenset() if self.target is None else self.owned - self.target
+
+    @property
+    def owner(self) -> str:
+        """Its name among the clients of the group."""
+        return self.instance_id or self.member_id
 
     @property
     def is_member(self) -> bool:

@@ -17,7 +17,10 @@ import pytest
 import trio
 
 from ottla.group_coordinator import expression_refresh, target_assignment, target_assignments
+from ottla.group_coordinator.classic_group import ClassicGroup
+from ottla.group_coordinator.consumer_group import ConsumerGroup
 from ottla.group_coordinator.consumer_group_settings import ConsumerGroupSettings
+from ottla.group_coordinator.embedded_protocol import partitions_by_id, read_assignment
 
 from ..checkers import may_be_last
 from ..history import History
@@ -25,7 +28,7 @@ from ..outcome import Result, play
 from .consumer import GroupConsumer, GroupKnowledge
 from .convergence import GroupView, MemberView, unconverged
 from .membership import Subscription
-from .world import GROUP, HEARTBEAT_MS, SESSION_MS, GroupWorld
+from .world import GROUP, HEARTBEAT_MS, SESSION_MS, CoordinatorLife, GroupWorld
 
 SECONDS_OF_FAULTS = (10.0, 40.0)
 SETTLED_WITHIN_SECONDS = 40.0
@@ -107,8 +110,12 @@ class GroupSimulation:
         self._inspector.is_stepwise = is_stepwise
         self.history = History()
         self.knowledge = GroupKnowledge(GROUP, world.violate)
+        self._inspector.on_new_era = self._begin_era
         self.knowledge.has_overlaps = not world.is_lenient
         subscriptions = rng.sample(_SUBSCRIPTIONS, rng.randint(1, 4))
+        classic = world.random_for("classic")
+        self._classic_share = classic.choice((0, 0, 0, 0.3, 0.6))
+        is_cooperative = classic.random() < 0.5
         assignors = rng.choice(((None,), (None, "range"), ("uniform", "range")))
         statics = rng.choice((0, 0, 1, 3))
         self._inspector.consumers = [
@@ -119,12 +126,19 @@ class GroupSimulation:
                 self.knowledge,
                 subscriptions,
                 world.topic_names.get,
+                lambda: world.topics,
+                classic_share=self._classic_share,
+                is_cooperative=is_cooperative,
                 instance_id=f"i{number}" if number < statics else None,
                 assignors=assignors,
             )
             for number in range(rng.choice((1, 2, 3, 3, 4, 5, 7)))
         ]
         world.log("world", f"lenient: {world.is_lenient}, stepwise: {is_stepwise}, {statics} static, {subscriptions}")
+        world.log("world", f"{self._classic_share} of the processes are classic, cooperative: {is_cooperative}")
+
+    def _begin_era(self) -> None:
+        self.knowledge.era += 1
 
     async def run(self) -> None:
         """Run everything of this seed."""
@@ -182,7 +196,7 @@ class GroupSimulation:
             world.set_topic(name, rng.randint(1, 4))
         elif rng.random() < 0.5:
             world.set_topic(name, size.partition_count + rng.randint(1, 3))
-        elif name != "t":
+        elif name != "t" and not self._classic_share:
             world.set_topic(name, None)
 
     async def _change_network(self) -> None:
@@ -240,14 +254,7 @@ class GroupSimulation:
         life = self.world.serving
         if life is None:
             return "nobody serves the group"
-        view = None
-        if (group := life.group) is not None:
-            members = {
-                member.member_id: MemberView(member.epoch, frozenset(member.held()))
-                for member in group.members.newest().values()
-            }
-            view = GroupView(group.state_name, group.epoch, members)
-        return unconverged(view, self._inspector.consumers, self.world.topics)
+        return unconverged(view_of(life), self._inspector.consumers, self.world.topics)
 
     def _judge(self) -> None:
         """The state is that of the log, and acknowledged commits are there."""
@@ -266,3 +273,22 @@ class GroupSimulation:
             found = self._inspector.records.offsets.get((topic, number), -1)
             if found not in allowed:
                 world.violate(f"the group is at {found} in {topic}-{number}, not at one of {sorted(allowed)}")
+
+
+def view_of(life: CoordinatorLife) -> GroupView | None:
+    """The group as its coordinator has it."""
+    found = life.groups.find(GROUP)
+    group = None if found is None else found.group
+    members = {}
+    if isinstance(group, ConsumerGroup):
+        for member in group.members.newest().values():
+            members[member.member_id] = MemberView(member.epoch, frozenset(member.held()))
+    elif isinstance(group, ClassicGroup):
+        for member_id in group.live.members:
+            given = group.assignment_of(member_id)
+            parts = partitions_by_id(read_assignment(given).assigned_partitions, life.topics) if given else {}
+            owned = frozenset((topic_id, number) for topic_id, numbers in parts.items() for number in numbers)
+            members[member_id] = MemberView(group.epoch, owned)
+    else:
+        return None
+    return GroupView(group.type_name, group.state_name, group.epoch, members)

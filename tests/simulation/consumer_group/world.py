@@ -31,12 +31,16 @@ from ottla.group_coordinator.timeline import Timeline
 from ottla.group_coordinator.topics import TopicSize, TopicSizes
 from ottla.replication.coordinator_loading import SkippedRecords
 from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.wire.records import RecordBatch
 from ottla.wire.schema import Message, replace
 
@@ -48,6 +52,8 @@ from .inspector import GroupInspector
 
 GROUP = "readers"
 REQUEST_SECONDS = 2.0
+REBALANCE_SECONDS = 10.0
+"""As ``REQUEST_SECONDS``, of requests that wait for other members."""
 SESSION_MS = 6000
 HEARTBEAT_MS = 1000
 
@@ -64,7 +70,7 @@ class CoordinatorLife:
         randomness = world.random_for(f"coordinator {number}")
         self.groups = GroupCoordinator(
             self.log,
-            GroupSettings({"offsets_topic_num_partitions": 1}),
+            GroupSettings({"offsets_topic_num_partitions": 1, "group_initial_rebalance_delay_ms": 0}),
             context,
             self.clock,
             randomness,
@@ -265,8 +271,33 @@ class GroupWorld(Run):
                 response = ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
             verdict(ErrorCode(response.error_code))
             return response
-        assert isinstance(request, OffsetCommitRequest)
-        return await self._commit(life, request)
+        if isinstance(request, OffsetCommitRequest):
+            return await self._commit(life, request)
+        return await self._classic(life, request)
+
+    async def _classic(self, life: CoordinatorLife, request: Message) -> Message:
+        """Handle a request of the classic protocol."""
+        groups, began = life.groups, trio.current_time()
+        response: JoinGroupResponse | SyncGroupResponse | HeartbeatResponse | LeaveGroupResponse
+        try:
+            match request:
+                case JoinGroupRequest():
+                    response = await groups.join_group(request, Client("c", "/127.0.0.1", 9), _flush)
+                case SyncGroupRequest():
+                    response = await groups.sync_group(request, _flush)
+                case HeartbeatRequest():
+                    response = await groups.heartbeat(request, _flush)
+                case LeaveGroupRequest():
+                    return await groups.leave_group(request, _flush)
+                case _:
+                    raise AssertionError(request)
+        except KafkaError as error:
+            kinds = {JoinGroupRequest: JoinGroupResponse, SyncGroupRequest: SyncGroupResponse}
+            kind = {**kinds, HeartbeatRequest: HeartbeatResponse, LeaveGroupRequest: LeaveGroupResponse}[type(request)]
+            return kind(error_code=error.code)
+        if not response.error_code:
+            self.inspector.heard(request.member_id, began)
+        return response
 
     async def _commit(self, life: CoordinatorLife, request: OffsetCommitRequest) -> Message:
         [topic] = request.topics
@@ -275,7 +306,7 @@ class GroupWorld(Run):
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if size is not None and part.partition_index < size.partition_count:
             wanted = replace(request, topics=[replace(topic, topic_id=size.topic_id)])
-            verdict = self.inspector.commit_begins(wanted)
+            verdict = self.inspector.commit_begins(life, wanted)
             try:
                 response = await life.groups.commit_offsets(wanted, 9, _flush)
                 code = ErrorCode(response.topics[0].partitions[0].error_code)
@@ -313,7 +344,8 @@ class GroupClient:
             world.nursery.start_soon(self._deliver_late, request)
             await trio.sleep(rng.choice((0, REQUEST_SECONDS)))
             raise Lost("the request is late")
-        with trio.move_on_after(REQUEST_SECONDS) as limit:
+        seconds = REBALANCE_SECONDS if isinstance(request, (JoinGroupRequest, SyncGroupRequest)) else REQUEST_SECONDS
+        with trio.move_on_after(seconds) as limit:
             if fate < 0.7:
                 await trio.sleep(rng.uniform(0, 0.9 * REQUEST_SECONDS))
             response = await world.serve(request)

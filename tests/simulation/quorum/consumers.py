@@ -48,6 +48,7 @@ class ConsumerGroupActors(Actor):
                 knowledge,
                 subscriptions(),
                 self._topic_name,
+                self._topics,
                 instance_id=f"i{number}" if number < statics else None,
             )
             for number in range(self.rng.randint(1, 4))
@@ -95,7 +96,7 @@ class ConsumerGroupActors(Actor):
             )
             for member in group.members
         }
-        return GroupView(group.group_state, group.group_epoch, members)
+        return GroupView("consumer", group.group_state, group.group_epoch, members)
 
 
 __all__ = ["ConsumerGroupActors"]
