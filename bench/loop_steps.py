@@ -20,7 +20,8 @@ class Steps(trio.abc.Instrument):
 
     def __init__(self) -> None:
         self._longest: list[tuple[float, float, str]] = []
-        self._began = (0.0, 0.0)
+        self._began: tuple[float, float] | None = None
+        """CPU and wall seconds; None before the first step that is seen from its beginning."""
         self._collecting_since = 0.0
         self._collected = 0.0
         """CPU seconds of the present step that were spent on collections."""
@@ -43,6 +44,8 @@ class Steps(trio.abc.Instrument):
         self._began = time.thread_time(), time.perf_counter()
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        if self._began is None:
+            return
         cpu, wall = self._began
         cpu_ms = (time.thread_time() - cpu - self._collected) * 1000
         step = cpu_ms, (time.perf_counter() - wall) * 1000, task.name
