@@ -13,6 +13,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.group_coordinator import (
+    classic_members,
     consumer_commits,
     consumer_group_records,
     consumer_membership,
@@ -20,10 +21,10 @@ from ottla.group_coordinator import (
     expression_refreshes,
     heartbeat_request,
     target_assignments,
+    upgrade,
 )
 from ottla.group_coordinator.consumer_group import ConsumerGroup
 from ottla.group_coordinator.consumer_group_member import AssignedPartitions, ConsumerGroupMember
-from ottla.group_coordinator.coordinator import GroupCoordinator
 from ottla.group_coordinator.target_assignments import TargetAssignments
 from ottla.group_coordinator.topics import TopicSizes
 from ottla.replication.coordinator_shards import CoordinatorShards
@@ -162,6 +163,19 @@ def removal_keeps_the_target(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(consumer_group_records, "_removal", without_target)
 
 
+# --- members with the classic protocol --------------------------------------------------------------------------------
+
+
+def classic_members_have_nothing(patch: pytest.MonkeyPatch) -> None:
+    """The partitions that a classic member still has, as its subscription says, are not looked at."""
+    patch.setattr(classic_members, "partitions_by_id", lambda *_: {})
+
+
+def upgrade_forgets_the_assignments(patch: pytest.MonkeyPatch) -> None:
+    """The partitions that the leader of a classic group has assigned are free after the upgrade."""
+    patch.setattr(upgrade, "_assigned", lambda *_: {})
+
+
 # --- time -------------------------------------------------------------------------------------------------------------
 
 
@@ -179,21 +193,6 @@ def heartbeats_renew_no_session(patch: pytest.MonkeyPatch) -> None:
             restart(shard, member, group_id, now)
 
     patch.setattr(consumer_membership, "restart_session", only_once)
-
-
-def timers_wait_for_the_end_of_a_heartbeat(patch: pytest.MonkeyPatch) -> None:
-    """The timers of a heartbeat that is refused half-way are not looked at."""
-    moved = GroupCoordinator._timers_moved
-    heartbeat = GroupCoordinator._heartbeat
-
-    async def unnoticed(self: GroupCoordinator, *arguments: Any) -> Any:
-        patch.setattr(GroupCoordinator, "_timers_moved", _nothing)
-        try:
-            return await heartbeat(self, *arguments)
-        finally:
-            patch.setattr(GroupCoordinator, "_timers_moved", moved)
-
-    patch.setattr(GroupCoordinator, "_heartbeat", unnoticed)
 
 
 def targets_one_after_the_other(patch: pytest.MonkeyPatch) -> None:
