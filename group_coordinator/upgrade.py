@@ -18,7 +18,7 @@ Source: Kafka's GroupMetadataManager (``validateOnlineUpgrade``, ``convertToCons
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 from ..base.errors import ErrorCode, KafkaError, ProtocolError
@@ -50,12 +50,23 @@ def upgrade_records(shard: GroupCoordinatorShard, group: ClassicGroup) -> list[C
     change = ConsumerGroupChange(
         group.group_id,
         subscriptions=members,
-        epoch=(epoch, topics.hash_of(names)),
+        epoch=(epoch, topics.hash_of(names) if _has_all(members, names, topics) else 0),
         targets={member.member_id: _partitions(member) for member in members},
         target_epoch=(epoch, 0),
         assignments=members,
     )
     return [group_tombstone(group.group_id), *change.records()]
+
+
+def _has_all(members: Iterable[ConsumerGroupMember], names: Iterable[str], topics: TopicSizes) -> bool:
+    """Whether each partition of these topics is assigned.
+
+    The rest would be left to nobody if the member that joins reads nothing, as in Kafka. A group that does not have the hash of
+    its topics makes a target at once.
+    """
+    held = {partition for member in members for partition in member.held()}
+    sizes = [size for name in names if (size := topics.find(name)) is not None]
+    return all((size.topic_id, number) in held for size in sizes for number in range(size.partition_count))
 
 
 def complete_upgrade(shard: GroupCoordinatorShard, group: ClassicGroup, now: CoordinatorTime) -> None:

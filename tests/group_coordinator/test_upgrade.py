@@ -72,6 +72,13 @@ def test_partitions_of_a_member_without_an_assignment_are_free(machine: Any) -> 
     assert held(beat, c) == []
 
 
+def test_partitions_that_nobody_has_are_assigned_although_the_new_member_reads_nothing(machine: Any) -> None:
+    beat = Consumers(machine)
+    c = stable(machine, assigned(t=[0, 1]))
+    assert beat("N", 0, names=[]) == (2, {})
+    assert sorted(beat.group.target.of(c)[topic_id("t")]) == [0, 1, 2, 3]
+
+
 def test_who_waits_to_join_is_told_to_join_again(machine: Any) -> None:
     beat = Consumers(machine)
     c = stable(machine)
