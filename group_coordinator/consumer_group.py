@@ -331,14 +331,18 @@ def _owners(
     present = owners.newest()
     changes: dict[tuple[bytes, int], tuple[str, ...] | None] = {}
     alone = (new.member_id,)
+    added: list[tuple[bytes, int]] = []
     for topic_id in dict.fromkeys((*old.topic_ids(), *new.topic_ids())):
         had, has = old.held_of(topic_id), new.held_of(topic_id)
         for key in [(topic_id, partition) for partition in had - has]:
             left = present[key]
             changes[key] = None if left == alone else tuple(owner for owner in left if owner != old.member_id) or None
-        for key in [(topic_id, partition) for partition in has - had]:
-            others = present.get(key)
-            changes[key] = alone if others is None else tuple(sorted((*others, new.member_id)))
+        added += [(topic_id, partition) for partition in has - had]
+    if present.keys().isdisjoint(added):
+        changes |= dict.fromkeys(added, alone)
+    else:
+        for key in added:
+            changes[key] = tuple(sorted((*present.get(key, ()), new.member_id)))
     return owners.changed(changes) if changes else owners
 
 

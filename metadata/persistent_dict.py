@@ -16,6 +16,8 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _ABSENT: Any = object()
+_MANY = 100
+"""From so many new keys on, it pays to take them over at once."""
 
 
 class PersistentDict(Mapping[K, V]):
@@ -31,12 +33,17 @@ class PersistentDict(Mapping[K, V]):
     def changed(self, changes: Mapping[K, V | None]) -> PersistentDict[K, V]:
         """The next version; None removes a key."""
         items = self.newest()
-        undo: dict[K, V] = {key: items.get(key, _ABSENT) for key in changes}
-        for key, value in changes.items():
-            if value is None:
-                items.pop(key, None)
-            else:
-                items[key] = value
+        undo: dict[K, V]
+        if len(changes) >= _MANY and items.keys().isdisjoint(changes) and None not in changes.values():
+            undo = dict.fromkeys(changes, _ABSENT)
+            items.update(changes)  # type: ignore[arg-type]
+        else:
+            undo = {key: items.get(key, _ABSENT) for key in changes}
+            for key, value in changes.items():
+                if value is None:
+                    items.pop(key, None)
+                else:
+                    items[key] = value
         newer = PersistentDict(items)
         self._items, self._newer, self._undo = None, newer, undo
         return newer
