@@ -40,3 +40,13 @@ def test_a_version_can_be_gone_through_while_the_next_ones_are_made() -> None:
 def test_what_stays_keeps_its_place() -> None:
     version = PersistentDict({"b": 1, "a": 2}).changed({"c": 3}).changed({"b": 4})
     assert list(version.items()) == [("b", 4), ("a", 2), ("c", 3)]
+
+
+@pytest.mark.parametrize("changes", [{}, {0: -1}, {0: None}, {-1: None}], ids=["new", "known", "gone", "unknown"])
+def test_many_new_keys_at_once_are_taken_back_for_older_versions(changes: dict[int, int | None]) -> None:
+    before = PersistentDict({0: 0})
+    many = {number: number for number in range(1, 500)}
+    after = before.changed({**many, **changes})
+    expected = {0: 0, **many, **changes}
+    assert dict(after) == {key: value for key, value in expected.items() if value is not None}
+    assert dict(before) == {0: 0}
