@@ -67,9 +67,9 @@ groups that says nothing of either protocol runs by both. Clients that have it:
 
 The others are in the row with one test: a classic member, beside one of the consumer protocol. Of some, users need to know:
 
-- librdkafka 2.12 to 2.14 is reported to send heartbeats without a pause once a commit was answered `STALE_MEMBER_EPOCH`; the crate
-  rdkafka 0.39 is built on 2.12;
-- a static member of franz-go 1.22.2 leaves without its instance id, which brokers refuse: its successor waits for a session's time;
+- librdkafka 2.12 to 2.14 is reported to send heartbeats without a pause once a commit was answered `STALE_MEMBER_EPOCH`; the
+  crate rdkafka 0.39 is built on 2.12;
+- a static member of franz-go 1.22.2 leaves without its instance id, which brokers refuse: its successor waits for a session;
 - a group with a member of kafka-go or @platformatic/kafka stays classic, and refuses members by the consumer protocol with
   `GROUP_ID_NOT_FOUND`: these libraries send a subscription of version 1 that ends before the field which this version has.
 """
