@@ -67,7 +67,14 @@ FOLDERS_OF: Mapping[str, tuple[str, ...]] = {
         "tests/bench",
         "tests/jepsen",
     ),
-    "kafka-files": ("tests/kafka_files", "tests/java", "tests/log", "tests/wire", "tests/handlers"),
+    "kafka-files": (
+        "tests/kafka_files",
+        "tests/kafka_groups",
+        "tests/java",
+        "tests/log",
+        "tests/wire",
+        "tests/handlers",
+    ),
     "mixed": ("tests/mixed",),
     "mixed-quorum": ("tests/quorum_mixed",),
     "quorum-clients": ("tests/quorum_mixed/test_quorum_clients.py",),
@@ -226,7 +233,12 @@ LANES = (
     Part("command-line", "the ottla command", slow_tests("command-line"), ("java", "zsh")),
     Part("programs", "brokers as processes, and what no other lane has", slow_tests("programs"), ("kafka",)),
     Part("zookeeper", "Ottla on ZooKeeper; jepsen; a failover's benchmark", slow_tests("zookeeper"), ("kafka",)),
-    Part("kafka-files", "Apache Kafka's files, serializers and tools", slow_tests("kafka-files"), ("kafka",)),
+    Part(
+        "kafka-files",
+        "Apache Kafka's files, serializers and tools; its consumer groups",
+        slow_tests("kafka-files"),
+        ("kafka",),
+    ),
     *(
         Part(
             lane,

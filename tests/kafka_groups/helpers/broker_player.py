@@ -33,7 +33,7 @@ PROPERTIES = {
     "offsets.topic.num.partitions": "1",
 }
 """Of the broker: no time is up during a walk, and one coordinator has all groups."""
-LATE_S = 0.03
+LATE_S = 0.05
 """A response that is not there so long after a later one has come is taken as one that waits."""
 CANDIDATES = 40
 SESSION_MS = 1_800_000

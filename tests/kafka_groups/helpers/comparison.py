@@ -88,7 +88,7 @@ class Comparison:
             same = []
             for player, mine in zip(self._players, come, strict=True):
                 raw = mine[who] if who in mine else player.wait(who)
-                same.append(_without(player.in_walks_names(who, raw), left_alone))
+                same.append(_comparable(player.in_walks_names(who, raw), left_alone))
             first = found[who] = same[0]
             self._note(who, step, first)
             for other in same[1:]:
@@ -131,8 +131,16 @@ def _groups_in(first: Response, second: Response) -> set[str]:
     return {name for name in {*found[0], *found[1]} if found[0].get(name) != found[1].get(name)}
 
 
-def _without(response: Response, groups: set[str]) -> Response:
-    """A response without some groups."""
+def _comparable(response: Response, left_alone: set[str]) -> Response:
+    """A response without the groups that are left alone, and without what is each broker's own."""
     if not isinstance(response.get("groups"), list):
         return response
-    return {**response, "groups": [each for each in response["groups"] if each["group_id"] not in groups]}
+    groups = [each for each in response["groups"] if each["group_id"] not in left_alone]
+    return {**response, "groups": [_without_old_assignments(each) for each in groups]}
+
+
+def _without_old_assignments(group: Response) -> Response:
+    """During a rebalance, Kafka describes the assignments of before, and Ottla none."""
+    if group.get("group_state") == "Stable" or "protocol_data" not in group:
+        return group
+    return {**group, "members": [{**member, "member_assignment": None} for member in group["members"]]}

@@ -44,6 +44,9 @@ MOST_PARTITIONS = 6
 KINDS = ("ranged", "mixed", "regex")
 LIFE = (60, 220)
 """Steps of a group, from and to."""
+LEAVING: tuple[type[Walker] | tuple[()], ...] = ((), (), ConsumerWalker, ClassicWalker)
+"""The kinds of clients that leave a group at times, so that it changes over."""
+CALM = 30
 REGEX_STEPS = 50
 """Those at the end, with a regular expression."""
 
@@ -90,9 +93,9 @@ class Walk:
         """One member takes a regular expression, which the broker resolves in the background; then others may."""
         holder = next(each for each in group.walkers if isinstance(each, ConsumerWalker))
         for _ in range(3):  # there is nothing new to it afterwards
-            if holder.epoch:
+            if holder.is_member:
                 yield from self._ask(group, holder.heartbeat())
-        if not holder.epoch:
+        if not holder.is_member:
             return
         about = Ask(ADMIN, ConsumerGroupDescribeRequest(group_ids=[group.name]), 1)
         (described,) = (yield from self._ask(group, about))[ADMIN]["groups"]
@@ -136,6 +139,10 @@ class _Group:
         self._chance = chance
         self._world = world
         self.has_regex = False
+        self._leaving: type[Walker] | tuple[()] = ()
+        """Those who leave at this time, and do not come back yet."""
+        self._calm = 0
+        """Steps of clients that do well in turn."""
         self._left = chance.randrange(*LIFE)
         topics = [*TOPICS, *sorted(LATER)] if kind == "ranged" else [*TOPICS]
         assignors = {"ranged": (None, "range"), "mixed": (None, "range", "uniform"), "regex": ("uniform", None)}[kind]
@@ -167,15 +174,39 @@ class _Group:
         chance = self._chance
         if chance.random() < 0.12:
             return self._look(names)
-        free = [walker for walker in self.walkers if not walker.is_waiting]
+        free = self._free()
         if not free:
             self._left = 0
             return None
-        hurried = [walker for walker in free if walker.is_in_hurry]
-        walker = chance.choice(hurried if hurried and chance.random() < 0.6 else free)
-        if chance.random() < 0.15:
-            return self._offsets(walker)
-        return walker.next_step()
+        if self._calm and not self._leaving:
+            self._calm -= 1
+            return free[self._calm % len(free)].do_well()
+        if chance.random() < 0.03:
+            self._leaving, self._calm = chance.choice(LEAVING), CALM
+        go = [walker for walker in free if isinstance(walker, self._leaving) and walker.is_member]
+        if go and not self.has_regex and chance.random() < 0.7:
+            return chance.choice(go).leave()
+        stay = [walker for walker in free if not isinstance(walker, self._leaving)] or free
+        hurried = [walker for walker in stay if walker.is_in_hurry]
+        walker = chance.choice(hurried if hurried and chance.random() < 0.6 else stay)
+        return self._offsets(walker) if chance.random() < 0.15 else walker.next_step()
+
+    def _free(self) -> list[Walker]:
+        """The clients that may ask for something now, of those who don't wait.
+
+        Where a group changes over in the middle of a rebalance, Ottla keeps what its classic members may still read, and Kafka
+        gives it to others. So a member of the consumer protocol does not join a classic group then, and no classic member takes
+        the place of the last one of the consumer protocol.
+        """
+        consumers = [each for each in self.walkers if isinstance(each, ConsumerWalker) and each.is_member]
+        classics = [each for each in self.walkers if isinstance(each, ClassicWalker)]
+        for each in classics:
+            each.notice(is_beside_consumers=bool(consumers))
+        if not consumers and any(each.is_waiting or each.is_in_hurry for each in classics):
+            return [each for each in classics if not each.is_waiting]
+        last = consumers[0].instance_id if len(consumers) == 1 else None
+        heir = [each for each in classics if last is not None and each.instance_id == last]
+        return [each for each in self.walkers if not each.is_waiting and each not in heir]
 
     def learn(self, step: Ask | None, responses: Responses) -> None:
         for walker in self.walkers:

@@ -30,6 +30,8 @@ Owned = Mapping[str, Sequence[int]]
 LONG_MS = 1_800_000
 SUBSCRIPTION_VERSION = 1
 INCARNATIONS = 6
+AWAY = -2
+"""The epoch of a static member that has gone, and comes back."""
 
 
 @dataclasses.dataclass
@@ -72,9 +74,22 @@ class Walker(ABC):
     def is_in_hurry(self) -> bool:
         """Whether others wait for it."""
 
+    @property
+    @abstractmethod
+    def is_member(self) -> bool:
+        """Whether it takes itself for a member."""
+
     @abstractmethod
     def next_step(self) -> Ask:
         """Its next request."""
+
+    @abstractmethod
+    def do_well(self) -> Ask:
+        """The request that a client makes to have its partitions at last."""
+
+    @abstractmethod
+    def leave(self) -> Ask:
+        """The request by which it leaves."""
 
     @abstractmethod
     def learn(self, request: Message | None, response: Response) -> None:
@@ -100,6 +115,8 @@ class ConsumerWalker(Walker):
         self._member_id = self._ids[0]
         self._epoch = 0
         self._before = 0
+        self._is_away = False
+        """Whether its instance has a place in the group and no process."""
         self._owned: Owned = {}
         """What it has not revoked yet."""
         self.regex: str | None = None
@@ -114,13 +131,18 @@ class ConsumerWalker(Walker):
     def commits_as(self) -> tuple[str, int]:
         return self._member_id, self._epoch or -1
 
+    @property
+    def is_member(self) -> bool:
+        return self._epoch > 0 or self._is_away
+
     def next_step(self) -> Ask:
         return Ask(self.who, self._request(), 1)
 
-    @property
-    def epoch(self) -> int:
-        """Of the member; 0 where it is not in the group."""
-        return self._epoch
+    def leave(self) -> Ask:
+        return Ask(self.who, self._beat(-1, None), 1)
+
+    def do_well(self) -> Ask:
+        return self.heartbeat() if self._epoch else Ask(self.who, self._join(), 1)
 
     def heartbeat(self, **fields: Any) -> Ask:
         """One that does as it should."""
@@ -175,7 +197,7 @@ class ConsumerWalker(Walker):
 
     def _leave(self) -> ConsumerGroupHeartbeatRequest:
         if self.instance_id is not None and self._chance.random() < 0.7:
-            return self._beat(-2, None)
+            return self._beat(AWAY, None)
         return self._beat(-1, None)
 
     def _join(self) -> ConsumerGroupHeartbeatRequest:
@@ -224,7 +246,9 @@ class ConsumerWalker(Walker):
         epoch = response["member_epoch"]
         if epoch < 0:
             self._forget()
+            self._is_away = epoch == AWAY
             return
+        self._is_away = False
         if epoch != self._epoch:
             self._before, self._epoch = self._epoch, epoch
         if request.topic_partitions is not None:
@@ -233,6 +257,7 @@ class ConsumerWalker(Walker):
             self.given = {each["topic_id"]: each["partitions"] for each in response["assignment"]["topic_partitions"]}
 
     def _forget(self) -> None:
+        self._is_away = False
         self._epoch = self._before = 0
         self._owned = self.given = {}
 
@@ -249,6 +274,8 @@ class ClassicWalker(Walker):
         self._members: Sequence[Mapping[str, Any]] = []
         """Those it has to assign partitions to."""
         self._wants: str = "join"
+        self.is_beside_consumers = False
+        """Whether the group has members of the consumer protocol, who wait until this one says that it has revoked."""
 
     @property
     def is_in_hurry(self) -> bool:
@@ -256,6 +283,19 @@ class ClassicWalker(Walker):
 
     def commits_as(self) -> tuple[str, int]:
         return self._member_id, self._generation
+
+    def notice(self, *, is_beside_consumers: bool) -> None:
+        """What kind of group it is: one that has become classic rebalances."""
+        if self.is_beside_consumers and not is_beside_consumers:
+            self._wants = "join"
+        # Kafka 4.3.1 loses an empty consumer group when a member of unknown id joins it.
+        if not is_beside_consumers and self._generation < 0 and not self._member_id.endswith("prefixed"):
+            self._forget()
+        self.is_beside_consumers = is_beside_consumers
+
+    @property
+    def is_member(self) -> bool:
+        return bool(self._member_id)
 
     def next_step(self) -> Ask:
         chance = self._chance
@@ -274,13 +314,21 @@ class ClassicWalker(Walker):
             if chance.random() < 0.4:
                 self._topics = self._some_topics()
             return self._join()
-        return self._leave()
+        return self.leave()
+
+    def do_well(self) -> Ask:
+        if self._wants == "join" or not self._member_id:
+            return self._join()
+        return self._sync(self._generation) if self._wants else self._heartbeat(self._generation)
 
     def _join(self) -> Ask:
-        owned = [TopicPartition(topic=name, partitions=list(some)) for name, some in self.given.items() if some]
+        # In a classic group it gives up everything first: what it kept, an upgrade would leave to it in Ottla, but not in Kafka.
+        kept = self.given if self.is_beside_consumers else {}
+        owned = [TopicPartition(topic=name, partitions=list(some)) for name, some in kept.items() if some]
         subscription = ConsumerProtocolSubscription(topics=self._topics, owned_partitions=owned)
         metadata = SUBSCRIPTION_VERSION.to_bytes(2) + encode_bytes(subscription, SUBSCRIPTION_VERSION)
-        names = ["range"] if self._chance.random() < 0.8 else ["roundrobin", "range"]
+        # All have ``range`` first. Kafka 4.3.1 fails to convert a group whose members have not agreed on a protocol yet.
+        names = ["range"] if self._chance.random() < 0.8 else ["range", "roundrobin"]
         request = JoinGroupRequest(
             group_id=self.group_id,
             session_timeout_ms=LONG_MS,
@@ -319,9 +367,8 @@ class ClassicWalker(Walker):
                 ]
                 if readers and self._chance.random() < 0.95:
                     shares[self._chance.choice(readers)].setdefault(name, []).append(partition)
-        user_data = b"mine" if self._chance.random() < 0.05 else None
         return [
-            SyncGroupRequestAssignment(member_id=member_id, assignment=_encoded(share, user_data))
+            SyncGroupRequestAssignment(member_id=member_id, assignment=_encoded(share))
             for member_id, share in shares.items()
         ]
 
@@ -334,7 +381,7 @@ class ClassicWalker(Walker):
         )
         return Ask(self.who, request, 4)
 
-    def _leave(self) -> Ask:
+    def leave(self) -> Ask:
         by_instance = self.instance_id is not None and self._chance.random() < 0.5
         identity = MemberIdentity(member_id="" if by_instance else self._member_id, group_instance_id=self.instance_id)
         return Ask(self.who, LeaveGroupRequest(group_id=self.group_id, members=[identity]), 5)
@@ -376,7 +423,7 @@ class ClassicWalker(Walker):
         self._members, self._wants, self.given = [], "join", {}
 
 
-def _encoded(share: Owned, user_data: bytes | None) -> bytes:
+def _encoded(share: Owned) -> bytes:
     assigned = [AssignedTopicPartition(topic=name, partitions=list(some)) for name, some in share.items()]
-    message = ConsumerProtocolAssignment(assigned_partitions=assigned, user_data=user_data)
+    message = ConsumerProtocolAssignment(assigned_partitions=assigned)
     return SUBSCRIPTION_VERSION.to_bytes(2) + encode_bytes(message, SUBSCRIPTION_VERSION)
