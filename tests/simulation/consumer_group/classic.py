@@ -141,7 +141,6 @@ class ClassicProcess:
             return await self._failed("join", code)
         consumer.log(f"joined at {joined.generation_id}")
         member.member_id, member.epoch = joined.member_id, joined.generation_id
-        consumer.knowledge.reads(member)
         return await self._sync(joined)
 
     async def _sync(self, joined: Any) -> bool:
@@ -149,7 +148,8 @@ class ClassicProcess:
         self._known, self._read = {}, frozenset()
         shares = self._shares(joined.members) if joined.leader == member.member_id else {}
         if joined.skip_assignment:
-            shares = {}
+            # The topics may have changed since its former process knew them. It has a rebalance made, as Kafka's client has not.
+            shares, self._known = {}, {}
         request = SyncGroupRequest(
             group_id=member.group_id,
             generation_id=member.epoch,
