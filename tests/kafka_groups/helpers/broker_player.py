@@ -90,7 +90,7 @@ class BrokerPlayer:
     def play(self, step: Step) -> dict[str, Any]:
         """The responses that have come by connection, as the broker has sent them; that of the step may not be there yet."""
         if isinstance(step, HangUp):
-            self._hang_up(step.who)
+            self._hang_up(set(step.who))
         elif isinstance(step, SetTopic):
             self._set_topic(step)
         elif isinstance(step, AwaitEpoch):
@@ -157,7 +157,7 @@ class BrokerPlayer:
         (group,) = self._connection(ADMIN).call(ConsumerGroupDescribeRequest(group_ids=[group_id]), 1).groups
         return int(group.group_epoch)
 
-    def _hang_up(self, who: set[str] | frozenset[str]) -> None:
+    def _hang_up(self, who: set[str]) -> None:
         for each in who & {*self._connections}:
             self._connections.pop(each).close()
         self._waiting -= who

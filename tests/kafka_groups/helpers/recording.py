@@ -17,12 +17,12 @@ def write_recording(file: Path, seed: int, played: Sequence[tuple[Step, Response
 
 
 class RecordedPlayer:
-    """Plays the steps of the recording, in their order. ``seed`` is that of its walk, ``count`` its steps."""
+    """Plays the steps of the recording, in their order. ``seed`` is that of its walk, ``count`` its requests."""
 
     def __init__(self, file: Path) -> None:
         first, *lines = map(json.loads, file.read_text().splitlines())
         self.seed: int = first["seed"]
-        self.count = len(lines)
+        self.count = sum(line["step"].startswith("Ask(") for line in lines)
         self._lines = iter(lines)
 
     def play(self, step: Step) -> Mapping[str, Any]:

@@ -51,7 +51,7 @@ class SetTopic:
 class HangUp:
     """Connections whose responses nobody waits for any longer."""
 
-    who: frozenset[str]
+    who: tuple[str, ...]
 
 
 @dataclass(frozen=True)

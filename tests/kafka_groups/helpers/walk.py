@@ -110,7 +110,7 @@ class Walk:
 
     def _replace(self, place: int) -> Steps:
         old = self._groups[place]
-        yield HangUp(frozenset(each.who for each in old.walkers))
+        yield HangUp(tuple(sorted({each.who for each in old.walkers})))
         self._groups[place] = _Group(old.kind, self._new_name(old.kind), self._chance, self.world)
 
     def _names(self) -> list[str]:
