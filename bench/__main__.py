@@ -26,7 +26,6 @@ from .brokers import ApacheKafka, Kind, Ottla, ProfiledOttla, RunningBroker
 from .cluster import EVERY_LOAD as CLUSTER_LOADS
 from .cluster import measure_clusters
 from .cluster_kinds import MeasuredOttlaNode
-from .consumer_groups import CONSUMER_GROUPS
 from .fetch_sessions import SESSIONS
 from .many_and_large import MANY_AND_LARGE
 from .metrics_cost import main as measure_metrics
@@ -37,7 +36,7 @@ from .run import Run
 from .sink import RunningSink, Sink
 from .tls import OVER_TLS
 
-OWN_BROKERS = (*LIFECYCLES, *MANY_AND_LARGE, *OVER_TLS, *CONSUMER_GROUPS)
+OWN_BROKERS = (*LIFECYCLES, *MANY_AND_LARGE, *OVER_TLS)
 EVERY_LOAD = (*LOADS, *SESSIONS, *RAW)
 _PAIRS = 3
 _PYTHON = Path(sys.executable)

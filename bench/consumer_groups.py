@@ -1,44 +1,54 @@
-"""Long benchmarks of consumer groups (KIP-848): 1,000 members with 10,000 partitions, and rebalances of 50 members.
+"""``python -m bench.consumer_groups``: consumer groups (KIP-848) on Ottla and Apache Kafka in turn, and a table.
 
-They run when ``--rows`` names them: ``--rows group``. Each starts a broker of its own; the members and an innocent producer are
-the same for both kinds (``group_members``, ``innocent_producer``). A rebalance takes from its cause until the broker calls the
-group stable and its members have all partitions.
+The rows are 1,000 members with 10,000 partitions, and rebalances of 50 members. The brokers of a row run at once, with the same
+members and an innocent producer (``group_members``, ``innocent_producer``), and one of them is under load at a time. A rebalance
+takes from its cause until the broker calls the group stable and its members have all partitions.
+
+With ``--steps`` it measures instead the steps of Ottla's loop meanwhile.
 """
 
 from __future__ import annotations
 
-import functools
 import json
+import os
 import random
+import re
 import signal
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import trio
+import typer
 from confluent_kafka.admin import NewTopic
 
-from .brokers import Kind, Ottla, RunningBroker
+from ottla.tools.suite import speed
+
+from .brokers import ApacheKafka, Kind, Ottla, RunningBroker
 from .group_members import Members, all_joined, open_members
 from .innocent_producer import InnocentProducer
 from .many_and_large import admin_of, wait_for_leaders
-from .rows import Figure, Floor, Lifecycle, at_least, at_most
+from .report import Results, markdown_table
+from .rows import Figure, Floor, at_least, at_most
 from .usage import Span
 
 _CONNECTIONS = 40
 _IN_FLIGHT = 4
-_INNOCENT = "innocent"
+_INNOCENT, _WARM_UP = "innocent", "warm-up"
 _PARTITIONS_A_REQUEST = 2000
 _LIMIT_S = 600
 _WARM_UP_MEMBERS, _WARM_UP_PARTITIONS, _WARM_UP_S = 200, 200, 6.0
 _PAUSE_S = 2.0
 """Between two causes of rebalances: longer than a broker waits with the next assignment."""
 _IDLE_S = 10.0
-_MEMBERS = 1000
+_AS_SOON = at_most(1.05)
+"""A rebalance lasts as long as the slowest member waits for its next heartbeat, which comes at a random time."""
 _SHORT_INTERVAL = {
     "group.consumer.heartbeat.interval.ms": "1000",
     "group.consumer.min.heartbeat.interval.ms": "1000",
@@ -70,7 +80,6 @@ class WithSettings:
 class _Shape:
     """The topics, and how many of them each member reads."""
 
-    name: str
     topics: int
     partitions_each: int
     read: int
@@ -88,15 +97,17 @@ class _Shape:
         return names if self.read == self.topics else sorted(random.Random(member).sample(names, self.read))
 
 
-class _Group:
+class Group:
     """A group on a broker, and an innocent producer beside it."""
 
-    def __init__(
-        self, broker: RunningBroker, members: Members, producer: InnocentProducer, shape: _Shape, phase: str
-    ) -> None:
-        self.members, self._phase = members, phase
-        self._broker, self._producer, self._shape = broker, producer, shape
+    def __init__(self, row: Row, broker: RunningBroker, members: Members, producer: InnocentProducer) -> None:
+        self.title, self.broker, self.members = row.title, broker, members
+        self._producer, self._shape = producer, row.shape
         self._count = 0
+
+    def measured(self) -> AbstractContextManager[Span]:
+        """The costs of the block."""
+        return self.broker.measured(self.title, [self._producer.pid])
 
     def join(self) -> None:
         """One more member begins to join."""
@@ -120,23 +131,28 @@ class _Group:
             self.join()
             await all_joined(self.members.present[-1:])
 
+    async def empty(self) -> None:
+        """All leave, unmeasured."""
+        await _all_leave(self.members)
+        self._count = 0
+
     async def rebalance(self, cause: Callable[[], Awaitable[None]]) -> tuple[float, list[float], Span]:
-        """Seconds until all have their partitions, the innocent producer's latencies meanwhile, and what it has cost."""
-        self._producer.take()
-        with self._broker.measured(self._phase, [self._producer.pid]) as span:
+        """Seconds until all have their partitions, the innocent producer's latencies meanwhile, and the costs."""
+        self._producer.begin()
+        with self.measured() as span:
             began = time.monotonic()
             await cause()
             await all_joined(self.members.present)
             await self.members.settled(self._shape.partitions)
             seconds = time.monotonic() - began
-        return seconds, self._producer.take(), span
+        return seconds, self._producer.end(), span
 
     async def idle(self) -> tuple[list[float], Span]:
         """The innocent producer's latencies beside a group in which nothing happens."""
-        self._producer.take()
-        with self._broker.measured(self._phase, [self._producer.pid]) as span:
+        self._producer.begin()
+        with self.measured() as span:
             await trio.sleep(_IDLE_S / 2)
-        return self._producer.take(), span
+        return self._producer.end(), span
 
 
 def _create_topics(broker: RunningBroker, shape: _Shape) -> None:
@@ -152,34 +168,42 @@ def _create_topics(broker: RunningBroker, shape: _Shape) -> None:
 
 
 @asynccontextmanager
-async def _group(broker: RunningBroker, shape: _Shape, phase: str) -> AsyncIterator[_Group]:
-    """An empty group; the broker has served another one, and the producer, for some seconds."""
+async def _group(broker: RunningBroker, row: Row) -> AsyncIterator[Group]:
+    """An empty group, on a broker that has served another one for some seconds."""
     with InnocentProducer(broker.bootstrap, _INNOCENT) as producer:
+        producer.begin()
         await _warm_up(broker)
+        producer.end()
         async with open_members("bench", broker.port, _CONNECTIONS) as members:
-            yield _Group(broker, members, producer, shape, phase)
+            yield Group(row, broker, members, producer)
 
 
 async def _warm_up(broker: RunningBroker) -> None:
     async with open_members("warm-up", broker.port, _CONNECTIONS) as members:
         for _ in range(_WARM_UP_MEMBERS):
-            members.join(["warm-up"])
+            members.join([_WARM_UP])
         await all_joined(members.present)
         await members.settled(_WARM_UP_PARTITIONS)
         await members.send_idle_heartbeats(_WARM_UP_S, _CONNECTIONS, _IN_FLIGHT)
-        for member in list(members.present):
-            members.leave(member)
-        while await members.state() != "Empty":
-            await trio.sleep(0.1)
+        await _all_leave(members)
 
 
-def _prepared(broker: RunningBroker, shape: _Shape) -> None:
-    broker.create_topic("warm-up", _WARM_UP_PARTITIONS)
+async def _all_leave(members: Members) -> None:
+    for member in list(members.present):
+        members.leave(member)
+    while await members.state() != "Empty":
+        await trio.sleep(0.1)
+
+
+def _prepare(broker: RunningBroker, shape: _Shape) -> None:
+    broker.create_topic(_WARM_UP, _WARM_UP_PARTITIONS)
     broker.create_topic(_INNOCENT, 1)
     _create_topics(broker, shape)
 
 
-# 1,000 members
+# Phases
+
+Phase = Callable[[Group], Awaitable[list[Figure]]]
 
 
 def _latencies(row: str, latencies: Sequence[float], span: Span, p99_floor: Floor | None) -> Iterator[Figure]:
@@ -189,141 +213,155 @@ def _latencies(row: str, latencies: Sequence[float], span: Span, p99_floor: Floo
     yield Figure(row, "producer max ms", max(latencies), None, span.noise)
 
 
-def _rebalance_figures(row: str, result: tuple[float, list[float], Span]) -> Iterator[Figure]:
-    seconds, latencies, span = result
-    yield Figure(row, "s until stable", seconds, None, span.noise)
-    yield Figure(row, "CPU s", span.broker_cpu_s, None, span.noise)
-    yield from _latencies(row, latencies, span, at_most(1))
-
-
-async def _measure_thousand(broker: RunningBroker, shape: _Shape) -> list[Figure]:
-    title = f"{_MEMBERS:,} members, {shape.name}"
-    async with _group(broker, shape, title) as group:
-        found = [*_rebalance_figures(f"{title}: all join", await group.rebalance(lambda: group.join_many(_MEMBERS)))]
-        await group.members.go_apart()
-        found += _latencies(f"{title}: nothing happens", *await group.idle(), None)
-        with broker.measured(title) as span:
-            rate = await group.members.send_idle_heartbeats(_IDLE_S, _CONNECTIONS, _IN_FLIGHT)
-        row = f"{title}: idle heartbeats"
-        found.append(Figure(row, "heartbeats/s", rate, at_least(0.6), span.noise))
-        found.append(Figure(row, "CPU µs each", span.broker_cpu_s / (rate * span.wall_s) * 1e6, None, span.noise))
-        causes: list[tuple[str, Callable[[], Awaitable[None]]]] = [
-            ("one leaves", group.leave),
-            ("one joins", functools.partial(group.join_many, 1)),
-            ("100 join", functools.partial(group.join_many, 100)),
+def _rebalance(what: str, cause: Callable[[Group], Awaitable[None]]) -> Phase:
+    async def phase(group: Group) -> list[Figure]:
+        await trio.sleep(_PAUSE_S)
+        seconds, latencies, span = await group.rebalance(lambda: cause(group))
+        row = f"{group.title}: {what}"
+        return [
+            Figure(row, "s until stable", seconds, _AS_SOON, span.noise),
+            Figure(row, "CPU s", span.broker_cpu_s, None, span.noise),
+            *_latencies(row, latencies, span, at_most(1)),
         ]
-        for what, cause in causes:
-            await trio.sleep(_PAUSE_S)
-            found += _rebalance_figures(f"{title}: {what}", await group.rebalance(cause))
-    return found
+
+    return phase
 
 
-def _thousand(shape: _Shape, kind: Kind, folder: Path) -> Iterator[Figure]:
-    with RunningBroker(kind, folder) as broker:
-        _prepared(broker, shape)
-        yield from trio.run(_measure_thousand, broker, shape)
-        broker.kill()  # a clean stop with so many partitions takes minutes
+async def _nothing_happens(group: Group) -> list[Figure]:
+    await group.members.go_apart()
+    latencies, span = await group.idle()
+    return list(_latencies(f"{group.title}: nothing happens", latencies, span, None))
 
 
-# Steps of Ottla's loop
+async def _idle_heartbeats(group: Group) -> list[Figure]:
+    with group.measured() as span:
+        rate = await group.members.send_idle_heartbeats(_IDLE_S, _CONNECTIONS, _IN_FLIGHT)
+    row = f"{group.title}: idle heartbeats"
+    return [
+        Figure(row, "heartbeats/s", rate, at_least(0.6), span.noise),
+        Figure(row, "CPU µs each", span.broker_cpu_s / (rate * span.wall_s) * 1e6, None, span.noise),
+    ]
 
 
-@dataclass
-class _StepsOfPhases:
-    """The longest steps of a watched broker, by phase."""
-
-    broker: RunningBroker
-    figures: list[Figure] = field(default_factory=list)
-
-    async def of(self, row: str, phase: Awaitable[object]) -> None:
-        """Await a phase, and add its steps."""
-        file = self.broker.folder / "steps.json"
-        file.unlink(missing_ok=True)
-        self.broker.signal(signal.SIGUSR1)
-        await phase
-        self.broker.signal(signal.SIGUSR2)
-        while not file.exists():
-            await trio.sleep(0.01)
-        found = json.loads(file.read_text())
-        cpu_ms = found["steps"][0][0]
-        print(f"{row}: {found}", file=sys.stderr)
-        self.figures.append(Figure(f"{row}, longest step", "CPU ms", cpu_ms))
-        self.figures.append(Figure(f"{row}, longest collection of garbage", "CPU ms", found["collection_ms"]))
+def _join(count: int) -> Callable[[Group], Awaitable[None]]:
+    return lambda group: group.join_many(count)
 
 
-async def _measure_steps(broker: RunningBroker, shape: _Shape) -> list[Figure]:
-    title = f"{_MEMBERS:,} members, {shape.name}"
-    async with _group(broker, shape, title) as group:
-        steps = _StepsOfPhases(broker)
-        await steps.of(f"{title}: all join", group.rebalance(lambda: group.join_many(_MEMBERS)))
-        await group.members.go_apart()
-        await steps.of(f"{title}: one leaves", group.rebalance(group.leave))
-        await trio.sleep(_PAUSE_S)
-        await steps.of(f"{title}: one joins", group.rebalance(lambda: group.join_many(1)))
-        await trio.sleep(_PAUSE_S)
-        await steps.of(f"{title}: 100 join", group.rebalance(lambda: group.join_many(100)))
-    return steps.figures
+_THOUSAND: list[Phase] = [
+    _rebalance("all join", _join(1000)),
+    _nothing_happens,
+    _idle_heartbeats,
+    _rebalance("one leaves", Group.leave),
+    _rebalance("one joins", _join(1)),
+    _rebalance("100 join", _join(100)),
+]
+_FIFTY: list[Phase] = [
+    _rebalance("all join", _join(50)),
+    _nothing_happens,
+    *[_rebalance("the 51st joins", _join(1)), _rebalance("one leaves", Group.leave)] * 3,
+    _rebalance("5 restart, one after the other", lambda group: group.restart(5)),
+]
 
 
-def _steps(shape: _Shape, kind: Kind, folder: Path) -> Iterator[Figure]:
-    """Of Ottla alone."""
-    if not isinstance(kind, Ottla):
-        return
-    with RunningBroker(WithSettings(kind, {}, is_watched=True), folder) as broker:
-        _prepared(broker, shape)
-        yield from trio.run(_measure_steps, broker, shape)
+@dataclass(frozen=True)
+class Row:
+    """Phases on one group of each broker."""
+
+    title: str
+    shape: _Shape
+    phases: Sequence[Phase]
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+ROWS = [
+    Row("1,000 members, 100 topics of 100", _Shape(100, 100, 100), _THOUSAND),
+    Row("1,000 members, 10 topics of 1,000", _Shape(10, 1000, 10), _THOUSAND),
+    Row("1,000 members, each reads 900 of 1,000 topics of 10", _Shape(1000, 10, 900), _THOUSAND),
+    Row("50 members, a heartbeat every 5 s", _Shape(10, 50, 10), _FIFTY),
+    Row("50 members, a heartbeat every 1 s", _Shape(10, 50, 10), _FIFTY, _SHORT_INTERVAL),
+]
+
+
+# A run
+
+
+async def _take_turns(row: Row, brokers: Sequence[RunningBroker], turns: int, add: Callable[..., None]) -> None:
+    """Phase by phase on one broker after the other: what else the machine does changes little meanwhile."""
+    async with AsyncExitStack() as stack:
+        groups = [await stack.enter_async_context(_group(broker, row)) for broker in brokers]
+        for turn in range(turns):
+            for number, phase in enumerate(row.phases):
+                for group in groups:
+                    add(group.broker.name, turn * len(row.phases) + number, await phase(group))
+            for group in groups:
+                await group.empty()
+
+
+def _measure(row: Row, kinds: Sequence[Kind], turns: int, folder: Path, add: Callable[..., None]) -> None:
+    with ExitStack() as stack:
+        brokers = [
+            stack.enter_context(RunningBroker(WithSettings(kind, row.settings), folder / str(number)))
+            for number, kind in enumerate(kinds)
+        ]
+        for broker in brokers:
+            _prepare(broker, row.shape)
+        trio.run(_take_turns, row, brokers, turns, add)
+        for broker in brokers:
+            broker.kill()  # a clean stop with so many partitions takes minutes
+
+
+async def _watch_steps(row: Row, broker: RunningBroker, add: Callable[..., None]) -> None:
+    async with _group(broker, row) as group:
+        for number, phase in enumerate(row.phases):
+            file = broker.folder / "steps.json"
+            file.unlink(missing_ok=True)
+            broker.signal(signal.SIGUSR1)
+            name = (await phase(group))[0].row
+            broker.signal(signal.SIGUSR2)
+            while not file.exists():
+                await trio.sleep(0.01)
+            found = json.loads(file.read_text())
+            steps = [Figure(name, "longest step, CPU ms", found["steps"][0][0])]
+            add(broker.name, number, [*steps, Figure(name, "longest collection, CPU ms", found["collection_ms"])])
+
+
+def _measure_steps(row: Row, folder: Path, add: Callable[..., None]) -> None:
+    with RunningBroker(WithSettings(Ottla(), row.settings, is_watched=True), folder / "watched") as broker:
+        _prepare(broker, row.shape)
+        trio.run(_watch_steps, row, broker, add)
         broker.kill()
 
 
-# 50 members
+def main(
+    rows: Annotated[str, typer.Option(help="Regular expression: only rows whose titles match.")] = "",
+    turns: Annotated[int, typer.Option(min=1, help="How often each phase is run on each broker.")] = 3,
+    only_ottla: Annotated[
+        bool, typer.Option("--only-ottla", help="Without Apache Kafka, and so without ratios.")
+    ] = False,
+    steps: Annotated[bool, typer.Option("--steps", help="Only Ottla, and the longest steps of its loop.")] = False,
+    folder: Annotated[Path | None, typer.Option(help="Folder for the data; a temporary one by default.")] = None,
+) -> None:
+    """Measure consumer groups of Ottla against those of Apache Kafka 4.3.1."""
+    kinds: list[Kind] = [Ottla()] if only_ottla or steps else [Ottla(), ApacheKafka()]
+    results = Results(kinds[0].name, kinds[1].name if len(kinds) > 1 else None)
+    loads = []
 
-_FEW = 50
-_AS_SOON = at_most(1.05)
-"""A rebalance lasts as long as the slowest member waits for its next heartbeat, which comes at a random time."""
-_FEW_SHAPE = _Shape("10 topics of 50 partitions", 10, 50, 10)
+    def add(name: str, pair: int, figures: Sequence[Figure]) -> None:
+        loads.append(os.getloadavg()[0])
+        shown = ", ".join(f"{figure.value:,.4g} {figure.unit}" for figure in results.add(name, pair, figures))
+        print(f"{figures[0].row}, {name}: {shown}", file=sys.stderr)
 
-
-async def _measure_fifty(broker: RunningBroker, title: str) -> list[Figure]:
-    found = []
-    async with _group(broker, _FEW_SHAPE, title) as group:
-        await group.rebalance(lambda: group.join_many(_FEW))
-        await group.members.go_apart()
-        causes: list[tuple[str, Callable[[], Awaitable[None]]]] = [
-            ("the 51st joins", functools.partial(group.join_many, 1)),
-            ("one leaves", group.leave),
-            ("5 restart, one after the other", functools.partial(group.restart, 5)),
-        ]
-        for what, cause in causes:
-            times = []
-            for number in range(3):
-                # Members send heartbeats all the time: the cause comes at no particular moment.
-                await trio.sleep(_PAUSE_S + random.Random(number).random())
-                seconds, _, span = await group.rebalance(cause)
-                times.append(seconds)
-            found.append(Figure(f"{title}: {what}", "s", statistics.median(times), _AS_SOON, span.noise))
-    return found
-
-
-def _fifty(settings: Mapping[str, str], kind: Kind, folder: Path) -> Iterator[Figure]:
-    interval_s = int(settings.get("group.consumer.heartbeat.interval.ms", "5000")) // 1000
-    with RunningBroker(WithSettings(kind, settings), folder) as broker:
-        _prepared(broker, _FEW_SHAPE)
-        yield from trio.run(_measure_fifty, broker, f"{_FEW} members, a heartbeat every {interval_s} s")
-        broker.kill()
+    with tempfile.TemporaryDirectory(prefix="ottla-bench-", dir=folder) as temporary:
+        for row in ROWS:
+            if re.search(rows, row.title):
+                if steps:
+                    _measure_steps(row, Path(temporary), add)
+                else:
+                    _measure(row, kinds, turns, Path(temporary), add)
+    print(*markdown_table(results.header(), results.table()), sep="\n")
+    print(f"\non {os.cpu_count()} cores, load average {min(loads):.1f} to {max(loads):.1f}; {turns} turns.")
+    print(f"Ottla's Python is {speed.described(sys.executable)}.")
 
 
-_SHAPES = [
-    _Shape("100 topics of 100", 100, 100, 100),
-    _Shape("10 topics of 1,000", 10, 1000, 10),
-    _Shape("900 of 1,000 topics of 10", 1000, 10, 900),
-]
-
-CONSUMER_GROUPS = [
-    *(
-        Lifecycle(f"group of 1,000, {each.name}", functools.partial(_thousand, each), on_demand=True)
-        for each in _SHAPES
-    ),
-    *(Lifecycle(f"group steps, {each.name}", functools.partial(_steps, each), on_demand=True) for each in _SHAPES),
-    Lifecycle("group of 50, 5 s", functools.partial(_fifty, {}), on_demand=True),
-    Lifecycle("group of 50, 1 s", functools.partial(_fifty, _SHORT_INTERVAL), on_demand=True),
-]
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,12 +1,12 @@
 """A producer beside a load: one-record requests, one at a time, and the latency of each.
 
     with InnocentProducer(bootstrap, "topic") as producer:
-        producer.take()
+        producer.begin()
         ...
-        latencies_ms = producer.take()
+        latencies_ms = producer.end()
 
 It is a process of its own (``python -m bench.innocent_producer HOST:PORT TOPIC``), so that the load's client does not delay it.
-Each line that it reads has one as response: the latencies since the line before, as JSON, in ms.
+It reads lines: after one it sends, after the next it stops and writes the latencies as JSON, in ms.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .raw_client import produce_error, produce_frame
@@ -27,7 +28,7 @@ _LIMIT_S = 60.0
 
 
 class InnocentProducer:
-    """It sends from the beginning of the block to its end."""
+    """Its process lasts as long as the block."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._command = [sys.executable, "-m", "bench.innocent_producer", bootstrap, topic]
@@ -46,11 +47,16 @@ class InnocentProducer:
         self._process.kill()
         self._process.communicate()
 
-    def take(self) -> list[float]:
-        """The latencies since the last call, in ms."""
-        assert self._process.stdin is not None and self._process.stdout is not None
+    def begin(self) -> None:
+        """Send from now on."""
+        assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
+
+    def end(self) -> list[float]:
+        """Stop; the latencies since ``begin``, in ms. RuntimeError where the broker refuses a record."""
+        self.begin()
+        assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError("the innocent producer has ended")
@@ -58,32 +64,30 @@ class InnocentProducer:
         return latencies
 
 
-def _send(port: int, topic: str, latencies: list[float]) -> None:
+def _send(port: int, topic: str, ends: threading.Event, latencies: list[float]) -> None:
     frame = produce_frame(topic, b"x" * 100)
     with socket.create_connection(("127.0.0.1", port), timeout=_LIMIT_S) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         reader = connection.makefile("rb")
-        while True:
+        while not ends.wait(_PAUSE_S):
             began = time.perf_counter()
             connection.sendall(frame)
             response = reader.read(int.from_bytes(reader.read(4)))
             latencies.append((time.perf_counter() - began) * 1000)
             if error := produce_error(response):
-                raise RuntimeError(f"Produce returned error {error}")
-            time.sleep(_PAUSE_S)
+                sys.exit(f"Produce returned error {error}")
 
 
 def main(bootstrap: str, topic: str) -> None:
-    latencies: list[float] = []
     port = int(bootstrap.rpartition(":")[2])
-    sender = threading.Thread(target=_send, args=(port, topic, latencies), daemon=True)
-    sender.start()
-    for _ in sys.stdin:
-        if not sender.is_alive():
-            break
-        taken = latencies[:]
-        del latencies[: len(taken)]
-        print(json.dumps(taken), flush=True)
+    while sys.stdin.readline():
+        ends, latencies = threading.Event(), list[float]()
+        with ThreadPoolExecutor(1) as thread:
+            sending = thread.submit(_send, port, topic, ends, latencies)
+            sys.stdin.readline()
+            ends.set()
+            sending.result()
+        print(json.dumps(latencies), flush=True)
 
 
 if __name__ == "__main__":

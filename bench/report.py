@@ -113,12 +113,14 @@ class Results:
 
     def markdown(self, title: str, command: str, about: Sequence[str]) -> str:
         """The page: the table, then how it was measured."""
-        table = _markdown_table(self.header(), self.table())
+        table = markdown_table(self.header(), self.table())
         made = ["## How it was measured", "", "By", "", f"    {command}", "", *about]
         return "\n".join([f"# {title}", "", _ABOVE_TABLE, "", *table, "", *made]) + "\n"
 
 
-def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table."""
+
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cells) + " |"
 
@@ -132,7 +134,7 @@ def profile_table(profiles: Mapping[str, Counter[str]]) -> list[str]:
     for row, samples in profiles.items():
         total = sum(samples.values())
         rows.append([row, str(total), *(f"{100 * samples[part] / total:.0f} %" if total else "" for part in parts)])
-    return _markdown_table(["row", "samples", *parts], rows)
+    return markdown_table(["row", "samples", *parts], rows)
 
 
 def _number(value: float | None) -> str:
