@@ -303,9 +303,10 @@ class BrokerPlayer:
             for actual in sorted((each for each in self._named if isinstance(each, str)), key=len, reverse=True):
                 value = value.replace(actual, self._named[actual])
             return value
-        if field in _NAMES or field in _MEMBERS:
-            return self._named.get(value, value)
-        return value
+        if field in _MEMBERS and value not in self._named and len(value or "") >= _SHORTEST_MADE:
+            # Of a member whose JoinGroup waits.
+            return f"{value.partition('-')[0] if len(value) > _SHORTEST_MADE else 'random'}, not told yet"
+        return self._named.get(value, value) if field in _NAMES or field in _MEMBERS else value
 
     def _canonical_bytes(self, kind: type[Message], value: bytes) -> Any:
         if not value:

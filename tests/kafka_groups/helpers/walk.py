@@ -202,11 +202,16 @@ class _Group:
         classics = [each for each in self.walkers if isinstance(each, ClassicWalker)]
         for each in classics:
             each.notice(is_beside_consumers=bool(consumers))
+        kept: list[Walker] = []
+        if len(consumers) == 1:
+            last = consumers[0].instance_id
+            kept = [each for each in classics if last is not None and each.instance_id == last]
+        elif not consumers and any(each.has_joined for each in classics):
+            kept = [each for each in classics if each.lacks_id]  # an id that is given back makes a group rebalance
+        free = [each for each in self.walkers if not each.is_waiting and each not in kept]
         if not consumers and any(each.is_waiting or each.is_in_hurry for each in classics):
-            return [each for each in classics if not each.is_waiting]
-        last = consumers[0].instance_id if len(consumers) == 1 else None
-        heir = [each for each in classics if last is not None and each.instance_id == last]
-        return [each for each in self.walkers if not each.is_waiting and each not in heir]
+            return [each for each in free if isinstance(each, ClassicWalker)]
+        return free
 
     def learn(self, step: Ask | None, responses: Responses) -> None:
         for walker in self.walkers:

@@ -284,6 +284,16 @@ class ClassicWalker(Walker):
     def commits_as(self) -> tuple[str, int]:
         return self._member_id, self._generation
 
+    @property
+    def has_joined(self) -> bool:
+        """Whether it takes itself for a member that has been in a generation."""
+        return self._generation >= 0
+
+    @property
+    def lacks_id(self) -> bool:
+        """Whether it has to ask for ids until one is in place, and give the others back."""
+        return self._in_place and not self._member_id
+
     def notice(self, *, is_beside_consumers: bool) -> None:
         """What kind of group it is: one that has become classic rebalances."""
         if self.is_beside_consumers and not is_beside_consumers:
