@@ -62,13 +62,14 @@ groups that says nothing of either protocol runs by both. Clients that have it:
 | java, kafka-clients 4.0 or newer | `group.protocol=consumer` |
 | confluent-kafka and others on librdkafka 2.15 or newer | `group.protocol=consumer` |
 | franz-go 1.22 or newer | `kgo.ServerSideBalancer()` |
+| platformatic, 1.35 or newer | `groupProtocol: "consumer"` |
 | kafka-verifiable-consumer | `--group-protocol consumer` |
 | kafka-console-consumer | `--command-property group.protocol=consumer` |
 
 The others are in the row with one test: a classic member, beside one of the consumer protocol. Of some, users need to know:
 
-- librdkafka 2.12 to 2.14 is reported to send heartbeats without a pause once a commit was answered `STALE_MEMBER_EPOCH`; the
-  crate rdkafka 0.39 is built on 2.12;
+- librdkafka 2.12 to 2.14 is reported to stop reading for minutes, and to fail commits with `STALE_MEMBER_EPOCH`, while members
+  come and go; the crate rdkafka 0.39 is built on 2.12;
 - a static member of franz-go 1.22.2 leaves without its instance id, which brokers refuse: its successor waits for a session;
 - a group with a member of kafka-go or @platformatic/kafka stays classic, and refuses members by the consumer protocol with
   `GROUP_ID_NOT_FOUND`: these libraries send a subscription of version 1 that ends before the field which this version has.

@@ -126,6 +126,33 @@ PLATFORMATIC_LACKS = {
     "timestamps: their type": "it doesn't look at the type of a batch's timestamps",
     "topics that do not exist": "records of a partition that isn't there: it throws where it cannot be caught",
     "transactions: many, over several partitions": "1.35.0 hides only the last of a producer's aborted ones in a fetch",
+    **lacking(
+        {
+            "every consumer is a member of a group": ("KIP-848: commit without membership",),
+            "its commit takes no metadata": ("KIP-848: commit metadata",),
+            "its call takes no metadata": ("KIP-848: alter group offsets",),
+            "topics by their names only": (
+                "KIP-848: pattern subscription",
+                "KIP-848: patterns that the broker resolves",
+            ),
+            "a static member that closes leaves the group": ("KIP-848: static membership",),
+            "its admin client describes classic groups only": (
+                "KIP-848: list and describe groups",
+                "KIP-848: delete groups",
+            ),
+            "it tells nobody that partitions came or went": (
+                "KIP-848: members keep what does not move",
+                "KIP-848: a removed member joins again",
+                "KIP-848: kill -9: members keep their partitions",
+            ),
+            "its stream ends where a topic was deleted": ("KIP-848: topics come and go",),
+            "it is a member without polls": ("KIP-848: a member that does not poll",),
+            "1.35.0 names its generation in a transaction, not its epoch": (
+                "KIP-848: transactions: consume, transform, produce",
+            ),
+            NOT_CONVERTED: ("KIP-848: members of both protocols, and back",),
+        }
+    ),
 }
 
 RDKAFKA_LACKS = {
@@ -273,6 +300,7 @@ CLIENTS = {
             javascript("@platformatic/kafka", "platformatic.mjs"),
             PLATFORMATIC_LACKS,
             PLATFORMATIC_FAILS_ON_CLUSTERS,
+            BOTH_PROTOCOLS,
         ),
         Entry("rdkafka", rust("rdkafka"), RDKAFKA_LACKS),
         Entry("rskafka", rust("rskafka"), RSKAFKA_LACKS),

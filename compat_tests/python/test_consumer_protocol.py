@@ -209,10 +209,14 @@ def test_pattern_that_is_none(group_client: ClientSession, group_id: str) -> Non
 def test_second_process_is_refused(topic: str, join: Callable[..., Reader], group: GroupOnWire) -> None:
     first = join(topic, group_instance_id="the-one")
     eventually(lambda: shared([first], all_partitions(topic, 1)))
-    second = join(topic, group_instance_id="the-one")
-    assert "instance id" in eventually(lambda: refusal([first.consumer, second.consumer])).lower()
+    try:
+        second = join(topic, group_instance_id="the-one")
+    except model.ClientFailure as failure:
+        assert failure.code == ErrorCode.UNRELEASED_INSTANCE_ID
+    else:
+        assert "instance id" in eventually(lambda: refusal([first.consumer, second.consumer])).lower()
     first.consumer.commit({(topic, 0): model.Committed(0)})
-    assert first.gone() == []
+    assert first.consumer.assignment() == all_partitions(topic, 1)
     assert group.member().instance_id == "the-one"
 
 

@@ -140,6 +140,8 @@ class Consumer {
       sessionTimeout: settings.session_timeout_ms,
       heartbeatInterval: settings.heartbeat_interval_ms,
       rebalanceTimeout: 60_000,
+      groupProtocol: settings.group_protocol,
+      groupRemoteAssignor: settings.remote_assignor ?? undefined,
     });
     made.#settings = {
       autocommit: settings.auto_commit && settings.group_id !== null && settings.auto_commit_interval_ms,
