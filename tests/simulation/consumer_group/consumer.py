@@ -349,5 +349,9 @@ class ConsumerProcess:
 
 
 def short(partitions: Iterable[TopicIdPartition]) -> str:
-    """Partitions for people."""
-    return " ".join(f"{topic_id[:4].decode(errors='replace')}-{number}" for topic_id, number in sorted(partitions))
+    """Partitions for people, by the beginning of their topic's id."""
+    return " ".join(f"{_shown(topic_id[:4])}-{number}" for topic_id, number in sorted(partitions))
+
+
+def _shown(data: bytes) -> str:
+    return data.decode() if data.isascii() and data.decode().isprintable() else data.hex()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.tests.simulation.__main__ import again
+from ottla.tests.simulation.consumer_group.breakages import BREAKAGES
 from ottla.tests.simulation.quorum.simulation import simulate_quorum_cluster
 
 pytestmark = pytest.mark.computes
@@ -29,6 +30,13 @@ def test_some_seeds(seed: int) -> None:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_many_seeds(part: int) -> None:
     assert [line for line in map(replay, SEEDS[len(SHARE) + part :: PARTS]) if line] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["revocation_is_not_awaited", "takes_owned_partitions"])
+def test_seeds_detect_a_broken_rule_of_consumer_groups(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    BREAKAGES[rule](monkeypatch)
+    assert any(simulate_quorum_cluster(seed).violations for seed in range(1, 20))
 
 
 @pytest.mark.slow
