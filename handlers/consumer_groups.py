@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
+from ..controller.quorum.features import GROUP_VERSION
 from .call import Call
-
-GROUP_VERSION = "group.version"
-"""The feature: 1 has consumer groups."""
 
 
 def check_enabled(call: Call) -> None:
