@@ -10,6 +10,7 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.group_coordinator.consumer_group_member import MemberState
 from ottla.group_coordinator.embedded_protocol import write_assignment
 from ottla.group_coordinator.records import CoordinatorRecord
+from ottla.tests.group_coordinator.helpers.embedded_protocol import read_assigned, subscribed
 from ottla.wire.messages.consumer_group_records import (
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
@@ -17,7 +18,6 @@ from ottla.wire.messages.consumer_group_records import (
 
 from .helpers.classic import Classic
 from .helpers.consumers import Consumers, topic_id
-from .helpers.embedded_protocol import read_assigned, subscribed
 
 NONE, REJOIN, UNKNOWN = ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.UNKNOWN_MEMBER_ID
 INCONSISTENT, OLD = ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.ILLEGAL_GENERATION

@@ -11,6 +11,7 @@ from ottla.group_coordinator.live_group import GroupState
 from ottla.group_coordinator.records import CoordinatorRecord, build_batch, read_batch
 from ottla.group_coordinator.timeline import EventKind
 from ottla.replication.coordinator_loading import SkippedRecords
+from ottla.tests.group_coordinator.helpers.embedded_protocol import assigned, read_assigned, subscribed
 from ottla.wire.messages.consumer_group_records import (
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
@@ -19,7 +20,6 @@ from ottla.wire.records import RecordBatch
 
 from .helpers.classic import Classic
 from .helpers.consumers import Consumers, topic_id
-from .helpers.embedded_protocol import assigned, read_assigned, subscribed
 
 NONE, REJOIN, UNKNOWN = ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.UNKNOWN_MEMBER_ID
 OLD, NO_GROUP = ErrorCode.ILLEGAL_GENERATION, ErrorCode.GROUP_ID_NOT_FOUND

@@ -14,9 +14,9 @@ import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.group_coordinator.embedded_protocol import read_subscription
+from ottla.tests.group_coordinator.helpers.embedded_protocol import assigned, read_assigned, subscribed
 
 from .helpers.consumers import Consumers
-from .helpers.embedded_protocol import assigned, read_assigned, subscribed
 
 PARTITIONS = 6
 ROUNDS = 120

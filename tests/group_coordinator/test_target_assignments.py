@@ -16,6 +16,7 @@ from ottla.group_coordinator.records import read_batch
 from ottla.group_coordinator.target_assignments import MOST_AT_ONCE
 from ottla.group_coordinator.topics import TopicSize
 from ottla.replication.coordinator_loading import SkippedRecords
+from ottla.tests.group_coordinator.helpers.embedded_protocol import subscribed
 from ottla.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -24,8 +25,6 @@ from ottla.wire.messages.consumer_group_records import ConsumerGroupTargetAssign
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from ottla.wire.records import RecordBatch
-
-from .helpers.embedded_protocol import subscribed
 
 pytest.importorskip("re2")
 

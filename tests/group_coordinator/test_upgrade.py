@@ -9,11 +9,11 @@ import pytest
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.group_coordinator.consumer_group_member import ClassicSupport, MemberState
 from ottla.group_coordinator.timeline import EventKind
+from ottla.tests.group_coordinator.helpers.embedded_protocol import assigned, subscribed
 from ottla.wire.codec import encode_bytes
 from ottla.wire.messages.consumer_protocol import AssignedTopicPartition, ConsumerProtocolAssignment
 
 from .helpers.consumers import Consumers, topic_id
-from .helpers.embedded_protocol import assigned, subscribed
 
 REJOIN, NO_GROUP = ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.GROUP_ID_NOT_FOUND
 ALL = assigned(t=range(4))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.base.errors import ErrorCode, KafkaError
-
-from .embedded_protocol import Partitions, assigned, read_assigned, subscribed
+from ottla.tests.group_coordinator.helpers.embedded_protocol import Partitions, assigned, read_assigned, subscribed
 
 
 class Classic:
