@@ -16,6 +16,7 @@ from .helpers.broker_player import PROPERTIES, BrokerPlayer
 from .helpers.comparison import Comparison, Difference
 from .helpers.hash_order import in_both_orders, member_ids, slot_of_text, slot_of_topic
 from .helpers.recording import RecordedPlayer
+from .helpers.steps import Ask
 
 RECORDING = Path(__file__).with_name("kafka-4.3.1-walk.jsonl")
 """Made by ``python -m ottla.tests.kafka_groups --seeds 1 --requests 300 --record FILE``."""
@@ -41,6 +42,7 @@ def test_a_recorded_walk(player: BrokerPlayer) -> None:
     comparison = Comparison(recorded, player)
     comparison.run(recorded.seed, recorded.count)
     assert comparison.differences == [], shown(comparison.differences)
+    assert sum(isinstance(step, Ask) for step, _ in comparison.played) == recorded.count > 200
 
 
 @pytest.mark.slow

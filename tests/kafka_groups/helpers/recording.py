@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .steps import Response, Responses, Step
+from .steps import Ask, Response, Responses, Step
 
 
 def write_recording(file: Path, seed: int, played: Sequence[tuple[Step, Responses]]) -> None:
-    """A line for each step, after one for the seed."""
-    lines = [{"seed": seed}, *({"step": str(step), "responses": responses} for step, responses in played)]
+    """A line for each step, after one for the seed and the number of requests."""
+    requests = sum(isinstance(step, Ask) for step, _ in played)
+    steps = ({"step": str(step), "responses": responses} for step, responses in played)
+    lines = [{"seed": seed, "requests": requests}, *steps]
     file.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
 
 
@@ -22,7 +24,7 @@ class RecordedPlayer:
     def __init__(self, file: Path) -> None:
         first, *lines = map(json.loads, file.read_text().splitlines())
         self.seed: int = first["seed"]
-        self.count = sum(line["step"].startswith("Ask(") for line in lines)
+        self.count: int = first["requests"]
         self._lines = iter(lines)
 
     def play(self, step: Step) -> Mapping[str, Any]:

@@ -208,6 +208,8 @@ class _Group:
             kept = [each for each in classics if last is not None and each.instance_id == last]
         elif not consumers and any(each.has_joined for each in classics):
             kept = [each for each in classics if each.lacks_id]  # an id that is given back makes a group rebalance
+            static = [each for each in classics if each.instance_id is not None and each.has_joined]
+            kept += [each for each in self.walkers if not all(map(each.may_follow, static)) and each not in classics]
         free = [each for each in self.walkers if not each.is_waiting and each not in kept]
         if not consumers and any(each.is_waiting or each.is_in_hurry for each in classics):
             return [each for each in free if isinstance(each, ClassicWalker)]

@@ -69,6 +69,13 @@ class Walker(ABC):
         """Its connection."""
         return f"{self.group_id}/{self.letter}"
 
+    def may_follow(self, other: Walker) -> bool:
+        """Whether it may take the place of another one, as the same instance.
+
+        With the same topics it calls for no new target in Kafka, whose leader may have left partitions to nobody.
+        """
+        return self.instance_id != other.instance_id or (bool(self._topics) and self._topics != other._topics)
+
     @property
     @abstractmethod
     def is_in_hurry(self) -> bool:
