@@ -217,7 +217,10 @@ def _is_part_of(owned: OwnedPartitions | None, assigned: AssignedPartitions) -> 
 
 
 def with_report(member: ConsumerGroupMember, report: MemberReport) -> ConsumerGroupMember:
-    """The member with what a request says of it."""
+    """The member with what a request says of it; the same object if that is nothing new."""
+    known = member.has_subscription, member.client_id, member.client_host, member.classic
+    if report.says_nothing and known == (True, report.client.client_id, report.client.host, report.classic):
+        return member
 
     def said(new: T | None, known: T) -> T:
         return known if new is None else new
@@ -240,7 +243,7 @@ def with_report(member: ConsumerGroupMember, report: MemberReport) -> ConsumerGr
 def take_over_report(shard: GroupCoordinatorShard, heartbeat: Heartbeat) -> None:
     """Note what is new of the member, and raise the group's epoch if that changes which topics are assigned."""
     group, before, updated, change = heartbeat.group, heartbeat.before, heartbeat.updated, heartbeat.change
-    if updated != before:
+    if updated is not before and updated != before:
         change.subscriptions.append(updated)
     # A heartbeat with nothing new has the very same names, of which there may be many.
     have_names_changed = updated.topic_names is not before.topic_names and updated.topic_names != before.topic_names

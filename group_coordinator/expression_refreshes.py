@@ -58,6 +58,8 @@ class ExpressionRefreshes:
             return
         context = shard.context
         expressions = group.expression_subscribers.newest().keys()
+        if not any(expressions):
+            return
         interval_ms = context.settings.regex_refresh_interval_ms
         now_ms = self._now().wall_ms
         if is_refresh_due(group, expressions, now_ms, context.topics.newest_topic_version, interval_ms):

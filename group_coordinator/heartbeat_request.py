@@ -42,6 +42,13 @@ class MemberReport:
     """None of a member that sends heartbeats of KIP-848."""
 
     @property
+    def says_nothing(self) -> bool:
+        """Whether it has nothing of its member but its partitions, as most heartbeats have."""
+        said = (self.instance_id, self.rack_id, self.rebalance_timeout_ms)
+        subscription = (self.topic_names, self.expression, self.server_assignor)
+        return said == subscription == (None, None, None)
+
+    @property
     def is_full(self) -> bool:
         """Whether it says all, as a client does that joins or is not sure whether the last response has come."""
         has_topics = self.topic_names is not None or self.expression is not None

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 MOST_AT_ONCE = 2000
 """The size of a target, in subscriptions and partitions, up to which it is made within a heartbeat: about 2 ms."""
-_STEP_SECONDS = 0.002
+_STEP_SECONDS = 0.0005
 """How long a target is worked on before others run."""
 _PARTITIONS_PER_BATCH = 500
 """How many partitions, and members, one batch of a target has about."""
@@ -69,6 +69,8 @@ class TargetAssignments:
 
     async def make(self, shard: GroupCoordinatorShard, heartbeat: Heartbeat) -> None:
         """Make the next target, if it is due at this heartbeat: part of its change, or written already. Raises KafkaError."""
+        if heartbeat.group.target.epoch >= heartbeat.group_epoch:
+            return
         now = self._now()
         if not consumer_membership.is_target_due(shard, heartbeat, now):
             return

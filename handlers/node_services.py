@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from ..base.loop_turns import LoopTurns
+
 if TYPE_CHECKING:
     from ..base.config import Config
     from ..base.seams import Clock, Workers
@@ -42,6 +44,11 @@ class NodeServices:
     """Held while a large request is decoded (``broker.listeners.large_requests``)."""
     early_responses: list[Callable[[], None]] = dataclasses.field(default_factory=list)
     """What answers requests whose wait has just ended, before their tasks go on (``NodeCall``)."""
+    group_turns: LoopTurns = dataclasses.field(init=False)
+    """Where requests to coordinators of groups wait for their turn of the loop."""
+
+    def __post_init__(self) -> None:
+        self.group_turns = LoopTurns(self.clock.elapsed)
 
     @property
     def finalized_features(self) -> FinalizedFeatures | None:

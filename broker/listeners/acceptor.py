@@ -68,6 +68,7 @@ class Acceptor:
             nursery.start_soon(self.accept_from, served, nursery)
         nursery.start_soon(self.watch_idle)
         nursery.start_soon(self.watch_peers)
+        nursery.start_soon(self._services.group_turns.run)
 
     async def accept_from(self, served: ServedListener, nursery: trio.Nursery) -> None:
         """Accept until the listener is closed; each connection is a task of ``nursery``."""

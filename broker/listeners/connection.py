@@ -16,6 +16,8 @@ Invariants:
   flight recorder.
 - After 32 requests or 1 ms without a wait the loop goes to other tasks, also where more requests are in the buffer: one that was
   made large for a large request holds a hundred thousand small ones.
+- A connection whose last request was one to the coordinator of a group waits for its turn of the loop before it reads the next
+  one (``base.loop_turns``), because members come by the hundred: a Produce on another connection does not wait for all of them.
 - While a ``Gate`` is closed it is given every frame, and has a limit of its own for their size. The frames of an authentication
   are wiped out of the buffer when they are handled, and are not recorded.
 - After the response to a request that was throttled nothing is handled or read for that long (KIP-219); a stop ends that.
@@ -61,11 +63,23 @@ _MOST_SENT_EARLY = 64 << 10
 _MOST_PENDING = 128
 _MOST_PENDING_BYTES = 1 << 20
 _TURN_SECONDS = 0.001
+_GROUP_TURN_SECONDS = 0.0005
 _MAX_GATHERED_BYTES = 1 << 20
 _LAST_WORD_SECONDS = 0.5
 """How long a client that was refused may take to close the connection itself."""
 _SIZE = struct.Struct(">i")
 _PRODUCE = struct.pack(">h", ApiKey.PRODUCE)
+_OF_GROUPS = frozenset(
+    (
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.JOIN_GROUP,
+        ApiKey.HEARTBEAT,
+        ApiKey.LEAVE_GROUP,
+        ApiKey.SYNC_GROUP,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    )
+)
 _FULL_ENOUGH = SMALL_BUFFER // 2
 
 
@@ -101,6 +115,7 @@ class ClientConnection:
         if monitor.keeps_activity:
             self._call.activity = Activity()
         self._elapsed = services.clock.elapsed
+        self._turns = services.group_turns
         self._responses: list[Part] = []
         self._response_bytes = 0
         self._pending: list[PendingAnswer | list[Part]] = []  # and the answers that go after one of them
@@ -241,7 +256,10 @@ class ClientConnection:
         elapsed = self._elapsed
         turn_started = elapsed()
         handled = 0
+        call, turns = self._call, self._turns
+        group_turn = -1
         while not self._stopping:
+            handled_before, began = handled, turn_started if handled == 0 else elapsed()
             try:
                 handled += await self._handle_frames(turn_started)
             except (ProtocolError, CloseConnection):
@@ -254,20 +272,30 @@ class ClientConnection:
                 raise lost.error from None
             if self._responses:
                 await self._flush()
-            if self._call.throttle_ms:
+            is_of_group = call.key >> 16 in _OF_GROUPS
+            if is_of_group and handled > handled_before:
+                turns.note(group_turn, elapsed() - began)
+            if call.throttle_ms:
                 await self._mute()
                 turn_started, handled = elapsed(), 0
-                self._call.start_turn(turn_started)
+                call.start_turn(turn_started)
                 continue
             if self._stopping:
                 return
             if self._is_turn_over:
-                await trio.lowlevel.checkpoint()
-                turn_started, handled = elapsed(), 0
-                self._call.start_turn(turn_started)
+                await self._give_turn()
+                turn_started, handled, group_turn = elapsed(), 0, turns.number
+                call.start_turn(turn_started)
                 continue
             # There was one request and nothing after it: the client waits for its response, so reading would find nothing.
-            received = WOULD_BLOCK if handled == 1 and self._drained else self._receive()
+            if handled == 1 and self._drained:
+                received = WOULD_BLOCK
+            else:
+                if is_of_group and group_turn != turns.number:
+                    if await turns.wait():
+                        turn_started, handled = elapsed(), 0
+                    group_turn = turns.number
+                received = self._receive()
             if received == 0:
                 return
             if received == WOULD_BLOCK:
@@ -276,16 +304,28 @@ class ClientConnection:
             else:
                 now = elapsed()
                 if handled >= _REQUESTS_PER_TURN or now - turn_started > _TURN_SECONDS:
-                    await trio.lowlevel.checkpoint()
+                    await self._give_turn()
                     turn_started = now = elapsed()
-                    handled = 0
-                self._call.start_turn(now)
+                    handled, group_turn = 0, turns.number
+                call.start_turn(now)
+
+    async def _give_turn(self) -> None:
+        """Let other tasks run before the next request."""
+        is_of_group = self._call.key >> 16 in _OF_GROUPS
+        if is_of_group and await self._turns.wait():
+            return
+        await trio.lowlevel.checkpoint()
+        if is_of_group:
+            await self._turns.wait()
 
     async def _handle_frames(self, turn_started: float) -> int:
         """Handle the complete frames in the buffer, as far as the turn lasts; how many there were."""
         count = 0
         self._is_turn_over = False
         call, gate = self._call, self._gate
+        limit, looks = _TURN_SECONDS, _REQUESTS_BETWEEN_LOOKS
+        if call.key >> 16 in _OF_GROUPS:
+            limit, looks = _GROUP_TURN_SECONDS, 1
         try:
             while not self._stopping and not call.throttle_ms:
                 if self._end - self._start < _SIZE.size:
@@ -327,7 +367,7 @@ class ClientConnection:
                         call.report_batch()
                         await self._flush()
                         call.start_turn(self._elapsed())
-                if not count % _REQUESTS_BETWEEN_LOOKS and self._elapsed() - turn_started > _TURN_SECONDS:
+                if not count % looks and self._elapsed() - turn_started > limit:
                     if not 0 < len(self._pending) < _MOST_PENDING:
                         self._is_turn_over = True
                         break

@@ -13,6 +13,7 @@ import trio
 import trio.testing
 
 from ottla.base.config import Config
+from ottla.base.loop_turns import LoopTurns
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
 from ottla.base.network import Part
 from ottla.base.seams import Clock, SystemClock
@@ -76,7 +77,12 @@ async def guarded(
     config = Config({name.replace("_", "."): value for name, value in properties.items()})
     quotas = ClientQuotas(config.settings(ClientQuotaSettings))
     parts = SimpleNamespace(
-        config=config, clock=clock or SystemClock(), served=SERVED, client_quotas=quotas, early_responses=[]
+        config=config,
+        clock=clock or SystemClock(),
+        served=SERVED,
+        client_quotas=quotas,
+        early_responses=[],
+        group_turns=LoopTurns(SystemClock.elapsed),
     )
     services = cast(NodeServices, parts)
     network = MemoryNetwork(limit=room)

@@ -14,6 +14,7 @@ from ottla.compat_tests.raw.requests import batch, produce_request
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.wire.messages.heartbeat import HeartbeatRequest
 
 from ...helpers.memory_broker import HOST, PORT, frame, read_answer, serving
 
@@ -69,3 +70,32 @@ async def test_a_request_of_many_partitions_lets_others_be_answered(
             assert answered == [3, 2]
         busy.close()
         other.close()
+
+
+async def test_a_crowd_of_members_does_not_hold_up_a_produce(tmp_path: Path) -> None:
+    topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+    heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+    crowd = 40
+    async with serving(tmp_path, clock=SlowBroker()) as network:
+        members = [await network.connect(HOST, PORT) for _ in range(crowd)]
+        producer = await network.connect(HOST, PORT)
+        await producer.send([frame(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 5, 1)])
+        await read_answer(producer)
+        for member in members:
+            await member.send([frame(heartbeat, 4, 2)])
+            await read_answer(member)
+        for _ in range(5):  # whichever the loop takes first
+            answered: list[int] = []
+
+            async def ask(client: MemoryConnection, asked: bytes, answered: list[int] = answered) -> None:
+                await client.send([asked])
+                answered.append((await read_answer(client))[0])
+
+            async with trio.open_nursery() as nursery:
+                for member in members:
+                    nursery.start_soon(ask, member, frame(heartbeat, 4, 3))
+                nursery.start_soon(ask, producer, frame(produce_request("t", {0: batch(b"x")}), 9, 4))
+            assert answered.count(3) == crowd
+            assert answered.index(4) < crowd / 2
+        for client in (*members, producer):
+            client.close()
