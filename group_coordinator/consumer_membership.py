@@ -52,6 +52,9 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_WORK_OF_A_RECORD = 20
+"""In subscriptions or partitions that an assignor looks at."""
+
 
 @dataclasses.dataclass(slots=True)
 class Heartbeat:
@@ -311,11 +314,11 @@ def is_due(shard: GroupCoordinatorShard, group: ConsumerGroup, epoch: int, now: 
 
 
 def target_size(shard: GroupCoordinatorShard, heartbeat: Heartbeat) -> int:
-    """A measure of the work that a new target is: members, and the subscriptions and partitions of all."""
+    """A measure of the work that a new target is: members, each with a record, and the subscriptions and partitions of all."""
     topics = shard.context.topics
     read = topics_after(heartbeat.group, (), (heartbeat.updated,))
     partitions = sum(size.partition_count for name in read if (size := topics.find(name)) is not None)
-    return (heartbeat.group.member_count + 1) * (1 + len(read)) + partitions
+    return (heartbeat.group.member_count + 1) * (_WORK_OF_A_RECORD + len(read)) + partitions
 
 
 def make_target(shard: GroupCoordinatorShard, heartbeat: Heartbeat, now: CoordinatorTime) -> None:
