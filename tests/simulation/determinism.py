@@ -90,11 +90,29 @@ class _NoDescriptors:
         return getattr(self._manager, name)
 
 
+class _Instruments(dict[str, list[Callable[[float], None]]]):
+    """The hooks that there are, by name. Trio's own is a UserDict, which is read four times in each step."""
+
+    _NAMES = ("before_io_wait", "after_io_wait")
+
+    def add_instrument(self, instrument: Any) -> None:
+        for name in self._NAMES:
+            self.setdefault(name, []).append(getattr(instrument, name))
+
+    def remove_instrument(self, instrument: Any) -> None:
+        for name in self._NAMES:
+            self[name].remove(getattr(instrument, name))
+
+    def call(self, name: str, timeout: float) -> None:
+        for hook in self[name]:
+            hook(timeout)
+
+
 async def _unobserved(main: Callable[[], Awaitable[None]]) -> None:
     """Run ``main`` without work of trio's loop that has no effect here."""
     runner = _run.GLOBAL_RUN_CONTEXT.runner
     runner.io_manager = _NoDescriptors(runner.io_manager)
-    runner.instruments = {}  # empty; trio's is a UserDict, which is read four times in each step
+    runner.instruments = _Instruments()
     await main()
 
 
