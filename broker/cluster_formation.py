@@ -19,6 +19,7 @@ import trio
 
 from ..base.config import Config
 from ..base.errors import KafkaError, ProtocolError
+from ..base.loop_turns import LoopTurns
 from ..base.network import Connection, Network, receive_exactly
 from ..base.seams import Clock, SystemClock, TrioWorkers, Workers
 from ..base.settings import SettingError
@@ -267,6 +268,7 @@ class Formation:
             clock=self._clock,
             workers=self._workers,
             metadata=CommittedMetadata(),
+            group_turns=LoopTurns(self._clock.elapsed),
             client_quotas=ClientQuotas(config.settings(ClientQuotaSettings)),
             token_passwords=None,
             authorizer=authorizer,

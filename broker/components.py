@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ..base.loop_turns import LoopTurns
 from ..base.repeated_lines import RepeatedLines
 from ..base.wording import counted
 from ..controller.cluster import ClusterCommands, ClusterMember
@@ -192,6 +193,7 @@ class BrokerComponents(ABC):
             clock=dependencies.clock,
             workers=dependencies.workers,
             logs=core.logs,
+            group_turns=LoopTurns(dependencies.clock.elapsed),
             replicas=self._replicas,
             log_dir_moves=LogDirMoves(self._replicas, core.logs, self._metadata, self._move_notices()),
             fetch_sessions=FetchSessionCache(slots, dependencies.randomness),

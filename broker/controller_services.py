@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..base.config import Config
+from ..base.loop_turns import LoopTurns
 from ..base.seams import Clock, Workers
 from ..controller.configs.broker_configs import BrokerConfigs
 from ..controller.quorum.active.committed_metadata import CommittedMetadata
@@ -48,6 +49,7 @@ def controller_services(
         clock=clock,
         workers=workers,
         metadata=metadata,
+        group_turns=LoopTurns(clock.elapsed),
         client_quotas=client_quotas,
         token_passwords=make_token_passwords(config, metadata, clock),
         authorizer=authorizer,

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from ..base.loop_turns import LoopTurns
-
 if TYPE_CHECKING:
     from ..base.config import Config
+    from ..base.loop_turns import LoopTurns
     from ..base.seams import Clock, Workers
     from ..controller.token_passwords import TokenPasswords
     from ..metadata.published import PublishedMetadata
@@ -36,6 +35,8 @@ class NodeServices:
     """None where there are no delegation tokens."""
     authorizer: Authorizer | None
     """None where every client may do everything."""
+    group_turns: LoopTurns
+    """Where requests to coordinators of groups wait for their turn of the loop."""
     served: ServedApis
     """It may be replaced while the node runs; dispatch reads it with every request."""
     supported_features: Mapping[str, VersionRange] = dataclasses.field(default_factory=dict)
@@ -44,11 +45,6 @@ class NodeServices:
     """Held while a large request is decoded (``broker.listeners.large_requests``)."""
     early_responses: list[Callable[[], None]] = dataclasses.field(default_factory=list)
     """What answers requests whose wait has just ended, before their tasks go on (``NodeCall``)."""
-    group_turns: LoopTurns = dataclasses.field(init=False)
-    """Where requests to coordinators of groups wait for their turn of the loop."""
-
-    def __post_init__(self) -> None:
-        self.group_turns = LoopTurns(self.clock.elapsed)
 
     @property
     def finalized_features(self) -> FinalizedFeatures | None:
