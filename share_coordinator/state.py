@@ -1,0 +1,89 @@
+"""What is kept of a share partition, and the store that keeps it.
+
+A *share partition* is a partition of a topic as one share group reads it. Its state is a start offset, and *batches* from there
+on: runs of records in one delivery state, in the order of their offsets, without overlaps. Records in no batch are available, and
+were never delivered.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+NOT_BEGUN = -1
+"""Start offset of a share partition that nobody has read yet."""
+UNKNOWN_COUNT = -1
+"""Delivery complete count that was never told."""
+
+
+class StateBatch(NamedTuple):
+    """A run of records in one state."""
+
+    first_offset: int
+    last_offset: int
+    """Of its last record, so it is in the batch."""
+    delivery_state: int
+    """0 available, 2 acknowledged, 4 archived."""
+    delivery_count: int
+    """How often its records were delivered."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharePartitionKey:
+    """A share partition."""
+
+    group_id: str
+    topic_id: bytes
+    """16 bytes."""
+    partition: int
+
+    def coordinator_key(self) -> str:
+        """``group:topic:partition`` with the topic id in base64url without padding, as FindCoordinator has it."""
+        topic_id = base64.urlsafe_b64encode(self.topic_id).decode("ascii").rstrip("=")
+        return f"{self.group_id}:{topic_id}:{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShareState:
+    """The state of a share partition, as its leader reads it."""
+
+    state_epoch: int
+    start_offset: int
+    """``NOT_BEGUN`` before the first read."""
+    batches: tuple[StateBatch, ...]
+    delivery_complete_count: int
+    """How many records from the start offset on will not be delivered again; ``UNKNOWN_COUNT`` if it was never told."""
+
+
+class ShareStateStore(Protocol):
+    """Keeps the states of share partitions. Each method raises KafkaError, and returns once its change is committed."""
+
+    async def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> None:
+        """Begin anew at ``start_offset``, without batches. FENCED_STATE_EPOCH if a later state epoch is known."""
+        ...
+
+    async def read(self, key: SharePartitionKey, leader_epoch: int) -> ShareState:
+        """The state, for the leader of ``leader_epoch``: from now on leaders of earlier ones get FENCED_LEADER_EPOCH."""
+        ...
+
+    async def write(
+        self,
+        key: SharePartitionKey,
+        state_epoch: int,
+        leader_epoch: int,
+        start_offset: int,
+        delivery_complete_count: int,
+        batches: Sequence[StateBatch],
+    ) -> None:
+        """Change the start offset, and the states of the records in ``batches``; those of others stay."""
+        ...
+
+    async def delete(self, key: SharePartitionKey) -> None:
+        """Forget the state; nothing happens where there is none."""
+        ...
+
+    async def summary(self, key: SharePartitionKey, leader_epoch: int) -> tuple[int, int, int, int]:
+        """State epoch, leader epoch, start offset, delivery complete count."""
+        ...
