@@ -1,4 +1,4 @@
-"""Encoding of ``__consumer_offsets`` and ``__transaction_state`` records: an int16 type or version, then the fields.
+"""Encoding of the records of coordinators' topics: an int16 type or version, then the fields.
 
 A key begins with its record type, which says what kind of record it is; its body has one version only. A value begins with
 the version of its schema. A record without a value is a tombstone. Unknown types are those of newer brokers and
@@ -42,9 +42,12 @@ _OFFSETS_TOPIC_RECORDS = {
     23: ("streams_group_records", "StreamsGroupTopology"),
 }
 _TRANSACTION_TOPIC_RECORDS = {0: ("transaction_state", "TransactionLog")}
+_SHARE_TOPIC_RECORDS = {0: ("share_group_state", "ShareSnapshot"), 1: ("share_group_state", "ShareUpdate")}
 
 OFFSETS_TOPIC_TYPES = tuple(_OFFSETS_TOPIC_RECORDS)
 """Record types of ``__consumer_offsets``."""
+SHARE_TOPIC_TYPES = tuple(_SHARE_TOPIC_RECORDS)
+"""Record types of ``__share_group_state``."""
 
 
 @cache
@@ -57,6 +60,12 @@ def offsets_topic_classes(record_type: int) -> tuple[type[Message], type[Message
 def transaction_topic_classes(record_type: int) -> tuple[type[Message], type[Message]]:
     """Key and value class of a record of ``__transaction_state``. Raises KeyError for an unknown type."""
     return _classes(*_TRANSACTION_TOPIC_RECORDS[record_type])
+
+
+@cache
+def share_topic_classes(record_type: int) -> tuple[type[Message], type[Message]]:
+    """Key and value class of a record of ``__share_group_state``. Raises KeyError for an unknown type."""
+    return _classes(*_SHARE_TOPIC_RECORDS[record_type])
 
 
 def _classes(module_name: str, name: str) -> tuple[type[Message], type[Message]]:
@@ -94,6 +103,19 @@ def decode_transaction_key(data: bytes | memoryview) -> Message | None:
 def decode_transaction_value(key: Message | None, data: bytes | memoryview) -> Message | None:
     """The value of the record with ``key`` in ``__transaction_state``; None with a key of unknown type."""
     return None if key is None else _value(transaction_topic_classes(key.api_key)[1], data)
+
+
+def decode_share_key(data: bytes | memoryview) -> Message | None:
+    """The key of a record of ``__share_group_state``; None when its type is unknown. Raises ProtocolError."""
+    record_type = _prefix(data)
+    if record_type not in _SHARE_TOPIC_RECORDS:
+        return None
+    return decode(share_topic_classes(record_type)[0], 0, data[_PREFIX.size :])
+
+
+def decode_share_value(key: Message | None, data: bytes | memoryview) -> Message | None:
+    """The value of the record with ``key`` in ``__share_group_state``; None with a key of unknown type."""
+    return None if key is None else _value(share_topic_classes(key.api_key)[1], data)
 
 
 def _prefix(data: bytes | memoryview) -> int:

@@ -26,12 +26,12 @@ from ottla.wire.messages.fetch import (
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.primitives import MOST_UNKNOWN_TAGS, write_tags, write_uvarint
-from ottla.wire.registry import DECLARED, request_class, response_class
+from ottla.wire.registry import request_class, response_class
 from ottla.wire.schema import Array, FieldSpec, Message, Primitive, Struct, WireType, uuid_from_text, uuid_to_text
 
 CASES = [
     (cls, version)
-    for key in DECLARED
+    for key in ApiKey
     for cls in (request_class(key), response_class(key))
     for version in cls.valid_versions
 ]

@@ -9,6 +9,8 @@ from ottla.wire.coordinator_records import (
     OFFSETS_TOPIC_TYPES,
     decode_coordinator_key,
     decode_coordinator_value,
+    decode_share_key,
+    decode_share_value,
     decode_transaction_key,
     decode_transaction_value,
     encode_coordinator_record,
@@ -21,6 +23,7 @@ from ottla.wire.messages.consumer_offsets import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from ottla.wire.messages.share_group_state import ShareUpdateKey, ShareUpdateValue, StateBatch
 from ottla.wire.messages.transaction_state import TransactionLogKey, TransactionLogValue
 
 
@@ -68,11 +71,23 @@ def test_a_transaction() -> None:
     assert decode_transaction_value(key, encode_coordinator_record(value, 1)) == value
 
 
+def test_an_update_of_a_share_partition() -> None:
+    key = ShareUpdateKey(group_id="g", topic_id=bytes(range(16)), partition=3)
+    data = encode_coordinator_record(key, 0)
+    assert data.hex() == "0001" + "000167" + bytes(range(16)).hex() + "00000003"
+    assert decode_share_key(data) == key
+    batch = StateBatch(first_offset=1, last_offset=2, delivery_state=4, delivery_count=5)
+    value = ShareUpdateValue(snapshot_epoch=7, start_offset=1, delivery_complete_count=2, state_batches=[batch])
+    assert decode_share_value(key, encode_coordinator_record(value, 0)) == value
+
+
 def test_unknown_types_are_passed_over() -> None:
     assert decode_coordinator_key(bytes.fromhex("7fff")) is None
     assert decode_coordinator_key(bytes.fromhex("0009aabb")) is None
     assert decode_coordinator_value(None, b"anything") is None
     assert decode_transaction_key(bytes.fromhex("0001")) is None
+    assert decode_share_key(bytes.fromhex("0002")) is None
+    assert decode_share_value(None, b"anything") is None
 
 
 def test_damaged_records_are_refused() -> None:

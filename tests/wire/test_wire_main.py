@@ -113,7 +113,6 @@ def test_wrong_names_and_bytes_give_one_line() -> None:
     for arguments in (
         ["show", "Nothing", "1"],
         ["show", "1", "99"],
-        ["show", "ReadShareGroupState", "0"],
         ["decode", "request", "00"],
         ["decode", "request", "zz"],
         ["decode", "response", "00"],
