@@ -54,7 +54,8 @@ class ShareState:
     """``NOT_BEGUN`` before the first read."""
     batches: tuple[StateBatch, ...]
     delivery_complete_count: int
-    """How many records from the start offset on will not be delivered again; ``UNKNOWN_COUNT`` if it was never told."""
+    """How many records from the start offset on will not be delivered again. ``UNKNOWN_COUNT`` as long as Kafka's response to a
+    read has no such field: the leader counts them in the batches."""
 
 
 class ShareStateStore(Protocol):
