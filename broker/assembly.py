@@ -114,7 +114,7 @@ class Assembly:
         self._settings_changed()
         self._config.on_change.append(self._settings_changed)
         services.replicas.leadership_listeners.append(self._leadership_changed)
-        services.metadata.publishers.append(self._delete_offsets_of_topics)
+        services.metadata.publishers.append(self._forget_deleted_topics)
         self._is_member = True  # from here on ``abandon`` has connections to close, even if the next step fails
         await components.cluster.start(self._registration(await listen()))
         await self._finish_early_loads()
@@ -156,11 +156,13 @@ class Assembly:
         nursery.start_soon(components.cluster.run)
         nursery.start_soon(services.groups.run)
         nursery.start_soon(services.transactions.run)
+        nursery.start_soon(services.share_coordinator.run)
 
-    def _delete_offsets_of_topics(self, delta: ClusterDelta, image: ClusterImage) -> None:
+    def _forget_deleted_topics(self, delta: ClusterDelta, image: ClusterImage) -> None:
         gone = {topic.name for topic in delta.topics if topic.name not in image.topics}
         if gone:
             self.services.groups.delete_topics(gone)
+            self.services.share_coordinator.topics_deleted()
 
     def _update_topic_settings(self, delta: ClusterDelta, image: ClusterImage) -> None:
         for kind, name in delta.configs:
@@ -220,6 +222,7 @@ class Assembly:
         self._loads = None
         self.services.groups.stop()
         self.services.transactions.stop()
+        self.services.share_coordinator.stop()
         self._components.peers.close()
         await self.logs.stop(self._core.clean_epoch)
         await self._core.close()

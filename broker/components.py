@@ -23,6 +23,7 @@ from ..group_coordinator.group_configs import group_times
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
 from ..group_coordinator.topics import TopicSizes
+from ..handlers.auto_creation import create_coordinator_topic
 from ..handlers.services import Services
 from ..handlers.table import ServedApis, guarded
 from ..log.settings import LogSettings
@@ -42,6 +43,10 @@ from ..replication.transaction_marker_channels import SETTLING_SECONDS, Transact
 from ..replication.transaction_marker_writer import TransactionMarkerWriter
 from ..security.client_quotas import ClientQuotas
 from ..security.quota_settings import ClientQuotaSettings
+from ..share_coordinator.client import ShareStateClient
+from ..share_coordinator.coordinator import ShareCoordinator
+from ..share_coordinator.settings import TOPIC as SHARE_STATE_TOPIC
+from ..share_coordinator.settings import ShareCoordinatorSettings
 from ..transaction_coordinator.add_partitions_to_txn import AddPartitionsToTxnManager
 from ..transaction_coordinator.coordinator import TransactionCoordinator
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
@@ -75,6 +80,7 @@ class BrokerComponents(ABC):
         self._groups = self._make_groups()
         self.cluster.producer_ids = self._make_producer_ids()
         self._transactions = self._make_transactions()
+        self._share_coordinator = self._make_share_coordinator()
         self.services = self._make_services()
 
     # --- what depends on the kind of cluster --------------------------------------------------------------------------
@@ -117,9 +123,13 @@ class BrokerComponents(ABC):
 
     # --- the rest -----------------------------------------------------------------------------------------------------
 
-    def coordinators(self) -> dict[str, GroupCoordinator | TransactionCoordinator]:
+    def coordinators(self) -> dict[str, GroupCoordinator | TransactionCoordinator | ShareCoordinator]:
         """The coordinators, by the topic that has their state."""
-        return {OFFSETS_TOPIC: self._groups, TRANSACTIONS_TOPIC: self._transactions}
+        return {
+            OFFSETS_TOPIC: self._groups,
+            TRANSACTIONS_TOPIC: self._transactions,
+            SHARE_STATE_TOPIC: self._share_coordinator,
+        }
 
     def _broker_epoch(self) -> int:
         return self.cluster.broker_epoch
@@ -178,6 +188,20 @@ class BrokerComponents(ABC):
             ),
         )
 
+    def _make_share_coordinator(self) -> ShareCoordinator:
+        dependencies, metadata = self._dependencies, self._metadata
+
+        def partition_count(topic_id: bytes) -> int:
+            topic = metadata.topic_by_id(topic_id)
+            return 0 if topic is None else len(topic.partitions)
+
+        log = self._coordinator_log(SHARE_STATE_TOPIC)
+        settings = dependencies.config.settings(ShareCoordinatorSettings)
+        return ShareCoordinator(log, settings, dependencies.clock, partition_count)
+
+    async def _create_share_state_topic(self) -> None:
+        await create_coordinator_topic(self.services, SHARE_STATE_TOPIC)
+
     def _coordinator_log(self, topic: str) -> CoordinatorPartitionLog:
         dependencies = self._dependencies
         return CoordinatorPartitionLog(topic, self._replicas, self._metadata, dependencies.clock, dependencies.workers)
@@ -209,6 +233,10 @@ class BrokerComponents(ABC):
             transactions=self._transactions,
             add_partitions_to_txn_manager=AddPartitionsToTxnManager(
                 self._broker_id, self._metadata, self.peers, self._transactions
+            ),
+            share_coordinator=self._share_coordinator,
+            share_state=ShareStateClient(
+                self._broker_id, self._metadata, self.peers, self._share_coordinator, self._create_share_state_topic
             ),
             end_markers=self._end_markers,
             authorizer=authorizer,

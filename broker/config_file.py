@@ -36,6 +36,7 @@ def declared_classes() -> list[type[Settings]]:
     from ..security.authorizer_settings import AuthorizerSettings
     from ..security.quota_settings import ClientQuotaSettings, ConnectionRateSettings
     from ..security.tls_settings import TlsSettings
+    from ..share_coordinator.settings import ShareCoordinatorSettings
     from ..transaction_coordinator.settings import TransactionSettings
     from .auth.oauthbearer_settings import OauthbearerSettings
     from .auth.sasl_settings import SaslSettings
@@ -65,6 +66,7 @@ def declared_classes() -> list[type[Settings]]:
         GroupSettings,
         ConsumerGroupSettings,
         TransactionSettings,
+        ShareCoordinatorSettings,
         AuthorizerSettings,
     ]
 

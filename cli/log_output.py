@@ -22,6 +22,7 @@ _AREAS = (
     "replication",
     "group_coordinator",
     "transaction_coordinator",
+    "share_coordinator",
     "controller",
     "security",
     "handlers",

@@ -1,9 +1,10 @@
-"""FindCoordinator (key 10): which broker coordinates a group or a transaction.
+"""FindCoordinator (key 10): which broker coordinates a group, a transaction or a share partition.
 
 Behaviour: the coordinator is the leader of the partition of ``__consumer_offsets`` that the group's id hashes to, or of
-``__transaction_state`` and the transactional id. The first request creates that topic and is answered once its leader is
-known; until there are enough brokers for its replicas the response is COORDINATOR_NOT_AVAILABLE. Share groups are not served:
-INVALID_REQUEST, as in a Kafka without them.
+``__transaction_state`` and the transactional id, or of ``__share_group_state`` and the key of the share partition. The first
+request creates that topic and is answered once its leader is known; until there are enough brokers for its replicas the
+response is COORDINATOR_NOT_AVAILABLE. A share partition is ``group:topic id:partition`` with the topic id in base64url. Another
+text is INVALID_REQUEST, and so is every one before version 6 or where there are no share groups.
 
 Version notes: 1 adds the key's type (before, it is a group), the throttle time and a text with the error; 3 is flexible;
 4 asks for many keys at once (KIP-699), each with its own response; 5 allows TRANSACTION_ABORTABLE in the response; 6 adds the
@@ -11,8 +12,6 @@ key type of share groups.
 """
 
 from __future__ import annotations
-
-import logging
 
 import trio
 
@@ -22,21 +21,25 @@ from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..replication.metadata_cache import BrokerNode
 from ..security.acl import Operation, ResourceType
+from ..share_coordinator.coordinator import ShareCoordinator
+from ..share_coordinator.settings import TOPIC as SHARE_STATE_TOPIC
+from ..share_coordinator.state import SharePartitionKey
 from ..transaction_coordinator.coordinator import TransactionCoordinator
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from ..wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from .auto_creation import create
+from .auto_creation import create_coordinator_topic
 from .call import Call
 from .joining import wait_initialized
 from .mutations import permissive_charge
-from .rights import check
-
-logger = logging.getLogger(__name__)
+from .rights import CLUSTER, check
+from .share_groups import is_enabled
 
 GROUP = 0
 TRANSACTION = 1
+SHARE = 2
 
 _MANY_KEYS_FROM = 4
+_SHARE_FROM = 6
 _LOAD_SECONDS = 1.0
 
 
@@ -70,19 +73,23 @@ async def _find_one(call: Call, key_type: int, key: str) -> Coordinator:
 
 async def _find(call: Call, key_type: int, key: str) -> BrokerNode:
     broker = call.broker
-    coordinator: GroupCoordinator | TransactionCoordinator
+    coordinator: GroupCoordinator | TransactionCoordinator | ShareCoordinator
     if key_type == GROUP:
         check(call, Operation.DESCRIBE, ResourceType.GROUP, key)
         topic, coordinator = OFFSETS_TOPIC, broker.groups
     elif key_type == TRANSACTION:
         check(call, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
         topic, coordinator = TRANSACTIONS_TOPIC, broker.transactions
+    elif key_type == SHARE and call.version >= _SHARE_FROM:
+        check(call, Operation.CLUSTER_ACTION, CLUSTER)
+        key = _share_key(call, key)
+        topic, coordinator = SHARE_STATE_TOPIC, broker.share_coordinator
     else:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {key_type}")
     is_new = broker.metadata.topic(topic) is None
     if is_new:
         await call.flush()
-        await _create_topic(call, topic)
+        await create_coordinator_topic(broker, topic, permissive_charge(call))
     partition = coordinator.partition_for(key)
     state = broker.metadata.partition(topic, partition)
     leader = NO_LEADER if state is None else state.leader
@@ -96,11 +103,11 @@ async def _find(call: Call, key_type: int, key: str) -> BrokerNode:
     return node
 
 
-async def _create_topic(call: Call, topic: str) -> None:
-    error = (await create(call.broker, [topic], permissive_charge(call)))[topic]
-    if error is not None and error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-        # While brokers are missing, clients ask again and again.
-        level = logging.INFO if error.code is ErrorCode.INVALID_REPLICATION_FACTOR else logging.WARNING
-        if call.broker.absent_topics.is_first(topic, str(error), level):
-            logger.log(level, "%s could not be created: %s", topic, error)
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)
+def _share_key(call: Call, key: str) -> str:
+    """The key in the form whose hash counts."""
+    if not is_enabled(call):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "there are no share groups")
+    try:
+        return SharePartitionKey.of(key).coordinator_key()
+    except ValueError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ..replication.metadata_cache import MetadataCache
     from ..replication.replica_manager import ReplicaManager
     from ..replication.transaction_marker_writer import TransactionMarkerWriter
+    from ..share_coordinator.client import ShareStateClient
+    from ..share_coordinator.coordinator import ShareCoordinator
     from ..transaction_coordinator.add_partitions_to_txn import AddPartitionsToTxnManager
     from ..transaction_coordinator.coordinator import TransactionCoordinator
 
@@ -44,6 +46,9 @@ class Services(NodeServices):
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     add_partitions_to_txn_manager: AddPartitionsToTxnManager
+    share_coordinator: ShareCoordinator
+    share_state: ShareStateClient
+    """The states of share partitions, whichever broker keeps them."""
     end_markers: TransactionMarkerWriter
     absent_topics: RepeatedLines
     """Decides which failures to make a coordinator's topic have a line in the log."""

@@ -123,7 +123,12 @@ HANDLERS = (
     Handler(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0, cluster_right=_O.CLUSTER_ACTION),
     Handler(ApiKey.OFFSET_COMMIT, 2, 10, rights=(*of_group(_O.READ), *of_topic(_O.READ))),
     Handler(ApiKey.OFFSET_FETCH, 1, 10, rights=(*of_group(_O.DESCRIBE), *of_topic(_O.DESCRIBE))),
-    Handler(ApiKey.FIND_COORDINATOR, 0, 6, rights=(*of_group(_O.DESCRIBE), *of_transactional_id(_O.DESCRIBE))),
+    Handler(
+        ApiKey.FIND_COORDINATOR,
+        0,
+        6,
+        rights=(*of_group(_O.DESCRIBE), *of_transactional_id(_O.DESCRIBE), *of_cluster(_O.CLUSTER_ACTION)),
+    ),
     Handler(ApiKey.JOIN_GROUP, 0, 9, rights=of_group(_O.READ)),
     Handler(ApiKey.HEARTBEAT, 0, 4, rights=of_group(_O.READ)),
     Handler(ApiKey.LEAVE_GROUP, 0, 5, rights=of_group(_O.READ)),
@@ -193,6 +198,11 @@ HANDLERS = (
     Handler(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, rights=(*of_group(_O.DESCRIBE), *of_topic(_O.DESCRIBE))),
     Handler(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, cluster_right=_O.DESCRIBE_CONFIGS),
     Handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, rights=of_topic(_O.DESCRIBE)),
+    Handler(ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, 0, cluster_right=_O.CLUSTER_ACTION),
+    Handler(ApiKey.READ_SHARE_GROUP_STATE, 0, 0, cluster_right=_O.CLUSTER_ACTION),
+    Handler(ApiKey.WRITE_SHARE_GROUP_STATE, 0, 1, cluster_right=_O.CLUSTER_ACTION),
+    Handler(ApiKey.DELETE_SHARE_GROUP_STATE, 0, 0, cluster_right=_O.CLUSTER_ACTION),
+    Handler(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 0, 1, cluster_right=_O.CLUSTER_ACTION),
     Handler(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1, cluster_right=_O.DESCRIBE_CONFIGS),
     Handler(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1, cluster_right=_O.ALTER_CONFIGS),
 )
@@ -269,8 +279,16 @@ def without_transactions_v2(served: ServedApis) -> ServedApis:
 
 
 def without_consumer_groups(served: ServedApis) -> ServedApis:
-    """What a broker in ZooKeeper mode serves: no feature is finalized there, and Kafka 3.9 knows no records of KIP-848 there."""
-    gone = (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE)
+    """What a broker in ZooKeeper mode serves: no feature is finalized there, and Kafka 3.9 does not know newer groups there."""
+    gone = (
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+        ApiKey.READ_SHARE_GROUP_STATE,
+        ApiKey.WRITE_SHARE_GROUP_STATE,
+        ApiKey.DELETE_SHARE_GROUP_STATE,
+        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+    )
     by_key = {key: handler for key, handler in served.by_key.items() if handler.api_key not in gone}
     return dataclasses.replace(served, by_key=by_key)
 

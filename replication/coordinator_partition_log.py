@@ -50,6 +50,12 @@ class CoordinatorPartitionLog:
     async def wait_committed(self, partition: int, offset: int) -> None:
         await self._replicas.partition(self._topic, partition).wait_for_high_watermark(offset)
 
+    def delete_records(self, partition: int, offset: int) -> None:
+        """Let the log begin at ``offset``, which is committed."""
+        led = self._replicas.partition(self._topic, partition)
+        led.check_leader()
+        led.log.delete_records_before(offset)
+
     async def batches(self, partition: int) -> AsyncIterator[bytes]:
         """Whole batches in chunks of about a mebibyte, from the log's start to the end it has now."""
         log = self._replicas.partition(self._topic, partition).log

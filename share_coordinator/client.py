@@ -89,7 +89,7 @@ class _Pending:
 
 
 @dataclasses.dataclass(slots=True)
-class _Queue:
+class _RequestQueue:
     """What waits for one destination. The task that has the turn sends everything that waits."""
 
     waiting: list[_Pending] = dataclasses.field(default_factory=list)
@@ -113,7 +113,7 @@ class ShareStateClient:
         self._local = local
         self._create_topic = create_topic
         self._creating = trio.Lock()
-        self._queues: dict[_Destination, _Queue] = {}
+        self._queues: dict[_Destination, _RequestQueue] = {}
 
     async def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> None:
         data = initialize_share_group_state.PartitionData(
@@ -208,7 +208,7 @@ class ShareStateClient:
 
     async def _send(self, destination: _Destination, topic_id: bytes, data: Any) -> Any:
         """The struct of the response that is about a share partition. Raises KafkaError."""
-        queue = self._queues.setdefault(destination, _Queue())
+        queue = self._queues.setdefault(destination, _RequestQueue())
         pending = _Pending(topic_id, data)
         queue.waiting.append(pending)
         try:

@@ -22,7 +22,7 @@ from ..base.seams import Clock
 from ..replication.coordinator_log import CoordinatorLog, Flush, as_seen_by_clients, partition_of
 from ..replication.coordinator_shards import CoordinatorShards
 from ..wire.messages.share_group_state import ShareSnapshotValue, ShareUpdateValue
-from . import share_partition as transitions
+from . import share_group_offset as transitions
 from .records import ShareRecord
 from .settings import TOPIC, ShareCoordinatorSettings
 from .shard import ShareCoordinatorShard
@@ -116,9 +116,12 @@ class ShareCoordinator:
         for partition in self._shards.partitions():
             self.unload(partition)
 
-    async def committed(self, applied: Applied[R], flush: Flush) -> R:
-        """The result, once it may be told. KafkaError when that takes too long, or the partition has moved."""
-        await self._shards.committed(applied.shard, applied.offset, flush)
+    async def committed(self, applied: Applied[R], flush: Flush, timeout_ms: int | None = None) -> R:
+        """The result, once it may be told. KafkaError when that takes too long, or the partition has moved.
+
+        ``timeout_ms`` is ``share.coordinator.write.timeout.ms`` where it is not given.
+        """
+        await self._shards.committed(applied.shard, applied.offset, flush, timeout_ms)
         return applied.result
 
     # Requests
@@ -255,7 +258,7 @@ class ShareCoordinator:
             now_ms = self._clock.now_ms()
 
             def snapshot(
-                key: SharePartitionKey, known: transitions.SharePartition, now_ms: int = now_ms
+                key: SharePartitionKey, known: transitions.ShareGroupOffset, now_ms: int = now_ms
             ) -> ShareRecord | None:
                 if now_ms - known.written_ms < interval_ms:
                     return None
@@ -266,7 +269,7 @@ class ShareCoordinator:
     async def forget_deleted_topics(self) -> None:
         """Forget the share partitions whose topic does not exist any more."""
 
-        def tombstone(key: SharePartitionKey, known: transitions.SharePartition) -> ShareRecord | None:
+        def tombstone(key: SharePartitionKey, known: transitions.ShareGroupOffset) -> ShareRecord | None:
             return None if self._partition_count(key.topic_id) else ShareRecord(key, None)
 
         for shard in self._shards:
@@ -275,7 +278,7 @@ class ShareCoordinator:
     async def _write_each(
         self,
         shard: ShareCoordinatorShard,
-        make: Callable[[SharePartitionKey, transitions.SharePartition], ShareRecord | None],
+        make: Callable[[SharePartitionKey, transitions.ShareGroupOffset], ShareRecord | None],
         now_ms: int,
     ) -> None:
         """Write what ``make`` gives for each share partition, in steps."""

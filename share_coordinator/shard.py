@@ -12,7 +12,7 @@ from ..replication.coordinator_loading import SkippedRecords
 from ..replication.coordinator_log import CoordinatorLog
 from ..wire.records import RecordBatch
 from .records import ShareRecord, build_batch, read_batch
-from .share_partition import SharePartition, after
+from .share_group_offset import ShareGroupOffset, after
 from .state import SharePartitionKey
 
 
@@ -22,7 +22,7 @@ class ShareCoordinatorShard:
     def __init__(self, partition: int, leader_epoch: int, log: CoordinatorLog, compression: int) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
-        self.share_partitions: dict[SharePartitionKey, SharePartition] = {}
+        self.share_partitions: dict[SharePartitionKey, ShareGroupOffset] = {}
         self.last_offset = 0
         """The offset after the newest record: what is told of any share partition depends on the records before it."""
         self._log = log

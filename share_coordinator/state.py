@@ -1,4 +1,4 @@
-"""What is kept of a share partition, and the store that keeps it.
+"""The state of a share partition as its leader reads and writes it, and the store that keeps it.
 
 A *share partition* is a partition of a topic as one share group reads it. Its state is a start offset, and *batches* from there
 on: runs of records in one delivery state, in the order of their offsets, without overlaps. Records in no batch are available, and
@@ -7,10 +7,15 @@ were never delivered.
 
 from __future__ import annotations
 
-import base64
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+from ..wire.schema import uuid_from_text, uuid_to_text
+
+_NUMBER = re.compile("[+-]?[0-9]{1,10}")
+_LARGEST_PARTITION = 0x7FFFFFFF
 
 NOT_BEGUN = -1
 """Start offset of a share partition that nobody has read yet."""
@@ -40,9 +45,21 @@ class SharePartitionKey:
     partition: int
 
     def coordinator_key(self) -> str:
-        """``group:topic:partition`` with the topic id in base64url without padding, as FindCoordinator has it."""
-        topic_id = base64.urlsafe_b64encode(self.topic_id).decode("ascii").rstrip("=")
-        return f"{self.group_id}:{topic_id}:{self.partition}"
+        """``group:topic id:partition``, as FindCoordinator has it; the group may contain colons."""
+        return f"{self.group_id}:{uuid_to_text(self.topic_id)}:{self.partition}"
+
+    @classmethod
+    def of(cls, coordinator_key: str) -> SharePartitionKey:
+        """Raises ValueError for what is not a ``coordinator_key``."""
+        parts = coordinator_key.rsplit(":", 2)
+        if len(parts) < 3:
+            raise ValueError(f"{coordinator_key!r} is not of the form group:topic id:partition")
+        group_id, topic_id, partition = parts
+        if not group_id.strip():
+            raise ValueError("the group id is empty")
+        if _NUMBER.fullmatch(partition) is None or abs(int(partition)) > _LARGEST_PARTITION:
+            raise ValueError(f"{partition!r} is not a partition")
+        return cls(group_id, uuid_from_text(topic_id), int(partition))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 _PRODUCT = (
-    "base wire security balance metadata log replication controller group_coordinator transaction_coordinator handlers broker "
-    "view console testing spark cli"
+    "base wire security balance metadata log replication controller group_coordinator transaction_coordinator share_coordinator "
+    "handlers broker view console testing spark cli"
 ).split()
 _ZOOKEEPER_MODE = re.compile(r"znode|LeaderAndIsr|UpdateMetadata|StopReplica", re.IGNORECASE)
 _MAY_NAME_IT = re.compile(
     r"wire/messages/|controller/zookeeper/|handlers/(leader_and_isr|stop_replica|update_metadata)\.py$"
 )
-_AS_IN_A_MESSAGE = {"TopicPartition"}
+_AS_IN_A_MESSAGE = {"TopicPartition", "StateBatch"}
 """What Kafka calls so in its own code, too."""
 _RIDDLE = re.compile(r"(What|Where|Who|Whom|Whose|Which|How|When|Whether|Why)\b")
 _SCREEN = 70

@@ -29,6 +29,16 @@ from .memory_cluster import MemoryCluster, SharedZooKeeper, running_as
 
 QUORUM, ZOOKEEPER = "quorum", "zookeeper"
 
+SHARE_COORDINATOR = frozenset(
+    {
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+        ApiKey.READ_SHARE_GROUP_STATE,
+        ApiKey.WRITE_SHARE_GROUP_STATE,
+        ApiKey.DELETE_SHARE_GROUP_STATE,
+        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+    }
+)
+"""What brokers of a quorum ask each other."""
 AMONG_BROKERS_ON_A_ZOOKEEPER = frozenset(
     {
         ApiKey.LEADER_AND_ISR,

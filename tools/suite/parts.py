@@ -124,7 +124,16 @@ SECURITY = ("compat_tests/security", "compat_tests/spark/test_security.py")
 ON_PYPY = (
     *(
         f"tests/{layer}"
-        for layer in ("base", "wire", "metadata", "log", "handlers", "group_coordinator", "transaction_coordinator")
+        for layer in (
+            "base",
+            "wire",
+            "metadata",
+            "log",
+            "handlers",
+            "group_coordinator",
+            "transaction_coordinator",
+            "share_coordinator",
+        )
     ),
     "tests/broker/listeners/test_connection.py",
     "tests/broker/listeners/test_peer_watch.py",

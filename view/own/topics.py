@@ -40,7 +40,7 @@ class ReplicasHere:
 
 
 _SEGMENTS_PER_UNIT = 16
-_INTERNAL = ("__consumer_offsets", "__transaction_state")
+_INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
 async def topic_row(

@@ -17,7 +17,15 @@ from ottla.security.acl import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages import add_offsets_to_txn as add_offsets
 from ottla.wire.messages import add_partitions_to_txn as add_partitions
-from ottla.wire.messages import alter_configs, incremental_alter_configs
+from ottla.wire.messages import (
+    alter_configs,
+    delete_share_group_state,
+    incremental_alter_configs,
+    initialize_share_group_state,
+    read_share_group_state,
+    read_share_group_state_summary,
+    write_share_group_state,
+)
 from ottla.wire.messages import create_partitions as partitions
 from ottla.wire.messages import delete_records as records
 from ottla.wire.messages import delete_topics as deletion
@@ -65,7 +73,7 @@ from ottla.wire.messages.write_txn_markers import (
 )
 from ottla.wire.registry import request_class
 
-from ...helpers.zookeeper_broker import AMONG_BROKERS_ON_A_ZOOKEEPER, QUORUM, ZOOKEEPER
+from ...helpers.zookeeper_broker import AMONG_BROKERS_ON_A_ZOOKEEPER, QUORUM, SHARE_COORDINATOR, ZOOKEEPER
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID
@@ -230,6 +238,13 @@ PARTIAL = [
         3,
         lambda: FindCoordinatorRequest(key="x", key_type=1),
         (transactional_id(Op.DESCRIBE),),
+    ),
+    Case(
+        ApiKey.FIND_COORDINATOR,
+        6,
+        lambda: FindCoordinatorRequest(coordinator_keys=["g:AAAAAAAAAAAAAAAAAAAAAA:0"], key_type=2),
+        (cluster(Op.CLUSTER_ACTION),),
+        frozenset({QUORUM}),
     ),
     Case(ApiKey.JOIN_GROUP, 6, lambda: JoinGroupRequest(group_id="g"), (group(Op.READ),)),
     Case(ApiKey.SYNC_GROUP, 4, lambda: SyncGroupRequest(group_id="g"), (group(Op.READ),)),
@@ -397,6 +412,7 @@ BY_CLUSTER_IN_QUORUMS = Case(
 
 _VERSIONS = {ApiKey.DESCRIBE_LOG_DIRS: 4, ApiKey.LEADER_AND_ISR: 4, ApiKey.ALTER_PARTITION_REASSIGNMENTS: 0}
 _KINDS = {
+    **dict.fromkeys(SHARE_COORDINATOR, frozenset({QUORUM})),
     ApiKey.LIST_CONFIG_RESOURCES: NOT_ON_KAFKA,
     **dict.fromkeys(AMONG_BROKERS_ON_A_ZOOKEEPER, ON_ZOOKEEPERS),
 }
@@ -410,6 +426,11 @@ _NO_RULE = DeleteAclsFilter(
 )
 _MOVED = AlterReplicaLogDir(path="/none", topics=[AlterReplicaLogDirTopic(name="t", partitions=[0])])
 _REQUESTS: dict[ApiKey, Callable[[], Any]] = {
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: lambda: _share_state(initialize_share_group_state, "Initialize"),
+    ApiKey.READ_SHARE_GROUP_STATE: lambda: _share_state(read_share_group_state, "Read"),
+    ApiKey.WRITE_SHARE_GROUP_STATE: lambda: _share_state(write_share_group_state, "Write"),
+    ApiKey.DELETE_SHARE_GROUP_STATE: lambda: _share_state(delete_share_group_state, "Delete"),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: lambda: _share_state(read_share_group_state_summary, "Read", "Summary"),
     ApiKey.ELECT_LEADERS: lambda: ElectLeadersRequest(
         topic_partitions=[TopicPartitions(topic="t", partitions=[0])], timeout_ms=10_000
     ),
@@ -426,6 +447,12 @@ _REQUESTS: dict[ApiKey, Callable[[], Any]] = {
     ),
     ApiKey.ALTER_REPLICA_LOG_DIRS: lambda: AlterReplicaLogDirsRequest(dirs=[_MOVED]),
 }
+
+
+def _share_state(messages: Any, verb: str, what: str = "") -> Any:
+    topic_data = getattr(messages, f"{verb}State{what}Data")
+    request = getattr(messages, f"{verb}ShareGroupState{what}Request")
+    return request(group_id="g", topics=[topic_data(topic_id=bytes(16), partitions=[messages.PartitionData()])])
 
 
 def whole_request(api: ApiKey, operation: Operation, highest: int) -> Case:

@@ -1,4 +1,4 @@
-"""What the coordinator keeps of one share partition, and the records that change it. All pure.
+"""The state of one share partition, and the records that change it. All pure.
 
 A request gives a record, or a ``KafkaError``; ``after`` gives the state after a record, for one that was just written as for one
 that is replayed. The rules are those of Kafka's ShareCoordinatorShard.
@@ -25,7 +25,7 @@ _NO_TIMESTAMP = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class SharePartition:
+class ShareGroupOffset:
     """The state of one share partition."""
 
     snapshot_epoch: int
@@ -56,12 +56,14 @@ class SharePartition:
         return ShareState(self.state_epoch, self.start_offset, self.batches, UNKNOWN_COUNT)
 
 
-def after(known: SharePartition | None, value: ShareSnapshotValue | ShareUpdateValue, offset: int) -> SharePartition:
+def after(
+    known: ShareGroupOffset | None, value: ShareSnapshotValue | ShareUpdateValue, offset: int
+) -> ShareGroupOffset:
     """The state after the record with ``value`` at ``offset``."""
     if isinstance(value, ShareSnapshotValue):
         return _after_snapshot(known, value, offset)
     if known is None:  # a log whose beginning is lost
-        known = SharePartition(
+        known = ShareGroupOffset(
             value.snapshot_epoch,
             _FIRST_EPOCH,
             value.leader_epoch,
@@ -87,9 +89,9 @@ def after(known: SharePartition | None, value: ShareSnapshotValue | ShareUpdateV
     )
 
 
-def _after_snapshot(known: SharePartition | None, value: ShareSnapshotValue, offset: int) -> SharePartition:
+def _after_snapshot(known: ShareGroupOffset | None, value: ShareSnapshotValue, offset: int) -> ShareGroupOffset:
     state_epoch, leader_epoch = value.state_epoch, value.leader_epoch
-    return SharePartition(
+    return ShareGroupOffset(
         value.snapshot_epoch,
         state_epoch,
         leader_epoch,
@@ -105,7 +107,7 @@ def _after_snapshot(known: SharePartition | None, value: ShareSnapshotValue, off
     )
 
 
-def initialize(known: SharePartition | None, state_epoch: int, start_offset: int, now_ms: int) -> ShareSnapshotValue:
+def initialize(known: ShareGroupOffset | None, state_epoch: int, start_offset: int, now_ms: int) -> ShareSnapshotValue:
     """Begin anew at ``start_offset``. KafkaError FENCED_STATE_EPOCH."""
     if known is not None:
         _check_state_epoch(known, state_epoch)
@@ -122,7 +124,7 @@ def initialize(known: SharePartition | None, state_epoch: int, start_offset: int
 
 
 def write(
-    known: SharePartition | None,
+    known: ShareGroupOffset | None,
     state_epoch: int,
     leader_epoch: int,
     change: ShareUpdateValue,
@@ -143,7 +145,7 @@ def write(
     return _record(known, known.leader_epoch, change, snapshot_after, now_ms)
 
 
-def check_read(known: SharePartition | None, leader_epoch: int) -> SharePartition:
+def check_read(known: ShareGroupOffset | None, leader_epoch: int) -> ShareGroupOffset:
     """What may be read. KafkaError INVALID_REQUEST where nothing was initialized; FENCED_LEADER_EPOCH."""
     if known is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "the share partition was not initialized, and cannot be read")
@@ -152,7 +154,7 @@ def check_read(known: SharePartition | None, leader_epoch: int) -> SharePartitio
 
 
 def read(
-    known: SharePartition, leader_epoch: int, snapshot_after: int, now_ms: int
+    known: ShareGroupOffset, leader_epoch: int, snapshot_after: int, now_ms: int
 ) -> ShareSnapshotValue | ShareUpdateValue | None:
     """The record that a read leaves: of the leader epoch, if that is new."""
     if leader_epoch in (_ANY_EPOCH, known.highest_leader_epoch):
@@ -161,7 +163,7 @@ def read(
     return _record(known, leader_epoch, change, snapshot_after, now_ms)
 
 
-def rewritten(known: SharePartition, now_ms: int) -> ShareSnapshotValue:
+def rewritten(known: ShareGroupOffset, now_ms: int) -> ShareSnapshotValue:
     """The state as a snapshot, for a log that is to begin later."""
     return ShareSnapshotValue(
         snapshot_epoch=known.snapshot_epoch + 1,
@@ -175,7 +177,7 @@ def rewritten(known: SharePartition, now_ms: int) -> ShareSnapshotValue:
     )
 
 
-def summary(known: SharePartition | None) -> tuple[int, int, int, int]:
+def summary(known: ShareGroupOffset | None) -> tuple[int, int, int, int]:
     """State epoch, leader epoch, start offset and delivery complete count."""
     if known is None:
         return _FIRST_EPOCH, _FIRST_EPOCH, NOT_BEGUN, UNKNOWN_COUNT
@@ -192,7 +194,7 @@ def change(start_offset: int, delivery_complete_count: int, batches: Sequence[St
 
 
 def _record(
-    known: SharePartition, leader_epoch: int, change: ShareUpdateValue, snapshot_after: int, now_ms: int
+    known: ShareGroupOffset, leader_epoch: int, change: ShareUpdateValue, snapshot_after: int, now_ms: int
 ) -> ShareSnapshotValue | ShareUpdateValue:
     if known.update_count < snapshot_after:
         return ShareUpdateValue(
@@ -215,14 +217,14 @@ def _record(
     )
 
 
-def _check_leader_epoch(known: SharePartition, leader_epoch: int) -> None:
+def _check_leader_epoch(known: ShareGroupOffset, leader_epoch: int) -> None:
     if leader_epoch != _ANY_EPOCH and leader_epoch < known.highest_leader_epoch:
         raise KafkaError(
             ErrorCode.FENCED_LEADER_EPOCH, f"leader epoch {leader_epoch} is older than {known.highest_leader_epoch}"
         )
 
 
-def _check_state_epoch(known: SharePartition, state_epoch: int) -> None:
+def _check_state_epoch(known: ShareGroupOffset, state_epoch: int) -> None:
     if state_epoch != _ANY_EPOCH and state_epoch < known.highest_state_epoch:
         raise KafkaError(
             ErrorCode.FENCED_STATE_EPOCH, f"state epoch {state_epoch} is older than {known.highest_state_epoch}"
