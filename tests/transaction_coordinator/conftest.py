@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import pytest
 import trio
 
-from ottla.base.errors import ErrorCode, KafkaError
+from ottla.base.errors import ErrorCode
 from ottla.base.seams import SimulatedClock
 from ottla.transaction_coordinator.coordinator import TransactionCoordinator
 from ottla.transaction_coordinator.settings import TransactionSettings
@@ -20,70 +19,12 @@ from ottla.wire.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from ottla.wire.records import RecordBatch
+
+from ..helpers.memory_coordinator_log import MemoryLog
 
 
 async def no_flush() -> None:
     """Nothing to flush."""
-
-
-class MemoryLog:
-    """``CoordinatorLog`` in memory. ``held`` keeps the high watermark where it is; ``error`` refuses the next append.
-
-    ``wait_error`` is raised by the next wait for the watermark.
-    """
-
-    def __init__(self) -> None:
-        self.partitions: dict[int, list[bytes]] = {}
-        self.ends: Counter[int] = Counter()
-        self.committed: Counter[int] = Counter()
-        self.held = False
-        self.replicated = True
-        self.error: KafkaError | None = None
-        self.wait_error: KafkaError | None = None
-        self.moved = trio.Event()
-
-    def partition_count(self) -> int | None:
-        return None
-
-    def append(self, partition: int, batch: bytearray) -> int:
-        if self.error is not None:
-            error, self.error = self.error, None
-            raise error
-        view = RecordBatch(batch)
-        view.stamp(self.ends[partition], 0)
-        self.partitions.setdefault(partition, []).append(bytes(batch))
-        self.ends[partition] += view.record_count
-        if not self.held:
-            self.release()
-        return self.ends[partition]
-
-    def append_end_marker(self, partition: int, marker: WritableTxnMarker) -> int:
-        raise AssertionError("__transaction_state is part of no transaction")
-
-    def release(self) -> None:
-        """Commit everything that was written so far."""
-        self.held = False
-        self.committed.update(self.ends - self.committed)
-        self.moved.set()
-        self.moved = trio.Event()
-
-    def high_watermark(self, partition: int) -> int:
-        return self.committed[partition]
-
-    def is_replicated(self, partition: int) -> bool:
-        return self.replicated
-
-    async def wait_committed(self, partition: int, offset: int) -> None:
-        if self.wait_error is not None:
-            error, self.wait_error = self.wait_error, None
-            raise error
-        while self.committed[partition] < offset:
-            await self.moved.wait()
-
-    async def batches(self, partition: int) -> AsyncIterator[bytes]:
-        for batch in list(self.partitions.get(partition, [])):
-            yield batch
 
 
 class Leaders:
