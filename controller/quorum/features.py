@@ -14,7 +14,6 @@ from .metadata_version import ELR, FEATURE, KRAFT_VERSION
 TRANSACTION_VERSION = "transaction.version"
 GROUP_VERSION = "group.version"
 SHARE_VERSION = "share.version"
-SHARE_VERSION = "share.version"
 STREAMS_VERSION = "streams.version"
 
 
