@@ -162,16 +162,17 @@ async def test_the_topic_has_kafkas_configs_and_its_old_records_go(autojump_cloc
             "segment.bytes": str(100 << 20),
         }
         number = services.share_coordinator.partition_for(key.coordinator_key())
-        asked = ListOffsetsTopic(name=TOPIC, partitions=[ListOffsetsPartition(partition_index=number, timestamp=-2)])
+        earliest, latest = -2, -1
 
-        async def begins_at() -> int:
-            response = await world.ask(1, ListOffsetsRequest(replica_id=-1, topics=[asked]), 7)
-            offset: int = response.topics[0].partitions[0].offset
-            return offset
+        async def offset(timestamp: int) -> int:
+            partition = ListOffsetsPartition(partition_index=number, timestamp=timestamp)
+            asked = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=TOPIC, partitions=[partition])])
+            found: int = (await world.ask(1, asked, 7)).topics[0].partitions[0].offset
+            return found
 
-        assert await begins_at() == 0
-        await trio.sleep(301)
-        assert await begins_at() == 2
+        assert (await offset(earliest), await offset(latest)) == (0, 3)
+        await trio.sleep(601)
+        assert await offset(latest) - await offset(earliest) == 1, "the newest snapshot"
 
 
 async def find(world: ControllerWorld, key: str, version: int = 6) -> Any:
