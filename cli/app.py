@@ -166,6 +166,9 @@ def dump_log(
     transaction_log_decoder: Annotated[
         bool, typer.Option("--transaction-log-decoder", help="Read the records as those of __transaction_state.")
     ] = False,
+    share_group_state_decoder: Annotated[
+        bool, typer.Option("--share-group-state-decoder", help="Read the records as those of __share_group_state.")
+    ] = False,
     cluster_metadata_decoder: Annotated[
         bool,
         typer.Option("--cluster-metadata-decoder", help="Read the records as those of __cluster_metadata (KRaft)."),
@@ -206,6 +209,7 @@ def dump_log(
             deep_iteration=deep_iteration,
             offsets_decoder=offsets_decoder,
             transaction_log_decoder=transaction_log_decoder,
+            share_group_state_decoder=share_group_state_decoder,
             cluster_metadata_decoder=cluster_metadata_decoder,
             key_decoder=key_decoder_class,
             value_decoder=value_decoder_class,

@@ -17,6 +17,7 @@ from ..log.dump.decoders import (
     RecordDecoder,
     decode_metadata_log_record,
     decode_offsets_record,
+    decode_share_state_record,
     decode_transaction_record,
     plain_decoder,
 )
@@ -32,6 +33,7 @@ def run(
     deep_iteration: bool,
     offsets_decoder: bool,
     transaction_log_decoder: bool,
+    share_group_state_decoder: bool,
     cluster_metadata_decoder: bool,
     key_decoder: str | None,
     value_decoder: str | None,
@@ -48,6 +50,8 @@ def run(
             decoder = decode_offsets_record
         elif transaction_log_decoder:
             decoder = decode_transaction_record
+        elif share_group_state_decoder:
+            decoder = decode_share_state_record
         elif cluster_metadata_decoder:
             decoder = decode_metadata_log_record
         elif print_data_log or key_decoder or value_decoder:

@@ -17,6 +17,8 @@ from ...wire.codec import decode
 from ...wire.coordinator_records import (
     decode_coordinator_key,
     decode_coordinator_value,
+    decode_share_key,
+    decode_share_value,
     decode_transaction_key,
     decode_transaction_value,
 )
@@ -91,6 +93,11 @@ def decode_offsets_record(record: Record) -> tuple[Text, Text]:
 def decode_transaction_record(record: Record) -> tuple[Text, Text]:
     """A record of ``__transaction_state``. Raises DumpError when it has no key."""
     return _coordinator_record(record, decode_transaction_key, decode_transaction_value)
+
+
+def decode_share_state_record(record: Record) -> tuple[Text, Text]:
+    """A record of ``__share_group_state``. Raises DumpError when it has no key."""
+    return _coordinator_record(record, decode_share_key, decode_share_value)
 
 
 def decode_metadata_log_record(record: Record) -> tuple[Text, Text]:

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from ottla.share_coordinator import records as share_records
+from ottla.share_coordinator import share_group_offset
+from ottla.share_coordinator.records import ShareRecord
+from ottla.share_coordinator.state import SharePartitionKey, StateBatch
 from ottla.wire.records import Record, build_batch
 
 pytestmark = pytest.mark.slow
@@ -77,6 +81,22 @@ def test_offsets(data, agree):
 def test_transactional_ids(data, agree):
     printed = agree(files(data, ".log", topic="__transaction_state"), "--transaction-log-decoder")
     assert '"transactionalId":"third"' in printed
+
+
+def test_states_of_share_partitions(agree, tmp_path):
+    """A snapshot with batches, an update and a tombstone, as the share coordinator writes them."""
+    key = SharePartitionKey("readers", bytes(range(16)), 2)
+    begun = share_group_offset.initialize(None, 3, 0, 1_700_000_000_000)
+    known = share_group_offset.after(None, begun, 0)
+    change = share_group_offset.change(0, 2, [StateBatch(0, 1, 2, 1), StateBatch(2, 2, 0, 1)])
+    update = share_group_offset.write(known, 3, 1, change, 500, 0)
+    snapshot = share_group_offset.rewritten(share_group_offset.after(known, update, 1), 1_700_000_300_000)
+    records = [ShareRecord(key, value) for value in (begun, update, snapshot, None)]
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(share_records.build_batch(records, 1, 0))
+    printed = agree([path], "--share-group-state-decoder")
+    for sample in ('"deliveryCompleteCount":2', '"deliveryState":2', '"type":"1"', "<DELETE>"):
+        assert sample in printed
 
 
 def test_the_log_of_a_quorum_and_its_bootstrap_snapshot(by_kafka, agree):
