@@ -1,7 +1,8 @@
 """The interface of a coordinator to its internal topic, and the mapping of keys to the partitions of that topic.
 
 A coordinator is a replicated state machine whose records live in a topic of its own (``__consumer_offsets``,
-``__transaction_state``); a key belongs to the partition it hashes to, and the leader of that partition is its coordinator.
+``__transaction_state``, ``__share_group_state``); a key belongs to the partition it hashes to, and the leader of that partition
+is its coordinator.
 ``coordinator_partition_log`` implements the log; ``coordinator_shards`` has the state of the partitions led here.
 """
 

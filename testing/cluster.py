@@ -47,6 +47,7 @@ QUICK = {
     "auto.leader.rebalance.enable": "false",
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
+    "share.coordinator.state.topic.num.partitions": "3",
 }
 """What a cluster has instead of Kafka's defaults: tests don't wait for long, and leaders stay where a test has put them."""
 
@@ -58,6 +59,7 @@ def replicas_by_default(brokers: int) -> dict[str, str]:
         "default.replication.factor": factor,
         "offsets.topic.replication.factor": factor,
         "transaction.state.log.replication.factor": factor,
+        "share.coordinator.state.topic.replication.factor": factor,
     }
 
 

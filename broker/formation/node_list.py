@@ -131,6 +131,7 @@ def _factors(count: int) -> dict[str, str]:
         "default.replication.factor": factor,
         "offsets.topic.replication.factor": factor,
         "transaction.state.log.replication.factor": factor,
+        "share.coordinator.state.topic.replication.factor": factor,
     }
 
 
