@@ -27,7 +27,7 @@ The rules
 
 1. A change is appended and replayed in one plain function. What is told of a state waits until the log is committed.
 2. Epochs fence. The group sets the state epoch, and a leader its leader epoch by reading first; a write under an older one is
-   refused. So a leader that was replaced changes nothing, and after the group's offsets were altered the leader has to read again.
+   refused. So a leader that was replaced changes nothing, and a leader has to read again after the group's offsets were altered.
 3. A write that is repeated changes nothing (``batches``). So the client may ask again after a lost response.
 4. A snapshot counts for the deletion of older records only when it is committed.
 """

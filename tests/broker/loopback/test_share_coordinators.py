@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,6 +14,7 @@ from trio.testing import MockClock
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.controller.quorum.features import SHARE_VERSION
 from ottla.controller.quorum.supported_features import SUPPORTED
+from ottla.handlers.services import Services
 from ottla.metadata.types import VersionRange
 from ottla.share_coordinator.settings import TOPIC
 from ottla.share_coordinator.state import SharePartitionKey, StateBatch
@@ -89,8 +91,10 @@ async def test_every_broker_reaches_every_coordinator(autojump_clock: MockClock)
             await at.share_state.write(key, 4, 7, 0, 5, READ)
             assert (await other.share_state.read(key, -1)).batches == READ
             assert await other.share_state.summary(key, -1) == (4, 7, 0, 5)
+            began = trio.current_time()
             with pytest.raises(KafkaError, match="FENCED_LEADER_EPOCH"):
                 await other.share_state.read(key, 6)
+            assert trio.current_time() == began, "it is not asked for again"
             await other.share_state.delete(key)
             assert await at.share_state.summary(key, -1) == (0, 0, -1, -1)
 
@@ -98,19 +102,40 @@ async def test_every_broker_reaches_every_coordinator(autojump_clock: MockClock)
 async def test_share_partitions_of_a_group_share_requests(autojump_clock: MockClock) -> None:
     async with cluster(1, 2, 3) as world:
         services = world.services(1)
-        groups = [keys(world, group) for group in ("g", "h")]
+        states = [key for group in ("g", "h") for key in keys(world, group)]
         async with trio.open_nursery() as nursery:
-            for group in groups:
-                for key in group:
-                    nursery.start_soon(services.share_state.initialize, key, 1, 0)
+            for key in states:
+                nursery.start_soon(services.share_state.initialize, key, 1, 0)
+        asked = [writes_to(world.services(each)) for each in (2, 3)]
         async with trio.open_nursery() as nursery:
-            for group in groups:
-                for key in group:
-                    for offset in range(3):  # of one share partition, after one another
-                        batch = StateBatch(offset, offset, 2, 1)
-                        nursery.start_soon(services.share_state.write, key, 1, 0, 0, offset + 1, [batch])
-        for key in (key for group in groups for key in group):
+            for key in states:
+                for offset in range(3):  # of one share partition, after one another
+                    batch = StateBatch(offset, offset, 2, 1)
+                    nursery.start_soon(services.share_state.write, key, 1, 0, 0, offset + 1, [batch])
+        for key in states:
             assert (await services.share_state.read(key, -1)).batches == (StateBatch(0, 2, 2, 1),)
+        written = sum(3 for key in states if coordinator(world, 1, key) != 1)
+        named = [[data.partition for data in request.topics[0].partitions] for request in (*asked[0], *asked[1])]
+        assert sum(map(len, named)) == written > len(named)
+        assert all(len(set(partitions)) == len(partitions) for partitions in named), "each once in a request"
+
+
+def writes_to(services: Services) -> list[Any]:
+    """The writes that a broker is asked for from now on."""
+    requests: list[Any] = []
+    served, key = services.served, write_share_group_state.WriteShareGroupStateRequest.api_key
+    handler = dataclasses.replace(served.by_key[key])
+    handler.load()
+    handle = handler.handle
+    assert handle is not None
+
+    async def note(call: Any, request: Any) -> Any:
+        requests.append(request)
+        return await handle(call, request)
+
+    handler.handle = note
+    services.served = dataclasses.replace(served, by_key={**served.by_key, key: handler})
+    return requests
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
