@@ -42,7 +42,7 @@ class ShareGroupOffset:
     snapshot_offset: int
     """Of the newest snapshot in the log; what is below is not needed for this share partition any more."""
     update_count: int
-    """The number of updates since."""
+    """The number of updates since. Kafka goes on counting after a snapshot that came for another reason."""
     highest_state_epoch: int
     highest_leader_epoch: int
 
