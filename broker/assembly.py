@@ -223,6 +223,7 @@ class Assembly:
         self.services.groups.stop()
         self.services.transactions.stop()
         self.services.share_coordinator.stop()
+        self.services.share_state.stop()
         self._components.peers.close()
         await self.logs.stop(self._core.clean_epoch)
         await self._core.close()

@@ -114,6 +114,14 @@ class ShareStateClient:
         self._create_topic = create_topic
         self._creating = trio.Lock()
         self._queues: dict[_Destination, _RequestQueue] = {}
+        self._is_stopped = False
+        self._pauses: set[trio.CancelScope] = set()
+
+    def stop(self) -> None:
+        """Ask nobody a second time from now on, so that no request goes on waiting."""
+        self._is_stopped = True
+        for pause in self._pauses:
+            pause.cancel()
 
     async def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> None:
         data = initialize_share_group_state.PartitionData(
@@ -174,11 +182,15 @@ class ShareStateClient:
                     return await self._local.committed(apply(), no_flush)
                 return decode(await self._send(_Destination(coordinator, api, key.group_id), key.topic_id, data))
             except KafkaError as error:
-                if error.code not in _RETRIABLE or trio.current_time() + pause > deadline:
+                if error.code not in _RETRIABLE or trio.current_time() + pause > deadline or self._is_stopped:
                     raise
                 code = error.code
-            with trio.move_on_after(pause):
-                await self._settled(key, code)
+            with trio.move_on_after(pause) as scope:
+                self._pauses.add(scope)
+                try:
+                    await self._settled(key, code)
+                finally:
+                    self._pauses.discard(scope)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
     async def _find(self, key: SharePartitionKey) -> int:

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-_KEYS_PER_STEP = 100
+_KEYS_PER_STEP = 50
 _BATCHES_PER_STEP = 1000
 
 

@@ -172,6 +172,26 @@ async def test_a_broker_alone_knows_its_states_again(autojump_clock: MockClock) 
                 assert (await world.services(1).share_state.read(key, 2)).batches == READ
 
 
+async def test_a_stop_ends_the_waits_for_a_coordinator(autojump_clock: MockClock) -> None:
+    async with cluster(1) as world:
+        services = world.services(1)
+        key = keys(world)[0]
+        await services.share_state.initialize(key, 1, 0)
+        services.share_coordinator.unload(services.share_coordinator.partition_for(key.coordinator_key()))
+        refused = trio.Event()
+
+        async def read() -> None:
+            with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+                await services.share_state.read(key, -1)
+            refused.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read)
+            await trio.sleep(8)
+            await world.stop(1)
+            assert refused.is_set()
+
+
 async def test_the_topic_has_kafkas_configs_and_its_old_records_go(autojump_clock: MockClock) -> None:
     async with cluster(1) as world:
         services = world.services(1)
