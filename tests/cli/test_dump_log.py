@@ -38,6 +38,7 @@ def dump(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Dump:
             deep_iteration=False,
             offsets_decoder=False,
             transaction_log_decoder=False,
+            share_group_state_decoder=False,
             cluster_metadata_decoder=decodes,
             key_decoder=None,
             value_decoder=None,
