@@ -1,0 +1,551 @@
+"""A partition as one share group reads it: what was delivered to whom, and what became of it (KIP-932). No I/O is in here.
+
+Offsets below ``start_offset`` are done with, those from ``next_offset`` on were never delivered. Between them are the batches in
+flight, in the order of their offsets; what is between two batches is not in the log. The rules are those of Kafka's
+SharePartition:
+
+- A record is available, acquired, acknowledged or archived. Acquiring it counts a delivery. When that does not succeed the
+  record is available again, or archived after as many deliveries as there may be (``delivery_count_limit``).
+- What a member says of its records is a *write*: the records stay acquired until it is stored, and then change together
+  (``complete``). After a failure they are the member's as before. A request is valid as a whole, or changes nothing.
+- When a lock ends the records are available at once; that is stored as well, and it does not matter whether that works.
+- ``start_offset`` moves over records that are done with, when a write is.
+- Near the limit (``_narrow_from``) records of a batch are delivered in fewer and fewer at a time, those at the last delivery
+  alone. So a record that no member survives does not take others along.
+- At most ``max_record_locks`` records are in flight, from the first one that is not done with on; the last batch may exceed it.
+
+Acquisitions and renewals are not written. A new leader has what is stored; records between stored batches count as available.
+
+Differences from Kafka: in record_limit mode the rest of a batch is not in flight until it is delivered. Records of aborted
+transactions and those that compaction removed let the start offset move at once: in Kafka a full window of them is never left.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..base.errors import ErrorCode, KafkaError
+from ..share_coordinator.state import ShareState, StateBatch
+from .delivery import (
+    ACKNOWLEDGED,
+    ACQUIRED,
+    ARCHIVED,
+    AVAILABLE,
+    NO_WRITE,
+    TERMINAL,
+    InFlightBatch,
+    Run,
+    batch_of,
+    state_batches,
+)
+
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+"""What a member says of a record. A gap is an offset without a record, as its batch shows."""
+
+_LEAST_NARROWED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The configuration of the group, as it is now."""
+
+    delivery_count_limit: int
+    max_record_locks: int
+    lock_seconds: float
+    may_renew: bool = True
+
+
+class Wanted(NamedTuple):
+    """How much a member asks for."""
+
+    max_records: int
+    batch_size: int
+    """Acquired ranges are cut where a batch of the log begins, once they are so large."""
+    is_exact: bool = False
+    """Whether it is the mode record_limit, in which ``max_records`` is not exceeded. Otherwise batches of the log are whole."""
+
+
+class FoundRecords(NamedTuple):
+    """What was read from the log."""
+
+    fetch_offset: int
+    """From here on; the first batch may begin before it."""
+    batches: Sequence[tuple[int, int]]
+    """First and last offset of each batch."""
+    aborted: Sequence[tuple[int, int]] = ()
+    """Those that are not to be delivered, as they are of aborted transactions."""
+
+
+class AcquiredRange(NamedTuple):
+    """Records that were just acquired."""
+
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+
+    @property
+    def size(self) -> int:
+        return self.last_offset - self.first_offset + 1
+
+
+class Acknowledgement(NamedTuple):
+    """What a member says of records that follow each other."""
+
+    first_offset: int
+    last_offset: int
+    types: Sequence[int]
+    """One for all, or one for each."""
+
+
+class Write(NamedTuple):
+    """What is to be stored of a change."""
+
+    write_id: int
+    batches: tuple[StateBatch, ...]
+
+
+class SharePartition:
+    """The state of one share partition; the functions of this module change it."""
+
+    __slots__ = ("batches", "last_write_id", "may_have_available", "next_offset", "start_offset")
+
+    def __init__(self, start_offset: int) -> None:
+        self.start_offset = start_offset
+        self.next_offset = start_offset
+        self.batches: list[InFlightBatch] = []
+        self.last_write_id = NO_WRITE
+        self.may_have_available = False
+        """Whether it is worth while to look for available records in flight."""
+
+    @property
+    def in_flight(self) -> int:
+        """How many records count against ``max_record_locks``."""
+        return self.next_offset - self.start_offset
+
+
+def load(state: ShareState, start_offset: int) -> SharePartition:
+    """The share partition as it was stored, or as it begins at ``start_offset``. Raises KafkaError for a state that cannot be."""
+    partition = SharePartition(start_offset)
+    expected = start_offset
+    for first, last, delivery_state, count in state.batches:
+        if not expected <= first <= last or delivery_state not in (AVAILABLE, *TERMINAL):
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"stored batch {first}-{last} does not follow {expected - 1}"
+            )
+        if expected < first:
+            partition.batches.append(batch_of(Run(expected, first - 1, AVAILABLE, 0)))
+        partition.batches.append(batch_of(Run(first, last, delivery_state, count)))
+        expected = last + 1
+    partition.next_offset = expected
+    partition.may_have_available = True
+    _advance_start(partition)
+    return partition
+
+
+def next_fetch_offset(partition: SharePartition) -> int:
+    """Where the log is to be read: the first available record."""
+    if partition.may_have_available:
+        for batch in partition.batches:
+            for run in batch.runs:
+                if run.is_available:
+                    return run.first_offset
+        partition.may_have_available = False
+    return partition.next_offset
+
+
+def can_acquire(partition: SharePartition, terms: Terms) -> bool:
+    """Whether there may be something to acquire, as far as locks go."""
+    return partition.in_flight < terms.max_record_locks or next_fetch_offset(partition) < partition.next_offset
+
+
+def lock_end(partition: SharePartition) -> float | None:
+    """When the first lock ends of those that nothing else will end."""
+    return min((run.locked_until for batch in partition.batches for run in batch.runs if run.is_held), default=None)
+
+
+def delivery_complete_count(partition: SharePartition, writes: Collection[int] = ()) -> int:
+    """How many records in flight will not be delivered again, once ``writes`` are done."""
+    return sum(
+        run.size
+        for batch in partition.batches
+        for run in batch.runs
+        if run.is_terminal or (run.write_id in writes and run.next_state in TERMINAL)
+    )
+
+
+# --- acquire ----------------------------------------------------------------------------------------------------------
+
+
+def acquire(
+    partition: SharePartition, member_id: str, found: FoundRecords, wanted: Wanted, terms: Terms, now: float
+) -> list[AcquiredRange]:
+    """Give records that were read to a member; returns which, in the order of their offsets."""
+    if wanted.max_records <= 0 or not found.batches or found.batches[-1][1] < partition.start_offset:
+        return []
+    most, last_offset = _room(partition, found, wanted, terms)
+    if most <= 0:
+        return []
+    _archive_skipped(partition, found.fetch_offset, found.batches[0][0])
+    acquisition = _Acquisition(partition, member_id, wanted, terms, now + terms.lock_seconds)
+    acquisition.most, acquisition.last_offset = most, last_offset
+    acquisition.take_again(found.batches[0][0])
+    acquisition.take_new(found.batches)
+    ranges = acquisition.ranges
+    if found.aborted:
+        ranges = _archive_aborted(partition, ranges, found.aborted)
+        _advance_start(partition)
+    return ranges
+
+
+def _room(partition: SharePartition, found: FoundRecords, wanted: Wanted, terms: Terms) -> tuple[int, int]:
+    """How many records may be acquired, and up to which offset."""
+    last_offset = found.batches[-1][1]
+    most = min(wanted.max_records, terms.max_record_locks - partition.in_flight)
+    if most <= 0 and found.fetch_offset < partition.next_offset:
+        # The window is full, so only what was in it before is delivered again.
+        most = min(wanted.max_records, partition.next_offset - found.fetch_offset)
+        last_offset = min(last_offset, partition.next_offset - 1)
+    return most, last_offset
+
+
+class _Acquisition:
+    """The records that one reading gives to one member."""
+
+    def __init__(
+        self, partition: SharePartition, member_id: str, wanted: Wanted, terms: Terms, locked_until: float
+    ) -> None:
+        self._partition = partition
+        self._member_id = member_id
+        self._wanted = wanted
+        self._limit = terms.delivery_count_limit
+        self._locked_until = locked_until
+        self.most = 0
+        self.last_offset = 0
+        self.ranges: list[AcquiredRange] = []
+        self._count = 0
+        self._is_over = False
+
+    def take_again(self, first_offset: int) -> None:
+        """Acquire what is available in the batches in flight."""
+        batches = self._partition.batches
+        for index in range(max(0, _index(batches, first_offset)), len(batches)):
+            batch = batches[index]
+            if batch.first_offset > self.last_offset or self._count >= self.most or self._is_over:
+                break
+            available = [run for run in batch.within(first_offset, self.last_offset) if run.is_available]
+            if not available:
+                continue
+            is_narrowed = max(run.delivery_count for run in available) >= _narrow_from(self._limit)
+            if is_narrowed and self._count:
+                self._is_over = True
+                break
+            until = self._until(batch, available)
+            batches[index] = batch.changed(available[0].first_offset, until, self._acquired)
+            self._is_over = is_narrowed
+
+    def _until(self, batch: InFlightBatch, available: Sequence[Run]) -> int:
+        """The last offset up to which available records of a batch are acquired."""
+        left = self.most - self._count if self._wanted.is_exact else batch.size
+        is_narrowed = False
+        until, taken = available[0].first_offset - 1, 0
+        for run in available:
+            if self._limit > _LEAST_NARROWED and run.delivery_count == self._limit - 1:
+                return until if taken else run.first_offset
+            if not is_narrowed and run.delivery_count >= _narrow_from(self._limit):
+                is_narrowed = True
+                left = min(left, max(1, batch.size >> run.delivery_count - _narrow_from(self._limit) + 1) - taken)
+            count = min(run.size, left)
+            if count <= 0:
+                break
+            until = run.first_offset + count - 1
+            taken += count
+            left -= count
+        return until
+
+    def _acquired(self, run: Run) -> Iterable[Run]:
+        if not run.is_available:
+            return (run,)
+        count = run.delivery_count + 1
+        self._note(run.first_offset, run.last_offset, count)
+        return (self._run(run.first_offset, run.last_offset, count),)
+
+    def _run(self, first_offset: int, last_offset: int, count: int) -> Run:
+        return Run(first_offset, last_offset, ACQUIRED, count, self._member_id, self._locked_until)
+
+    def _note(self, first_offset: int, last_offset: int, count: int) -> None:
+        self.ranges.append(AcquiredRange(first_offset, last_offset, count))
+        self._count += last_offset - first_offset + 1
+
+    def take_new(self, log_batches: Sequence[tuple[int, int]]) -> None:
+        """Acquire what was never delivered."""
+        partition, last = self._partition, self.last_offset
+        first = max(log_batches[0][0], partition.next_offset)
+        most = self.most - self._count
+        if self._is_over or most <= 0 or first > last:
+            return
+        if last - first + 1 > most:
+            last = first + most - 1
+            if not self._wanted.is_exact:
+                last = _end_of_batch(log_batches, last)
+        if not partition.batches:
+            partition.start_offset = first
+        for begin, end in self._cut(log_batches, first, last):
+            self._note(begin, end, 1)
+            partition.batches.append(batch_of(self._run(begin, end, 1)))
+        partition.next_offset = last + 1
+
+    def _cut(self, log_batches: Sequence[tuple[int, int]], first: int, last: int) -> Iterator[tuple[int, int]]:
+        """First and last offset of the ranges."""
+        batch_size = self._wanted.batch_size
+        if not self._wanted.is_exact and last - first + 1 > batch_size:
+            for base, _ in log_batches:
+                if base > last:
+                    break
+                if base - first >= batch_size:
+                    yield first, base - 1
+                    first = base
+        yield first, last
+
+
+def _narrow_from(delivery_count_limit: int) -> int:
+    """From this delivery count on fewer records are delivered at a time."""
+    return max(_LEAST_NARROWED, (delivery_count_limit + 1) // 2)
+
+
+def _end_of_batch(log_batches: Sequence[tuple[int, int]], offset: int) -> int:
+    """The last offset of the batch with ``offset``, which is itself where no batch has it."""
+    index = bisect_right(log_batches, offset, key=lambda batch: batch[0]) - 1
+    return max(offset, log_batches[index][1])
+
+
+def _archive_skipped(partition: SharePartition, fetch_offset: int, base_offset: int) -> None:
+    """Archive what is available below the first batch that was found: the log does not have it any more."""
+    if fetch_offset < base_offset:
+
+        def archived(run: Run) -> Iterable[Run]:
+            return (run.settled(ARCHIVED) if run.is_available else run,)
+
+        _change(partition, fetch_offset, base_offset - 1, archived)
+        _advance_start(partition)
+
+
+def _archive_aborted(
+    partition: SharePartition, ranges: Iterable[AcquiredRange], aborted: Sequence[tuple[int, int]]
+) -> list[AcquiredRange]:
+    """Archive what was just acquired of aborted transactions; returns the other ranges."""
+    kept = []
+    for acquired in ranges:
+        first = acquired.first_offset
+        index = max(0, bisect_right(aborted, first, key=lambda batch: batch[0]) - 1)
+        while index < len(aborted) and aborted[index][0] <= acquired.last_offset:
+            begin, end = max(aborted[index][0], first), min(aborted[index][1], acquired.last_offset)
+            index += 1
+            if begin > end:
+                continue
+            _change(partition, begin, end, lambda run: (run.settled(ARCHIVED),))
+            if first < begin:
+                kept.append(acquired._replace(first_offset=first, last_offset=begin - 1))
+            first = end + 1
+        if first <= acquired.last_offset:
+            kept.append(acquired._replace(first_offset=first))
+    return kept
+
+
+# --- what becomes of it -----------------------------------------------------------------------------------------------
+
+
+def acknowledge(
+    partition: SharePartition, member_id: str, acknowledgements: Iterable[Acknowledgement], terms: Terms, now: float
+) -> Write | None:
+    """Take what a member says of its records; returns what is to be stored. Raises KafkaError, and has changed nothing then.
+
+    INVALID_REQUEST for offsets beyond those in flight, INVALID_RECORD_STATE for records that the member has not acquired, or
+    of which it has said something already. Records below the start offset are ignored.
+    """
+    changes: dict[int, InFlightBatch] = {}
+    ended: list[Run] = []
+    said = _Said(partition.last_write_id + 1, member_id, terms, now)
+    for acknowledgement in acknowledgements:
+        if acknowledgement.last_offset < partition.start_offset:
+            continue
+        first = max(acknowledgement.first_offset, partition.start_offset)
+        said.acknowledgement = acknowledgement
+        for index in _batches_between(partition, first, acknowledgement.last_offset):
+            batch = changes.get(index, partition.batches[index])
+            changes[index] = batch.changed(first, acknowledgement.last_offset, said.made_of)
+    for index, batch in changes.items():
+        partition.batches[index] = batch
+    ended = said.ended
+    return _write(partition, ended) if ended else None
+
+
+class _Said:
+    """What one request says."""
+
+    def __init__(self, write_id: int, member_id: str, terms: Terms, now: float) -> None:
+        self._write_id = write_id
+        self._member_id = member_id
+        self._terms = terms
+        self._now = now
+        self.acknowledgement = Acknowledgement(0, 0, ())
+        """The one that is looked at."""
+        self.ended: list[Run] = []
+
+    def made_of(self, run: Run) -> Iterable[Run]:
+        """What becomes of a run of which it says something."""
+        if not run.is_held or run.member_id != self._member_id:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD_STATE, f"member has not acquired {run.first_offset}-{run.last_offset}"
+            )
+        base, _, types = self.acknowledgement
+        if len(types) == 1:
+            return (self._part(run, types[0]),)
+        of_run = types[run.first_offset - base : run.last_offset - base + 1]
+        parts, first = [], 0
+        for index in range(1, len(of_run) + 1):
+            if index == len(of_run) or of_run[index] != of_run[first]:
+                part = run.cut(run.first_offset + first, run.first_offset + index - 1)
+                parts.append(self._part(part, of_run[first]))
+                first = index
+        return parts
+
+    def _part(self, run: Run, kind: int) -> Run:
+        if kind == RENEW:
+            if not self._terms.may_renew:
+                raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "the group does not allow to renew locks")
+            return run._replace(locked_until=self._now + self._terms.lock_seconds)
+        state = ARCHIVED
+        if kind == ACCEPT:
+            state = ACKNOWLEDGED
+        elif kind == RELEASE:
+            state = run.released(self._terms.delivery_count_limit)
+        made = run.ending(self._write_id, state)
+        self.ended.append(made)
+        return made
+
+
+def _batches_between(partition: SharePartition, first_offset: int, last_offset: int) -> range:
+    """The indexes of the batches with these offsets, which begin and end in flight."""
+    batches = partition.batches
+    begin = _index(batches, first_offset)
+    if begin < 0:
+        raise KafkaError(ErrorCode.INVALID_RECORD_STATE, f"no records at {first_offset} are in flight")
+    end = _index(batches, last_offset)
+    last_found = batches[end].last_offset
+    if last_found < first_offset or last_found < last_offset:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"offsets {first_offset}-{last_offset} are past acquired records")
+    return range(begin, end + 1)
+
+
+def release(partition: SharePartition, member_id: str, terms: Terms) -> Write | None:
+    """Release what a member has acquired, as its session is over; returns what is to be stored."""
+    write_id, ended = partition.last_write_id + 1, []
+
+    def released(run: Run) -> Iterable[Run]:
+        if run.is_held and run.member_id == member_id:
+            run = run.ending(write_id, run.released(terms.delivery_count_limit))
+            ended.append(run)
+        return (run,)
+
+    _change_where(partition, lambda run: run.is_held and run.member_id == member_id, released)
+    return _write(partition, ended) if ended else None
+
+
+def expire(partition: SharePartition, terms: Terms, now: float) -> Write | None:
+    """End the locks whose time is over; returns what is to be stored."""
+    ended = []
+
+    def is_over(run: Run) -> bool:
+        return run.is_held and run.locked_until <= now
+
+    def released(run: Run) -> Iterable[Run]:
+        if is_over(run):
+            run = run.settled(run.released(terms.delivery_count_limit))
+            ended.append(run)
+        return (run,)
+
+    _change_where(partition, is_over, released)
+    partition.may_have_available |= bool(ended)
+    return _write(partition, ended) if ended else None
+
+
+def complete(partition: SharePartition, writes: Collection[int], *, is_stored: bool) -> None:
+    """The writes are done: their records change their state, or after a failure are their members' again."""
+
+    def settled(run: Run) -> Iterable[Run]:
+        if run.write_id not in writes:
+            return (run,)
+        if is_stored:
+            return (run.settled(run.next_state),)
+        return (run._replace(write_id=NO_WRITE, next_state=AVAILABLE),)
+
+    _change_where(partition, lambda run: run.write_id in writes, settled)
+    partition.may_have_available = True
+    _advance_start(partition)
+
+
+def log_start_moved(partition: SharePartition, offset: int) -> None:
+    """Forget what is below ``offset``, whoever has it: the log does not have it any more."""
+    if offset > partition.start_offset:
+        _move_start(partition, offset)
+        _advance_start(partition)
+
+
+# --- parts of it ------------------------------------------------------------------------------------------------------
+
+
+def _index(batches: Sequence[InFlightBatch], offset: int) -> int:
+    """The index of the last batch that does not begin after ``offset``; -1 where all do."""
+    return bisect_right(batches, offset, key=lambda batch: batch.first_offset) - 1
+
+
+def _change(
+    partition: SharePartition, first_offset: int, last_offset: int, change: Callable[[Run], Iterable[Run]]
+) -> None:
+    batches = partition.batches
+    for index in range(max(0, _index(batches, first_offset)), len(batches)):
+        batch = batches[index]
+        if batch.first_offset > last_offset:
+            break
+        if batch.last_offset >= first_offset:
+            batches[index] = batch.changed(first_offset, last_offset, change)
+
+
+def _change_where(
+    partition: SharePartition, is_meant: Callable[[Run], bool], change: Callable[[Run], Iterable[Run]]
+) -> None:
+    for index, batch in enumerate(partition.batches):
+        if any(map(is_meant, batch.runs)):
+            partition.batches[index] = batch.changed(batch.first_offset, batch.last_offset, change)
+
+
+def _write(partition: SharePartition, ended: Iterable[Run]) -> Write:
+    partition.last_write_id += 1
+    return Write(partition.last_write_id, state_batches(ended))
+
+
+def _advance_start(partition: SharePartition) -> None:
+    """Move the start offset to the first record that is not done with."""
+    for batch in partition.batches:
+        for run in batch.runs:
+            if not run.is_terminal:
+                if run.first_offset > partition.start_offset:
+                    _move_start(partition, run.first_offset)
+                return
+    partition.batches.clear()
+    partition.start_offset = partition.next_offset
+
+
+def _move_start(partition: SharePartition, offset: int) -> None:
+    batches = partition.batches
+    done = 0
+    while done < len(batches) and batches[done].last_offset < offset:
+        done += 1
+    del batches[:done]
+    if batches:
+        batches[0] = batches[0].cut_before(offset)
+    partition.start_offset = offset
+    partition.next_offset = max(partition.next_offset, offset)
