@@ -14,7 +14,8 @@ ARGS :=
 # make simulate SEEDS=1000 runs the seeds 0 to 999, SEEDS=5000-5999 those, SEEDS=123-123 one, with all that happened in it;
 # with CLUSTER=1 they are seeds of a cluster, in which more goes wrong with HARSH=1; with BREAK=no_epoch_truncation, or any other
 # of tests/simulation/cluster/breakages.py, they run until one finds that rule broken. With RAFT=1 they are seeds of a quorum, with
-# CLUSTER=1 QUORUM=1 of a cluster whose metadata a quorum keeps, with GROUP=1 of a consumer group; each has breakages of its own.
+# CLUSTER=1 QUORUM=1 of a cluster whose metadata a quorum keeps, with GROUP=1 of a consumer group, with SHARE=1 of a share group; each
+# has breakages of its own.
 SEEDS := 300
 
 # make jepsen: minutes of faults, what decides which, and on what: ottla, kafka, mixed, mixed-kafka; on quorums of KRaft quorum,
@@ -65,9 +66,9 @@ stress: ## a selection of tests many times beside processor load: ARGS="-k moves
 	@tools/setup.sh check
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) tools/stress.py $(ARGS)
 
-simulate: ## SEEDS=1000 or SEEDS=5000-5999: a broker, with CLUSTER=1 several, with RAFT=1 a quorum, with GROUP=1 a consumer group, in simulated time with crashes and cut connections
+simulate: ## SEEDS=1000 or SEEDS=5000-5999: a broker, with CLUSTER=1 several, with RAFT=1 a quorum, with GROUP=1 a consumer group, with SHARE=1 a share group, in simulated time with crashes and cut connections
 	@tools/setup.sh check
-	$(PYTHON_IN_VENV) -m ottla.tests.simulation $(if $(RAFT),--raft) $(if $(GROUP),--group) $(if $(CLUSTER),--cluster) $(if $(QUORUM),--quorum) $(if $(HARSH),--harsh) $(if $(BREAK),--break $(BREAK)) $(SEEDS)
+	$(PYTHON_IN_VENV) -m ottla.tests.simulation $(if $(RAFT),--raft) $(if $(GROUP),--group) $(if $(SHARE),--share) $(if $(CLUSTER),--cluster) $(if $(QUORUM),--quorum) $(if $(HARSH),--harsh) $(if $(BREAK),--break $(BREAK)) $(SEEDS)
 
 jepsen: ## MINUTES=5 SEED=1 SYSTEM=ottla: faults of every kind on a cluster of processes under load, its history checked; ends in build/jepsen
 	@tools/setup.sh cluster

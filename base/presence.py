@@ -71,3 +71,9 @@ def wait_while_present(wait: Wait) -> None:
     presence = _present.get()
     if presence is not None and presence.is_of_this_task:
         presence.wait_in(wait)
+
+
+def is_client_gone() -> bool:
+    """Whether the peer of this task's connection has gone, so that nobody gets what the task makes."""
+    presence = _present.get()
+    return presence is not None and presence.is_of_this_task and presence.is_gone

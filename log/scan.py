@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ..base.errors import ErrorCode, KafkaError
-from ..wire.batch_layout import BATCH_HEADER_SIZE, LENGTH_PREFIX_SIZE, SPAN
+from ..wire.batch_layout import BATCH_HEADER_SIZE, HEADER, LENGTH_PREFIX_SIZE, SPAN
 from ..wire.records import IncompleteBatch, RecordBatch
 from .disk import OpenFile
 
@@ -87,6 +88,42 @@ def find_batch(file: OpenFile, start: int, end: int, offset: int) -> int:
             return position
         position = batch_end
     return end
+
+
+class BatchSpan(NamedTuple):
+    """The header of a batch, as far as it tells what is in it."""
+
+    base_offset: int
+    last_offset: int
+    position: int
+    """Where the batch begins, and where it ends, from the beginning of what was read."""
+    end: int
+    attributes: int
+    producer_id: int
+
+
+def read_batch_spans(file: OpenFile, start: int, size: int, up_to: int) -> list[BatchSpan]:
+    """The headers of the whole batches in ``size`` bytes from ``start`` on, until one ends at or above the offset ``up_to`` - 1.
+
+    Raises KafkaError(CORRUPT_MESSAGE) where no whole batch follows, OSError as in ``read_span``.
+    """
+    spans: list[BatchSpan] = []
+    position = window_start = 0
+    window = b""
+    while position < size and (not spans or spans[-1].last_offset < up_to - 1):
+        at = position - window_start
+        if at + BATCH_HEADER_SIZE > len(window):
+            window_start, at = position, 0
+            window = file.read(min(_WINDOW, size - position), start + position)
+            if len(window) < BATCH_HEADER_SIZE:
+                raise OSError(errno.EIO, f"the file ends inside the batch at {start + position}")
+        base_offset, length, _, _, _, attributes, delta, _, _, producer_id, _, _, _ = HEADER.unpack_from(window, at)
+        end = position + length + LENGTH_PREFIX_SIZE
+        if length < _MIN_BATCH_LENGTH or end > size:
+            raise _no_batch(start + position)
+        spans.append(BatchSpan(base_offset, base_offset + delta, position, end, attributes, producer_id))
+        position = end
+    return spans
 
 
 def _no_batch(position: int) -> KafkaError:

@@ -17,7 +17,7 @@ from .disk import Bytes, OpenFile
 from .files import DELETED_SUFFIX, SEGMENT_SUFFIXES
 from .log_directory import LogDirectory
 from .offset_index import MAX_RELATIVE_OFFSET, CorruptIndexError
-from .scan import find_batch, read_span
+from .scan import BatchSpan, find_batch, read_batch_spans, read_span
 from .segment_file import SegmentFile
 from .segment_indexes import SegmentIndexes
 from .settings import LogSettings
@@ -56,6 +56,17 @@ class SegmentSlice:
     def offset_bound(self) -> int:
         """An offset above every one in the slice, and at most an index entry's distance too high. Raises OSError."""
         return self._segment.offset_bound(self.position + self.nbytes)
+
+    def batch_spans(self, up_to: int) -> list[BatchSpan]:
+        """The headers of its batches, until one ends at or above the offset ``up_to`` - 1. Raises KafkaError."""
+        try:
+            return read_batch_spans(self._file, self.position, self.nbytes, up_to)
+        except OSError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot read {self._segment.path}: {error}") from error
+
+    def narrow(self, begin: int, end: int) -> None:
+        """Keep only its bytes between these."""
+        self.position, self.nbytes = self.position + begin, end - begin
 
     def release(self) -> None:
         self._segment.file.unpin()

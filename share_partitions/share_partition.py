@@ -188,7 +188,7 @@ def acquire(
     most, last_offset = _room(partition, found, wanted, terms)
     if most <= 0:
         return []
-    _archive_skipped(partition, found.fetch_offset, found.batches[0][0])
+    _archive_skipped(partition, found)
     acquisition = _Acquisition(partition, member_id, wanted, terms, now + terms.lock_seconds)
     acquisition.most, acquisition.last_offset = most, last_offset
     acquisition.take_again(found.batches[0][0])
@@ -321,14 +321,21 @@ def _end_of_batch(log_batches: Sequence[tuple[int, int]], offset: int) -> int:
     return max(offset, log_batches[index][1])
 
 
-def _archive_skipped(partition: SharePartition, fetch_offset: int, base_offset: int) -> None:
-    """Archive what is available below the first batch that was found: the log does not have it any more."""
-    if fetch_offset < base_offset:
+def _archive_skipped(partition: SharePartition, found: FoundRecords) -> None:
+    """Archive what is available where no batch was found: the log does not have it any more."""
 
-        def archived(run: Run) -> Iterable[Run]:
-            return (run.settled(ARCHIVED) if run.is_available else run,)
+    def archived(run: Run) -> Iterable[Run]:
+        return (run.settled(ARCHIVED) if run.is_available else run,)
 
-        _change(partition, fetch_offset, base_offset - 1, archived)
+    expected, is_any = found.fetch_offset, False
+    for first, last in found.batches:
+        if expected >= partition.next_offset:
+            break
+        if expected < first:
+            is_any = True
+            _change(partition, expected, first - 1, archived)
+        expected = last + 1
+    if is_any:
         _advance_start(partition)
 
 

@@ -5,7 +5,8 @@ machines, otherwise of one machine; with ``HARSH=1`` it has more faults. With ``
 with controllers in place of a store. With ``BREAK=no_epoch_truncation`` clusters have a rule broken on purpose
 (``cluster/breakages``, with a quorum those of ``quorum/breakages`` as well): seeds run one after the other, up to the first that
 detects it. With ``RAFT=1`` they are seeds of a quorum of Raft nodes, whose rules are in ``raft/breakages``. With ``GROUP=1`` they
-are seeds of a consumer group of KIP-848, whose rules are in ``consumer_group/breakages``.
+are seeds of a consumer group of KIP-848, whose rules are in ``consumer_group/breakages``, with ``SHARE=1`` of a share group of
+KIP-932, whose rules are in ``share/breakages``.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from ottla.tests.simulation.quorum.breakages import BREAKAGES as QUORUM_BREAKAGE
 from ottla.tests.simulation.quorum.simulation import simulate_quorum_cluster
 from ottla.tests.simulation.raft.breakages import BREAKAGES as RAFT_BREAKAGES
 from ottla.tests.simulation.raft.seeds import hunt_seeds, run_seeds
+from ottla.tests.simulation.share.breakages import BREAKAGES as SHARE_BREAKAGES
+from ottla.tests.simulation.share.simulation import simulate_share
 from ottla.tests.simulation.simulation import simulate
 
 
@@ -39,11 +42,17 @@ def parse_seeds(text: str) -> range:
 
 
 def main(
-    text: str, *, is_cluster: bool, is_harsh: bool = False, is_quorum: bool = False, is_group: bool = False
+    text: str,
+    *,
+    is_cluster: bool,
+    is_harsh: bool = False,
+    is_quorum: bool = False,
+    is_group: bool = False,
+    is_share: bool = False,
 ) -> int:
     seeds = parse_seeds(text)
     cluster = simulate_quorum_cluster if is_quorum else simulate_cluster
-    run: Callable[[int], Result] = simulate_group if is_group else simulate
+    run: Callable[[int], Result] = simulate_group if is_group else simulate_share if is_share else simulate
     if is_cluster:
         run = functools.partial(cluster, is_harsh=is_harsh)
     if len(seeds) == 1:
@@ -55,6 +64,7 @@ def main(
             if result.violations:
                 failed.append(result.seed)
                 options = {"is_harsh": is_harsh, "is_quorum": is_quorum, "is_group": is_group}
+                options["is_share"] = is_share
                 print(again(result, is_cluster=is_cluster, **options), flush=True)
             if count % 100 == 0:
                 print(f"{count} of {len(seeds)}, {len(failed)} failed, {time.monotonic() - started:.0f} s", flush=True)
@@ -69,9 +79,11 @@ def again(
     is_harsh: bool = False,
     is_quorum: bool = False,
     is_group: bool = False,
+    is_share: bool = False,
 ) -> str:
     """The command that repeats a failed seed, and why it failed."""
     options = "CLUSTER=1 " * is_cluster + "QUORUM=1 " * is_quorum + "HARSH=1 " * is_harsh + "GROUP=1 " * is_group
+    options += "SHARE=1 " * is_share
     return f"make simulate {options}SEEDS={result.seed}-{result.seed}  # {summary(result)}"
 
 
@@ -89,18 +101,22 @@ def _tell(result: Result) -> int:
     return 1 if result.violations else 0
 
 
-def hunt(text: str, breakage: str, *, is_quorum: bool = False, is_group: bool = False) -> int:
+def hunt(text: str, breakage: str, *, is_quorum: bool = False, is_group: bool = False, is_share: bool = False) -> int:
     """Run seeds with a broken rule, of clusters where nothing else is said, until a checker detects it. Returns 1 if none does.
 
     A seed that also fails without the breakage does not count.
     """
     started = time.monotonic()
     cluster = simulate_quorum_cluster if is_quorum else simulate_cluster
-    run: Callable[[int], Result] = simulate_group if is_group else functools.partial(cluster, is_harsh=True)
-    breakages = {**BREAKAGES, **QUORUM_BREAKAGES} if is_quorum else BREAKAGES
+    run: Callable[[int], Result] = functools.partial(cluster, is_harsh=True)
+    breakages: dict[str, Callable[[pytest.MonkeyPatch], None]] = (
+        {**BREAKAGES, **QUORUM_BREAKAGES} if is_quorum else BREAKAGES
+    )
+    if is_group or is_share:
+        run, breakages = (simulate_group, GROUP_BREAKAGES) if is_group else (simulate_share, SHARE_BREAKAGES)
     for count, seed in enumerate(parse_seeds(text), 1):
         with pytest.MonkeyPatch.context() as patch:
-            (GROUP_BREAKAGES if is_group else breakages)[breakage](patch)
+            breakages[breakage](patch)
             result = run(seed)
         took = f"{time.monotonic() - started:.0f} s"
         if result.violations and not run(seed).violations:
@@ -122,7 +138,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--quorum", action="store_true")
     parser.add_argument("--raft", action="store_true")
     parser.add_argument("--group", action="store_true")
-    breakages = {*BREAKAGES, *QUORUM_BREAKAGES, *RAFT_BREAKAGES, *GROUP_BREAKAGES}
+    parser.add_argument("--share", action="store_true")
+    breakages = {*BREAKAGES, *QUORUM_BREAKAGES, *RAFT_BREAKAGES, *GROUP_BREAKAGES, *SHARE_BREAKAGES}
     parser.add_argument("--break", dest="breakage", choices=sorted(breakages))
     return parser.parse_args(arguments)
 
@@ -134,6 +151,8 @@ if __name__ == "__main__":
     if options.raft:
         sys.exit(run_seeds(parse_seeds(options.seeds)))
     if options.breakage:
-        sys.exit(hunt(options.seeds, options.breakage, is_quorum=options.quorum, is_group=options.group))
+        of = {"is_quorum": options.quorum, "is_group": options.group, "is_share": options.share}
+        sys.exit(hunt(options.seeds, options.breakage, **of))
     kinds = {"is_cluster": options.cluster, "is_quorum": options.quorum, "is_group": options.group}
+    kinds["is_share"] = options.share
     sys.exit(main(options.seeds, is_harsh=options.harsh, **kinds))

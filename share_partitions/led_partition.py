@@ -1,0 +1,178 @@
+"""A share partition at the leader of its partition: the state in memory, and the writes that store it, one at a time.
+
+Writes go to the store in the order of their changes, so that none is undone by an older one that was late. What is to be written
+while a write is on its way goes together in the next one. Whoever changed something is told when it is stored, or why it is not.
+
+Once the store says that there is a later leader or a later state (``is_fenced``), or that it is gone, the partition is of no use
+any more: it is to be dropped and read anew. Nothing is written from then on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+from ..base.errors import ErrorCode, KafkaError
+from ..base.wakeup import Wakeup
+from ..share_coordinator.state import SharePartitionKey, ShareStateStore
+from . import share_partition
+from .delivery import painted
+from .share_partition import Acknowledgement, SharePartition, Terms, Write
+
+logger = logging.getLogger(__name__)
+
+Spawn = Callable[..., None]
+"""Starts an async function with its arguments as a task of its own. Raises KafkaError while the broker starts or stops."""
+
+_FENCED = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH)
+_GONE = (*_FENCED, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+_OF_CLIENTS = {
+    **dict.fromkeys(_FENCED, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    **{
+        code: code
+        for code in (
+            ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            ErrorCode.GROUP_ID_NOT_FOUND,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        )
+    },
+}
+"""What clients are told of an error of the store; of others UNKNOWN_SERVER_ERROR (Kafka's SharePartition.fetchPersisterError)."""
+
+
+def as_seen_by_members(error: KafkaError) -> KafkaError:
+    """An error of the store as members are told of it."""
+    return KafkaError(_OF_CLIENTS.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR), error.message)
+
+
+class Outcome:
+    """What becomes of one write."""
+
+    __slots__ = ("_wakeup", "error", "is_done")
+
+    def __init__(self) -> None:
+        self.is_done = False
+        self.error: KafkaError | None = None
+        self._wakeup: Wakeup | None = None
+
+    def tell(self, error: KafkaError | None) -> None:
+        self.is_done, self.error = True, error
+        if self._wakeup is not None:
+            self._wakeup.set()
+
+    async def wait(self) -> None:
+        """Return once it is stored, or the client has gone. Raises KafkaError when it is not. One task waits, once."""
+        if not self.is_done:
+            self._wakeup = Wakeup()
+            await self._wakeup.wait()
+        if self.error is not None:
+            raise self.error
+
+
+class LedPartition:
+    """One share partition, while this broker leads it."""
+
+    def __init__(
+        self,
+        key: SharePartitionKey,
+        store: ShareStateStore,
+        state: SharePartition,
+        state_epoch: int,
+        leader_epoch: int,
+        spawn: Spawn,
+        on_change: Callable[[], None],
+    ) -> None:
+        """``on_change`` is called when something may be to be fetched, a lock may end earlier, or it is of no use any more."""
+        self.key = key
+        self.state = state
+        self.is_dropped = False
+        """Whether it is of no use any more."""
+        self.is_writing = False
+        """Whether something is to be stored still."""
+        self._store = store
+        self._state_epoch = state_epoch
+        self._leader_epoch = leader_epoch
+        self._spawn = spawn
+        self._on_change = on_change
+        self._queue: list[tuple[Write, Outcome]] = []
+
+    def acknowledge(
+        self, member_id: str, acknowledgements: Iterable[Acknowledgement], terms: Terms, now: float
+    ) -> Outcome | None:
+        """What a member says of its records; None where nothing is to be stored. Raises KafkaError."""
+        outcome = self._submit(share_partition.acknowledge(self.state, member_id, acknowledgements, terms, now))
+        self._on_change()
+        return outcome
+
+    def release(self, member_id: str, terms: Terms) -> Outcome | None:
+        """Release what a member has, whose session is over."""
+        return self._submit(share_partition.release(self.state, member_id, terms))
+
+    def expire(self, terms: Terms, now: float) -> bool:
+        """End the locks whose time is over; returns whether there were any."""
+        write = share_partition.expire(self.state, terms, now)
+        self._submit(write)
+        return write is not None
+
+    def drop(self) -> None:
+        """It is of no use any more: another broker leads, or the state that is stored is not this one's."""
+        self.is_dropped = True
+        waiting, self._queue = self._queue, []
+        error = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the share partition has another leader")
+        for _, outcome in waiting:
+            outcome.tell(error)
+        self._on_change()
+
+    def _submit(self, write: Write | None) -> Outcome | None:
+        if write is None:
+            return None
+        outcome = Outcome()
+        if self.is_dropped:
+            outcome.tell(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the share partition has another leader"))
+            return outcome
+        self._queue.append((write, outcome))
+        if not self.is_writing:
+            try:
+                self._spawn(self._write_all)
+            except KafkaError:
+                self.drop()
+            else:
+                self.is_writing = True
+        return outcome
+
+    async def _write_all(self) -> None:
+        while not self.is_dropped:
+            together, self._queue = self._queue, []
+            error = await self._write(together)
+            is_over = not self._queue
+            self.is_writing = not is_over
+            self._finish(together, error)
+            if is_over:
+                return
+
+    def _finish(self, together: list[tuple[Write, Outcome]], error: KafkaError | None) -> None:
+        share_partition.complete(self.state, {write.write_id for write, _ in together}, is_stored=error is None)
+        for _, outcome in together:
+            outcome.tell(None if error is None else as_seen_by_members(error))
+        if error is not None and error.code in _GONE:
+            self.drop()
+        else:
+            self._on_change()
+
+    async def _write(self, together: list[tuple[Write, Outcome]]) -> KafkaError | None:
+        batches = together[0][0].batches
+        for write, _ in together[1:]:
+            batches = painted(batches, write.batches)
+        state = self.state
+        count = share_partition.delivery_complete_count(state, {write.write_id for write, _ in together})
+        epochs = self._state_epoch, self._leader_epoch
+        try:
+            await self._store.write(self.key, *epochs, state.start_offset, count, batches)
+        except KafkaError as error:
+            level = logging.INFO if error.code in _GONE else logging.WARNING
+            logger.log(level, "The state of share partition %s was not stored: %s", self.key.coordinator_key(), error)
+            return error
+        return None

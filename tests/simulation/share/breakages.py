@@ -1,0 +1,315 @@
+"""Rules of share partitions (KIP-932), each broken on purpose: the simulation must detect it.
+
+A breakage disables one rule of the product by replacing a function. ``test_share_simulation`` runs seeds with each until one
+detects it, and so does ``make simulate SHARE=1 BREAK=anybody_acknowledges SEEDS=300``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ErrorCode, KafkaError
+from ottla.share_partitions import led_partition, manager, share_fetch, share_partition
+from ottla.share_partitions.delivery import ARCHIVED, AVAILABLE, InFlightBatch, Run, painted
+from ottla.share_partitions.led_partition import LedPartition, Outcome
+from ottla.share_partitions.manager import Entry, SharePartitions
+from ottla.share_partitions.share_partition import SharePartition
+
+ShareBreakage = Callable[[pytest.MonkeyPatch], None]
+
+
+def _nothing(*arguments: object, **fields: object) -> None:
+    pass
+
+
+# --- deliveries -------------------------------------------------------------------------------------------------------
+
+
+def deliveries_are_not_counted(patch: pytest.MonkeyPatch) -> None:
+    """A record that is delivered again has the count of before."""
+
+    def acquired(self: Any, run: Run) -> Iterable[Run]:
+        if not run.is_available:
+            return (run,)
+        count = max(1, run.delivery_count)
+        self._note(run.first_offset, run.last_offset, count)
+        return (self._run(run.first_offset, run.last_offset, count),)
+
+    patch.setattr(share_partition._Acquisition, "_acquired", acquired)
+
+
+def deliveries_have_no_limit(patch: pytest.MonkeyPatch) -> None:
+    """A record is available again, however often it was delivered."""
+    patch.setattr(Run, "released", lambda self, limit: AVAILABLE)
+
+
+def last_deliveries_take_others_along(patch: pytest.MonkeyPatch) -> None:
+    """A record near the limit is delivered with the others of its batch."""
+    patch.setattr(share_partition, "_narrow_from", lambda limit: 100)
+    patch.setattr(share_partition, "_LEAST_NARROWED", 100)
+
+
+def acquired_records_are_given_again(patch: pytest.MonkeyPatch) -> None:
+    """A record that a member has is given to another one."""
+    patch.setattr(Run, "is_available", property(lambda self: self.state in (AVAILABLE, share_partition.ACQUIRED)))
+
+
+def the_window_has_no_end(patch: pytest.MonkeyPatch) -> None:
+    """Any number of records is in flight."""
+    patch.setattr(
+        share_partition,
+        "_room",
+        lambda partition, found, wanted, terms: (wanted.max_records, found.batches[-1][1]),
+    )
+    patch.setattr(share_partition, "can_acquire", lambda partition, terms: True)
+    patch.setattr(share_fetch.share_partition, "can_acquire", lambda partition, terms: True)
+
+
+def aborted_records_are_delivered(patch: pytest.MonkeyPatch) -> None:
+    """Who reads committed records gets those of aborted transactions."""
+    patch.setattr(share_partition, "_archive_aborted", lambda partition, ranges, aborted: ranges)
+
+
+def limits_are_not_exact(patch: pytest.MonkeyPatch) -> None:
+    """In record_limit mode the last batch is given whole."""
+    take = share_partition.acquire
+
+    def inexact(partition: Any, member_id: str, found: Any, wanted: Any, *others: Any) -> Any:
+        return take(partition, member_id, found, wanted._replace(is_exact=False), *others)
+
+    patch.setattr(share_partition, "acquire", inexact)
+
+
+# --- what members say -------------------------------------------------------------------------------------------------
+
+
+def anybody_acknowledges(patch: pytest.MonkeyPatch) -> None:
+    """A member may acknowledge what another one has."""
+    made_of = share_partition._Said.made_of
+
+    def of_anybody(self: Any, run: Run) -> Iterable[Run]:
+        return made_of(self, run._replace(member_id=self._member_id))
+
+    patch.setattr(share_partition._Said, "made_of", of_anybody)
+
+
+def acknowledged_records_are_available(patch: pytest.MonkeyPatch) -> None:
+    """Once the write is done a record is available again."""
+    patch.setattr(Run, "settled", lambda self, state: Run(*self[:2], AVAILABLE, self.delivery_count))
+
+
+def half_a_request_counts(patch: pytest.MonkeyPatch) -> None:
+    """What came before a mistake in a request has been taken."""
+    acknowledge = share_partition.acknowledge
+
+    def one_by_one(partition: Any, member_id: str, acknowledgements: Any, *others: Any) -> Any:
+        write = None
+        for each in acknowledgements:
+            made = acknowledge(partition, member_id, [each], *others)
+            if made is not None and write is not None:
+                made = made._replace(batches=painted(write.batches, made.batches))
+            write = made or write
+        return write
+
+    patch.setattr(share_partition, "acknowledge", one_by_one)
+
+
+def members_are_told_before_the_write(patch: pytest.MonkeyPatch) -> None:
+    """An acknowledgement is confirmed at once."""
+    submit = LedPartition._submit
+
+    def confirmed(self: LedPartition, write: Any) -> Outcome | None:
+        outcome = submit(self, write)
+        if outcome is not None:
+            outcome.tell(None)
+        return outcome
+
+    patch.setattr(LedPartition, "_submit", confirmed)
+    patch.setattr(LedPartition, "_finish", _finish_silently)
+
+
+def _finish_silently(self: LedPartition, together: Any, error: KafkaError | None) -> None:
+    writes = {write.write_id for write, _ in together}
+    share_partition.complete(self.state, writes, is_stored=error is None)
+    self._on_change()
+
+
+def renewals_do_nothing(patch: pytest.MonkeyPatch) -> None:
+    """A lock ends at its time, although it was renewed."""
+    part = share_partition._Said._part
+    patch.setattr(
+        share_partition._Said,
+        "_part",
+        lambda self, run, kind: run if kind == share_partition.RENEW else part(self, run, kind),
+    )
+
+
+def locks_never_end(patch: pytest.MonkeyPatch) -> None:
+    """A record that nobody speaks of is never available again."""
+    patch.setattr(SharePartitions, "schedule", _nothing)
+
+
+def failed_releases_stay(patch: pytest.MonkeyPatch) -> None:
+    """After a failed write nothing becomes of its records."""
+    complete = share_partition.complete
+
+    def if_stored(partition: SharePartition, writes: Any, *, is_stored: bool) -> None:
+        if is_stored:
+            complete(partition, writes, is_stored=True)
+
+    patch.setattr(share_partition, "complete", if_stored)
+
+
+# --- the start offset, and other leaders ------------------------------------------------------------------------------
+
+
+def start_moves_over_everything(patch: pytest.MonkeyPatch) -> None:
+    """The start offset moves over records that are to be delivered again."""
+    patch.setattr(Run, "is_terminal", property(lambda self: not self.is_held))
+
+
+def start_moves_before_the_write(patch: pytest.MonkeyPatch) -> None:
+    """The start offset moves over records whose acknowledgement is not stored yet."""
+    patch.setattr(Run, "is_terminal", property(lambda self: self.state in (2, 4) or self.next_state in (2, 4)))
+
+
+def unstored_records_are_done(patch: pytest.MonkeyPatch) -> None:
+    """A new leader takes records between stored batches for acknowledged."""
+    load = share_partition.load
+
+    def without_gaps(state: Any, start_offset: int) -> SharePartition:
+        partition = load(state, start_offset)
+        stored = {each.first_offset for each in state.batches}
+        for index, batch in enumerate(partition.batches):
+            if batch.first_offset not in stored and batch.runs[0].delivery_count == 0:
+                partition.batches[index] = InFlightBatch((batch.runs[0].settled(ARCHIVED),), batch.size)
+        share_partition._advance_start(partition)
+        return partition
+
+    patch.setattr(share_partition, "load", without_gaps)
+
+
+def first_start_is_not_stored(patch: pytest.MonkeyPatch) -> None:
+    """Each leader of a group that has acknowledged nothing finds its own start offset."""
+    load = SharePartitions._load
+
+    async def unstored(self: SharePartitions, entry: Entry) -> None:
+        store: Any = self._store
+        write = store.write
+
+        async def unless_first(
+            key: Any, state_epoch: int, leader_epoch: int, start: int, count: int, batches: Any
+        ) -> None:
+            if batches:
+                await write(key, state_epoch, leader_epoch, start, count, batches)
+
+        self._store = _Replaced(store, unless_first)  # type: ignore[assignment]
+        await load(self, entry)
+
+    patch.setattr(SharePartitions, "_load", unstored)
+
+
+class _Replaced:
+    """A store with another ``write``."""
+
+    def __init__(self, store: Any, write: Any) -> None:
+        self.read, self.write = store.read, write
+
+
+def fenced_leaders_go_on(patch: pytest.MonkeyPatch) -> None:
+    """A leader that is told of a later one takes its writes for stored."""
+    write = LedPartition._write
+
+    async def unless_fenced(self: LedPartition, together: Any) -> KafkaError | None:
+        error = await write(self, together)
+        return None if error is not None and error.code == ErrorCode.FENCED_LEADER_EPOCH else error
+
+    patch.setattr(LedPartition, "_write", unless_fenced)
+
+
+def writes_overtake_each_other(patch: pytest.MonkeyPatch) -> None:
+    """Each write is sent at once."""
+
+    def at_once(self: LedPartition, write: Any) -> Outcome | None:
+        if write is None:
+            return None
+        outcome = Outcome()
+
+        async def store() -> None:
+            self._finish([(write, outcome)], await self._write([(write, outcome)]))
+
+        self._spawn(store)
+        return outcome
+
+    patch.setattr(LedPartition, "_submit", at_once)
+
+
+def older_writes_win(patch: pytest.MonkeyPatch) -> None:
+    """Where writes that go together overlap the older one decides."""
+
+    def reversed_(older: Sequence[Any], newer: Sequence[Any]) -> tuple[Any, ...]:
+        return painted(newer, older)
+
+    patch.setattr(led_partition, "painted", reversed_)
+
+
+def the_start_of_the_log_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    """Records that the log does not have any more are looked for."""
+    patch.setattr(share_fetch.share_partition, "log_start_moved", _nothing)
+
+
+# --- waiting ----------------------------------------------------------------------------------------------------------
+
+
+def released_records_wake_nobody(patch: pytest.MonkeyPatch) -> None:
+    """Fetches are not told of what happens to a share partition."""
+
+    def changed(self: SharePartitions, entry: Entry) -> None:
+        wake = entry.wake
+        entry.__class__.wake = _nothing  # type: ignore[method-assign]
+        try:
+            told(self, entry)
+        finally:
+            entry.__class__.wake = wake.__func__  # type: ignore[attr-defined,method-assign]
+
+    told = SharePartitions._changed
+    patch.setattr(SharePartitions, "_changed", changed)
+
+
+def loaded_states_wake_nobody(patch: pytest.MonkeyPatch) -> None:
+    """Fetches are not told when a share partition is loaded."""
+    patch.setattr(manager.Entry, "wake_all", _nothing)
+
+
+BREAKAGES: dict[str, ShareBreakage] = {
+    function.__name__: function
+    for function in (
+        deliveries_are_not_counted,
+        deliveries_have_no_limit,
+        last_deliveries_take_others_along,
+        acquired_records_are_given_again,
+        the_window_has_no_end,
+        aborted_records_are_delivered,
+        limits_are_not_exact,
+        anybody_acknowledges,
+        acknowledged_records_are_available,
+        half_a_request_counts,
+        members_are_told_before_the_write,
+        renewals_do_nothing,
+        locks_never_end,
+        failed_releases_stay,
+        start_moves_over_everything,
+        start_moves_before_the_write,
+        unstored_records_are_done,
+        first_start_is_not_stored,
+        fenced_leaders_go_on,
+        writes_overtake_each_other,
+        older_writes_win,
+        the_start_of_the_log_is_ignored,
+        released_records_wake_nobody,
+        loaded_states_wake_nobody,
+    )
+}
