@@ -157,6 +157,7 @@ class Assembly:
         nursery.start_soon(services.groups.run)
         nursery.start_soon(services.transactions.run)
         nursery.start_soon(services.share_coordinator.run)
+        nursery.start_soon(services.share_partitions.run)
 
     def _forget_deleted_topics(self, delta: ClusterDelta, image: ClusterImage) -> None:
         gone = {topic.name for topic in delta.topics if topic.name not in image.topics}

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ..base.errors import ErrorCode, KafkaError
 from ..base.loop_turns import LoopTurns
 from ..base.repeated_lines import RepeatedLines
 from ..base.wording import counted
@@ -22,6 +23,7 @@ from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.group_configs import group_times
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
+from ..group_coordinator.share_record_settings import ShareRecordSettings
 from ..group_coordinator.topics import TopicSizes
 from ..handlers.auto_creation import create_coordinator_topic
 from ..handlers.services import Services
@@ -35,6 +37,7 @@ from ..replication.coordinator_partition_log import CoordinatorPartitionLog
 from ..replication.fetch_session import FetchSessionCache
 from ..replication.fetchers import Fetchers
 from ..replication.log_dir_moves import LogDirMoves, MoveNotices
+from ..replication.partition import Partition
 from ..replication.peers import Peers
 from ..replication.quotas import ReplicationQuotas
 from ..replication.replica_manager import ReplicaManager
@@ -47,6 +50,9 @@ from ..share_coordinator.client import ShareStateClient
 from ..share_coordinator.coordinator import ShareCoordinator
 from ..share_coordinator.settings import TOPIC as SHARE_STATE_TOPIC
 from ..share_coordinator.settings import ShareCoordinatorSettings
+from ..share_partitions.group_terms import GroupTerms
+from ..share_partitions.manager import SharePartitions
+from ..share_partitions.sessions import ShareSessions
 from ..transaction_coordinator.add_partitions_to_txn import AddPartitionsToTxnManager
 from ..transaction_coordinator.coordinator import TransactionCoordinator
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
@@ -81,6 +87,13 @@ class BrokerComponents(ABC):
         self.cluster.producer_ids = self._make_producer_ids()
         self._transactions = self._make_transactions()
         self._share_coordinator = self._make_share_coordinator()
+        self._share_state = ShareStateClient(
+            self._broker_id, self._metadata, self.peers, self._share_coordinator, self._create_share_state_topic
+        )
+        self._share_terms = GroupTerms(dependencies.config, self._metadata, dependencies.clock)
+        self._share_partitions = SharePartitions(
+            self._partition_by_id, self._share_state, self._share_terms.terms, self._share_terms.start_of
+        )
         self.services = self._make_services()
 
     # --- what depends on the kind of cluster --------------------------------------------------------------------------
@@ -199,6 +212,16 @@ class BrokerComponents(ABC):
         settings = dependencies.config.settings(ShareCoordinatorSettings)
         return ShareCoordinator(log, settings, dependencies.clock, partition_count)
 
+    def _partition_by_id(self, topic_id: bytes, number: int) -> Partition:
+        """Raises KafkaError."""
+        name = self._metadata.topic_name(topic_id)
+        if name is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
+        partition = self._replicas.partition(name, number)
+        if partition.topic_id != topic_id:
+            raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, "the log is of another topic of that name")
+        return partition
+
     async def _create_share_state_topic(self) -> None:
         await create_coordinator_topic(self.services, SHARE_STATE_TOPIC)
 
@@ -235,8 +258,11 @@ class BrokerComponents(ABC):
                 self._broker_id, self._metadata, self.peers, self._transactions
             ),
             share_coordinator=self._share_coordinator,
-            share_state=ShareStateClient(
-                self._broker_id, self._metadata, self.peers, self._share_coordinator, self._create_share_state_topic
+            share_state=self._share_state,
+            share_terms=self._share_terms,
+            share_partitions=self._share_partitions,
+            share_sessions=ShareSessions(
+                self._share_partitions, dependencies.config.settings(ShareRecordSettings).max_share_sessions
             ),
             end_markers=self._end_markers,
             authorizer=authorizer,

@@ -31,6 +31,7 @@ def declared_classes() -> list[type[Settings]]:
     from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
     from ..group_coordinator.consumer_group_settings import ConsumerGroupSettings
     from ..group_coordinator.settings import GroupSettings
+    from ..group_coordinator.share_record_settings import ShareRecordSettings
     from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
     from ..replication.settings import QuotaSettings, ReplicationSettings
     from ..security.authorizer_settings import AuthorizerSettings
@@ -67,6 +68,7 @@ def declared_classes() -> list[type[Settings]]:
         ConsumerGroupSettings,
         TransactionSettings,
         ShareCoordinatorSettings,
+        ShareRecordSettings,
         AuthorizerSettings,
     ]
 

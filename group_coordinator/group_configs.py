@@ -53,7 +53,7 @@ def _setting(
 
 def _reset_fault(value: str) -> str | None:
     """Why a share group cannot begin there; None where it can."""
-    if value in ("earliest", "latest") or _is_duration(value):
+    if value in ("earliest", "latest") or duration_of(value) is not None:
         return None
     return (
         f"Invalid value `{value}` for configuration {_RESET}. The value must be either 'earliest', 'latest' or of the "
@@ -61,14 +61,17 @@ def _reset_fault(value: str) -> str | None:
     )
 
 
-def _is_duration(value: str) -> bool:
-    """Whether it is a duration as Java's has it in ISO 8601, with days but without months, and not negative."""
+def duration_of(value: str) -> float | None:
+    """The seconds of ``by_duration:`` and a duration as Java's has it in ISO 8601, with days but without months; None for others.
+
+    Nothing negative is one.
+    """
     found = _DURATION.fullmatch(value)
     if found is None or found["time"] in ("T", "t"):
-        return False
+        return None
     parts = [(float(found[name].replace(",", ".")), seconds) for name, seconds in _UNITS.items() if found[name]]
     total = sum(number * seconds for number, seconds in parts) * (-1 if found["sign"] == "-" else 1)
-    return bool(parts) and 0 <= total < 1 << 63
+    return total if parts and 0 <= total < 1 << 63 else None
 
 
 _KEPT = "How long a member is kept without a heartbeat."

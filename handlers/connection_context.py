@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+
 from ..security.principal import ANONYMOUS, Principal
 
 _MAPPED = "::ffff:"
@@ -11,6 +13,7 @@ class ConnectionContext:
     """A connection has one, ``Call.connection``."""
 
     __slots__ = (
+        "at_end",
         "host",
         "is_authenticating",
         "is_inter_broker_listener",
@@ -42,5 +45,12 @@ class ConnectionContext:
         """The user that the client has authenticated as."""
         self.session_expires: float | None = None
         """Until when ``principal`` holds, by ``Clock.elapsed`` in seconds; None for ever (KIP-368)."""
+        self.at_end: dict[Hashable, Callable[[], None]] = {}
+        """What is called when the connection has ended, each under a name of its own."""
         self.is_authenticating = False
         """Whether the client is not known yet: until then its requests are charged to no quota."""
+
+    def end(self) -> None:
+        """The connection has ended: nobody gets what is made for it."""
+        while self.at_end:
+            self.at_end.popitem()[1]()

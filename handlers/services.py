@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ..replication.transaction_marker_writer import TransactionMarkerWriter
     from ..share_coordinator.client import ShareStateClient
     from ..share_coordinator.coordinator import ShareCoordinator
+    from ..share_partitions.group_terms import GroupTerms
+    from ..share_partitions.manager import SharePartitions
+    from ..share_partitions.sessions import ShareSessions
     from ..transaction_coordinator.add_partitions_to_txn import AddPartitionsToTxnManager
     from ..transaction_coordinator.coordinator import TransactionCoordinator
 
@@ -49,6 +52,10 @@ class Services(NodeServices):
     share_coordinator: ShareCoordinator
     share_state: ShareStateClient
     """The states of share partitions, whichever broker keeps them."""
+    share_terms: GroupTerms
+    share_partitions: SharePartitions
+    """Those of the partitions that this broker leads."""
+    share_sessions: ShareSessions
     end_markers: TransactionMarkerWriter
     absent_topics: RepeatedLines
     """Decides which failures to make a coordinator's topic have a line in the log."""

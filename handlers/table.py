@@ -198,6 +198,8 @@ HANDLERS = (
     Handler(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, rights=(*of_group(_O.DESCRIBE), *of_topic(_O.DESCRIBE))),
     Handler(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, cluster_right=_O.DESCRIBE_CONFIGS),
     Handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, rights=of_topic(_O.DESCRIBE)),
+    Handler(ApiKey.SHARE_FETCH, 1, 2, rights=(*of_group(_O.READ), *of_topic(_O.READ))),
+    Handler(ApiKey.SHARE_ACKNOWLEDGE, 1, 2, rights=(*of_group(_O.READ), *of_topic(_O.READ))),
     Handler(ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, 0, cluster_right=_O.CLUSTER_ACTION),
     Handler(ApiKey.READ_SHARE_GROUP_STATE, 0, 0, cluster_right=_O.CLUSTER_ACTION),
     Handler(ApiKey.WRITE_SHARE_GROUP_STATE, 0, 1, cluster_right=_O.CLUSTER_ACTION),
@@ -283,6 +285,8 @@ def without_consumer_groups(served: ServedApis) -> ServedApis:
     gone = (
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
         ApiKey.CONSUMER_GROUP_DESCRIBE,
+        ApiKey.SHARE_FETCH,
+        ApiKey.SHARE_ACKNOWLEDGE,
         ApiKey.INITIALIZE_SHARE_GROUP_STATE,
         ApiKey.READ_SHARE_GROUP_STATE,
         ApiKey.WRITE_SHARE_GROUP_STATE,

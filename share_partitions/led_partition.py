@@ -37,6 +37,8 @@ _OF_CLIENTS = {
             ErrorCode.GROUP_ID_NOT_FOUND,
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            ErrorCode.OFFSET_NOT_AVAILABLE,
+            ErrorCode.KAFKA_STORAGE_ERROR,
         )
     },
 }

@@ -201,8 +201,7 @@ class SharePartitions:
             start_offset = stored.start_offset
             if start_offset == NOT_BEGUN:
                 start_offset = await self._start_of(key.group_id, partition)
-                # Before anything is delivered: a later leader would begin elsewhere, and skip what nobody has acknowledged.
-                await self._store.write(key, stored.state_epoch, leader_epoch, start_offset, 0, ())
+                await self._store_start(key, stored.state_epoch, leader_epoch, start_offset)
             state = share_partition.load(stored, start_offset)
         except KafkaError as error:
             entry.error = as_seen_by_members(error)
@@ -213,6 +212,20 @@ class SharePartitions:
         if entry.is_retiring or not entry.is_led:
             self._drop(entry)
         entry.wake_all()
+
+    async def _store_start(
+        self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, start_offset: int
+    ) -> None:
+        """Store where a group begins, before anything is delivered. Raises KafkaError.
+
+        A later leader would begin elsewhere, and skip what nobody has acknowledged.
+        """
+        try:
+            await self._store.write(key, state_epoch, leader_epoch, start_offset, 0, ())
+        except KafkaError as error:
+            # Nobody has joined the group, whose state is made then. As in Kafka records can be fetched, and not acknowledged.
+            if error.code != ErrorCode.INVALID_REQUEST:
+                raise
 
     def _drop(self, entry: Entry) -> None:
         """Forget an entry: who wants it next gets a new one."""

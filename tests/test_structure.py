@@ -11,6 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 _PRODUCT = (
     "base wire security balance metadata log replication controller group_coordinator transaction_coordinator share_coordinator "
+    "share_partitions "
     "handlers broker view console testing spark cli"
 ).split()
 _ZOOKEEPER_MODE = re.compile(r"znode|LeaderAndIsr|UpdateMetadata|StopReplica", re.IGNORECASE)

@@ -197,6 +197,7 @@ class Acceptor:
         try:
             await client.serve()
         finally:
+            context.end()
             self._peers.remove(descriptor, client.presence)
             self._connections.discard(client)
             if not self._connections:

@@ -1,0 +1,142 @@
+"""Settings of the delivery of records to share groups (KIP-932): ``group.share.*`` and a group's own ``share.*``.
+
+A group's own value counts where it is set, within the bounds of the broker. The controller may have let other values in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ..base.settings import SettingError, Settings, setting
+from .group_configs import GROUP_SETTINGS
+
+
+class ShareRecordSettings(Settings):
+    """Records that members of share groups have, and their sessions."""
+
+    record_lock_duration_ms: int = setting(
+        "group.share.record.lock.duration.ms",
+        default=30_000,
+        at_least=1000,
+        at_most=3_600_000,
+        doc="How long a record is a member's before a share group (KIP-932) gives it to another.",
+    )
+    min_record_lock_duration_ms: int = setting(
+        "group.share.min.record.lock.duration.ms",
+        default=15_000,
+        at_least=1000,
+        at_most=30_000,
+        doc="Shortest time for which a share group may be set to lock records.",
+    )
+    max_record_lock_duration_ms: int = setting(
+        "group.share.max.record.lock.duration.ms",
+        default=60_000,
+        at_least=30_000,
+        at_most=3_600_000,
+        doc="Longest time for which a share group may be set to lock records.",
+    )
+    delivery_count_limit: int = setting(
+        "group.share.delivery.count.limit",
+        default=5,
+        at_least=2,
+        at_most=10,
+        doc="How often a share group is given a record that is not acknowledged.",
+    )
+    min_delivery_count_limit: int = setting(
+        "group.share.min.delivery.count.limit",
+        default=2,
+        at_least=2,
+        at_most=5,
+        doc="Lowest limit of deliveries that may be set for a share group.",
+    )
+    max_delivery_count_limit: int = setting(
+        "group.share.max.delivery.count.limit",
+        default=10,
+        at_least=5,
+        at_most=25,
+        doc="Highest limit of deliveries that may be set for a share group.",
+    )
+    partition_max_record_locks: int = setting(
+        "group.share.partition.max.record.locks",
+        default=2000,
+        at_least=100,
+        at_most=10_000,
+        doc="How many records of a partition are members' of one share group at a time.",
+    )
+    min_partition_max_record_locks: int = setting(
+        "group.share.min.partition.max.record.locks",
+        default=100,
+        at_least=100,
+        at_most=2000,
+        doc="Fewest record locks that may be set for a share group.",
+    )
+    max_partition_max_record_locks: int = setting(
+        "group.share.max.partition.max.record.locks",
+        default=4000,
+        at_least=2000,
+        at_most=10_000,
+        doc="Most record locks that may be set for a share group.",
+    )
+    max_share_sessions: int = setting(
+        "group.share.max.share.sessions",
+        default=2000,
+        at_least=1,
+        doc="How many members of share groups may fetch from a broker at a time.",
+    )
+
+
+class ShareRecordTerms(NamedTuple):
+    """How records are delivered to one share group."""
+
+    record_lock_duration_ms: int
+    delivery_count_limit: int
+    partition_max_record_locks: int
+    is_renew_enabled: bool
+    is_read_committed: bool
+    auto_offset_reset: str
+    """``earliest``, ``latest``, or ``by_duration:`` and a duration."""
+
+
+def share_record_terms(settings: ShareRecordSettings, overrides: Mapping[str, str]) -> ShareRecordTerms:
+    """What is in force for a share group with these configs of its own."""
+    kept = settings
+
+    def number(name: str, value: int, lowest: int, highest: int) -> int:
+        own = _own(overrides, name)
+        return min(max(own, lowest), highest) if isinstance(own, int) else value
+
+    return ShareRecordTerms(
+        number(
+            "share.record.lock.duration.ms",
+            kept.record_lock_duration_ms,
+            kept.min_record_lock_duration_ms,
+            kept.max_record_lock_duration_ms,
+        ),
+        number(
+            "share.delivery.count.limit",
+            kept.delivery_count_limit,
+            kept.min_delivery_count_limit,
+            kept.max_delivery_count_limit,
+        ),
+        number(
+            "share.partition.max.record.locks",
+            kept.partition_max_record_locks,
+            kept.min_partition_max_record_locks,
+            kept.max_partition_max_record_locks,
+        ),
+        _own(overrides, "share.renew.acknowledge.enable") is not False,
+        _own(overrides, "share.isolation.level") == "read_committed",
+        str(_own(overrides, "share.auto.offset.reset") or "latest"),
+    )
+
+
+def _own(overrides: Mapping[str, str], name: str) -> object:
+    """The value of a group's own config; None where it has none, or one that cannot be."""
+    text = overrides.get(name)
+    if text is None:
+        return None
+    try:
+        return GROUP_SETTINGS[name].parse(text)
+    except SettingError:
+        return None
