@@ -1,15 +1,11 @@
-"""Settings of the delivery of records to share groups (KIP-932): ``group.share.*`` and a group's own ``share.*``.
+"""Settings of the delivery of records to share groups (KIP-932): ``group.share.*``, under Kafka's names.
 
-A group's own value counts where it is set, within the bounds of the broker. The controller may have let other values in.
+The bounds are for the values of groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
-
-from ..base.settings import SettingError, Settings, setting
-from .group_configs import GROUP_SETTINGS
+from ..base.settings import Settings, setting
 
 
 class ShareRecordSettings(Settings):
@@ -84,59 +80,3 @@ class ShareRecordSettings(Settings):
         at_least=1,
         doc="How many members of share groups may fetch from a broker at a time.",
     )
-
-
-class ShareRecordTerms(NamedTuple):
-    """How records are delivered to one share group."""
-
-    record_lock_duration_ms: int
-    delivery_count_limit: int
-    partition_max_record_locks: int
-    is_renew_enabled: bool
-    is_read_committed: bool
-    auto_offset_reset: str
-    """``earliest``, ``latest``, or ``by_duration:`` and a duration."""
-
-
-def share_record_terms(settings: ShareRecordSettings, overrides: Mapping[str, str]) -> ShareRecordTerms:
-    """What is in force for a share group with these configs of its own."""
-    kept = settings
-
-    def number(name: str, value: int, lowest: int, highest: int) -> int:
-        own = _own(overrides, name)
-        return min(max(own, lowest), highest) if isinstance(own, int) else value
-
-    return ShareRecordTerms(
-        number(
-            "share.record.lock.duration.ms",
-            kept.record_lock_duration_ms,
-            kept.min_record_lock_duration_ms,
-            kept.max_record_lock_duration_ms,
-        ),
-        number(
-            "share.delivery.count.limit",
-            kept.delivery_count_limit,
-            kept.min_delivery_count_limit,
-            kept.max_delivery_count_limit,
-        ),
-        number(
-            "share.partition.max.record.locks",
-            kept.partition_max_record_locks,
-            kept.min_partition_max_record_locks,
-            kept.max_partition_max_record_locks,
-        ),
-        _own(overrides, "share.renew.acknowledge.enable") is not False,
-        _own(overrides, "share.isolation.level") == "read_committed",
-        str(_own(overrides, "share.auto.offset.reset") or "latest"),
-    )
-
-
-def _own(overrides: Mapping[str, str], name: str) -> object:
-    """The value of a group's own config; None where it has none, or one that cannot be."""
-    text = overrides.get(name)
-    if text is None:
-        return None
-    try:
-        return GROUP_SETTINGS[name].parse(text)
-    except SettingError:
-        return None

@@ -1,4 +1,4 @@
-"""What ShareFetch and ShareAcknowledge have in common: whose request it is, and what it says of records.
+"""Checks and acknowledgements that ShareFetch and ShareAcknowledge have in common.
 
 A partition's acknowledgements are valid as a whole or not at all; one partition's error never fails the others.
 """

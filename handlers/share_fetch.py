@@ -20,8 +20,8 @@ from ..base.wakeup import Wakeup
 from ..replication.settings import ReplicationSettings
 from ..share_coordinator.state import SharePartitionKey
 from ..share_partitions.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
-from ..share_partitions.share_fetch import Fetched, Limits, ShareFetch, rotated
-from ..share_partitions.share_partition import Wanted
+from ..share_partitions.share_fetch import Fetched, ShareFetch, ShareFetchLimits, rotated
+from ..share_partitions.share_partition import RecordLimits
 from ..wire.messages.share_fetch import (
     AcquiredRecords,
     LeaderIdAndEpoch,
@@ -131,8 +131,8 @@ async def _fetch(call: Call, request: ShareFetchRequest, session: ShareSession) 
             await call.flush()
             await Wakeup().wait(request.max_wait_ms / 1000)
         return refused
-    limits = Limits(
-        Wanted(request.max_records, request.batch_size, request.share_acquire_mode == _RECORD_LIMIT),
+    limits = ShareFetchLimits(
+        RecordLimits(request.max_records, request.batch_size, request.share_acquire_mode == _RECORD_LIMIT),
         min(request.min_bytes, most),
         most,
         int(broker.share_terms.configured(session.group_id).is_read_committed),

@@ -1,21 +1,38 @@
-"""What the configuration of a share group says of its records, and where the group begins in a partition.
+"""The configs of share groups for the delivery of records, and the offset where a group begins in a partition.
 
-It is read when it is needed, so a change counts from then on. A group that has not begun begins where its
+They are read when they are needed, so a change counts from then on. A group's own value counts where it is set, within the bounds
+of the broker; the controller may have let other values in. A group that has not begun begins where its
 ``share.auto.offset.reset`` says: at the start of the log, at the high watermark, or at the first record that is not older than a
 duration; where there is none, at the high watermark.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from ..base.config import Config
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock
-from ..group_coordinator.group_configs import duration_of
-from ..group_coordinator.share_record_settings import ShareRecordSettings, ShareRecordTerms, share_record_terms
+from ..base.settings import SettingError
+from ..group_coordinator.group_configs import GROUP_SETTINGS, duration_of
+from ..group_coordinator.share_record_settings import ShareRecordSettings
 from ..metadata.published import PublishedMetadata
 from ..replication.partition import Partition
 from ..security.entities import GROUPS, Entity
 from .share_partition import Terms
+
+
+class ShareRecordTerms(NamedTuple):
+    """How records are delivered to one share group."""
+
+    record_lock_duration_ms: int
+    delivery_count_limit: int
+    partition_max_record_locks: int
+    is_renew_enabled: bool
+    is_read_committed: bool
+    auto_offset_reset: str
+    """``earliest``, ``latest``, or ``by_duration:`` and a duration."""
 
 
 class GroupTerms:
@@ -55,3 +72,47 @@ class GroupTerms:
             if found[0] >= 0:
                 return found[0]
         return log.high_watermark
+
+
+def share_record_terms(settings: ShareRecordSettings, overrides: Mapping[str, str]) -> ShareRecordTerms:
+    """What is in force for a share group with these configs of its own."""
+    kept = settings
+
+    def number(name: str, value: int, lowest: int, highest: int) -> int:
+        own = _own(overrides, name)
+        return min(max(own, lowest), highest) if isinstance(own, int) else value
+
+    return ShareRecordTerms(
+        number(
+            "share.record.lock.duration.ms",
+            kept.record_lock_duration_ms,
+            kept.min_record_lock_duration_ms,
+            kept.max_record_lock_duration_ms,
+        ),
+        number(
+            "share.delivery.count.limit",
+            kept.delivery_count_limit,
+            kept.min_delivery_count_limit,
+            kept.max_delivery_count_limit,
+        ),
+        number(
+            "share.partition.max.record.locks",
+            kept.partition_max_record_locks,
+            kept.min_partition_max_record_locks,
+            kept.max_partition_max_record_locks,
+        ),
+        _own(overrides, "share.renew.acknowledge.enable") is not False,
+        _own(overrides, "share.isolation.level") == "read_committed",
+        str(_own(overrides, "share.auto.offset.reset") or "latest"),
+    )
+
+
+def _own(overrides: Mapping[str, str], name: str) -> object:
+    """The value of a group's own config; None where it has none, or one that cannot be."""
+    text = overrides.get(name)
+    if text is None:
+        return None
+    try:
+        return GROUP_SETTINGS[name].parse(text)
+    except SettingError:
+        return None

@@ -42,12 +42,12 @@ StartOf = Callable[[str, Partition], Awaitable[int]]
 class Watcher(Protocol):
     """What waits for a change of a share partition."""
 
-    def wake(self, entry: Entry) -> None:
+    def wake(self, entry: SharePartitionEntry) -> None:
         """It has changed. Nothing more is told."""
         ...
 
 
-class Entry:
+class SharePartitionEntry:
     """A share partition, from the moment when somebody wants it. It waits for data in the partition as a ``FetchWatch``.
 
     When there may be something to fetch, one of those that wait is told. It tells the next one if it has taken something, or if
@@ -134,9 +134,9 @@ class SharePartitions:
         self._find = find
         self._store = store
         self._start_of = start_of
-        self._entries: dict[SharePartitionKey, Entry] = {}
-        self._groups: dict[str, dict[Entry, None]] = {}
-        self._heap: list[tuple[float, int, Entry]] = []
+        self._entries: dict[SharePartitionKey, SharePartitionEntry] = {}
+        self._groups: dict[str, dict[SharePartitionEntry, None]] = {}
+        self._heap: list[tuple[float, int, SharePartitionEntry]] = []
         self._numbers = itertools.count()
         self._sleep = trio.CancelScope()
         self._nursery: trio.Nursery | None = None
@@ -159,7 +159,7 @@ class SharePartitions:
 
     # --- entries ------------------------------------------------------------------------------------------------------
 
-    def open(self, key: SharePartitionKey) -> Entry:
+    def open(self, key: SharePartitionKey) -> SharePartitionEntry:
         """The entry of a share partition, which may still be loaded. Raises KafkaError where this broker does not lead."""
         entry = self._entries.get(key)
         if entry is not None and not entry.is_led:
@@ -169,7 +169,7 @@ class SharePartitions:
             partition = self._find(key.topic_id, key.partition)
             partition.check_leader()
             assert partition.leader is not None
-            entry = self._entries[key] = Entry(key, partition, partition.leader)
+            entry = self._entries[key] = SharePartitionEntry(key, partition, partition.leader)
             self._groups.setdefault(key.group_id, {})[entry] = None
             self._spawn(self._load, entry)
         return entry
@@ -184,7 +184,7 @@ class SharePartitions:
         return entry.led
 
     @property
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[SharePartitionEntry]:
         """All of them, for metrics."""
         return iter(self._entries.values())
 
@@ -193,7 +193,7 @@ class SharePartitions:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the broker is starting or stopping")
         self._nursery.start_soon(function, *arguments)
 
-    async def _load(self, entry: Entry) -> None:
+    async def _load(self, entry: SharePartitionEntry) -> None:
         key, partition = entry.key, entry.partition
         try:
             leader_epoch = partition.leader_epoch
@@ -227,7 +227,7 @@ class SharePartitions:
             if error.code != ErrorCode.INVALID_REQUEST:
                 raise
 
-    def _drop(self, entry: Entry) -> None:
+    def _drop(self, entry: SharePartitionEntry) -> None:
         """Forget an entry: who wants it next gets a new one."""
         if self._entries.get(entry.key) is entry:
             del self._entries[entry.key]
@@ -239,7 +239,7 @@ class SharePartitions:
             entry.led.drop()
         entry.wake_all()
 
-    def _changed(self, entry: Entry) -> None:
+    def _changed(self, entry: SharePartitionEntry) -> None:
         """Something has happened to a share partition that is loaded."""
         led = entry.led
         assert led is not None
@@ -253,7 +253,7 @@ class SharePartitions:
 
     # --- locks --------------------------------------------------------------------------------------------------------
 
-    def schedule(self, entry: Entry, lock_end: float) -> None:
+    def schedule(self, entry: SharePartitionEntry, lock_end: float) -> None:
         """Look at the locks of a share partition at ``lock_end``, if not before."""
         if lock_end >= entry.lock_end:
             return

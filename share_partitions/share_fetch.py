@@ -29,8 +29,8 @@ from ..share_coordinator.state import SharePartitionKey
 from . import share_partition
 from .found_batches import FoundBatches, find_batches
 from .led_partition import LedPartition
-from .manager import Entry, SharePartitions
-from .share_partition import AcquiredRange, FoundRecords, Terms, Wanted
+from .manager import SharePartitionEntry, SharePartitions
+from .share_partition import AcquiredRange, FoundRecords, RecordLimits, Terms
 
 _NOT_URGENT = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 _TURN_SECONDS = 0.003
@@ -40,10 +40,10 @@ _MOST_READINGS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ShareFetchLimits:
     """What a member asks for."""
 
-    wanted: Wanted
+    wanted: RecordLimits
     min_bytes: int
     max_bytes: int
     isolation_level: int = 0
@@ -70,7 +70,7 @@ class ShareFetch:
         share_partitions: SharePartitions,
         member_id: str,
         keys: Sequence[SharePartitionKey],
-        limits: Limits,
+        limits: ShareFetchLimits,
         elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
         """``keys`` are those of one group, in the order of their turns."""
@@ -79,14 +79,14 @@ class ShareFetch:
         self._limits = limits
         self._elapsed = elapsed
         self._terms = share_partitions.terms_of(keys[0].group_id) if keys else None
-        self._waiting: dict[SharePartitionKey, Entry | None] = dict.fromkeys(keys)
+        self._waiting: dict[SharePartitionKey, SharePartitionEntry | None] = dict.fromkeys(keys)
         """Share partitions without a result."""
         self._results: dict[SharePartitionKey, Fetched] = {}
         self._is_urgent = False
         self._records = 0
         self._bytes = 0
         self._wakeup = Wakeup()
-        self._untold: dict[Entry, None] = {}
+        self._untold: dict[SharePartitionEntry, None] = {}
         """The entries that told of a change, which were not looked at since."""
 
     async def run(self, max_wait: float, flush: Callable[[], Awaitable[None]]) -> list[Fetched]:
@@ -120,7 +120,7 @@ class ShareFetch:
                 result.records.release()
                 result.records = None
 
-    def wake(self, entry: Entry) -> None:
+    def wake(self, entry: SharePartitionEntry) -> None:
         """As a ``Watcher``."""
         self._untold[entry] = None
         self._wakeup.set()
@@ -151,7 +151,7 @@ class ShareFetch:
         """Whether ``min_bytes`` can be read, or an answer is due for another reason."""
         found = 0
 
-        def measure(entry: Entry, led: LedPartition, terms: Terms) -> None:
+        def measure(entry: SharePartitionEntry, led: LedPartition, terms: Terms) -> None:
             nonlocal found
             if share_partition.can_acquire(led.state, terms):
                 records = self._read(entry.partition, share_partition.next_fetch_offset(led.state), found)
@@ -163,7 +163,9 @@ class ShareFetch:
             self._look_at(key, measure)
         return self._is_urgent or found >= self._limits.min_bytes
 
-    def _look_at(self, key: SharePartitionKey, look: Callable[[Entry, LedPartition, Terms], None]) -> None:
+    def _look_at(
+        self, key: SharePartitionKey, look: Callable[[SharePartitionEntry, LedPartition, Terms], None]
+    ) -> None:
         """Look at one share partition, which tells of its next change; where it cannot be served that is its result."""
         assert self._terms is not None
         try:
@@ -190,7 +192,7 @@ class ShareFetch:
             entry.leave(self)
         self._results[result.key] = result
 
-    def _take(self, entry: Entry, led: LedPartition, terms: Terms) -> None:
+    def _take(self, entry: SharePartitionEntry, led: LedPartition, terms: Terms) -> None:
         """Acquire what there is in one share partition."""
         limits, state = self._limits, led.state
         wanted = limits.wanted._replace(max_records=limits.wanted.max_records - self._records)
@@ -215,7 +217,7 @@ class ShareFetch:
                 return
         self._wakeup.set()  # after a turn of others there may be more to pass over
 
-    def _note(self, entry: Entry, acquired: list[AcquiredRange], records: SegmentSlice) -> None:
+    def _note(self, entry: SharePartitionEntry, acquired: list[AcquiredRange], records: SegmentSlice) -> None:
         self._records += sum(each.size for each in acquired)
         self._bytes += records.nbytes
         self._is_urgent = True

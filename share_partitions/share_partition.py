@@ -58,7 +58,7 @@ class Terms:
     may_renew: bool = True
 
 
-class Wanted(NamedTuple):
+class RecordLimits(NamedTuple):
     """How much a member asks for."""
 
     max_records: int
@@ -180,7 +180,7 @@ def delivery_complete_count(partition: SharePartition, writes: Collection[int] =
 
 
 def acquire(
-    partition: SharePartition, member_id: str, found: FoundRecords, wanted: Wanted, terms: Terms, now: float
+    partition: SharePartition, member_id: str, found: FoundRecords, wanted: RecordLimits, terms: Terms, now: float
 ) -> list[AcquiredRange]:
     """Give records that were read to a member; returns which, in the order of their offsets."""
     if wanted.max_records <= 0 or not found.batches or found.batches[-1][1] < partition.start_offset:
@@ -200,7 +200,7 @@ def acquire(
     return ranges
 
 
-def _room(partition: SharePartition, found: FoundRecords, wanted: Wanted, terms: Terms) -> tuple[int, int]:
+def _room(partition: SharePartition, found: FoundRecords, wanted: RecordLimits, terms: Terms) -> tuple[int, int]:
     """How many records may be acquired, and up to which offset."""
     last_offset = found.batches[-1][1]
     most = min(wanted.max_records, terms.max_record_locks - partition.in_flight)
@@ -215,7 +215,7 @@ class _Acquisition:
     """The records that one reading gives to one member."""
 
     def __init__(
-        self, partition: SharePartition, member_id: str, wanted: Wanted, terms: Terms, locked_until: float
+        self, partition: SharePartition, member_id: str, wanted: RecordLimits, terms: Terms, locked_until: float
     ) -> None:
         self._partition = partition
         self._member_id = member_id

@@ -16,7 +16,13 @@ from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResp
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
-from ..helpers.zookeeper_broker import AMONG_BROKERS_ON_A_ZOOKEEPER, QUORUM, SHARE_COORDINATOR, on_both_kinds
+from ..helpers.zookeeper_broker import (
+    AMONG_BROKERS_ON_A_ZOOKEEPER,
+    QUORUM,
+    SHARE_COORDINATOR,
+    SHARE_MEMBERS,
+    on_both_kinds,
+)
 
 __all__ = ["on_both_kinds"]
 
@@ -49,7 +55,12 @@ def test_every_version_names_what_is_served(send: Send, cluster_kind: str, versi
     if cluster_kind == QUORUM:
         expected = expected - AMONG_BROKERS_ON_A_ZOOKEEPER | OF_A_QUORUM
     else:
-        expected -= {ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE, *SHARE_COORDINATOR}
+        expected -= {
+            ApiKey.CONSUMER_GROUP_HEARTBEAT,
+            ApiKey.CONSUMER_GROUP_DESCRIBE,
+            *SHARE_COORDINATOR,
+            *SHARE_MEMBERS,
+        }
     assert served.keys() == expected
     assert served[ApiKey.PRODUCE] == (0, 13 if cluster_kind == QUORUM else 11)
     assert served[ApiKey.FETCH] == (4, 18)

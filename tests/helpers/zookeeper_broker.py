@@ -39,6 +39,8 @@ SHARE_COORDINATOR = frozenset(
     }
 )
 """What brokers of a quorum ask each other."""
+SHARE_MEMBERS = frozenset({ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE})
+"""What members of share groups ask the leaders of partitions, in a quorum."""
 AMONG_BROKERS_ON_A_ZOOKEEPER = frozenset(
     {
         ApiKey.LEADER_AND_ISR,

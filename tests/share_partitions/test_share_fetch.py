@@ -9,11 +9,11 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from ottla.base.presence import Presence
-from ottla.share_partitions.share_fetch import Fetched, Limits, ShareFetch
-from ottla.share_partitions.share_partition import Wanted
+from ottla.share_partitions.share_fetch import Fetched, ShareFetch, ShareFetchLimits
+from ottla.share_partitions.share_partition import RecordLimits
 from ottla.tests.simulation.share.world import KEYS, Life, ShareWorld
 
-LIMITS = Limits(Wanted(500, 500), 1, 1 << 20)
+LIMITS = ShareFetchLimits(RecordLimits(500, 500), 1, 1 << 20)
 PATIENCE = 60.0
 
 
@@ -27,7 +27,9 @@ async def leader() -> AsyncIterator[tuple[ShareWorld, Life]]:
         nursery.cancel_scope.cancel()
 
 
-async def fetch(life: Life, member_id: str, found: list[tuple[str, Fetched]], limits: Limits = LIMITS) -> None:
+async def fetch(
+    life: Life, member_id: str, found: list[tuple[str, Fetched]], limits: ShareFetchLimits = LIMITS
+) -> None:
     async def flush() -> None:
         pass
 
@@ -62,7 +64,7 @@ async def test_a_member_that_has_gone_acquires_nothing(autojump_clock: MockClock
 async def test_records_wake_one_member_after_the_other(autojump_clock: MockClock) -> None:
     async with leader() as (world, life):
         found: list[tuple[str, Fetched]] = []
-        one_record = Limits(Wanted(1, 500, is_exact=True), 1, 1 << 20)
+        one_record = ShareFetchLimits(RecordLimits(1, 500, is_exact=True), 1, 1 << 20)
         async with trio.open_nursery() as nursery:
             for name in ("a", "b", "c"):
                 nursery.start_soon(fetch, life, name, found, one_record)

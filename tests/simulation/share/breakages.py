@@ -15,7 +15,7 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.share_partitions import led_partition, manager, share_fetch, share_partition
 from ottla.share_partitions.delivery import ARCHIVED, AVAILABLE, InFlightBatch, Run, painted
 from ottla.share_partitions.led_partition import LedPartition, Outcome
-from ottla.share_partitions.manager import Entry, SharePartitions
+from ottla.share_partitions.manager import SharePartitionEntry, SharePartitions
 from ottla.share_partitions.share_partition import SharePartition
 
 ShareBreakage = Callable[[pytest.MonkeyPatch], None]
@@ -196,7 +196,7 @@ def first_start_is_not_stored(patch: pytest.MonkeyPatch) -> None:
     """Each leader of a group that has acknowledged nothing finds its own start offset."""
     load = SharePartitions._load
 
-    async def unstored(self: SharePartitions, entry: Entry) -> None:
+    async def unstored(self: SharePartitions, entry: SharePartitionEntry) -> None:
         store: Any = self._store
         write = store.write
 
@@ -267,7 +267,7 @@ def the_start_of_the_log_is_ignored(patch: pytest.MonkeyPatch) -> None:
 def released_records_wake_nobody(patch: pytest.MonkeyPatch) -> None:
     """Fetches are not told of what happens to a share partition."""
 
-    def changed(self: SharePartitions, entry: Entry) -> None:
+    def changed(self: SharePartitions, entry: SharePartitionEntry) -> None:
         wake = entry.wake
         entry.__class__.wake = _nothing  # type: ignore[method-assign]
         try:
@@ -281,7 +281,7 @@ def released_records_wake_nobody(patch: pytest.MonkeyPatch) -> None:
 
 def loaded_states_wake_nobody(patch: pytest.MonkeyPatch) -> None:
     """Fetches are not told when a share partition is loaded."""
-    patch.setattr(manager.Entry, "wake_all", _nothing)
+    patch.setattr(manager.SharePartitionEntry, "wake_all", _nothing)
 
 
 BREAKAGES: dict[str, ShareBreakage] = {

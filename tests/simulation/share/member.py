@@ -10,7 +10,7 @@ import trio
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.share_coordinator.state import SharePartitionKey
 from ottla.share_partitions.led_partition import Outcome
-from ottla.share_partitions.share_fetch import Fetched, Limits, ShareFetch, rotated
+from ottla.share_partitions.share_fetch import Fetched, ShareFetch, ShareFetchLimits, rotated
 from ottla.share_partitions.share_partition import (
     ACCEPT,
     GAP,
@@ -19,7 +19,7 @@ from ottla.share_partitions.share_partition import (
     RENEW,
     Acknowledgement,
     AcquiredRange,
-    Wanted,
+    RecordLimits,
 )
 
 from .model import each_offset
@@ -99,16 +99,18 @@ class ShareMember:
 
     async def _fetch(self, life: Life) -> list[Fetched]:
         world, rng = self._world, self._rng
-        wanted = Wanted(rng.choice((1, 3, 10, 500)), rng.choice((1, 5, 500)), rng.random() < 0.3)
-        limits = Limits(wanted, rng.choice((0, 1, 1, 1500)), rng.choice((300, 100_000)), world.isolation_level)
+        wanted = RecordLimits(rng.choice((1, 3, 10, 500)), rng.choice((1, 5, 500)), rng.random() < 0.3)
+        limits = ShareFetchLimits(
+            wanted, rng.choice((0, 1, 1, 1500)), rng.choice((300, 100_000)), world.isolation_level
+        )
         if self.is_calm:
-            limits = Limits(Wanted(500, 500), 1, 100_000, world.isolation_level)
+            limits = ShareFetchLimits(RecordLimits(500, 500), 1, 100_000, world.isolation_level)
         fetch = ShareFetch(life.share_partitions, self.member_id, rotated(KEYS, self._epoch), limits)
         results = await fetch.run(_PATIENCE_SECONDS if self.is_calm else _WAIT_SECONDS, _no_flush)
         self._deliver(life, limits, results)
         return results
 
-    def _deliver(self, life: Life, limits: Limits, results: Sequence[Fetched]) -> None:
+    def _deliver(self, life: Life, limits: ShareFetchLimits, results: Sequence[Fetched]) -> None:
         world = self._world
         total = 0
         for result in results:
