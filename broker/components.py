@@ -17,12 +17,13 @@ from ..base.wording import counted
 from ..controller.cluster import ClusterCommands, ClusterMember
 from ..controller.configs.broker_passwords import StoredPasswords
 from ..controller.producer_ids import ProducerIdSource
-from ..group_coordinator.consumer_group_context import ConsumerGroupContext
 from ..group_coordinator.consumer_group_settings import ConsumerGroupSettings
 from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.group_configs import group_times
+from ..group_coordinator.group_context import GroupContext
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
+from ..group_coordinator.share_group_settings import ShareGroupSettings
 from ..group_coordinator.share_record_settings import ShareRecordSettings
 from ..group_coordinator.topics import TopicSizes
 from ..handlers.auto_creation import create_coordinator_topic
@@ -176,8 +177,13 @@ class BrokerComponents(ABC):
         topics = TopicSizes(self._metadata.image)
         self._metadata.publishers.append(topics.publish)
         config = dependencies.config
-        times = group_times(config, self._metadata)
-        context = ConsumerGroupContext(config.settings(ConsumerGroupSettings), times, topics)
+        context = GroupContext(
+            config.settings(ConsumerGroupSettings),
+            group_times(config, self._metadata, ConsumerGroupSettings),
+            config.settings(ShareGroupSettings),
+            group_times(config, self._metadata, ShareGroupSettings),
+            topics,
+        )
         groups = GroupCoordinator(
             log,
             config.settings(GroupSettings),

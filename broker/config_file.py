@@ -31,6 +31,7 @@ def declared_classes() -> list[type[Settings]]:
     from ..controller.zookeeper.store.zookeeper_settings import ZooKeeperSettings
     from ..group_coordinator.consumer_group_settings import ConsumerGroupSettings
     from ..group_coordinator.settings import GroupSettings
+    from ..group_coordinator.share_group_settings import ShareGroupSettings
     from ..group_coordinator.share_record_settings import ShareRecordSettings
     from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
     from ..replication.settings import QuotaSettings, ReplicationSettings
@@ -66,6 +67,7 @@ def declared_classes() -> list[type[Settings]]:
         OauthbearerSettings,
         GroupSettings,
         ConsumerGroupSettings,
+        ShareGroupSettings,
         TransactionSettings,
         ShareCoordinatorSettings,
         ShareRecordSettings,

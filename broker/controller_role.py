@@ -185,6 +185,7 @@ def _make_requests(config: Config, driver: RaftDriver, node_id: int, randomness:
     from ..controller.quorum.active.tokens import TokenRules
     from ..group_coordinator.consumer_group_settings import ConsumerGroupSettings
     from ..group_coordinator.group_configs import check_group_configs
+    from ..group_coordinator.share_group_settings import ShareGroupSettings
     from ..handlers.create_topics import described_configs
 
     quorum, tokens = driver.node.quorum, config.settings(DelegationTokenSettings)
@@ -193,7 +194,7 @@ def _make_requests(config: Config, driver: RaftDriver, node_id: int, randomness:
         return described_configs(config, overrides)
 
     def check_group(configs: Mapping[str, str]) -> None:
-        check_group_configs(config.settings(ConsumerGroupSettings), configs)
+        check_group_configs(config.settings(ConsumerGroupSettings), config.settings(ShareGroupSettings), configs)
 
     log_settings = config.settings(LogSettings)
     rules = ControllerRules(

@@ -17,10 +17,9 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Callable, Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from typing import Any, ClassVar
 
-from ..metadata.persistent_dict import K, PersistentDict
+from ..metadata.persistent_dict import PersistentDict
 from ..wire.messages.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -37,9 +36,8 @@ from ..wire.messages.consumer_group_records import (
 )
 from ..wire.schema import Message
 from .consumer_group_member import ConsumerGroupMember, MemberState
+from .modern_group import FIRST_EPOCH, TargetAssignment, counted
 
-FIRST_EPOCH = 1
-"""Epoch of a group of which no record says another one. The first change makes it 2, as in Kafka."""
 NOBODY = -1
 """Owner epoch of a partition that nobody has."""
 
@@ -64,24 +62,6 @@ class ResolvedExpression:
     """The version of the metadata that was searched."""
     timestamp_ms: int
     """Wall time."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class TargetAssignment:
-    """The assignment that the members are to come to."""
-
-    epoch: int = FIRST_EPOCH
-    """The group's epoch for which it was made."""
-    timestamp_ms: int = 0
-    """Wall time at which it was made; 0 where no record says it."""
-    is_written: bool = False
-    """Whether a record has the epoch."""
-    members: PersistentDict[str, Mapping[bytes, frozenset[int]]] = dataclasses.field(default_factory=PersistentDict)
-    """By member id: topic id -> partitions."""
-
-    def of(self, member_id: str) -> Mapping[bytes, AbstractSet[int]]:
-        """The partitions that a member is to have: topic id -> partitions."""
-        return self.members.newest().get(member_id, {})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -233,13 +213,8 @@ def _target_epoch(
     _: ConsumerGroupTargetAssignmentMetadataKey,
     value: ConsumerGroupTargetAssignmentMetadataValue | None,
 ) -> ConsumerGroup:
-    if value is None:
-        target = TargetAssignment(members=group.target.members)
-    else:
-        target = TargetAssignment(
-            value.assignment_epoch, value.assignment_timestamp, is_written=True, members=group.target.members
-        )
-    return dataclasses.replace(group, target=target)
+    written = None if value is None else (value.assignment_epoch, value.assignment_timestamp)
+    return dataclasses.replace(group, target=group.target.at(written))
 
 
 def _target_of_member(
@@ -247,11 +222,8 @@ def _target_of_member(
     key: ConsumerGroupTargetAssignmentMemberKey,
     value: ConsumerGroupTargetAssignmentMemberValue | None,
 ) -> ConsumerGroup:
-    partitions = None
-    if value is not None:
-        partitions = {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
-    members = group.target.members.changed({key.member_id: partitions})
-    return dataclasses.replace(group, target=dataclasses.replace(group.target, members=members))
+    part = None if value is None else {topic.topic_id: topic.partitions for topic in value.topic_partitions}
+    return dataclasses.replace(group, target=group.target.with_part(key.member_id, part))
 
 
 def _current_assignment(
@@ -303,11 +275,11 @@ def _with_member(group: ConsumerGroup, member: ConsumerGroupMember) -> ConsumerG
         members=group.members.changed({member.member_id: member if exists else None}),
         static_members=_static_members(group.static_members, old, new),
         owners=_owners(group.owners, old, new),
-        settled=_counted(group.settled, _epoch_if_stable(old, there=was_there), _epoch_if_stable(new, there=exists)),
-        topic_subscribers=_counted(group.topic_subscribers, old.topic_names, new.topic_names),
-        expression_subscribers=_counted(group.expression_subscribers, _one(old.expression), _one(new.expression)),
-        assignor_votes=_counted(group.assignor_votes, _one(old.server_assignor), _one(new.server_assignor)),
-        classic_protocols=_counted(group.classic_protocols, _offered(old), _offered(new)),
+        settled=counted(group.settled, _epoch_if_stable(old, there=was_there), _epoch_if_stable(new, there=exists)),
+        topic_subscribers=counted(group.topic_subscribers, old.topic_names, new.topic_names),
+        expression_subscribers=counted(group.expression_subscribers, _one(old.expression), _one(new.expression)),
+        assignor_votes=counted(group.assignor_votes, _one(old.server_assignor), _one(new.server_assignor)),
+        classic_protocols=counted(group.classic_protocols, _offered(old), _offered(new)),
         classic_member_count=group.classic_member_count - (old.classic is not None) + (new.classic is not None),
     )
 
@@ -344,14 +316,6 @@ def _owners(
         for key in added:
             changes[key] = tuple(sorted((*present.get(key, ()), new.member_id)))
     return owners.changed(changes) if changes else owners
-
-
-def _counted(counts: PersistentDict[K, int], old: Iterable[K], new: Iterable[K]) -> PersistentDict[K, int]:
-    had, has = set(old), set(new)
-    present = counts.newest()
-    changes: dict[K, int | None] = {key: present[key] - 1 or None for key in had - has}
-    changes |= {key: present.get(key, 0) + 1 for key in has - had}
-    return counts.changed(changes) if changes else counts
 
 
 def _epoch_if_stable(member: ConsumerGroupMember, *, there: bool) -> Iterable[int]:

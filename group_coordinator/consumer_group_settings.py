@@ -1,25 +1,14 @@
-"""Settings of consumer groups of KIP-848: ``group.consumer.*``, under Kafka's names.
-
-No request has a session timeout or a heartbeat interval: these are the broker's, or a group's own (resource type GROUP). The
-bounds are for the values of groups; the broker's own have to be within them.
-"""
+"""Settings of consumer groups of KIP-848: ``group.consumer.*``, under Kafka's names."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar
 
-from ..base.settings import SettingError, Settings, setting
+from ..base.settings import setting
+from .group_times import GroupTimeSettings
 
 ASSIGNORS = ("uniform", "range")
 POLICIES = ("bidirectional", "disabled", "downgrade", "upgrade")
-
-
-class ConsumerGroupTimes(NamedTuple):
-    """The times of one group, in ms: its own where they are set, else the broker's."""
-
-    session_timeout_ms: int
-    heartbeat_interval_ms: int
-    assignment_interval_ms: int
 
 
 def _is_policy(value: str) -> str | None:
@@ -27,9 +16,10 @@ def _is_policy(value: str) -> str | None:
     return None if value.lower() in POLICIES else f"String must be one of (case insensitive): {', '.join(POLICIES)}"
 
 
-class ConsumerGroupSettings(Settings):
+class ConsumerGroupSettings(GroupTimeSettings):
     """Consumer groups of KIP-848."""
 
+    kind: ClassVar[str] = "consumer"
     session_timeout_ms: int = setting(
         "group.consumer.session.timeout.ms",
         default=45_000,
@@ -108,28 +98,6 @@ class ConsumerGroupSettings(Settings):
         doc="How often the topics of a regular expression are looked up again where no topic was made.",
     )
 
-    def check_relations(self) -> None:
-        """Bounds are in order, and values within them; members send a heartbeat before their session ends."""
-        for kind in ("heartbeat_interval_ms", "session_timeout_ms", "assignment_interval_ms"):
-            lowest, highest = f"min_{kind}", f"max_{kind}"
-            self._check_order(lowest, highest)
-            self._check_order(lowest, kind)
-            self._check_order(kind, highest)
-        if self.heartbeat_interval_ms >= self.session_timeout_ms:
-            raise self._misfit("heartbeat_interval_ms", "less than", "session_timeout_ms")
-
-    def _check_order(self, lower: str, higher: str) -> None:
-        if getattr(self, higher) < getattr(self, lower):
-            if lower.startswith("min_"):
-                raise self._misfit(higher, "greater than or equal to", lower)
-            raise self._misfit(lower, "less than or equal to", higher)
-
-    def _misfit(self, attribute: str, relation: str, other: str) -> SettingError:
-        name, other_name = str(self.declared[attribute].name), str(self.declared[other].name)
-        return SettingError(
-            name, str(getattr(self, attribute)), f"must be {relation} {other_name}, which is {getattr(self, other)}"
-        )
-
     @property
     def allows_upgrade(self) -> bool:
         """Whether a classic group with members becomes a consumer group."""
@@ -144,7 +112,3 @@ class ConsumerGroupSettings(Settings):
     def allows_classic_members(self) -> bool:
         """Whether members of the classic protocol join a consumer group that has members."""
         return self.migration_policy.lower() != "disabled"
-
-    def times(self) -> ConsumerGroupTimes:
-        """Those of a group that has none of its own."""
-        return ConsumerGroupTimes(self.session_timeout_ms, self.heartbeat_interval_ms, self.assignment_interval_ms)

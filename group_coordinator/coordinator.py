@@ -40,11 +40,11 @@ from .assignors.registry import assignor_of_group
 from .classic_group import ClassicGroup
 from .client import Client
 from .consumer_group import ConsumerGroup
-from .consumer_group_context import ConsumerGroupContext
 from .describe import describe, list_groups
 from .describe_consumer_group import describe_consumer_group
 from .expression_refreshes import ExpressionRefreshes, MayDescribe
 from .group import Group
+from .group_context import GroupContext
 from .heartbeat_request import JOIN_EPOCH, MemberReport, check_heartbeat, member_report
 from .rebalance_holds import RebalanceHolds
 from .settings import TOPIC, GroupSettings
@@ -72,7 +72,7 @@ class GroupCoordinator:
         self,
         log: CoordinatorLog,
         settings: GroupSettings,
-        context: ConsumerGroupContext,
+        context: GroupContext,
         clock: Clock,
         randomness: random.Random,
         workers: Workers,

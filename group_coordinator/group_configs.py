@@ -4,8 +4,8 @@ Only a KRaft quorum keeps such configs (KIP-848, KIP-932, KIP-1071). A group's c
 that of the broker's property with the same name after ``group.``, else Kafka's default. A value that is set has to be within the
 broker's bounds. Where a broker has other bounds than the controller that took the value, the nearest that it allows is in force.
 
-Share and Streams groups are not served, and a broker has no settings of them. Their configs are kept and checked by Kafka's
-defaults, because tools may set them, and other brokers of the cluster may use them.
+Streams groups are not served, and a broker has no settings of them. Their configs are kept and checked by Kafka's defaults,
+because tools may set them, and other brokers of the cluster may use them.
 
 Source: Kafka's GroupConfig and GroupConfigManager. ``consumer.assignment.interval.ms`` is checked only where it is set.
 """
@@ -22,13 +22,16 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.settings import ConfigValueType, Setting, SettingError
 from ..metadata.published import PublishedMetadata
 from ..security.entities import GROUPS, Entity
-from .consumer_group_settings import ConsumerGroupSettings, ConsumerGroupTimes
+from .consumer_group_settings import ConsumerGroupSettings
+from .group_times import GroupTimes, GroupTimeSettings
+from .share_group_settings import ShareGroupSettings
 
 logger = logging.getLogger(__name__)
 
 CONSUMER_SESSION, CONSUMER_HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 CONSUMER_ASSIGNMENT = "consumer.assignment.interval.ms"
-_BROKERS_ASSIGNMENT = f"group.{CONSUMER_ASSIGNMENT}"
+SHARE_SESSION, SHARE_HEARTBEAT = "share.session.timeout.ms", "share.heartbeat.interval.ms"
+SHARE_ASSIGNMENT = "share.assignment.interval.ms"
 _RESET = "share.auto.offset.reset"
 _DURATION = re.compile(
     r"by_duration:(?i:(?P<sign>[+-]?)P((?P<days>[+-]?\d+)D)?"
@@ -83,8 +86,8 @@ GROUP_SETTINGS = {
         _setting(CONSUMER_SESSION, ConfigValueType.INT, 45_000, _KEPT, 1),
         _setting(CONSUMER_HEARTBEAT, ConfigValueType.INT, 5_000, _BEATS, 1),
         _setting(CONSUMER_ASSIGNMENT, ConfigValueType.INT, 1_000, _APART, 0),
-        _setting("share.session.timeout.ms", ConfigValueType.INT, 45_000, _KEPT, 1),
-        _setting("share.heartbeat.interval.ms", ConfigValueType.INT, 5_000, _BEATS, 1),
+        _setting(SHARE_SESSION, ConfigValueType.INT, 45_000, _KEPT, 1),
+        _setting(SHARE_HEARTBEAT, ConfigValueType.INT, 5_000, _BEATS, 1),
         _setting(
             "share.record.lock.duration.ms",
             ConfigValueType.INT,
@@ -120,7 +123,7 @@ GROUP_SETTINGS = {
             default=True,
             doc="Whether a member may keep a record for longer.",
         ),
-        _setting("share.assignment.interval.ms", ConfigValueType.INT, 1_000, _APART, 0),
+        _setting(SHARE_ASSIGNMENT, ConfigValueType.INT, 1_000, _APART, 0),
         _setting("streams.session.timeout.ms", ConfigValueType.INT, 45_000, _KEPT, 1),
         _setting("streams.heartbeat.interval.ms", ConfigValueType.INT, 5_000, _BEATS, 1),
         _setting("streams.num.standby.replicas", ConfigValueType.INT, 0, "How many standby replicas each task has.", 0),
@@ -152,18 +155,15 @@ class _Bounds(NamedTuple):
 
 
 _FIXED_BOUNDS = {
-    "share.heartbeat.interval.ms": _Bounds(5_000, 15_000, "heartbeat.interval.ms"),
-    "share.session.timeout.ms": _Bounds(45_000, 60_000, "session.timeout.ms"),
     "share.record.lock.duration.ms": _Bounds(15_000, 60_000, "record.lock.duration.ms"),
     "share.delivery.count.limit": _Bounds(2, 10, "delivery.count.limit"),
     "share.partition.max.record.locks": _Bounds(100, 4_000, "partition.max.record.locks"),
-    "share.assignment.interval.ms": _Bounds(0, 15_000, "assignment.interval.ms"),
     "streams.heartbeat.interval.ms": _Bounds(5_000, 15_000, "heartbeat.interval.ms"),
     "streams.session.timeout.ms": _Bounds(45_000, 60_000, "session.timeout.ms"),
     "streams.num.standby.replicas": _Bounds(None, 2, "standby.replicas"),
     "streams.assignment.interval.ms": _Bounds(0, 15_000, "assignment.interval.ms"),
 }
-"""In the order in which they are checked, after those of consumer groups."""
+"""In the order in which they are checked, after those of members."""
 _KINDS = ("consumer", "share", "streams")
 
 
@@ -172,20 +172,21 @@ def broker_property(name: str) -> str | None:
     return None if name in _WITHOUT_PROPERTY else f"group.{name}"
 
 
-def check_group_configs(settings: ConsumerGroupSettings, configs: Mapping[str, str]) -> None:
+def check_group_configs(consumer: ConsumerGroupSettings, share: ShareGroupSettings, configs: Mapping[str, str]) -> None:
     """Check all configs of a group by the settings of a node. Raises KafkaError INVALID_CONFIG."""
     for name in configs:
         if name not in GROUP_SETTINGS:
             raise _invalid(f"Unknown group config name: {name}")
     values = {name: setting.default for name, setting in GROUP_SETTINGS.items()}
-    values[CONSUMER_SESSION], values[CONSUMER_HEARTBEAT], _ = settings.times()
+    values[CONSUMER_SESSION], values[CONSUMER_HEARTBEAT], _ = consumer.times()
+    values[SHARE_SESSION], values[SHARE_HEARTBEAT], _ = share.times()
     for name, setting in GROUP_SETTINGS.items():
         if name in configs:
             try:
                 values[name] = setting.parse(configs[name])
             except SettingError as error:
                 raise _invalid(str(error)) from None
-    for name, bounds in {**_consumer_bounds(settings), **_FIXED_BOUNDS}.items():
+    for name, bounds in {**_bounds(consumer), **_bounds(share), **_FIXED_BOUNDS}.items():
         if name in configs:
             _check_bounds(name, values[name], bounds)
     for kind in _KINDS:
@@ -194,59 +195,65 @@ def check_group_configs(settings: ConsumerGroupSettings, configs: Mapping[str, s
             raise _invalid(f"{session} must be greater than {heartbeat}")
 
 
-def consumer_group_times(settings: ConsumerGroupSettings, overrides: Mapping[str, str]) -> ConsumerGroupTimes:
-    """The times of a consumer group with these configs of its own, each within the bounds of ``settings``.
+def times_of_group(settings: GroupTimeSettings, overrides: Mapping[str, str]) -> GroupTimes:
+    """The times of a group with these configs of its own, each within the bounds of ``settings``.
 
     A value that is no number is passed over: the controller of another program may have let it in.
     """
     times = settings.times()
     if not overrides:
         return times
-    bounds = _consumer_bounds(settings)
-    return ConsumerGroupTimes(
-        _own(overrides, CONSUMER_SESSION, bounds, times.session_timeout_ms),
-        _own(overrides, CONSUMER_HEARTBEAT, bounds, times.heartbeat_interval_ms),
-        _own(overrides, CONSUMER_ASSIGNMENT, bounds, times.assignment_interval_ms),
+    heartbeat, session, assignment = _bounds(settings).items()
+    return GroupTimes(
+        _own(overrides, *session, times.session_timeout_ms),
+        _own(overrides, *heartbeat, times.heartbeat_interval_ms),
+        _own(overrides, *assignment, times.assignment_interval_ms),
     )
 
 
-def group_times(config: Config, metadata: PublishedMetadata) -> Callable[[str], ConsumerGroupTimes]:
+def group_times(
+    config: Config, metadata: PublishedMetadata, kind: type[GroupTimeSettings]
+) -> Callable[[str], GroupTimes]:
     """Takes a group's id, and returns its times by the configuration and the metadata of that moment."""
 
-    def times(group_id: str) -> ConsumerGroupTimes:
+    def times(group_id: str) -> GroupTimes:
         overrides = metadata.image.configs.get(Entity(GROUPS, group_id), {})
-        return consumer_group_times(config.settings(ConsumerGroupSettings), overrides)
+        return times_of_group(config.settings(kind), overrides)
 
     return times
 
 
 def within_bounds(config: Config, properties: Mapping[str, str]) -> dict[str, str]:
-    """Properties that are set on brokers at run time, with the assignment interval within the bounds of this one.
+    """Properties that are set on brokers at run time, with the assignment intervals within the bounds of this one.
 
     Only what is stored can be outside of them: a change that is asked for is refused. Source: Kafka's
     GroupCoordinatorConfig, ``clampDynamicConfigs``.
     """
-    settings = config.settings(ConsumerGroupSettings)
     clamped = dict(properties)
-    text = properties.get(_BROKERS_ASSIGNMENT)
-    value = None if text is None else _number(CONSUMER_ASSIGNMENT, text)
-    if value is not None:
-        used = _consumer_bounds(settings)[CONSUMER_ASSIGNMENT].nearest(value)
-        if used != value:
-            logger.warning("%s is set to %d, but this broker allows no other than %d", _BROKERS_ASSIGNMENT, value, used)
-            clamped[_BROKERS_ASSIGNMENT] = str(used)
+    for settings in (config.settings(ConsumerGroupSettings), config.settings(ShareGroupSettings)):
+        name = f"{settings.kind}.assignment.interval.ms"
+        brokers = f"group.{name}"
+        text = properties.get(brokers)
+        value = None if text is None else _number(name, text)
+        if value is not None:
+            used = _bounds(settings)[name].nearest(value)
+            if used != value:
+                logger.warning("%s is set to %d, but this broker allows no other than %d", brokers, value, used)
+                clamped[brokers] = str(used)
     return clamped
 
 
-def _consumer_bounds(settings: ConsumerGroupSettings) -> dict[str, _Bounds]:
+def _bounds(settings: GroupTimeSettings) -> dict[str, _Bounds]:
+    """Of the heartbeat interval, the session timeout and the assignment interval, by the names of a group's configs."""
+    kind = settings.kind
     return {
-        CONSUMER_HEARTBEAT: _Bounds(
+        f"{kind}.heartbeat.interval.ms": _Bounds(
             settings.min_heartbeat_interval_ms, settings.max_heartbeat_interval_ms, "heartbeat.interval.ms"
         ),
-        CONSUMER_SESSION: _Bounds(
+        f"{kind}.session.timeout.ms": _Bounds(
             settings.min_session_timeout_ms, settings.max_session_timeout_ms, "session.timeout.ms"
         ),
-        CONSUMER_ASSIGNMENT: _Bounds(
+        f"{kind}.assignment.interval.ms": _Bounds(
             settings.min_assignment_interval_ms, settings.max_assignment_interval_ms, "assignment.interval.ms"
         ),
     }
@@ -261,10 +268,10 @@ def _check_bounds(name: str, value: int, bounds: _Bounds) -> None:
         raise _invalid(f"{name} must be less than or equal to group.{kind}.max.{bounds.name}")
 
 
-def _own(overrides: Mapping[str, str], name: str, bounds: Mapping[str, _Bounds], default: int) -> int:
+def _own(overrides: Mapping[str, str], name: str, bounds: _Bounds, default: int) -> int:
     """The value of a group's own config, or the default."""
     value = _number(name, overrides[name]) if name in overrides else None
-    return default if value is None else bounds[name].nearest(value)
+    return default if value is None else bounds.nearest(value)
 
 
 def _number(name: str, text: str) -> int | None:

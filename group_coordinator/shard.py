@@ -21,8 +21,8 @@ from ..wire.messages.write_txn_markers import WritableTxnMarker
 from ..wire.records import RecordBatch
 from ..wire.schema import uuid_to_text
 from .committed_offsets import CommittedOffsets
-from .consumer_group_context import ConsumerGroupContext
 from .group import Group
+from .group_context import GroupContext
 from .records import CoordinatorRecord, build_batch, read_batch
 from .replay import ReplayedGroups
 from .settings import GroupSettings
@@ -51,7 +51,7 @@ class GroupCoordinatorShard(ReplayedGroups):
         settings: GroupSettings,
         randomness: random.Random,
         timeline: Timeline,
-        context: ConsumerGroupContext,
+        context: GroupContext,
     ) -> None:
         super().__init__()
         self.partition = partition

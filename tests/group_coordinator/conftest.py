@@ -15,10 +15,10 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import InlineWorkers, SimulatedClock
 from ottla.group_coordinator import classic_members, consumer_membership, expiry, lifecycle, membership, offsets
 from ottla.group_coordinator.client import Client
-from ottla.group_coordinator.consumer_group_context import ConsumerGroupContext
 from ottla.group_coordinator.consumer_group_settings import ConsumerGroupSettings
 from ottla.group_coordinator.coordinator import GroupCoordinator
 from ottla.group_coordinator.describe import describe
+from ottla.group_coordinator.group_context import GroupContext
 from ottla.group_coordinator.settings import GroupSettings
 from ottla.group_coordinator.shard import GroupCoordinatorShard
 from ottla.group_coordinator.timeline import Timeline
@@ -137,7 +137,7 @@ class Machine:
         self.random = random.Random(7)
         self.timeline = Timeline()
         self.topics = TopicSizes()
-        self.context = ConsumerGroupContext.of(ConsumerGroupSettings(consumer_settings), self.topics)
+        self.context = GroupContext.of(ConsumerGroupSettings(consumer_settings), self.topics)
         self.shard = self.new_shard()
 
     def new_shard(self) -> GroupCoordinatorShard:
@@ -320,7 +320,7 @@ class World:
         self.flushes = 0
         values = {"offsets_topic_num_partitions": 1, **settings}
         self.topics = TopicSizes()
-        context = ConsumerGroupContext.of(ConsumerGroupSettings(), self.topics)
+        context = GroupContext.of(ConsumerGroupSettings(), self.topics)
         self.clock = SimulatedClock()
         self.groups = GroupCoordinator(
             log, GroupSettings(values), context, self.clock, random.Random(3), InlineWorkers()

@@ -12,13 +12,15 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.settings import SettingError
 from ottla.broker.config_file import load_config
 from ottla.controller.configs.broker_configs import BrokerConfigs, check_broker_overrides
-from ottla.group_coordinator.consumer_group_settings import ConsumerGroupSettings, ConsumerGroupTimes
+from ottla.group_coordinator.consumer_group_settings import ConsumerGroupSettings
 from ottla.group_coordinator.group_configs import (
     check_group_configs,
-    consumer_group_times,
     group_times,
+    times_of_group,
     within_bounds,
 )
+from ottla.group_coordinator.group_times import GroupTimes
+from ottla.group_coordinator.share_group_settings import ShareGroupSettings
 from ottla.metadata.delta import ClusterDelta
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.security.entities import BROKERS, DEFAULT, GROUPS, Entity
@@ -42,7 +44,7 @@ NO_RESETS = (
     *("by_duration:PT-1S", "by_duration:-PT1S", "by_duration:PT.5S", "by_duration:PT1.5H", "by_duration:PT-0.5S"),
     *(f"by_duration:PT{1 << 63}S", "BY_DURATION:PT1S", "by_duration:P1D2H", "none", ""),
 )
-DEFAULTS = ConsumerGroupTimes(45_000, 5_000, 1_000)
+DEFAULTS = GroupTimes(45_000, 5_000, 1_000)
 
 
 def settings(**properties: int) -> ConsumerGroupSettings:
@@ -67,27 +69,27 @@ def metadata_with(entity: Entity, configs: dict[str, str]) -> MetadataCache:
         pytest.param({SESSION: "1", HEARTBEAT: "1"}, DEFAULTS, id="below the bounds"),
         pytest.param(
             {SESSION: "999999", HEARTBEAT: "999999", ASSIGNMENT: "999999"},
-            ConsumerGroupTimes(60_000, 15_000, 15_000),
+            GroupTimes(60_000, 15_000, 15_000),
             id="above the bounds",
         ),
         pytest.param({SESSION: "soon", HEARTBEAT: "6000"}, DEFAULTS._replace(heartbeat_interval_ms=6_000), id="no number"),
         pytest.param({"share.session.timeout.ms": "50000"}, DEFAULTS, id="of another kind of group"),
     ],
 )  # fmt: skip
-def test_the_times_of_a_group(overrides: dict[str, str], times: ConsumerGroupTimes) -> None:
-    assert consumer_group_times(ConsumerGroupSettings(), overrides) == times
+def test_the_times_of_a_group(overrides: dict[str, str], times: GroupTimes) -> None:
+    assert times_of_group(ConsumerGroupSettings(), overrides) == times
 
 
 def test_bounds_that_a_broker_has_since_a_value_was_set() -> None:
     narrow = settings(max_session_timeout_ms=46_000, min_assignment_interval_ms=500)
-    times = consumer_group_times(narrow, {SESSION: "60000", ASSIGNMENT: "100"})
+    times = times_of_group(narrow, {SESSION: "60000", ASSIGNMENT: "100"})
     assert times == DEFAULTS._replace(session_timeout_ms=46_000, assignment_interval_ms=500)
 
 
 def test_times_follow_the_metadata_and_the_broker() -> None:
     config = Config({"group.consumer.session.timeout.ms": "50000"})
     metadata = metadata_with(Entity(GROUPS, "g"), {HEARTBEAT: "7000"})
-    times = group_times(config, metadata)
+    times = group_times(config, metadata, ConsumerGroupSettings)
     of_all = DEFAULTS._replace(session_timeout_ms=50_000)
     assert (times("g"), times("other")) == (of_all._replace(heartbeat_interval_ms=7_000), of_all)
     config.change_dynamic({"group.consumer.assignment.interval.ms": "3000"}, {})
@@ -147,23 +149,25 @@ def test_a_stored_value_beyond_a_bound_is_warned_of(caplog: pytest.LogCaptureFix
 
 @pytest.mark.parametrize("duration", DURATIONS)
 def test_durations_of_a_reset(duration: str) -> None:
-    check_group_configs(ConsumerGroupSettings(), {"share.auto.offset.reset": f"by_duration:{duration}"})
+    check_group_configs(
+        ConsumerGroupSettings(), ShareGroupSettings(), {"share.auto.offset.reset": f"by_duration:{duration}"}
+    )
 
 
 @pytest.mark.parametrize("value", NO_RESETS)
 def test_resets_that_are_none(value: str) -> None:
     with pytest.raises(KafkaError, match="by_duration:<PnDTnHnMn") as refused:
-        check_group_configs(ConsumerGroupSettings(), {"share.auto.offset.reset": value})
+        check_group_configs(ConsumerGroupSettings(), ShareGroupSettings(), {"share.auto.offset.reset": value})
     assert refused.value.code == ErrorCode.INVALID_CONFIG
 
 
 def test_a_group_is_checked_by_the_settings_of_the_node() -> None:
     wide = settings(max_session_timeout_ms=70_000, session_timeout_ms=70_000, max_heartbeat_interval_ms=69_999)
-    check_group_configs(wide, {HEARTBEAT: "69999"})
-    check_group_configs(wide, {SESSION: "69999"})
+    check_group_configs(wide, ShareGroupSettings(), {HEARTBEAT: "69999"})
+    check_group_configs(wide, ShareGroupSettings(), {SESSION: "69999"})
     for configs in ({SESSION: "69999", HEARTBEAT: "69999"}, {SESSION: "70001"}, {HEARTBEAT: "70000"}):
         with pytest.raises(KafkaError) as refused:
-            check_group_configs(wide, configs)
+            check_group_configs(wide, ShareGroupSettings(), configs)
         assert refused.value.code == ErrorCode.INVALID_CONFIG
     with pytest.raises(KafkaError, match=r"max\.session\.timeout\.ms"):
-        check_group_configs(ConsumerGroupSettings(), {SESSION: "69999"})
+        check_group_configs(ConsumerGroupSettings(), ShareGroupSettings(), {SESSION: "69999"})

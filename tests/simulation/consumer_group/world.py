@@ -22,9 +22,9 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import InlineWorkers
 from ottla.group_coordinator.client import Client
 from ottla.group_coordinator.consumer_group import ConsumerGroup
-from ottla.group_coordinator.consumer_group_context import ConsumerGroupContext
 from ottla.group_coordinator.consumer_group_settings import ConsumerGroupSettings
 from ottla.group_coordinator.coordinator import GroupCoordinator
+from ottla.group_coordinator.group_context import GroupContext
 from ottla.group_coordinator.settings import GroupSettings
 from ottla.group_coordinator.shard import GroupCoordinatorShard
 from ottla.group_coordinator.timeline import Timeline
@@ -66,7 +66,7 @@ class CoordinatorLife:
         self.log = GroupLog(world.random_for(f"log {number}"), world.inspector.appended)
         self.topics = TopicSizes()
         self.clock = JumpingClock()
-        context = ConsumerGroupContext.of(world.settings, self.topics)
+        context = GroupContext.of(world.settings, self.topics)
         randomness = world.random_for(f"coordinator {number}")
         self.groups = GroupCoordinator(
             self.log,
@@ -213,7 +213,7 @@ class GroupWorld(Run):
             self.life.groups.settings,
             random.Random(0),
             Timeline(),
-            ConsumerGroupContext.of(self.settings, self.life.topics),
+            GroupContext.of(self.settings, self.life.topics),
         )
         for batch in batches:
             for _ in shard.load(RecordBatch(bytearray(batch.content)), SkippedRecords()):

@@ -29,6 +29,7 @@ from ottla.controller.quorum.replay import RecordReplay
 from ottla.controller.token_settings import DelegationTokenSettings
 from ottla.group_coordinator.consumer_group_settings import ConsumerGroupSettings
 from ottla.group_coordinator.group_configs import check_group_configs
+from ottla.group_coordinator.share_group_settings import ShareGroupSettings
 from ottla.log.settings import LogSettings
 from ottla.metadata.image import ClusterImage
 from ottla.metadata.types import LogPosition, VersionRange
@@ -93,7 +94,9 @@ class Replay:
         config = Config()
         for settings in (LogSettings, DelegationTokenSettings):
             config.settings(settings)
-        check_group = partial(check_group_configs, config.settings(ConsumerGroupSettings))
+        check_group = partial(
+            check_group_configs, config.settings(ConsumerGroupSettings), config.settings(ShareGroupSettings)
+        )
         known = {**UNUSED, **declared_settings(config)}
         self._config_rules = ConfigRules(CONTROLLER, [CONTROLLER], LogSettings(), known, check_group)
         self._token_rules = TokenRules(TOKEN_SECRET, DelegationTokenSettings().lifetimes)
