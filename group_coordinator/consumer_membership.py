@@ -30,7 +30,7 @@ from ..wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from .assignors.assignor import Steps, finished
+from .assignors.assignor import MemberPartitions, Steps, finished
 from .classic_group import ClassicGroup
 from .consumer_group import ConsumerGroup
 from .consumer_group_member import LEFT_STATIC_EPOCH, AssignedPartitions, ConsumerGroupMember, MemberState
@@ -80,6 +80,10 @@ class Heartbeat:
     """Whether the records of the first part are written, so that the rest goes by the group as it is then."""
     target_ms: float | None = None
     """How long the target assignment in its change took to make."""
+
+    @property
+    def group_id(self) -> str:
+        return self.report.group_id
 
     @property
     def group_epoch(self) -> int:
@@ -302,15 +306,8 @@ def is_target_due(shard: GroupCoordinatorShard, heartbeat: Heartbeat, now: Coord
 
 
 def is_due(shard: GroupCoordinatorShard, group: ConsumerGroup, epoch: int, now: CoordinatorTime) -> bool:
-    """Whether a group at ``epoch`` is to have a new target assignment now.
-
-    A clock that was set back, or another broker's that was ahead, delays nothing. Kafka's groups wait for the clock.
-    """
-    if group.target.epoch >= epoch:
-        return False
-    interval_ms = shard.context.times(group.group_id).assignment_interval_ms
-    made_at = group.target.timestamp_ms
-    return not made_at <= now.wall_ms < made_at + interval_ms
+    """Whether a group at ``epoch`` is to have a new target assignment now."""
+    return group.target.is_due(epoch, shard.context.times(group.group_id).assignment_interval_ms, now.wall_ms)
 
 
 def target_size(shard: GroupCoordinatorShard, heartbeat: Heartbeat) -> int:
@@ -527,3 +524,21 @@ def target_steps(
     source = TargetInput(group, shard.context.topics, shard.context.settings.assignors)
     target = yield from source.target()
     return (yield from changed_parts(source.before, target))
+
+
+def find_group(shard: GroupCoordinatorShard, group_id: str) -> ConsumerGroup | None:
+    """The consumer group of this id."""
+    return shard.consumer_group(group_id)
+
+
+def write_target(
+    shard: GroupCoordinatorShard,
+    group_id: str,
+    parts: Mapping[str, MemberPartitions],
+    epoch: tuple[int, int] | None,
+    now: CoordinatorTime,
+    target_ms: float,
+) -> None:
+    """Write parts of a target by member id, or its epoch and wall time in ms, which makes them valid. Raises KafkaError."""
+    change = ConsumerGroupChange(group_id, targets=dict(parts), target_epoch=epoch)
+    write_change(shard, change, now, target_ms=target_ms)

@@ -18,7 +18,9 @@ from .consumer_group_records import group_removal
 from .group import Group
 from .records import CoordinatorRecord, group_tombstone
 from .shard import GroupCoordinatorShard
-from .unserved_group import UnservedGroup, UnservedKind
+from .share_group import ShareGroup
+from .share_group_records import share_group_removal
+from .streams_group import StreamsGroup
 
 logger = logging.getLogger(__name__)
 
@@ -28,11 +30,15 @@ RECORDS_PER_BATCH = 1000
 def check_room(shard: GroupCoordinatorShard, group_id: str) -> None:
     """A member of the classic protocol wants to join. KafkaError INCONSISTENT_GROUP_PROTOCOL where a group of this id stays."""
     group = shard.groups.get(group_id)
-    if isinstance(group, UnservedGroup) and not group.may_change_type:
-        why = _refusal(group)
-        if not group.is_refusal_logged:
+    why = None
+    if isinstance(group, ShareGroup):
+        why = "it is a share group; use another group id, or delete the group"
+    elif isinstance(group, StreamsGroup) and not group.is_empty:
+        why = f"it has {counted(group.member_count, 'member')} of the streams protocol; use another group id"
+    if why is not None:
+        if group_id not in shard.logged_refusals:
             logger.warning("Group %s: a member of the classic protocol cannot join: %s", group_id, why)
-            group.is_refusal_logged = True
+            shard.logged_refusals.add(group_id)
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, why)
 
 
@@ -56,15 +62,11 @@ def removal(group: Group) -> list[CoordinatorRecord]:
     """The tombstones of the records that make a group. Its offsets stay."""
     if isinstance(group, ConsumerGroup):
         return group_removal(group)
-    if isinstance(group, UnservedGroup):
+    if isinstance(group, ShareGroup):
+        return share_group_removal(group)
+    if isinstance(group, StreamsGroup):
         return [CoordinatorRecord(key, None) for key in group.keys.values()]
     return [group_tombstone(group.group_id)]
-
-
-def _refusal(group: UnservedGroup) -> str:
-    if group.kind is UnservedKind.SHARE:
-        return "it is a share group, and those are not served here; use another group id, or delete the group"
-    return f"it has {counted(group.member_count, 'member')} of the {group.type_name} protocol; use another group id"
 
 
 def write_all(shard: GroupCoordinatorShard, records: Sequence[CoordinatorRecord], now: CoordinatorTime) -> None:

@@ -21,9 +21,12 @@ from ..base.seams import Clock, Workers
 from ..base.wording import counted
 from ..replication.coordinator_log import CoordinatorLog, CoordinatorTime, Flush, as_seen_by_clients, partition_of
 from ..replication.coordinator_shards import CoordinatorShards
+from ..share_coordinator.state import SharePartitionKey, ShareStateStore
+from ..wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
 from ..wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
 from ..wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from ..wire.messages.delete_groups import DeletableGroupResult
+from ..wire.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse
 from ..wire.messages.describe_groups import DescribedGroup
 from ..wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ..wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -32,16 +35,28 @@ from ..wire.messages.list_groups import ListedGroup
 from ..wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from ..wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from ..wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from ..wire.messages.share_group_describe import DescribedGroup as DescribedShareGroup
+from ..wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from ..wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ..wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from ..wire.messages.write_txn_markers import WritableTxnMarker
-from . import classic_members, consumer_membership, expiry, lifecycle, membership, offsets, transactional
+from . import (
+    classic_members,
+    consumer_membership,
+    expiry,
+    lifecycle,
+    membership,
+    offsets,
+    share_heartbeat,
+    transactional,
+)
 from .assignors.registry import assignor_of_group
 from .classic_group import ClassicGroup
 from .client import Client
 from .consumer_group import ConsumerGroup
 from .describe import describe, list_groups
 from .describe_consumer_group import describe_consumer_group
+from .describe_share_group import describe_share_group
 from .expression_refreshes import ExpressionRefreshes, MayDescribe
 from .group import Group
 from .group_context import GroupContext
@@ -49,6 +64,10 @@ from .heartbeat_request import JOIN_EPOCH, MemberReport, check_heartbeat, member
 from .rebalance_holds import RebalanceHolds
 from .settings import TOPIC, GroupSettings
 from .shard import GroupAndOffsets, GroupCoordinatorShard
+from .share_group import ShareGroup
+from .share_offsets import ShareOffsets, ShareStart
+from .share_state_partitions import Partitions
+from .share_state_requests import ShareStateRequests
 from .target_assignments import TargetAssignments
 from .timeline import Timeline
 from .waiter import Waiter
@@ -76,6 +95,7 @@ class GroupCoordinator:
         clock: Clock,
         randomness: random.Random,
         workers: Workers,
+        share_store: ShareStateStore | None = None,
     ) -> None:
         self.settings = settings
         self._context = context
@@ -89,6 +109,10 @@ class GroupCoordinator:
         self.holds = RebalanceHolds()
         self._targets = TargetAssignments(self._shards, self._now, clock.elapsed, self.holds)
         self._expressions = ExpressionRefreshes(self._shards, self._now, workers)
+        self._share_states = ShareStateRequests(
+            self._shards, self._now, share_store, context.share_settings.initialize_retry_interval_ms
+        )
+        self._share_offsets = ShareOffsets(self._shards, self._share_states)
         self._sleeps_until_ms = -math.inf
         self._wake = trio.Event()
 
@@ -195,7 +219,7 @@ class GroupCoordinator:
             joining = classic_members.begin_join(shard, group, request, client, self._now())
             if isinstance(joining, JoinGroupResponse):
                 return joining
-            await self._targets.make(shard, joining)
+            await self._targets.make(shard, joining, consumer_membership)
             return classic_members.complete_join(shard, joining, self._now())
         except KafkaError as error:
             return JoinGroupResponse(error_code=as_seen_by_clients(error).code)
@@ -271,7 +295,7 @@ class GroupCoordinator:
             # Others have run meanwhile, and nothing is written yet.
             shard, heartbeat = await self._begin_heartbeat(report, request.member_epoch)
         try:
-            await self._targets.make(shard, heartbeat)
+            await self._targets.make(shard, heartbeat, consumer_membership)
             return shard, consumer_membership.complete_heartbeat(shard, heartbeat, request.member_epoch, self._now())
         finally:
             # The first part of a heartbeat begins a session, even where the rest is refused.
@@ -283,6 +307,67 @@ class GroupCoordinator:
         await self._targets.wait_written(report.group_id)
         shard = self._shard(report.group_id)
         return shard, consumer_membership.begin_heartbeat(shard, report, member_epoch, self._now())
+
+    # Members of share groups
+
+    async def share_group_heartbeat(
+        self, request: ShareGroupHeartbeatRequest, client: Client, flush: Flush
+    ) -> ShareGroupHeartbeatResponse:
+        """ShareGroupHeartbeat. Its response says what the member is to read, and waits for nobody else."""
+        share_heartbeat.check_share_heartbeat(request)
+        group_id = request.group_id
+        try:
+            if request.member_epoch < JOIN_EPOCH:
+                shard = self._shard(group_id)
+                response = share_heartbeat.leave(shard, request, self._now())
+            else:
+                shard, response = await self._share_heartbeat(request, client)
+        except KafkaError as error:
+            raise as_seen_by_clients(error) from error
+        self._timers_moved(shard)
+        await self._shards.committed(shard, shard.depends_on(group_id), flush)
+        return response
+
+    async def _share_heartbeat(
+        self, request: ShareGroupHeartbeatRequest, client: Client
+    ) -> tuple[GroupCoordinatorShard, ShareGroupHeartbeatResponse]:
+        await self._targets.wait_written(request.group_id)
+        shard = self._shard(request.group_id)
+        heartbeat = share_heartbeat.begin_heartbeat(shard, request, client)
+        try:
+            await self._targets.make(shard, heartbeat, share_heartbeat)
+            response = share_heartbeat.complete_heartbeat(shard, heartbeat, self._now())
+        finally:
+            # The first part of a heartbeat begins a session, even where the rest is refused.
+            self._timers_moved(shard)
+        self._share_states.begin(shard, heartbeat.group_id, heartbeat.to_initialize, heartbeat.group_epoch)
+        return shard, response
+
+    async def initialized_share_partitions(self, group_id: str, flush: Flush) -> dict[bytes, frozenset[int]]:
+        """The partitions that members of a share group may be given, by topic id; none where there is no such group."""
+        return await self._share_offsets.initialized(self._shard_of_member(group_id), group_id, flush)
+
+    async def share_starts(self, group_id: str, partitions: Partitions) -> dict[SharePartitionKey, ShareStart]:
+        """How far a share group has come in partitions, by topic id."""
+        return await self._share_offsets.starts(group_id, partitions)
+
+    async def alter_share_group_offsets(
+        self, request: AlterShareGroupOffsetsRequest, flush: Flush
+    ) -> AlterShareGroupOffsetsResponse:
+        """AlterShareGroupOffsets."""
+        try:
+            return await self._share_offsets.alter(self._shard_of_member(request.group_id), request, flush)
+        except KafkaError as error:
+            raise as_seen_by_clients(error) from error
+
+    async def delete_share_group_offsets(
+        self, request: DeleteShareGroupOffsetsRequest, flush: Flush
+    ) -> DeleteShareGroupOffsetsResponse:
+        """DeleteShareGroupOffsets."""
+        try:
+            return await self._share_offsets.delete(self._shard_of_member(request.group_id), request, flush)
+        except KafkaError as error:
+            raise as_seen_by_clients(error) from error
 
     # Offsets
 
@@ -344,6 +429,14 @@ class GroupCoordinator:
         await self._shards.committed(shard, offset, flush)
         return response
 
+    async def describe_share_group(self, group_id: str, flush: Flush) -> DescribedShareGroup:
+        """ShareGroupDescribe of one group."""
+        shard = self._shard(group_id)
+        offset = shard.depends_on(group_id)
+        response = describe_share_group(shard, group_id)
+        await self._shards.committed(shard, offset, flush)
+        return response
+
     async def describe_group(self, group_id: str, version: int, flush: Flush) -> DescribedGroup:
         """DescribeGroups of one group."""
         shard = self._shard(group_id)
@@ -373,6 +466,7 @@ class GroupCoordinator:
         results = []
         for group_id in dict.fromkeys(group_ids):
             try:
+                await self._share_states.delete_states_of(self._shard(group_id), group_id, flush)
                 shard = self._shard(group_id)
                 results.append(expiry.delete_group(shard, group_id, self._now()))
                 await self._shards.committed(shard, shard.depends_on(group_id), flush)
@@ -415,6 +509,7 @@ class GroupCoordinator:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._run_timers)
             nursery.start_soon(self._expressions.run)
+            nursery.start_soon(self._share_states.run)
             nursery.start_soon(self._run_expiry)
 
     def _timers_moved(self, shard: GroupCoordinatorShard) -> None:
@@ -495,4 +590,6 @@ def _names_of_members(group: Group) -> dict[str, tuple[str | None, ...]]:
             each.member_id: (each.member_id, each.client_id, each.instance_id)
             for each in group.members.newest().values()
         }
+    if isinstance(group, ShareGroup):
+        return {each.member_id: (each.member_id, each.client_id) for each in group.members.newest().values()}
     return {}

@@ -6,7 +6,8 @@ versions 2 to 4) expires then. No offset expires while a classic group is rebala
 In a consumer group (KIP-848) it counts from the commit of a topic that nobody reads. A group without members is deleted with its
 last offset.
 
-The offsets of a share or Streams group stay until it is deleted: its members are not served here, so its use cannot be known.
+A share group stays until it is deleted, and what the share coordinator keeps of it. So do the offsets of a Streams group: its
+members are not served here, so its use cannot be known.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from .group import Group
 from .live_group import GroupState
 from .records import CoordinatorRecord, offset_tombstone
 from .shard import GroupCoordinatorShard
-from .unserved_group import UnservedGroup
+from .share_group import ShareGroup
+from .share_group_records import ShareGroupChange
+from .streams_group import StreamsGroup
 
 
 def delete_group(shard: GroupCoordinatorShard, group_id: str, now: CoordinatorTime) -> DeletableGroupResult:
@@ -41,13 +44,27 @@ def delete_group(shard: GroupCoordinatorShard, group_id: str, now: CoordinatorTi
 
 
 def delete_topics(shard: GroupCoordinatorShard, topics: Collection[str], now: CoordinatorTime) -> None:
-    """Remove all offsets of topics that no longer exist."""
-    write_all(shard, [offset_tombstone(*partition) for partition in shard.offsets.partitions_in(topics)], now)
+    """Remove all offsets of topics that no longer exist, and their partitions from share groups.
+
+    The share coordinator deletes what it keeps of them by itself.
+    """
+    records = [offset_tombstone(*partition) for partition in shard.offsets.partitions_in(topics)]
+    for group in shard.groups.values():
+        if isinstance(group, ShareGroup):
+            gone = {
+                topic_id
+                for topic_id, name in group.states.topics()
+                if name in topics and shard.context.topics.find_by_id(topic_id) is None
+            }
+            if gone:
+                change = ShareGroupChange(group.group_id, states=group.states.without_topics(gone))
+                records += change.records()
+    write_all(shard, records, now)
 
 
 def expire_group(shard: GroupCoordinatorShard, group: Group, now: CoordinatorTime) -> None:
-    """Remove what is too old, and the group itself when nothing of it is left. The offsets of an unserved group stay."""
-    if isinstance(group, UnservedGroup):
+    """Remove what is too old, and the group itself when nothing of it is left. Share and Streams groups stay."""
+    if isinstance(group, ShareGroup | StreamsGroup):
         return
     retention_ms = shard.settings.offsets_retention_minutes * 60_000
     base = _retention_base(group)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .classic_group import ClassicGroup
 from .consumer_group import ConsumerGroup
-from .unserved_group import UnservedGroup
+from .share_group import ShareGroup
+from .streams_group import StreamsGroup
 
-Group = ClassicGroup | ConsumerGroup | UnservedGroup
+Group = ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup

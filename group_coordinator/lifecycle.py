@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..replication.coordinator_log import CoordinatorTime
-from . import consumer_membership, rebalance
+from . import consumer_membership, rebalance, share_heartbeat
 from .classic_group import ClassicGroup
 from .consumer_group import ConsumerGroup
 from .shard import GroupCoordinatorShard
+from .share_group import ShareGroup
 from .timers import TimerName
 
 
@@ -17,6 +18,8 @@ def resume(shard: GroupCoordinatorShard, now: CoordinatorTime) -> None:
             rebalance.resume(shard, group, now)
         elif isinstance(group, ConsumerGroup):
             consumer_membership.resume(shard, group, now)
+        elif isinstance(group, ShareGroup):
+            share_heartbeat.resume(shard, group, now)
 
 
 def release(shard: GroupCoordinatorShard) -> None:
@@ -33,6 +36,8 @@ def expire(shard: GroupCoordinatorShard, name: TimerName, now: CoordinatorTime) 
         rebalance.expire(shard, group, name, now)
     elif isinstance(group, ConsumerGroup) and len(name) == _OF_A_MEMBER:
         consumer_membership.expire(shard, group, name, now)
+    elif isinstance(group, ShareGroup) and len(name) == _OF_A_MEMBER:
+        share_heartbeat.expire(shard, group, name, now)
 
 
 _OF_A_MEMBER = 3

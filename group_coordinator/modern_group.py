@@ -33,6 +33,13 @@ class TargetAssignment:
         """The partitions that a member is to have: topic id -> partitions."""
         return self.members.newest().get(member_id, {})
 
+    def is_due(self, epoch: int, interval_ms: int, now_ms: int) -> bool:
+        """Whether a group at ``epoch`` is to have a new target now: this one is of an older epoch, and old enough.
+
+        A clock that was set back, or another broker's that was ahead, delays nothing. Kafka's groups wait for the clock.
+        """
+        return self.epoch < epoch and not self.timestamp_ms <= now_ms < self.timestamp_ms + interval_ms
+
     def at(self, written: tuple[int, int] | None) -> TargetAssignment:
         """Replay of the record of its epoch and time, or of its tombstone."""
         if written is None:

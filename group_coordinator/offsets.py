@@ -49,7 +49,8 @@ from .live_group import GroupState
 from .rebalance import restart_session
 from .records import CoordinatorRecord, offset_commit, offset_tombstone
 from .shard import GroupCoordinatorShard
-from .unserved_group import UnservedGroup, UnservedKind
+from .share_group import ShareGroup
+from .streams_group import StreamsGroup
 
 GROUP_ID_NOT_FOUND_FROM = 9
 """Version of OffsetCommit that knows this error."""
@@ -122,7 +123,7 @@ def _judge(
     elif isinstance(group, ConsumerGroup):
         return consumer_commits.judge(group, request.member_id, epoch, version)
     else:
-        validate_unserved_commit(group, is_from_member=epoch >= 0)
+        validate_foreign_commit(group, is_from_member=epoch >= 0)
     return consumer_commits.accept_all
 
 
@@ -141,15 +142,15 @@ def _validate_commit(
     restart_session(shard, group, member, now)
 
 
-def validate_unserved_commit(group: UnservedGroup, *, is_from_member: bool) -> None:
-    """Only tools may commit, and only while the group has no members: its members are not served here.
+def validate_foreign_commit(group: ShareGroup | StreamsGroup, *, is_from_member: bool) -> None:
+    """Only tools may commit, and only to a Streams group without members, which are not served here.
 
     Raises KafkaError GROUP_ID_NOT_FOUND (share groups have no such offsets) or UNKNOWN_MEMBER_ID.
     """
-    if group.kind is UnservedKind.SHARE:
+    if isinstance(group, ShareGroup):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} is a share group.")
     if group.members or is_from_member:
-        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"members of the {group.kind.value} protocol are not served here")
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, "members of the streams protocol are not served here")
 
 
 def fetch(
@@ -209,7 +210,7 @@ def not_fetched(partition: int, code: ErrorCode) -> OffsetFetchResponsePartition
 def delete(shard: GroupCoordinatorShard, request: OffsetDeleteRequest, now: CoordinatorTime) -> OffsetDeleteResponse:
     """OffsetDelete. KafkaError GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP."""
     group = shard.groups.get(request.group_id)
-    if group is None or (isinstance(group, UnservedGroup) and group.kind is UnservedKind.SHARE):
+    if group is None or isinstance(group, ShareGroup):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
     if isinstance(group, ClassicGroup) and not group.is_empty and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP, "what its members read cannot be known")

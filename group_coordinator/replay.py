@@ -27,7 +27,8 @@ from .committed_offsets import CommittedOffset, OffsetTable
 from .consumer_group import ConsumerGroup
 from .group import Group
 from .records import CoordinatorRecord, read_generation
-from .unserved_group import UnservedGroup, UnservedKind
+from .share_group import ShareGroup
+from .streams_group import StreamsGroup
 
 
 class ReplayedGroups:
@@ -55,6 +56,11 @@ class ReplayedGroups:
         """The consumer group of this id."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
+
+    def share_group(self, group_id: str) -> ShareGroup | None:
+        """The share group of this id."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ShareGroup) else None
 
     def add_group(self, group_id: str) -> ClassicGroup:
         """A group of which there is no record: the first member is about to join it."""
@@ -152,17 +158,31 @@ def _consumer(state: ReplayedGroups, key: Message, value: Message | None, offset
     return group_id
 
 
-def _unserved(kind: UnservedKind, apply: Callable[..., None] | None = None) -> Replay:
-    """The rule for a record of a group that is not served; ``apply`` is what else it says of it."""
+def _share(state: ReplayedGroups, key: Message, value: Message | None, *_: int) -> str:
+    """The rule for a record of a share group: what the group is after it."""
+    group_id: str = key.group_id  # type: ignore[attr-defined]
+    group = state.share_group(group_id)
+    if group is None:
+        if value is None:
+            return group_id
+        group = ShareGroup(group_id)
+    state.groups[group_id] = group = group.with_record(key, value)
+    if not group.exists:
+        state.remove_group(group_id)
+    return group_id
+
+
+def _streams(apply: Callable[..., None] | None = None) -> Replay:
+    """The rule for a record of a Streams group, which is not served; ``apply`` is what else it says of it."""
 
     def replay(state: ReplayedGroups, key: Message, value: Message | None, *_: int) -> str:
         group_id: str = key.group_id  # type: ignore[attr-defined]
         group = state.groups.get(group_id)
-        if not isinstance(group, UnservedGroup):
+        if not isinstance(group, StreamsGroup):
             if value is None:
                 return group_id
-            group = state.groups[group_id] = UnservedGroup(group_id, kind)
-        group.keep(kind, key, is_there=value is not None)
+            group = state.groups[group_id] = StreamsGroup(group_id)
+        group.keep(key, is_there=value is not None)
         if apply is not None:
             apply(group, key, value)
         if not group.keys:
@@ -182,18 +202,18 @@ RECORD_TYPES: dict[int, Replay] = {
     6: _consumer,
     7: _consumer,
     8: _consumer,
-    10: _unserved(UnservedKind.SHARE, UnservedGroup.replay_member),
-    11: _unserved(UnservedKind.SHARE),
-    12: _unserved(UnservedKind.SHARE),
-    13: _unserved(UnservedKind.SHARE),
-    14: _unserved(UnservedKind.SHARE),
-    15: _unserved(UnservedKind.SHARE),
+    10: _share,
+    11: _share,
+    12: _share,
+    13: _share,
+    14: _share,
+    15: _share,
     16: _consumer,
-    17: _unserved(UnservedKind.STREAMS),
-    19: _unserved(UnservedKind.STREAMS, UnservedGroup.replay_member),
-    20: _unserved(UnservedKind.STREAMS),
-    21: _unserved(UnservedKind.STREAMS),
-    22: _unserved(UnservedKind.STREAMS),
-    23: _unserved(UnservedKind.STREAMS),
+    17: _streams(),
+    19: _streams(StreamsGroup.replay_member),
+    20: _streams(),
+    21: _streams(),
+    22: _streams(),
+    23: _streams(),
 }
 """Record type -> its rule."""

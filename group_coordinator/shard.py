@@ -23,9 +23,11 @@ from ..wire.schema import uuid_to_text
 from .committed_offsets import CommittedOffsets
 from .group import Group
 from .group_context import GroupContext
+from .modern_group import TargetAssignment
 from .records import CoordinatorRecord, build_batch, read_batch
 from .replay import ReplayedGroups
 from .settings import GroupSettings
+from .share_state_partitions import StatePartitions
 from .timeline import Timeline
 from .timers import Timers
 
@@ -61,10 +63,17 @@ class GroupCoordinatorShard(ReplayedGroups):
         self.context = context
         self.timers = Timers()
         self.checked_topics: dict[str, int] = {}
-        """Of consumer groups, the version of the topics with which the metadata hash was compared last. Soft: after a load every
-        group is compared once."""
+        """Of consumer and share groups, the version of the topics with which the metadata hash was compared last. Soft: after a
+        load every group is compared once."""
         self.rebalances_began: dict[str, float] = {}
-        """Of consumer groups that are neither stable nor empty, since when. Soft, by the monotonic clock in ms."""
+        """Of consumer and share groups that are not at their target, since when. Soft, by the monotonic clock in ms."""
+        self.asked_states: dict[str, dict[bytes, frozenset[int]]] = {}
+        """Of share groups, the partitions that the share coordinator is asked to begin with at the moment. Soft."""
+        self.fully_assigned: dict[str, tuple[TargetAssignment, StatePartitions, int]] = {}
+        """Of share groups, the target in which all partitions were that members may be given, of these states and at this version
+        of the topics. Soft: after a load every group is looked at once."""
+        self.logged_refusals: set[str] = set()
+        """The groups of which the log says that members of the classic protocol cannot join. Soft."""
         self._log = log
         self._randomness = randomness
 
@@ -80,6 +89,8 @@ class GroupCoordinatorShard(ReplayedGroups):
         super().remove_group(group_id)
         self.checked_topics.pop(group_id, None)
         self.rebalances_began.pop(group_id, None)
+        self.fully_assigned.pop(group_id, None)
+        self.logged_refusals.discard(group_id)
 
     def groups_and_offsets(self) -> Iterator[GroupAndOffsets]:
         """Every group, with what it has committed."""

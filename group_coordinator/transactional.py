@@ -22,10 +22,11 @@ from . import consumer_commits
 from .classic_group import ClassicGroup
 from .consumer_commits import CommitJudge
 from .live_group import GroupState
-from .offsets import is_metadata_too_long, validate_unserved_commit
+from .offsets import is_metadata_too_long, validate_foreign_commit
 from .records import CoordinatorRecord, offset_commit
 from .shard import GroupCoordinatorShard
-from .unserved_group import UnservedGroup
+from .share_group import ShareGroup
+from .streams_group import StreamsGroup
 
 
 def commit(
@@ -67,9 +68,9 @@ def _judge(shard: GroupCoordinatorShard, request: TxnOffsetCommitRequest) -> Com
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"there is no group {request.group_id}")
     elif isinstance(group, ClassicGroup):
         _validate(group, request)
-    elif isinstance(group, UnservedGroup):
+    elif isinstance(group, ShareGroup | StreamsGroup):
         if names_member:
-            validate_unserved_commit(group, is_from_member=epoch >= 0)
+            validate_foreign_commit(group, is_from_member=epoch >= 0)
     elif names_member:
         return consumer_commits.judge_transactional(group, request.member_id, epoch)
     return consumer_commits.accept_all

@@ -18,8 +18,9 @@ from ...controller.quorum.figures import QuorumFigures
 from ...group_coordinator.classic_group import ClassicGroup
 from ...group_coordinator.consumer_group import ConsumerGroup, ConsumerGroupState
 from ...group_coordinator.live_group import GroupState
+from ...group_coordinator.share_group import ShareGroup
+from ...group_coordinator.streams_group import StreamsGroup
 from ...group_coordinator.timeline import EventKind
-from ...group_coordinator.unserved_group import UnservedKind
 from ...handlers.services import Services
 from ..assembly import Assembly
 from ..broker_state import BrokerLifecycleState
@@ -55,7 +56,7 @@ _STATES = {
 }
 
 
-_PROTOCOLS = (ClassicGroup.type_name, ConsumerGroup.type_name, *(kind.value for kind in UnservedKind))
+_PROTOCOLS = (ClassicGroup.type_name, ConsumerGroup.type_name, ShareGroup.type_name, StreamsGroup.type_name)
 _CONSUMER_STATES = (*(state.value for state in ConsumerGroupState), GroupState.DEAD.value)
 
 

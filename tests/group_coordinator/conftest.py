@@ -21,11 +21,13 @@ from ottla.group_coordinator.describe import describe
 from ottla.group_coordinator.group_context import GroupContext
 from ottla.group_coordinator.settings import GroupSettings
 from ottla.group_coordinator.shard import GroupCoordinatorShard
+from ottla.group_coordinator.share_group_settings import ShareGroupSettings
 from ottla.group_coordinator.timeline import Timeline
 from ottla.group_coordinator.topics import TopicSizes
 from ottla.group_coordinator.waiter import Waiter
 from ottla.replication.coordinator_loading import SkippedRecords
 from ottla.replication.coordinator_log import CoordinatorTime
+from ottla.share_coordinator.state import ShareStateStore
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -315,15 +317,22 @@ class Machine:
 class World:
     """A coordinator with one partition over a log in memory."""
 
-    def __init__(self, log: Any, **settings: int) -> None:
+    def __init__(
+        self,
+        log: Any,
+        *,
+        share_store: ShareStateStore | None = None,
+        share_settings: ShareGroupSettings | None = None,
+        **settings: int,
+    ) -> None:
         self.log = log
         self.flushes = 0
         values = {"offsets_topic_num_partitions": 1, **settings}
         self.topics = TopicSizes()
-        context = GroupContext.of(ConsumerGroupSettings(), self.topics)
+        context = GroupContext.of(ConsumerGroupSettings(), self.topics, share_settings)
         self.clock = SimulatedClock()
         self.groups = GroupCoordinator(
-            log, GroupSettings(values), context, self.clock, random.Random(3), InlineWorkers()
+            log, GroupSettings(values), context, self.clock, random.Random(3), InlineWorkers(), share_store
         )
 
     async def flush(self) -> None:
