@@ -35,6 +35,7 @@ from ..replication.alter_partition import AlterPartitionManager
 from ..replication.broker_client import BrokerClient
 from ..replication.controller_channel import RequestChannel
 from ..replication.coordinator_partition_log import CoordinatorPartitionLog
+from ..replication.end_offsets import EndOffsets
 from ..replication.fetch_session import FetchSessionCache
 from ..replication.fetchers import Fetchers
 from ..replication.log_dir_moves import LogDirMoves, MoveNotices
@@ -84,13 +85,13 @@ class BrokerComponents(ABC):
         self._replicas = self._make_replicas()
         self.fetchers = self._replicas.fetchers = self._make_fetchers()
         self._end_markers = TransactionMarkerWriter(self._replicas, dependencies.clock)
-        self._groups = self._make_groups()
-        self.cluster.producer_ids = self._make_producer_ids()
-        self._transactions = self._make_transactions()
         self._share_coordinator = self._make_share_coordinator()
         self._share_state = ShareStateClient(
             self._broker_id, self._metadata, self.peers, self._share_coordinator, self._create_share_state_topic
         )
+        self._groups = self._make_groups()
+        self.cluster.producer_ids = self._make_producer_ids()
+        self._transactions = self._make_transactions()
         self._share_terms = GroupTerms(dependencies.config, self._metadata, dependencies.clock)
         self._share_partitions = SharePartitions(
             self._partition_by_id, self._share_state, self._share_terms.terms, self._share_terms.start_of
@@ -191,6 +192,7 @@ class BrokerComponents(ABC):
             dependencies.clock,
             dependencies.randomness,
             dependencies.workers,
+            self._share_state,
         )
         self._end_markers.owners[OFFSETS_TOPIC] = groups.end_transaction
         return groups
@@ -270,6 +272,7 @@ class BrokerComponents(ABC):
             share_sessions=ShareSessions(
                 self._share_partitions, dependencies.config.settings(ShareRecordSettings).max_share_sessions
             ),
+            end_offsets=EndOffsets(self._broker_id, self._metadata, self.peers, self._replicas),
             end_markers=self._end_markers,
             authorizer=authorizer,
             served=served if authorizer is None else guarded(served),

@@ -13,7 +13,7 @@ from ..controller.zookeeper.cluster import ZooKeeperCluster
 from ..controller.zookeeper.producer_ids import ProducerIds
 from ..controller.zookeeper.replica_requests import ReplicaRequests
 from ..controller.zookeeper.state.context import LiveBroker
-from ..handlers.table import ServedApis, without_consumer_groups, without_transactions_v2
+from ..handlers.table import ServedApis, without_newer_groups, without_transactions_v2
 from ..log.settings import LogSettings
 from ..replication.controller_channel import ControllerChannel
 from ..replication.inter_broker_protocol import inter_broker_protocol
@@ -47,7 +47,7 @@ class ZooKeeperBrokerComponents(BrokerComponents):
         return BrokerPasswords(self._dependencies.config)
 
     def _served(self) -> ServedApis:
-        served = without_consumer_groups(self._dependencies.served)
+        served = without_newer_groups(self._dependencies.served)
         return without_transactions_v2(served) if self._store.is_on_zookeeper else served
 
     def _controller_channel(self, purpose: str) -> ControllerChannel:

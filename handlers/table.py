@@ -196,6 +196,11 @@ HANDLERS = (
     Handler(ApiKey.LIST_TRANSACTIONS, 0, 2, rights=of_transactional_id(_O.DESCRIBE)),
     Handler(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, rights=(*of_group(_O.READ), *of_topic(_O.DESCRIBE))),
     Handler(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, rights=(*of_group(_O.DESCRIBE), *of_topic(_O.DESCRIBE))),
+    Handler(ApiKey.SHARE_GROUP_HEARTBEAT, 1, 1, rights=(*of_group(_O.READ), *of_topic(_O.DESCRIBE))),
+    Handler(ApiKey.SHARE_GROUP_DESCRIBE, 1, 1, rights=(*of_group(_O.DESCRIBE), *of_topic(_O.DESCRIBE))),
+    Handler(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 0, 1, rights=(*of_group(_O.DESCRIBE), *of_topic(_O.DESCRIBE))),
+    Handler(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, 0, rights=(*of_group(_O.READ), *of_topic(_O.READ))),
+    Handler(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, 0, rights=(*of_group(_O.DELETE), *of_topic(_O.READ))),
     Handler(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, cluster_right=_O.DESCRIBE_CONFIGS),
     Handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, rights=of_topic(_O.DESCRIBE)),
     Handler(ApiKey.SHARE_FETCH, 1, 2, rights=(*of_group(_O.READ), *of_topic(_O.READ))),
@@ -280,7 +285,7 @@ def without_transactions_v2(served: ServedApis) -> ServedApis:
     return dataclasses.replace(served, by_key=by_key)
 
 
-def without_consumer_groups(served: ServedApis) -> ServedApis:
+def without_newer_groups(served: ServedApis) -> ServedApis:
     """What a broker in ZooKeeper mode serves: no feature is finalized there, and Kafka 3.9 does not know newer groups there."""
     gone = (
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
@@ -292,6 +297,11 @@ def without_consumer_groups(served: ServedApis) -> ServedApis:
         ApiKey.WRITE_SHARE_GROUP_STATE,
         ApiKey.DELETE_SHARE_GROUP_STATE,
         ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
     )
     by_key = {key: handler for key, handler in served.by_key.items() if handler.api_key not in gone}
     return dataclasses.replace(served, by_key=by_key)

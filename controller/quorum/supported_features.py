@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ...metadata.types import VersionRange
-from .features import GROUP_VERSION, TRANSACTION_VERSION
+from .features import GROUP_VERSION, SHARE_VERSION, TRANSACTION_VERSION
 from .metadata_version import ELR, FEATURE, HIGHEST, KRAFT_VERSION, LOWEST
 
 SUPPORTED: Mapping[str, VersionRange] = {
@@ -17,6 +17,7 @@ SUPPORTED: Mapping[str, VersionRange] = {
     TRANSACTION_VERSION: VersionRange(0, 2),
     GROUP_VERSION: VersionRange(0, 1),
     ELR: VersionRange(0, 1),
+    SHARE_VERSION: VersionRange(0, 1),
 }
 
 
