@@ -35,11 +35,11 @@ from ..replication.alter_partition import AlterPartitionManager
 from ..replication.broker_client import BrokerClient
 from ..replication.controller_channel import RequestChannel
 from ..replication.coordinator_partition_log import CoordinatorPartitionLog
-from ..replication.end_offsets import EndOffsets
 from ..replication.fetch_session import FetchSessionCache
 from ..replication.fetchers import Fetchers
 from ..replication.log_dir_moves import LogDirMoves, MoveNotices
 from ..replication.partition import Partition
+from ..replication.partition_ends import PartitionEnds
 from ..replication.peers import Peers
 from ..replication.quotas import ReplicationQuotas
 from ..replication.replica_manager import ReplicaManager
@@ -272,7 +272,7 @@ class BrokerComponents(ABC):
             share_sessions=ShareSessions(
                 self._share_partitions, dependencies.config.settings(ShareRecordSettings).max_share_sessions
             ),
-            end_offsets=EndOffsets(self._broker_id, self._metadata, self.peers, self._replicas),
+            partition_ends=PartitionEnds(self._broker_id, self._metadata, self.peers, self._replicas),
             end_markers=self._end_markers,
             authorizer=authorizer,
             served=served if authorizer is None else guarded(served),

@@ -32,7 +32,7 @@ from ottla.wire.messages.describe_quorum import (
 )
 
 CLUSTER_ID = "3Db5QLSqSZieL3rJBUUegA"
-TURNED_OFF = ("share.version", "streams.version")
+TURNED_OFF = ("streams.version",)
 """The features that brokers of Ottla do not have."""
 BROKER, CONTROLLER = "broker", "controller"
 COMBINED = (BROKER, CONTROLLER)

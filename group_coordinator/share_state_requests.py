@@ -1,4 +1,4 @@
-"""What the group coordinator asks the share coordinator for: to begin with partitions, to delete their states, to sum them up.
+"""The requests of the group coordinator to the share coordinator: to begin with partitions, to delete states, to sum up.
 
 Heartbeats do not wait for it. A member that joins makes its partitions *initializing*, which is a record; once that is committed,
 the share coordinator is asked, and what it has begun is *initialized* by the next record. Where it refuses or takes too long

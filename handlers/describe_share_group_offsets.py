@@ -84,7 +84,7 @@ async def _described(
         for key, start in starts.items()
         if start.start_offset != NOT_BEGUN and start.delivery_complete_count != UNKNOWN_COUNT
     ]
-    ends = await call.broker.end_offsets.of(counted if call.version >= _LAG_FROM else ())
+    ends = await call.broker.partition_ends.of(counted if call.version >= _LAG_FROM else ())
     topics = {
         topic_id: DescribeShareGroupOffsetsResponseTopic(topic_name=names[topic_id], topic_id=topic_id)
         for topic_id in wanted

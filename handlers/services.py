@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from ..controller.zookeeper.replica_requests import ReplicaRequests
     from ..group_coordinator.coordinator import GroupCoordinator
     from ..log.log_manager import LogManager
-    from ..replication.end_offsets import EndOffsets
     from ..replication.fetch_session import FetchSessionCache
     from ..replication.fetchers import Fetchers
     from ..replication.log_dir_moves import LogDirMoves
     from ..replication.metadata_cache import MetadataCache
+    from ..replication.partition_ends import PartitionEnds
     from ..replication.replica_manager import ReplicaManager
     from ..replication.transaction_marker_writer import TransactionMarkerWriter
     from ..share_coordinator.client import ShareStateClient
@@ -57,7 +57,7 @@ class Services(NodeServices):
     share_partitions: SharePartitions
     """Those of the partitions that this broker leads."""
     share_sessions: ShareSessions
-    end_offsets: EndOffsets
+    partition_ends: PartitionEnds
     end_markers: TransactionMarkerWriter
     absent_topics: RepeatedLines
     """Decides which failures to make a coordinator's topic have a line in the log."""

@@ -55,6 +55,7 @@ def test_first_voters_that_are_named(tmp_path: Path) -> None:
                 "metadata.version": 30,
                 "eligible.leader.replicas.version": 1,
                 "group.version": 1,
+                "share.version": 1,
                 "transaction.version": 2,
             },
         ),
@@ -153,11 +154,6 @@ def test_folders_that_are_formatted_already(tmp_path: Path, capsys: pytest.Captu
         ({}, {"is_standalone": True, "release": "5.0"}, "Unknown metadata.version '5.0'"),
         ({}, {"is_standalone": True, "features": ["a"]}, "Can't parse feature=level string a"),
         ({}, {"is_standalone": True, "features": ["metadata.version=6"]}, "from 7 to 30"),
-        (
-            {},
-            {"is_standalone": True, "features": ["share.version=1"]},
-            "share.version cannot be 1: a controller of Ottla supports it up to level 0",
-        ),
         ({}, {"is_standalone": True, "features": ["group.version=2"]}, "No feature:group.version with feature level 2"),
         (
             {},

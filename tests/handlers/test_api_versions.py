@@ -36,6 +36,16 @@ OF_A_QUORUM = {
     ApiKey.REMOVE_RAFT_VOTER,
 }
 
+OF_NEWER_GROUPS = {
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    ApiKey.CONSUMER_GROUP_DESCRIBE,
+    ApiKey.SHARE_GROUP_HEARTBEAT,
+    ApiKey.SHARE_GROUP_DESCRIBE,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+}
+
 
 def api_versions(
     send: Send, version: int, name: str = "tests", software: str = "1.0", **fields: Any
@@ -55,12 +65,7 @@ def test_every_version_names_what_is_served(send: Send, cluster_kind: str, versi
     if cluster_kind == QUORUM:
         expected = expected - AMONG_BROKERS_ON_A_ZOOKEEPER | OF_A_QUORUM
     else:
-        expected -= {
-            ApiKey.CONSUMER_GROUP_HEARTBEAT,
-            ApiKey.CONSUMER_GROUP_DESCRIBE,
-            *SHARE_COORDINATOR,
-            *SHARE_MEMBERS,
-        }
+        expected -= OF_NEWER_GROUPS | SHARE_COORDINATOR | SHARE_MEMBERS
     assert served.keys() == expected
     assert served[ApiKey.PRODUCE] == (0, 13 if cluster_kind == QUORUM else 11)
     assert served[ApiKey.FETCH] == (4, 18)

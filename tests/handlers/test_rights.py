@@ -236,6 +236,8 @@ SEEN_BELOW = {
     (ApiKey.LIST_GROUPS, Right(CLUSTER, Operation.DESCRIBE)),
     (ApiKey.LIST_GROUPS, Right(ResourceType.GROUP, Operation.DESCRIBE)),
     (ApiKey.CONSUMER_GROUP_DESCRIBE, Right(ResourceType.TOPIC, Operation.DESCRIBE)),
+    (ApiKey.SHARE_GROUP_DESCRIBE, Right(ResourceType.TOPIC, Operation.DESCRIBE)),
+    (ApiKey.DELETE_SHARE_GROUP_OFFSETS, Right(ResourceType.TOPIC, Operation.READ)),
     (ApiKey.DESCRIBE_CLUSTER, Right(CLUSTER, Operation.DESCRIBE)),
     (ApiKey.DELETE_TOPICS, Right(ResourceType.TOPIC, Operation.DESCRIBE)),
     (ApiKey.DESCRIBE_TRANSACTIONS, Right(ResourceType.TOPIC, Operation.DESCRIBE)),

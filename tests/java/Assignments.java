@@ -12,11 +12,12 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.Uuid;
-import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
+import org.apache.kafka.coordinator.group.api.assignor.PartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
+import org.apache.kafka.coordinator.group.assignor.SimpleAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 import org.apache.kafka.coordinator.group.modern.Assignment;
 import org.apache.kafka.coordinator.group.modern.GroupSpecImpl;
@@ -29,8 +30,8 @@ import org.apache.kafka.coordinator.group.modern.MemberSubscriptionAndAssignment
  * Output: for each member with partitions "id=" and its target in the same form, sorted. Ids are hexadecimal, "high.low".
  */
 public class Assignments {
-    private static final Map<String, ConsumerGroupPartitionAssignor> ASSIGNORS =
-        Map.of("range", new RangeAssignor(), "uniform", new UniformAssignor());
+    private static final Map<String, PartitionAssignor> ASSIGNORS =
+        Map.of("range", new RangeAssignor(), "simple", new SimpleAssignor(), "uniform", new UniformAssignor());
 
     public static void main(String[] arguments) throws Exception {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));

@@ -21,8 +21,8 @@ from .helpers.metadata_walk import MetadataWalk
 pytestmark = pytest.mark.slow
 
 BOTH = "broker,controller"
-NEWEST = ("--feature", "share.version=0", "--feature", "streams.version=0")
-"""Releases from 4.2 on have two features that Ottla lacks."""
+NEWEST = ("--feature", "streams.version=0")
+"""Releases from 4.2 on have a feature that Ottla lacks."""
 WITHOUT_GROUPS = ("--feature", "group.version=0")
 
 
@@ -152,4 +152,4 @@ def test_features_that_ottla_lacks(tools: WarmTools, tmp_path: Path) -> None:
         format_by(tools, node, "--standalone")
         node.launch()
         eventually(lambda: not node.is_running, PATIENCE_S)
-        assert "format them with --feature share.version=0 --feature streams.version=0" in node.log()
+        assert "format them with --feature streams.version=0" in node.log()

@@ -76,8 +76,5 @@ def test_a_quorum_of_kafka_is_described_upgraded_and_changed(tmp_path: Path) -> 
         assert status(told("quorum")) == {1: True, 2: False}
         printed = run("add-voter", "2", servers=cluster.bootstrap)
         assert f"at CONTROLLER://{cluster.kafka(2).controller_address}. The voters: 1, 2." in printed
-        lowered = told("upgrade", "--downgrade", "--feature", "share.version=0", "--feature", "streams.version=0")
-        assert [each["feature"] for each in lowered["features"] if each["outcome"]] == [
-            "share.version",
-            "streams.version",
-        ]
+        lowered = told("upgrade", "--downgrade", "--feature", "streams.version=0")
+        assert [each["feature"] for each in lowered["features"] if each["outcome"]] == ["streams.version"]

@@ -148,7 +148,7 @@ def requests(topic: str) -> list[tuple[Message, int]]:
     moved = [ReassignablePartition(partition_index=0, replicas=[1])]
     metadata_log = TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])
     deletion = ScramCredentialDeletion(name="alice", mechanism=1)
-    update = FeatureUpdateKey(feature="share.version", max_version_level=0, upgrade_type=2)
+    update = FeatureUpdateKey(feature="streams.version", max_version_level=0, upgrade_type=2)
     return [
         (CreateTopicsRequest(topics=[CreatableTopic(name=f"{topic}-new", num_partitions=1, replication_factor=1)]), 7),
         (DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)], timeout_ms=30_000), 6),

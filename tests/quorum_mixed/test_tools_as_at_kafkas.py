@@ -376,7 +376,7 @@ def test_features_that_ottla_lacks(pair: Pair) -> None:
     """They cannot be turned on, so an upgrade names its features, and not a release."""
     for call in (
         "features {S} upgrade --feature streams.version=1",
-        "features {S} upgrade --feature share.version=1 --dry-run",
+        "features {S} upgrade --feature streams.version=1 --dry-run",
         "features {C} upgrade --release-version 4.3",
     ):
         assert "Local controller 1 does not support this feature." in at_ottla(pair, call, 1)

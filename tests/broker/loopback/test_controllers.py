@@ -231,7 +231,7 @@ async def test_features_that_ottla_lacks_are_told_of_before_a_cluster_begins_wit
 ) -> None:
     async with world_of({1: BOTH}) as world:
         world.format(as_kafka=True)
-        with pytest.raises(StartError, match=r"format them with .*--feature share\.version=0"):
+        with pytest.raises(StartError, match=r"format them with .*--feature streams\.version=0"):
             await world.make_server(1).serve()
 
 

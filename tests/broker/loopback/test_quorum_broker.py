@@ -465,10 +465,10 @@ async def test_features_that_it_lacks_are_named_with_the_command_that_turns_them
     tmp_path: Path, autojump_clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with quorum_world(tmp_path) as world:
-        world.controller.append(FeatureLevelRecord(name="share.version", feature_level=1))
+        world.controller.append(FeatureLevelRecord(name="streams.version", feature_level=1))
         world.controller.refusal_to_register = ErrorCode.UNSUPPORTED_VERSION
         await start_fails(world, "UNSUPPORTED_VERSION", initial_broker_registration_timeout_ms="5000")
-    assert "kafka-features downgrade --feature share.version=0" in caplog.text
+    assert "kafka-features downgrade --feature streams.version=0" in caplog.text
 
 
 async def test_while_the_controller_is_away_it_goes_on_serving(tmp_path: Path, autojump_clock: Clock) -> None:

@@ -31,6 +31,7 @@ from ottla.wire.messages import delete_records as records
 from ottla.wire.messages import delete_topics as deletion
 from ottla.wire.messages import describe_configs as configs
 from ottla.wire.messages import describe_producers as producers
+from ottla.wire.messages import describe_share_group_offsets as share_offsets
 from ottla.wire.messages import describe_topic_partitions as pages
 from ottla.wire.messages import list_offsets as offsets
 from ottla.wire.messages import offset_commit as commit
@@ -44,6 +45,11 @@ from ottla.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
+from ottla.wire.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
 from ottla.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -54,6 +60,7 @@ from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
+from ottla.wire.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
 from ottla.wire.messages.describe_acls import DescribeAclsRequest
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
@@ -65,6 +72,8 @@ from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.join_group import JoinGroupRequest
 from ottla.wire.messages.leave_group import LeaveGroupRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.wire.messages.share_group_describe import ShareGroupDescribeRequest
+from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from ottla.wire.messages.sync_group import SyncGroupRequest
 from ottla.wire.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -184,6 +193,11 @@ _TXN_COMMITTED = txn_commit.TxnOffsetCommitRequestTopic(
 )
 _EPOCHS = epochs.OffsetForLeaderTopic(topic="t", partitions=[epochs.OffsetForLeaderPartition(leader_epoch=0)])
 _MARKER = WritableTxnMarker(producer_id=5, topics=[WritableTxnMarkerTopic(name="t", partition_indexes=[0])])
+_ALTERED = AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=0)
+_SHARE_OFFSETS = share_offsets.DescribeShareGroupOffsetsRequestGroup(
+    group_id="none",
+    topics=[share_offsets.DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=[0])],
+)
 _DELETED = records.DeleteRecordsTopic(name="t", partitions=[records.DeleteRecordsPartition()])
 
 PARTIAL = [
@@ -264,6 +278,43 @@ PARTIAL = [
         1,
         lambda: ConsumerGroupDescribeRequest(group_ids=["none"]),
         (group(Op.DESCRIBE, "none"),),
+        frozenset({QUORUM}),
+    ),
+    Case(
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        1,
+        lambda: ShareGroupHeartbeatRequest(group_id="s", member_id="A", subscribed_topic_names=["t"]),
+        (group(Op.READ, "s"), topic(Op.DESCRIBE)),
+        frozenset({QUORUM}),
+    ),
+    Case(
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        1,
+        lambda: ShareGroupDescribeRequest(group_ids=["none"]),
+        (group(Op.DESCRIBE, "none"),),
+        frozenset({QUORUM}),
+    ),
+    Case(
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+        1,
+        lambda: share_offsets.DescribeShareGroupOffsetsRequest(groups=[_SHARE_OFFSETS]),
+        (group(Op.DESCRIBE, "none"), topic(Op.DESCRIBE)),
+        frozenset({QUORUM}),
+    ),
+    Case(
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        0,
+        lambda: AlterShareGroupOffsetsRequest(
+            group_id="altered", topics=[AlterShareGroupOffsetsRequestTopic(topic_name="t", partitions=[_ALTERED])]
+        ),
+        (group(Op.READ, "altered"), topic(Op.READ)),
+        frozenset({QUORUM}),
+    ),
+    Case(
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+        0,
+        lambda: DeleteShareGroupOffsetsRequest(group_id="none"),
+        (group(Op.DELETE, "none"),),
         frozenset({QUORUM}),
     ),
     Case(ApiKey.DESCRIBE_GROUPS, 5, lambda: DescribeGroupsRequest(groups=["g"]), (group(Op.DESCRIBE),)),

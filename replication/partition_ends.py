@@ -13,7 +13,7 @@ from .metadata_cache import MetadataCache
 from .peers import Peers
 from .replica_manager import ReplicaManager
 
-_PURPOSE = "end-offsets"
+_PURPOSE = "partition-ends"
 _LATEST, _CONSUMER = -1, -1
 _TIMEOUT_SECONDS = 10.0
 
@@ -22,7 +22,7 @@ Ends = dict[TopicPartition, "int | KafkaError"]
 """The high watermark of each partition, or why it is not known."""
 
 
-class EndOffsets:
+class PartitionEnds:
     """Asks the leaders that the metadata cache has."""
 
     def __init__(self, broker_id: int, metadata: MetadataCache, peers: Peers, replicas: ReplicaManager) -> None:
