@@ -22,7 +22,16 @@ _ATTEMPTS = 3
 _PAUSE = 0.5
 _MOST_LEADERS = 10_000
 _ELSEWHERE = {ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR}
-_ASKS_ONLY = ("DESCRIBE_", "CONSUMER_GROUP_DESCRIBE", "LIST_", "FIND_", "OFFSET_FETCH", "METADATA", "FETCH")
+_ASKS_ONLY = (
+    "DESCRIBE_",
+    "CONSUMER_GROUP_DESCRIBE",
+    "SHARE_GROUP_DESCRIBE",
+    "LIST_",
+    "FIND_",
+    "OFFSET_FETCH",
+    "METADATA",
+    "FETCH",
+)
 """What the names of APIs begin with that change nothing."""
 
 

@@ -53,7 +53,7 @@ def write_share_change(
         note(EventKind.JOINED, f"reads {listed(sorted(member.topic_names), _MOST_NAMES)}", member)
     if change.epoch is not None:
         shard.rebalances_began.setdefault(group_id, now.monotonic_ms)
-        note(EventKind.EPOCH, _why(after, change, joined, gone))
+        note(EventKind.SHARE_EPOCH, _why(after, change, joined, gone))
     if change.target_epoch is not None:
         began_ms = shard.rebalances_began.pop(group_id, now.monotonic_ms)
         took = "" if target_ms is None else f", in {target_ms:.1f} ms"

@@ -37,6 +37,7 @@ class EventKind(enum.Enum):
     GENERATION = "generation begins"
     ASSIGNED = "assignments are there"
     EPOCH = "epoch begins"
+    SHARE_EPOCH = "epoch of the share group begins"
     TARGET = "target assignment is made"
     SETTLED = "members have their assignments"
     EMPTIED = "group is empty"
@@ -51,7 +52,7 @@ class Event(NamedTuple):
     """Wall time."""
     kind: EventKind
     epoch: int
-    """The generation of a classic group, the epoch of a consumer group: the one that begins, else that of the group then."""
+    """The generation of a classic group, the epoch of another one: the one that begins, else that of the group then."""
     member_id: str
     """"" where the event is about the group as a whole; ``client_id`` and ``host`` likewise."""
     client_id: str

@@ -9,7 +9,10 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from ..base.partitions import TopicPartition
+from ..base.wording import listed
 from .rows import GroupPartitionRow, GroupRow, MemberRow
+
+_MOST_OWNERS = 3
 
 
 def lag_of(committed: int | None, end: int | None) -> int | None:
@@ -23,13 +26,13 @@ def is_lost(committed: int | None, start: int | None) -> bool:
 
 
 def owners_of(members: Iterable[MemberRow]) -> dict[TopicPartition, str]:
-    """The member id to which each partition is assigned."""
-    return {
-        TopicPartition(topic, number): member.member_id
-        for member in members
-        for topic, numbers in member.assigned or ()
-        for number in numbers
-    }
+    """The member ids to which each partition is assigned: one, but in share groups."""
+    owners: dict[TopicPartition, list[str]] = {}
+    for member in members:
+        for topic, numbers in member.assigned or ():
+            for number in numbers:
+                owners.setdefault(TopicPartition(topic, number), []).append(member.member_id)
+    return {partition: listed(member_ids, _MOST_OWNERS) for partition, member_ids in owners.items()}
 
 
 def group_partition_row(

@@ -22,6 +22,7 @@ from ..base.seams import Workers
 from ..broker.consumer_lag import commits
 from ..group_coordinator.consumer_group import ConsumerGroup
 from ..group_coordinator.shard import GroupAndOffsets
+from ..group_coordinator.share_group import ShareGroup
 from ..handlers.services import Services
 from ..replication.partition import Partition
 from .cached import Cached
@@ -348,7 +349,7 @@ def _seen(services: Services, found: GroupAndOffsets, topic: str | None) -> Grou
             services.groups.assignor_of(group),
             group.epoch,
             range(group.member_count),
-            group.target.epoch if isinstance(group, ConsumerGroup) else None,
+            group.target.epoch if isinstance(group, ConsumerGroup | ShareGroup) else None,
         ),
         {
             TopicPartition(name, number): OffsetWithMetadata(committed.value.offset, committed.value.metadata)

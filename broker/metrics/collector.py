@@ -18,7 +18,7 @@ from ...controller.quorum.figures import QuorumFigures
 from ...group_coordinator.classic_group import ClassicGroup
 from ...group_coordinator.consumer_group import ConsumerGroup, ConsumerGroupState
 from ...group_coordinator.live_group import GroupState
-from ...group_coordinator.share_group import ShareGroup
+from ...group_coordinator.share_group import ShareGroup, ShareGroupState
 from ...group_coordinator.streams_group import StreamsGroup
 from ...group_coordinator.timeline import EventKind
 from ...handlers.services import Services
@@ -58,6 +58,7 @@ _STATES = {
 
 _PROTOCOLS = (ClassicGroup.type_name, ConsumerGroup.type_name, ShareGroup.type_name, StreamsGroup.type_name)
 _CONSUMER_STATES = (*(state.value for state in ConsumerGroupState), GroupState.DEAD.value)
+_SHARE_STATES = (*(state.value for state in ShareGroupState), GroupState.DEAD.value)
 
 
 class ObservedBroker(Protocol):
@@ -192,6 +193,9 @@ def _groups(services: Services | None) -> Iterator[Metric]:
     yield simple(consumers.CONSUMER_GROUPS, [((name,), of_consumers[name]) for name in _CONSUMER_STATES])
     events = Counter[EventKind]() if services is None else services.groups.timeline.counts
     yield single(consumers.CONSUMER_GROUP_REBALANCES, events[EventKind.EPOCH])
+    of_shares = Counter(group.state_name for group, _ in groups if isinstance(group, ShareGroup))
+    yield simple(consumers.SHARE_GROUPS, [((name,), of_shares[name]) for name in _SHARE_STATES])
+    yield single(consumers.SHARE_GROUP_REBALANCES, events[EventKind.SHARE_EPOCH])
     yield single(consumers.CLASSIC_REBALANCES, events[EventKind.ASSIGNED])
     yield single(consumers.OFFSETS, len(offsets))
     yield simple(consumers.GROUP_MEMBERS, [((group.group_id,), group.member_count) for group, _ in groups])

@@ -22,7 +22,7 @@ from kafka.structs import OffsetAndMetadata
 
 from .client import Admin, ClusterConnection
 from .cluster_view import chosen_partitions, find_topics
-from .groups import find_group
+from .groups import SHARE, find_group
 from .output import OutputColumn, print_rows, tell_of_execute
 from .records.offset_expressions import END, START, OffsetExpression, OffsetOrigin, resolve
 from .records.partition_offsets import AdminOffsets
@@ -221,6 +221,10 @@ def _export(moves: Iterable[OffsetReset], *, with_groups: bool) -> None:
 def _current(admin: Admin, group: str) -> Offsets:
     """Committed offsets; none for a group that is not there yet, which a reset makes. Raises GroupInUse."""
     found = find_group(admin, group, may_be_absent=True)
+    if found.group_type == SHARE:
+        raise ToolError(
+            f"{group} is a share group, which commits no offsets; kafka-share-groups --reset-offsets moves it"
+        )
     if found.state not in _INACTIVE:
         raise GroupInUse(
             f"Assignments can only be reset if the group '{group}' is inactive, but the current state is {found.state}."

@@ -4,12 +4,17 @@ Lag is the end offset less the committed one. A partition that a member has but 
 
 A consumer group of KIP-848 is described by a request of its own. Its members have an epoch, and the partitions that the target
 assignment gives them; what they have includes the partitions that they are still to give up.
+
+A share group (KIP-932) commits no offsets. The share coordinator tells where it begins in each partition, and how many records
+are still to be delivered. Several members have the same partition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import kafka.errors
@@ -22,13 +27,21 @@ from ...wire.messages.consumer_group_describe import (
     DescribedGroup,
     Member,
 )
+from ...wire.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponse,
+)
+from ...wire.messages.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 from .client import Admin, ClusterConnection
 from .output import OutputColumn, as_object, is_terminal, print_json, print_rows
 from .running import ToolError, refusal
 from .wire_request import WireRequest
 
-_CLASSIC, _CONSUMER = "classic", "consumer"
+_CLASSIC, _CONSUMER, SHARE = "classic", "consumer", "share"
 _DESCRIBE_VERSIONS = 0, 1
+_DESCRIBE_SHARE_VERSIONS = 1, 1
+_SHARE_OFFSETS_VERSIONS = 0, 1
 
 LIST_COLUMNS = (OutputColumn("group"), OutputColumn("protocol"), OutputColumn("state"), OutputColumn("type"))
 OFFSET_COLUMNS = (
@@ -59,6 +72,16 @@ CONSUMER_COLUMNS = (
     OutputColumn("target"),
 )
 """Of the members of a consumer group; and of all in JSON."""
+SHARE_OFFSET_COLUMNS = (
+    OutputColumn("group"),
+    OutputColumn("topic"),
+    OutputColumn("partition", is_number=True),
+    OutputColumn("start_offset", is_number=True),
+    OutputColumn("lag", is_number=True),
+    OutputColumn("members", is_number=True),
+)
+SHARE_COLUMNS = (*MEMBER_COLUMNS, OutputColumn("epoch", is_number=True))
+"""Of the members of a share group."""
 
 
 class MemberDescription(NamedTuple):
@@ -70,9 +93,18 @@ class MemberDescription(NamedTuple):
     assignment: tuple[TopicPartition, ...]
     instance_id: str | None
     epoch: int | None = None
-    """Of a member of a consumer group."""
+    """Of a member of a consumer or a share group."""
     target: tuple[TopicPartition, ...] | None = None
     """The partitions that it is to have in a consumer group."""
+
+
+class ShareStart(NamedTuple):
+    """Where a share group begins in a partition."""
+
+    offset: int | None
+    """None where it has not read yet."""
+    lag: int | None
+    """Records still to be delivered, where that is known."""
 
 
 class ConsumerGroupDescription(NamedTuple):
@@ -86,10 +118,12 @@ class ConsumerGroupDescription(NamedTuple):
     group_type: str | None = None
     """classic, consumer, share or streams; None where the brokers do not tell types."""
     epoch: int | None = None
-    """Of a consumer group."""
+    """Of a consumer or a share group."""
     assignment_epoch: int | None = None
-    """The epoch of a consumer group's target assignment."""
+    """The epoch of their target assignment."""
     assignor: str | None = None
+    starts: Mapping[TopicPartition, ShareStart] = MappingProxyType({})
+    """Where a share group begins in each partition."""
 
 
 def list_groups(connection: ClusterConnection, *, as_json: bool) -> None:
@@ -115,9 +149,12 @@ def describe(connection: ClusterConnection, names: Sequence[str], *, members: bo
     for group in groups:
         offset_rows = _offset_rows(group, ends)
         if is_terminal():
-            lag = sum(row[5] or 0 for row in offset_rows)
+            lag = _total_lag(group, offset_rows)
             print(f"Group: {group.name}  {_about(group)}Members: {len(group.members)}  Lag: {lag}")
-        if members and group.epoch is not None:
+        if group.group_type == SHARE:
+            columns = SHARE_COLUMNS if members else SHARE_OFFSET_COLUMNS
+            _print_of_group(columns, _share_member_rows(group) if members else _share_rows(group))
+        elif members and group.epoch is not None:
             _print_of_group(CONSUMER_COLUMNS, _consumer_rows(group))
         elif members:
             _print_of_group(MEMBER_COLUMNS, _member_rows(group))
@@ -175,6 +212,9 @@ def find_group(admin: Admin, name: str, *, may_be_absent: bool = False) -> Consu
         return ConsumerGroupDescription(
             name, newer.group_state, members, offsets, _CONSUMER, *epochs, newer.assignor_name
         )
+    shared = _share_group(admin, name)
+    if shared is not None:
+        return shared
     # Groups of other protocols are not described, but they are listed.
     listed = {group["group_id"]: group for group in admin.list_groups()}
     if name not in listed and not offsets:
@@ -198,6 +238,56 @@ def _consumer_group(admin: Admin, name: str) -> DescribedGroup | None:
         return None
     (found,) = response.groups
     return None if found.error_code else found
+
+
+def _share_group(admin: Admin, name: str) -> ConsumerGroupDescription | None:
+    """A share group; None where it is none, where brokers know none, and where its topics may not be described."""
+    coordinator = admin.coordinator(name)
+    asked = DescribeShareGroupOffsetsRequestGroup(group_id=name, topics=None)
+    try:
+        response: ShareGroupDescribeResponse = admin.ask(
+            WireRequest(ShareGroupDescribeRequest(group_ids=[name]), *_DESCRIBE_SHARE_VERSIONS), coordinator
+        )
+        (found,) = response.groups
+        if found.error_code:
+            return None
+        offsets: DescribeShareGroupOffsetsResponse = admin.ask(
+            WireRequest(DescribeShareGroupOffsetsRequest(groups=[asked]), *_SHARE_OFFSETS_VERSIONS), coordinator
+        )
+    except kafka.errors.IncompatibleBrokerVersion:
+        return None
+    (told,) = offsets.groups
+    starts = {
+        TopicPartition(topic.topic_name, at.partition_index): ShareStart(
+            at.start_offset if at.start_offset >= 0 else None, at.lag if at.lag >= 0 else None
+        )
+        for topic in told.topics
+        for at in topic.partitions
+        if not at.error_code
+    }
+    members = tuple(
+        MemberDescription(
+            each.member_id, each.client_host, each.client_id, _held(each.assignment), None, each.member_epoch
+        )
+        for each in found.members
+    )
+    return ConsumerGroupDescription(
+        name,
+        found.group_state,
+        members,
+        {},
+        SHARE,
+        found.group_epoch,
+        found.assignment_epoch,
+        found.assignor_name,
+        starts,
+    )
+
+
+def _held(assignment: Any) -> tuple[TopicPartition, ...]:
+    """The partitions of an assignment, in order."""
+    topics = assignment.topic_partitions
+    return tuple(sorted(TopicPartition(topic.topic_name, n) for topic in topics for n in topic.partitions))
 
 
 def committed_offsets(admin: Admin, name: str) -> dict[TopicPartition, int]:
@@ -237,18 +327,14 @@ def _member(member: dict[str, Any]) -> MemberDescription:
 
 
 def _consumer(member: Member) -> MemberDescription:
-    held, target = (
-        tuple(sorted(TopicPartition(topic.topic_name, n) for topic in part.topic_partitions for n in topic.partitions))
-        for part in (member.assignment, member.target_assignment)
-    )
     return MemberDescription(
         member.member_id,
         member.client_host,
         member.client_id,
-        held,
+        _held(member.assignment),
         member.instance_id,
         member.member_epoch,
-        target,
+        _held(member.target_assignment),
     )
 
 
@@ -288,6 +374,24 @@ def _consumer_rows(group: ConsumerGroupDescription) -> list[tuple[Any, ...]]:
     ]
 
 
+def _share_rows(group: ConsumerGroupDescription) -> list[tuple[Any, ...]]:
+    readers = Counter(where for member in group.members for where in member.assignment)
+    return [
+        (group.name, where.topic, where.partition, *group.starts.get(where, ShareStart(None, None)), readers[where])
+        for where in sorted({*group.starts, *readers})
+    ]
+
+
+def _share_member_rows(group: ConsumerGroupDescription) -> list[tuple[Any, ...]]:
+    return [(*row, member.epoch) for row, member in zip(_member_rows(group), group.members, strict=True)]
+
+
+def _total_lag(group: ConsumerGroupDescription, rows: Sequence[tuple[Any, ...]]) -> int:
+    if group.group_type == SHARE:
+        return sum(start.lag or 0 for start in group.starts.values())
+    return sum(row[5] or 0 for row in rows)
+
+
 def _names(partitions: Sequence[TopicPartition]) -> list[str]:
     return [f"{where.topic}-{where.partition}" for where in partitions]
 
@@ -301,7 +405,9 @@ def _object(group: ConsumerGroupDescription, ends: dict[TopicPartition, int]) ->
         "epoch": group.epoch,
         "assignment_epoch": group.assignment_epoch,
         "assignor": group.assignor,
-        "total_lag": sum(row[5] or 0 for row in partitions),
-        "partitions": [as_object(OFFSET_COLUMNS, row) for row in partitions],
+        "total_lag": _total_lag(group, partitions),
+        "partitions": [as_object(SHARE_OFFSET_COLUMNS, row) for row in _share_rows(group)]
+        if group.group_type == SHARE
+        else [as_object(OFFSET_COLUMNS, row) for row in partitions],
         "members": [as_object(CONSUMER_COLUMNS, row) for row in _consumer_rows(group)],
     }

@@ -1,7 +1,7 @@
 """Target assignments of share groups (KIP-932), by their sizes as Apache Kafka's assignor ``simple`` makes them.
 
-Kafka goes through hash tables, so which member has which partition differs. So does, now and then, whether a partition finds a last
-reader: all members with room may have it already.
+Kafka goes through hash tables, so which member has which partition differs. So does, now and then, whether a partition finds a
+last reader: all members with room may have it already.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from ...group_coordinator.consumer_group import ConsumerGroup
 from ...group_coordinator.consumer_group_member import ConsumerGroupMember
 from ...group_coordinator.group import Group
 from ...group_coordinator.shard import GroupAndOffsets
+from ...group_coordinator.share_group import ShareGroup
 from ...replication.partition import Partition
 from ..assignments import assigned
 from ..consumer_members import consumer_progress, in_order
@@ -72,7 +73,7 @@ async def group_row(
         group.protocol_type,
         assignor_of(group),
         group.epoch,
-        group.target.epoch if isinstance(group, ConsumerGroup) else None,
+        group.target.epoch if isinstance(group, ConsumerGroup | ShareGroup) else None,
         group.member_count,
         len(offsets),
         partitions,
@@ -130,6 +131,12 @@ async def member_rows(group: Group, topic_name: Callable[[bytes], str | None], p
             row = _consumer_row(group, each, topic_name)
             rows.append(row)
             if pace.is_due(5 + sum(len(numbers) for _, numbers in row.assigned or ()) // 5):
+                await pace.rest()
+    elif isinstance(group, ShareGroup):
+        for one in group.members.values():
+            held = {name: set(some) for key, some in one.assigned.items() if (name := topic_name(key)) is not None}
+            rows.append(MemberRow(one.member_id, None, one.client_id, one.client_host, None, in_order(held)))
+            if pace.is_due(5 + sum(map(len, held.values())) // 5):
                 await pace.rest()
     return rows
 

@@ -1,4 +1,4 @@
-"""Requests about groups: ListGroups, DescribeGroups, ConsumerGroupDescribe, OffsetFetch, FindCoordinator.
+"""Requests about groups: ListGroups, DescribeGroups, ConsumerGroupDescribe, ShareGroupDescribe, OffsetFetch, FindCoordinator.
 
 Of all groups a coordinator is asked in parts of ``_AT_ONCE`` groups a request, never for one group after the other (but where it
 is older than KIP-709, which brought that).
@@ -17,6 +17,7 @@ from ...wire.messages.describe_groups import DescribeGroupsRequest, DescribeGrou
 from ...wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ...wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ...wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+from ...wire.messages.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 from ..assignments import assigned
 from ..consumer_members import consumer_progress, in_order
 from ..pace import Pace
@@ -30,7 +31,7 @@ _MANY_GROUPS = 8
 _NEWEST_WITH_NAMES = 9
 _KEYS = 4
 """The version of FindCoordinator that takes several keys."""
-_CLASSIC, _CONSUMER = "classic", "consumer"
+_CLASSIC, _CONSUMER, _SHARE = "classic", "consumer", "share"
 _CLASSIC_MEMBER = 0
 """Type of a member with the classic protocol, as ConsumerGroupDescribe tells it (KIP-1099)."""
 
@@ -55,6 +56,11 @@ class GroupListing(NamedTuple):
         """Whether it is of the protocol of KIP-848."""
         return self.kind.lower() == _CONSUMER
 
+    @property
+    def is_share(self) -> bool:
+        """Whether it is of the protocol of KIP-932."""
+        return self.kind.lower() == _SHARE
+
 
 class DescribeGroupResult(NamedTuple):
     """A group as its coordinator describes it."""
@@ -62,11 +68,11 @@ class DescribeGroupResult(NamedTuple):
     state: str
     protocol: str
     epoch: int | None
-    """Of a consumer group; brokers do not tell the generation of a classic one."""
+    """Of a consumer or a share group; brokers do not tell the generation of a classic one."""
     members: Sequence[Any] | None
     """As in the response (``member_rows`` reads them); None if groups of this kind are not described."""
     assignment_epoch: int | None = None
-    """Of a consumer group: the epoch of its target assignment."""
+    """Of a consumer or a share group: the epoch of its target assignment."""
 
 
 class GroupSeen(NamedTuple):
@@ -159,6 +165,14 @@ async def describe(
                 found[one.group_id] = DescribeGroupResult(
                     one.group_state, one.assignor_name, one.group_epoch, one.members, one.assignment_epoch
                 )
+    shared = [each.group_id for each in listed if each.is_share]
+    if shared:
+        told: ShareGroupDescribeResponse = await client.ask(broker, ShareGroupDescribeRequest(group_ids=shared))
+        for group in told.groups:
+            if not group.error_code:
+                found[group.group_id] = DescribeGroupResult(
+                    group.group_state, group.assignor_name, group.group_epoch, group.members, group.assignment_epoch
+                )
     return found
 
 
@@ -168,6 +182,9 @@ async def member_rows(seen: GroupSeen, pace: Pace) -> list[MemberRow]:
     for each in seen.described.members or ():
         if seen.listed.is_consumer:
             row = _consumer_row(each, seen.described.assignment_epoch or 0)
+        elif seen.listed.is_share:
+            held = {topic.topic_name: set(topic.partitions) for topic in each.assignment.topic_partitions}
+            row = MemberRow(each.member_id, None, each.client_id, each.client_host, None, in_order(held))
         else:
             given = assigned(bytes(each.member_assignment))
             row = MemberRow(each.member_id, each.group_instance_id, each.client_id, each.client_host, None, given)

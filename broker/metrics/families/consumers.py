@@ -67,6 +67,19 @@ CONSUMER_GROUP_REBALANCES = counter(
     "those of members that went.",
     _COORDINATOR + "consumer-group-rebalance-count",
 )
+SHARE_GROUPS = gauge(
+    "kafka_server_group_coordinator_metrics_share_group_count",
+    "state",
+    "Share groups (KIP-932) of this broker by state: Empty, Stable (it has members), Dead.",
+    _COORDINATOR + "state=*,share-group-count",
+)
+SHARE_GROUP_REBALANCES = counter(
+    "kafka_server_group_coordinator_metrics_share_group_rebalance_count_total",
+    "",
+    "New epochs of share groups: members came, went or read other topics, topics have changed, or partitions wait for members. "
+    "Kafka leaves out those of members that went.",
+    _COORDINATOR + "share-group-rebalance-count",
+)
 CLASSIC_REBALANCES = counter(
     "kafka_server_group_coordinator_metrics_group_completed_rebalance_count_total",
     "",
