@@ -1,16 +1,17 @@
-"""Consumer groups of both protocols: their members, rebalances and committed offsets, as a replicated state machine.
+"""Groups of consumers: their members, rebalances, assignments and committed offsets, as a replicated state machine.
 
 A group belongs to the partition of ``__consumer_offsets`` that its id hashes to. The leader of the partition is the group's
 coordinator. ``coordinator`` has the requests, the waits and the loops; the rules are plain functions on a *shard*.
 
-A group id is of one group, which is one of three kinds (``group``):
+A group id is of one group, which is one of four kinds (``group``):
 
 =============  ================  ==================================  ================================================
-kind           module            members assign partitions by        state
+kind           module            who assigns partitions              state
 =============  ================  ==================================  ================================================
 ClassicGroup   classic_group     the leader, one of the clients      a durable ``Generation``, and a soft rebalance
 ConsumerGroup  consumer_group    the coordinator (KIP-848)           one immutable value, durable as a whole
-UnservedGroup  unserved_group    nobody here: share and Streams      the keys of its records
+ShareGroup     share_group       the coordinator (KIP-932)           one immutable value, durable as a whole
+StreamsGroup   streams_group     nobody here                         the keys of its records
 =============  ================  ==================================  ================================================
 
 A shard
@@ -19,7 +20,7 @@ A shard
 A shard (``shard``) is one such partition that this broker leads. A request becomes records and a response:
 
 1. The rules check the request against the present state: ``membership`` (classic members), ``consumer_membership`` (KIP-848),
-   ``offsets``, ``transactional``, ``expiry``.
+   ``share_heartbeat`` (KIP-932), ``offsets``, ``transactional``, ``expiry``.
 2. ``write`` appends the records as one batch, and replays them in the same plain function. If the log refuses, nothing has
    changed, and the client gets the error.
 3. The response waits until the high watermark has passed the last record that the group depends on.
@@ -38,6 +39,8 @@ durable  ``generation`` (Generation)          of a classic group the last comple
                                               assignments
 durable  ``consumer_group`` (ConsumerGroup)   of a consumer group everything: epoch, members, target assignment, and
                                               how far each member has come
+durable  ``share_group`` (ShareGroup)         of a share group everything but the states of records, which the share
+                                              coordinator keeps
 durable  ``committed_offsets`` (OffsetTable)  the last commit per group, topic and partition, and the commits of
                                               transactions that are open
 soft     ``live_group`` (LiveGroup)           the members of a classic group as this coordinator knows them, the state,
@@ -98,6 +101,21 @@ Members with the classic protocol may be in a consumer group (``classic_members`
 classic group makes a consumer group of it (``upgrade``), and the last one that goes makes it classic again (``downgrade``). An
 empty group is of the kind whose member joins next (``conversion``).
 
+A share group
+-------------
+
+The members of a share group read the same partitions together (KIP-932), so nobody has to give anything up, and a member goes to
+each target at once. What holds a partition up is its state, which the share coordinator keeps (``share_state_partitions``):
+
+1. A heartbeat finds partitions of its member's topics that are neither initialized nor asked for, and writes them as
+   *initializing*.
+2. Once that is committed, the share coordinator is asked to begin with them (``share_state_requests``), beside the heartbeats.
+3. What it has begun is written as *initialized*. What it refuses is taken out, and begins again with the next heartbeat.
+4. The next heartbeat finds initialized partitions that are in nobody's target (``share_states``), and raises the group's epoch.
+
+A deletion goes the other way: the topics are *deleting* until the share coordinator has deleted their states, and the group goes
+after that. Start offsets are altered by beginning anew (``share_offsets``). What is asked for one group has its turn.
+
 Offsets
 -------
 
@@ -127,18 +145,22 @@ key version  record                                 what replay does
 8            ConsumerGroupCurrentMemberAssignment   sets a member's epoch and state, the partitions that it has, and those
                                                     that it is to give up
 16           ConsumerGroupRegularExpression         sets the topics that an expression stands for
-10           ShareGroupMemberMetadata               adds a member
+10           ShareGroupMemberMetadata               sets a member's subscription
+11           ShareGroupMetadata                     sets the group's epoch, and the hash of its topics
+12, 13       ShareGroupTargetAssignment...          as 6 and 7
+14           ShareGroupCurrentMemberAssignment      sets a member's epoch, and the partitions that it reads
+15           ShareGroupStatePartitionMetadata       sets which partitions are initializing and which initialized, and of which
+                                                    topics the states are deleted
 19           StreamsGroupMemberMetadata             adds a member
-11-15, 17,   epochs, assignments, topology, ...     keeps the key, as 10 to 15 and 17 to 23 all do: the group exists while
-20-23                                               a key of it has a value
+17, 20-23    epochs, assignments, topology          keeps the key, as 19 does: the group exists while a key of it has a value
 ===========  =====================================  =======================================================================
 
 A tombstone takes back what its key had set. An end marker, a control record, ends the producer's open commits. A record of
 an unknown type or version is skipped and counted; a batch with a wrong CRC is not, and its partition is not served.
 
-The records of a change of a consumer group have Kafka's order (``consumer_group_records``). Records of share and Streams groups
-come from other brokers. Their members are not served: the group keeps its offsets, and refuses members of other protocols while
-it has members of its own.
+The records of a change have Kafka's order (``consumer_group_records``, ``share_group_records``). Records of Streams groups come
+from other brokers. Their members are not served: the group keeps its offsets, and refuses members of other protocols while it has
+members of its own.
 
 Two protocols in one group
 --------------------------

@@ -98,7 +98,7 @@ class MemberDescription(NamedTuple):
     """The partitions that it is to have in a consumer group."""
 
 
-class ShareStart(NamedTuple):
+class SharePosition(NamedTuple):
     """Where a share group begins in a partition."""
 
     offset: int | None
@@ -122,7 +122,7 @@ class ConsumerGroupDescription(NamedTuple):
     assignment_epoch: int | None = None
     """The epoch of their target assignment."""
     assignor: str | None = None
-    starts: Mapping[TopicPartition, ShareStart] = MappingProxyType({})
+    starts: Mapping[TopicPartition, SharePosition] = MappingProxyType({})
     """Where a share group begins in each partition."""
 
 
@@ -258,7 +258,7 @@ def _share_group(admin: Admin, name: str) -> ConsumerGroupDescription | None:
         return None
     (told,) = offsets.groups
     starts = {
-        TopicPartition(topic.topic_name, at.partition_index): ShareStart(
+        TopicPartition(topic.topic_name, at.partition_index): SharePosition(
             at.start_offset if at.start_offset >= 0 else None, at.lag if at.lag >= 0 else None
         )
         for topic in told.topics
@@ -377,7 +377,7 @@ def _consumer_rows(group: ConsumerGroupDescription) -> list[tuple[Any, ...]]:
 def _share_rows(group: ConsumerGroupDescription) -> list[tuple[Any, ...]]:
     readers = Counter(where for member in group.members for where in member.assignment)
     return [
-        (group.name, where.topic, where.partition, *group.starts.get(where, ShareStart(None, None)), readers[where])
+        (group.name, where.topic, where.partition, *group.starts.get(where, SharePosition(None, None)), readers[where])
         for where in sorted({*group.starts, *readers})
     ]
 

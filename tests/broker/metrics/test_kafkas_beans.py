@@ -29,6 +29,8 @@ _GROUPS = (
     "protocol=*,group-count",
     "state=*,consumer-group-count",
     "consumer-group-rebalance-count",
+    "state=*,share-group-count",
+    "share-group-rebalance-count",
     "group-completed-rebalance-count",
 )
 _LOADER = "CurrentControllerId CurrentMetadataVersion FinalizedLevel,featureName=* HandleLoadSnapshotCount"
@@ -48,7 +50,6 @@ BEANS = [
     "kafka.server:type=node-metrics,feature-name=*,minimum-supported-level",
 ]
 NOT_THERE = [
-    "share-group-count",
     "streams-group-count",
     "current-vote-directory-id",
     "AvgIdleRatio",
