@@ -345,7 +345,7 @@ class GroupCoordinator:
 
     async def initialized_share_partitions(self, group_id: str, flush: Flush) -> dict[bytes, frozenset[int]]:
         """The partitions that members of a share group may be given, by topic id; none where there is no such group."""
-        return await self._share_offsets.initialized(self._shard_of_member(group_id), group_id, flush)
+        return await self._share_offsets.initialized(self._shard(group_id), group_id, flush)
 
     async def share_starts(self, group_id: str, partitions: Partitions) -> dict[SharePartitionKey, ShareStart]:
         """How far a share group has come in partitions, by topic id."""

@@ -43,7 +43,7 @@ class SimpleAssignor:
         target: dict[str, dict[bytes, set[int]]] = {member_id: {} for member_id in order}
         if subscribed_alike and (yield from is_homogeneous(members)):
             topic_ids = sorted(members[order[0]].topic_ids) if order else []
-            yield from _share(order, _in_order(topic_ids, assignable), members, target)
+            yield from _share(order, (yield from _in_order(topic_ids, assignable)), members, target)
         else:
             readers: dict[bytes, list[str]] = {}
             for member_id in order:
@@ -51,29 +51,49 @@ class SimpleAssignor:
                     readers.setdefault(topic_id, []).append(member_id)
                 yield
             for topic_id in sorted(readers):
-                yield from _share(readers[topic_id], _in_order([topic_id], assignable), members, target)
-        return {
-            member_id: {topic_id: frozenset(numbers) for topic_id, numbers in part.items() if numbers}
-            for member_id, part in target.items()
-        }
+                partitions = yield from _in_order([topic_id], assignable)
+                yield from _share(readers[topic_id], partitions, members, target)
+        return (yield from _frozen(target))
 
 
-def _in_order(topic_ids: Iterable[bytes], assignable: Mapping[bytes, AbstractSet[int]]) -> list[_Partition]:
-    return [(topic_id, number) for topic_id in topic_ids for number in sorted(assignable.get(topic_id, ()))]
+def _in_order(
+    topic_ids: Iterable[bytes], assignable: Mapping[bytes, AbstractSet[int]]
+) -> Steps[dict[_Partition, dict[str, None]]]:
+    """The partitions of topics, in order, each without readers."""
+    partitions: dict[_Partition, dict[str, None]] = {}
+    done = 0
+    for topic_id in topic_ids:
+        for number in sorted(assignable.get(topic_id, ())):
+            partitions[topic_id, number] = {}
+            done += 1
+            if done % PARTITIONS_OF_A_STEP == 0:
+                yield
+    return partitions
+
+
+def _frozen(parts: Mapping[str, Mapping[bytes, set[int]]]) -> Steps[Target]:
+    target: Target = {}
+    done = 0
+    for member_id, part in parts.items():
+        target[member_id] = {topic_id: frozenset(numbers) for topic_id, numbers in part.items()}
+        done += 1 + sum(map(len, part.values()))
+        if done >= PARTITIONS_OF_A_STEP:
+            done = 0
+            yield
+    return target
 
 
 def _share(
     readers: Sequence[str],
-    partitions: list[_Partition],
+    holders: dict[_Partition, dict[str, None]],
     members: Mapping[str, MemberSubscription],
     target: Mapping[str, dict[bytes, set[int]]],
 ) -> Steps[None]:
-    """Add to ``target`` what each reader gets of these partitions."""
-    if not partitions:
+    """Add to ``target`` what each reader gets of these partitions. ``holders`` has who has each, nobody yet."""
+    if not holders:
         return
-    sharing = -(-len(readers) // len(partitions))
-    quotas = dict(zip(readers, _quotas(len(readers), sharing * len(partitions)), strict=True))
-    holders: dict[_Partition, dict[str, None]] = {partition: {} for partition in partitions}
+    sharing = -(-len(readers) // len(holders))
+    quotas = dict(zip(readers, _quotas(len(readers), sharing * len(holders)), strict=True))
     yield
     kept = yield from _kept(quotas, sharing, members, holders)
     unfilled = deque(member_id for member_id in readers if kept[member_id] < quotas[member_id])
