@@ -278,8 +278,9 @@ def complete_heartbeat(
         member_epoch=moved.epoch,
         heartbeat_interval_ms=shard.context.share_times(heartbeat.group_id).heartbeat_interval_ms,
     )
+    # A member that joins says which topics it reads, and so does one that is not sure of the last response.
     is_full = request.subscribed_topic_names is not None
-    if request.member_epoch == JOIN_EPOCH or is_full or moved.assigned != before.assigned:
+    if is_full or moved.assigned != before.assigned:
         response.assignment = _assignment(moved)
     return response
 

@@ -149,6 +149,47 @@ async def test_a_member_reads_other_topics(make_world: Any, autojump_clock: Mock
         assert await beat("B", epoch + 1) == (epoch + 2, {"u": [0]})
 
 
+async def test_a_topic_that_nobody_reads_any_more(make_world: Any, autojump_clock: MockClock) -> None:
+    async with share_groups(make_world) as beat:
+        beat.topic("u", 1)
+        epoch = (await beat.stable("A"))["A"]
+        beat.topic("t", 5)
+        await beat("A", epoch, ["u"])
+        assert beat.written().endswith("15(u[0];t[0,1];)")
+        await beat.next_target()
+        epoch, assigned = await beat("A", epoch + 1)
+        assert assigned == {"u": [0]}
+        for _ in range(3):
+            await trio.sleep(SECOND)
+            assert await beat("A", epoch) == (epoch, None)
+
+
+async def test_a_lost_response_to_a_change_without_a_new_target(make_world: Any, autojump_clock: MockClock) -> None:
+    """The epoch before stays the one before."""
+    async with share_groups(make_world) as beat:
+        beat.topic("u", 1)
+        epoch = (await beat.stable("A"))["A"]
+        assert (await beat("B", 0))[0] == epoch + 1
+        assert (await beat("A", epoch))[0] == epoch + 1
+        assert await beat("A", epoch + 1, ["u"]) == (epoch + 1, {})
+        assert await beat("A", epoch, ["u"]) == (epoch + 1, {})
+
+
+async def test_members_with_different_topics_of_which_one_does_not_exist(
+    make_world: Any, autojump_clock: MockClock
+) -> None:
+    """They do not read the same, so each topic is distributed by itself."""
+    async with share_groups(make_world) as beat:
+        beat.topic("one", 1)
+        beat.topic("two", 1)
+        await beat("A", 0, ["one", "two"])
+        await beat("B", 0, ["one", "two", "absent"])
+        for _ in range(2):
+            await beat.next_target()
+            assigned = [(await beat("A", 0, ["one", "two"]))[1], (await beat("B", 0, ["one", "two", "absent"]))[1]]
+        assert assigned == [{"one": [0], "two": [0]}] * 2
+
+
 async def test_a_topic_that_does_not_exist(make_world: Any, autojump_clock: MockClock) -> None:
     async with share_groups(make_world) as beat:
         assert await beat("A", 0, ["absent"]) == (2, {})

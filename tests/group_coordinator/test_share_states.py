@@ -51,8 +51,10 @@ async def test_heartbeats_do_not_wait_and_do_not_ask_twice(make_world: Any, auto
     async with share_groups(make_world) as beat:
         beat.states.gate = trio.Event()
         await beat("A", 0)
+        beat.written()
         for member in "ABC":
             await beat(member, 0)
+        assert "15(" not in beat.written()
         await beat.asked()
         assert len(beat.states.asked) == 2
         beat.states.gate.set()
@@ -102,6 +104,7 @@ async def test_a_topic_is_deleted_and_made_again(make_world: Any, autojump_clock
         await beat.next_target()
         epoch = (await beat("A", epoch + 1))[0]
         await beat.next_target()
+        beat.world.groups.delete_topics(["u"])  # of the topic that was there before
         response = await beat.send("A", epoch)
         assert {each.topic_id for each in response.assignment.topic_partitions} == {topic_id("t"), b"another u       "}
 
@@ -168,7 +171,10 @@ async def test_a_member_joins_while_its_group_is_deleted(make_world: Any, autoju
 
         nursery.start_soon(delete)
         await beat.asked()
+        count = len(beat.states.asked)
         epoch, _ = await beat("B", 0)
+        await beat.asked()
+        assert len(beat.states.asked) == count
         beat.states.gate.set()
         await beat.next_target()
         assert codes == [ErrorCode.NON_EMPTY_GROUP]
@@ -182,6 +188,15 @@ async def test_a_group_without_states_is_deleted(make_world: Any, autojump_clock
         await beat("A", -1)
         assert await deleted(beat) is ErrorCode.NONE
         assert beat.states.asked == []
+
+
+async def test_a_group_without_members_does_not_expire(make_world: Any, autojump_clock: MockClock) -> None:
+    async with share_groups(make_world) as beat:
+        await beat.stable("A")
+        await beat("A", -1)
+        await trio.sleep(30 * 24 * 3600)
+        await beat.world.groups.expire_offsets()
+        assert beat.group.is_empty
 
 
 async def test_other_groups_keep_a_group_id(make_world: Any, autojump_clock: MockClock) -> None:
