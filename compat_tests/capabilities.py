@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 
 GROUPS_OF_KIP_848 = "groups of KIP-848"
 """The row of what is about members by the consumer protocol."""
+GROUPS_OF_KIP_932 = "share groups"
+"""The row of what is about share groups."""
 KIP_848 = "KIP-848: "
 """How the capabilities begin in that row that clients have."""
 
@@ -118,6 +120,19 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "consumer groups: conversion from and to classic groups",
         "consumer groups: commits by member epoch",
         "consumer groups: listed and described",
+    ),
+    GROUPS_OF_KIP_932: (
+        "share groups: heartbeats",
+        "share groups: refused heartbeats",
+        "share groups: sessions",
+        "share groups: acquired records",
+        "share groups: acknowledgements",
+        "share groups: locks and delivery counts",
+        "share groups: start offsets",
+        "share groups: transactions",
+        "share groups: state requests",
+        "share groups: listed and described",
+        "share groups: offsets",
     ),
     "commit and reset": (
         "group: auto commit",
