@@ -1,0 +1,1 @@
+"""Java's share consumer and Kafka's tools for share groups, on a broker of their own."""
