@@ -43,6 +43,7 @@ _RETRIABLE = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # a topic of which the coordinator was not told yet
+    ErrorCode.UNSUPPORTED_VERSION,  # likewise ``share.version``, when it has just been finalized
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.REQUEST_TIMED_OUT,
 )

@@ -15,6 +15,7 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.controller.quorum.features import SHARE_VERSION
 from ottla.controller.quorum.supported_features import SUPPORTED
 from ottla.handlers.services import Services
+from ottla.metadata.delta import ClusterDelta
 from ottla.metadata.types import VersionRange
 from ottla.share_coordinator.settings import TOPIC
 from ottla.share_coordinator.state import SharePartitionKey, StateBatch
@@ -170,6 +171,21 @@ async def test_a_broker_alone_knows_its_states_again(autojump_clock: MockClock) 
             await start(world, 1)
             for key in states:
                 assert (await world.services(1).share_state.read(key, 2)).batches == READ
+
+
+async def test_a_coordinator_that_hears_later_of_the_feature_is_asked_again(autojump_clock: MockClock) -> None:
+    async with cluster(1, 2, 3) as world:
+        await world.services(1).share_state.initialize(keys(world)[0], 1, 0)
+        other = next(key for key in keys(world) if coordinator(world, 1, key) == 2)
+        metadata = world.services(2).metadata
+        known = metadata.image.features
+        assert known is not None
+        metadata.publish(ClusterDelta(features=known._replace(levels={**known.levels, SHARE_VERSION: 0})))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(world.services(1).share_state.initialize, other, 1, 0)
+            await trio.sleep(0.3)
+            metadata.publish(ClusterDelta(features=known))
+        assert (await world.services(1).share_state.read(other, -1)).state_epoch == 1
 
 
 async def test_a_stop_ends_the_waits_for_a_coordinator(autojump_clock: MockClock) -> None:
