@@ -185,11 +185,10 @@ class ShareStateClient:
             except KafkaError as error:
                 if error.code not in _RETRIABLE or trio.current_time() + pause > deadline or self._is_stopped:
                     raise
-                code = error.code
             with trio.move_on_after(pause) as scope:
                 self._pauses.add(scope)
                 try:
-                    await self._settled(key, code)
+                    await self._settled(key)
                 finally:
                     self._pauses.discard(scope)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
@@ -206,13 +205,11 @@ class ShareStateClient:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{TOPIC}-{number} has no leader")
         return state.leader
 
-    async def _settled(self, key: SharePartitionKey, code: ErrorCode) -> None:
+    async def _settled(self, key: SharePartitionKey) -> None:
         """Return when it is worth asking again, if that can be told: when this broker has loaded the partition it leads."""
         number = self._local.partition_for(key.coordinator_key())
         state = self._metadata.partition(TOPIC, number)
-        is_loading = code in (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
-        if is_loading and state is not None and state.leader == self._broker_id:
-            await trio.lowlevel.checkpoint()
+        if state is not None and state.leader == self._broker_id and not self._local.serves(number):
             await self._local.wait_loaded(number)
         else:
             await trio.sleep_forever()

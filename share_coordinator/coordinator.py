@@ -103,6 +103,10 @@ class ShareCoordinator:
         self.unload(partition)
         await self._shards.load(partition, leader_epoch)
 
+    def serves(self, partition: int) -> bool:
+        """Whether the share partitions of the partition are served here."""
+        return any(shard.partition == partition for shard in self._shards)
+
     async def wait_loaded(self, partition: int) -> None:
         """Return once the share partitions of the partition are served here."""
         await self._shards.wait_loaded(partition)
