@@ -3,7 +3,7 @@
 They are read when they are needed, so a change counts from then on. A group's own value counts where it is set, within the bounds
 of the broker; the controller may have let other values in. A group that has not begun begins where its
 ``share.auto.offset.reset`` says: at the start of the log, at the high watermark, or at the first record that is not older than a
-duration; where there is none, at the high watermark.
+duration; where there is none, at the high watermark (in Kafka members get OFFSET_NOT_AVAILABLE until there is one).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ..group_coordinator.share_record_settings import ShareRecordSettings
 from ..metadata.published import PublishedMetadata
 from ..replication.partition import Partition
 from ..security.entities import GROUPS, Entity
+from .manager import GroupStart
 from .share_partition import Terms
 
 
@@ -58,11 +59,11 @@ class GroupTerms:
             found.is_renew_enabled,
         )
 
-    async def start_of(self, group_id: str, partition: Partition) -> int:
+    async def start_of(self, group_id: str, partition: Partition) -> GroupStart:
         """Where a group begins. Raises KafkaError, OFFSET_NOT_AVAILABLE while the high watermark may be an older one."""
         reset, log = self.configured(group_id).auto_offset_reset, partition.log
         if reset == "earliest":
-            return log.log_start_offset
+            return GroupStart(log.log_start_offset, is_lasting=True)
         leader = partition.leader
         if leader is not None and log.high_watermark < leader.epoch_start_offset:
             raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, "the high watermark is not known yet")
@@ -70,8 +71,8 @@ class GroupTerms:
         if duration is not None:
             found = await log.offset_for_timestamp(int(self._clock.now_ms() - duration * 1000), log.high_watermark)
             if found[0] >= 0:
-                return found[0]
-        return log.high_watermark
+                return GroupStart(found[0], is_lasting=False)
+        return GroupStart(log.high_watermark, is_lasting=False)
 
 
 def share_record_terms(settings: ShareRecordSettings, overrides: Mapping[str, str]) -> ShareRecordTerms:

@@ -1,7 +1,8 @@
 """The share partitions of a broker: those of the partitions that it leads, as the groups that fetch read them.
 
 A share partition is loaded by the first fetch of it: the state comes from the store, and where the group has not begun, the start
-offset by its ``share.auto.offset.reset``, which is stored before anything is delivered. It lives in an *entry*, which is dropped
+offset by its ``share.auto.offset.reset``. One that depends on the time is stored before anything is delivered, otherwise than in
+Kafka: a later leader would skip what nobody has acknowledged. A share partition lives in an *entry*, which is dropped
 
 - when this broker does not lead the partition any more, or the partition is gone,
 - when the store knows a later leader or state,
@@ -20,7 +21,7 @@ import heapq
 import itertools
 import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import trio
 
@@ -35,8 +36,16 @@ from .share_partition import Acknowledgement, Terms
 FindPartition = Callable[[bytes, int], Partition]
 """Takes a topic's id and a partition's number. Raises KafkaError where this broker has no such partition."""
 TermsOf = Callable[[str], Terms]
-StartOf = Callable[[str, Partition], Awaitable[int]]
-"""Takes a group's id; returns the offset where it begins in a partition. Raises KafkaError."""
+StartOf = Callable[[str, Partition], Awaitable["GroupStart"]]
+"""Takes a group's id; returns where it begins in a partition. Raises KafkaError."""
+
+
+class GroupStart(NamedTuple):
+    """Where a group begins."""
+
+    offset: int
+    is_lasting: bool
+    """Whether a later leader would find the same, or what is left of it."""
 
 
 class Watcher(Protocol):
@@ -200,8 +209,9 @@ class SharePartitions:
             stored = await self._store.read(key, leader_epoch)
             start_offset = stored.start_offset
             if start_offset == NOT_BEGUN:
-                start_offset = await self._start_of(key.group_id, partition)
-                await self._store_start(key, stored.state_epoch, leader_epoch, start_offset)
+                start_offset, is_lasting = await self._start_of(key.group_id, partition)
+                if not is_lasting:
+                    await self._store_start(key, stored.state_epoch, leader_epoch, start_offset)
             state = share_partition.load(stored, start_offset)
         except KafkaError as error:
             entry.error = as_seen_by_members(error)
@@ -216,10 +226,7 @@ class SharePartitions:
     async def _store_start(
         self, key: SharePartitionKey, state_epoch: int, leader_epoch: int, start_offset: int
     ) -> None:
-        """Store where a group begins, before anything is delivered. Raises KafkaError.
-
-        A later leader would begin elsewhere, and skip what nobody has acknowledged.
-        """
+        """Store where a group begins. Raises KafkaError."""
         try:
             await self._store.write(key, state_epoch, leader_epoch, start_offset, 0, ())
         except KafkaError as error:

@@ -133,6 +133,7 @@ ON_PYPY = (
             "group_coordinator",
             "transaction_coordinator",
             "share_coordinator",
+            "share_partitions",
         )
     ),
     "tests/broker/listeners/test_connection.py",

@@ -13,7 +13,7 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.replication.fetch_watches import FetchWatches
 from ottla.share_coordinator.state import SharePartitionKey
 from ottla.share_partitions.led_partition import LedPartition
-from ottla.share_partitions.manager import SharePartitions
+from ottla.share_partitions.manager import GroupStart, SharePartitions
 from ottla.share_partitions.share_partition import Terms, next_fetch_offset
 
 from ..run import Mode, Run
@@ -135,10 +135,12 @@ class ShareWorld(Run):
     def _violator(self, key: SharePartitionKey) -> Any:
         return lambda what: self.violate(f"partition {key.partition}: {what}")
 
-    async def start_of(self, group_id: str, partition: Any) -> int:
+    async def start_of(self, group_id: str, partition: Any) -> GroupStart:
         await trio.lowlevel.checkpoint()
         log: SimulatedLog = partition.log
-        return log.high_watermark if self._begins_at_end else log.log_start_offset
+        if self._begins_at_end:
+            return GroupStart(log.high_watermark, is_lasting=False)
+        return GroupStart(log.log_start_offset, is_lasting=True)
 
     async def begin_life(self) -> Life:
         assert self.nursery is not None
