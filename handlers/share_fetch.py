@@ -126,10 +126,6 @@ async def _fetch(call: Call, request: ShareFetchRequest, session: ShareSession) 
         else:
             keys.append(key)
     if most <= 0 or request.max_records <= 0 or not keys:
-        # Nobody would end such a wait, and the client would ask again at once.
-        if not refused or request.max_wait_ms > 0:
-            await call.flush()
-            await Wakeup().wait(request.max_wait_ms / 1000)
         return refused
     limits = ShareFetchLimits(
         RecordLimits(request.max_records, request.batch_size, request.share_acquire_mode == _RECORD_LIMIT),

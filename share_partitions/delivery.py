@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..share_coordinator.state import StateBatch
@@ -72,18 +71,18 @@ class Run(NamedTuple):
 
     def ending(self, write_id: int, state: int) -> Run:
         """To be in ``state`` once that is written."""
-        return self._replace(write_id=write_id, next_state=state)
+        first, last, before, count, member_id, locked_until, _, _ = self
+        return Run(first, last, before, count, member_id, locked_until, write_id, state)
 
     def cut(self, first_offset: int, last_offset: int) -> Run:
         """The part of it within these offsets, which overlap it."""
         if first_offset <= self.first_offset and last_offset >= self.last_offset:
             return self
         first, last = max(first_offset, self.first_offset), min(last_offset, self.last_offset)
-        return self._replace(first_offset=first, last_offset=last)
+        return Run(first, last, *self[2:])
 
 
-@dataclass(frozen=True, slots=True)
-class InFlightBatch:
+class InFlightBatch(NamedTuple):
     """Records that were acquired together first, or that the store has as one batch."""
 
     runs: tuple[Run, ...]
@@ -135,7 +134,7 @@ def join(runs: list[Run], run: Run) -> None:
     if runs:
         before = runs[-1]
         if before[2:] == run[2:] and before.last_offset + 1 == run.first_offset:
-            runs[-1] = before._replace(last_offset=run.last_offset)
+            runs[-1] = Run(before.first_offset, run.last_offset, *run[2:])
             return
     runs.append(run)
 

@@ -85,9 +85,12 @@ class LedPartition:
         state_epoch: int,
         leader_epoch: int,
         spawn: Spawn,
-        on_change: Callable[[], None],
+        on_change: Callable[[bool], None],
     ) -> None:
-        """``on_change`` is called when something may be to be fetched, a lock may end earlier, or it is of no use any more."""
+        """``on_change`` is called when something may be to be fetched, or it is of no use any more.
+
+        With True where records are their members' again, so that another lock may be the first to end.
+        """
         self.key = key
         self.state = state
         self.is_dropped = False
@@ -105,9 +108,7 @@ class LedPartition:
         self, member_id: str, acknowledgements: Iterable[Acknowledgement], terms: Terms, now: float
     ) -> Outcome | None:
         """What a member says of its records; None where nothing is to be stored. Raises KafkaError."""
-        outcome = self._submit(share_partition.acknowledge(self.state, member_id, acknowledgements, terms, now))
-        self._on_change()
-        return outcome
+        return self._submit(share_partition.acknowledge(self.state, member_id, acknowledgements, terms, now))
 
     def release(self, member_id: str, terms: Terms) -> Outcome | None:
         """Release what a member has, whose session is over."""
@@ -126,7 +127,7 @@ class LedPartition:
         error = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the share partition has another leader")
         for _, outcome in waiting:
             outcome.tell(error)
-        self._on_change()
+        self._on_change(False)
 
     def _submit(self, write: Write | None) -> Outcome | None:
         if write is None:
@@ -162,7 +163,7 @@ class LedPartition:
         if error is not None and error.code in _GONE:
             self.drop()
         else:
-            self._on_change()
+            self._on_change(error is not None)
 
     async def _write(self, together: list[tuple[Write, Outcome]]) -> KafkaError | None:
         batches = together[0][0].batches

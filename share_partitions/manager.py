@@ -17,6 +17,7 @@ Locks end by one clock for all (``run``).
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
 import math
@@ -180,7 +181,11 @@ class SharePartitions:
             assert partition.leader is not None
             entry = self._entries[key] = SharePartitionEntry(key, partition, partition.leader)
             self._groups.setdefault(key.group_id, {})[entry] = None
-            self._spawn(self._load, entry)
+            try:
+                self._spawn(self._load, entry)
+            except KafkaError:
+                self._drop(entry)
+                raise
         return entry
 
     def find(self, key: SharePartitionKey) -> LedPartition:
@@ -218,7 +223,7 @@ class SharePartitions:
             self._drop(entry)
             return
         epochs = stored.state_epoch, leader_epoch
-        entry.led = LedPartition(key, self._store, state, *epochs, self._spawn, lambda: self._changed(entry))
+        entry.led = LedPartition(key, self._store, state, *epochs, self._spawn, functools.partial(self._changed, entry))
         if entry.is_retiring or not entry.is_led:
             self._drop(entry)
         entry.wake_all()
@@ -246,16 +251,17 @@ class SharePartitions:
             entry.led.drop()
         entry.wake_all()
 
-    def _changed(self, entry: SharePartitionEntry) -> None:
-        """Something has happened to a share partition that is loaded."""
+    def _changed(self, entry: SharePartitionEntry, may_end_sooner: bool) -> None:
+        """Something has happened to a share partition that is loaded, and may be locks that end sooner than those known."""
         led = entry.led
         assert led is not None
         if led.is_dropped or not entry.is_led or (entry.is_retiring and not led.is_writing):
             self._drop(entry)
             return
-        lock_end = share_partition.lock_end(led.state)
-        if lock_end is not None:
-            self.schedule(entry, lock_end)
+        if may_end_sooner:
+            lock_end = share_partition.lock_end(led.state)
+            if lock_end is not None:
+                self.schedule(entry, lock_end)
         entry.wake()
 
     # --- locks --------------------------------------------------------------------------------------------------------
@@ -278,7 +284,7 @@ class SharePartitions:
             if led is None or led.is_dropped:
                 continue
             led.expire(self.terms_of(entry.key.group_id), now)
-            self._changed(entry)
+            self._changed(entry, may_end_sooner=True)
 
     # --- members ------------------------------------------------------------------------------------------------------
 
@@ -305,4 +311,4 @@ class SharePartitions:
         for entry in list(self._groups.get(group_id, ())):
             entry.is_retiring = True
             if entry.led is not None:
-                self._changed(entry)
+                self._changed(entry, may_end_sooner=False)

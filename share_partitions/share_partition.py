@@ -370,65 +370,92 @@ def acknowledge(
     """Take what a member says of its records; returns what is to be stored. Raises KafkaError, and has changed nothing then.
 
     INVALID_REQUEST for offsets beyond those in flight, INVALID_RECORD_STATE for records that the member has not acquired, or
-    of which it has said something already. Records below the start offset are ignored.
+    of which it has said something already, in this request or before. Records below the start offset are ignored.
     """
-    changes: dict[int, InFlightBatch] = {}
-    ended: list[Run] = []
     said = _Said(partition.last_write_id + 1, member_id, terms, now)
+    touched: dict[int, None] = {}
     for acknowledgement in acknowledgements:
         if acknowledgement.last_offset < partition.start_offset:
             continue
         first = max(acknowledgement.first_offset, partition.start_offset)
-        said.acknowledgement = acknowledgement
-        for index in _batches_between(partition, first, acknowledgement.last_offset):
-            batch = changes.get(index, partition.batches[index])
-            changes[index] = batch.changed(first, acknowledgement.last_offset, said.made_of)
-    for index, batch in changes.items():
+        touched.update(dict.fromkeys(_batches_between(partition, first, acknowledgement.last_offset)))
+        said.add(acknowledgement)
+    changes = []
+    for index in touched:
+        batch = partition.batches[index]
+        first, last = max(batch.first_offset, partition.start_offset), batch.last_offset
+        changes.append((index, batch.changed(first, last, said.made_of)))
+    for index, batch in changes:
         partition.batches[index] = batch
-    ended = said.ended
-    return _write(partition, ended) if ended else None
+    return _write(partition, said.ended) if said.ended else None
 
 
 class _Said:
-    """What one request says."""
+    """What one request says, in the order of the offsets."""
 
     def __init__(self, write_id: int, member_id: str, terms: Terms, now: float) -> None:
         self._write_id = write_id
         self._member_id = member_id
-        self._terms = terms
-        self._now = now
-        self.acknowledgement = Acknowledgement(0, 0, ())
-        """The one that is looked at."""
+        self._limit = terms.delivery_count_limit
+        self._locked_until = now + terms.lock_seconds if terms.may_renew else None
+        self._acknowledgements: list[Acknowledgement] = []
+        self._index = 0
+        """Of the acknowledgement that is looked at."""
         self.ended: list[Run] = []
 
+    def add(self, acknowledgement: Acknowledgement) -> None:
+        """Raises KafkaError where something is said of a record already."""
+        before = self._acknowledgements
+        if before and before[-1].last_offset >= acknowledgement.first_offset:
+            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, f"{acknowledgement.first_offset} is acknowledged before")
+        before.append(acknowledgement)
+
     def made_of(self, run: Run) -> Iterable[Run]:
-        """What becomes of a run of which it says something."""
+        """What becomes of a run; they are asked for in their order."""
+        made: list[Run] = []
+        acknowledgements = self._acknowledgements
+        first, last = run.first_offset, run.last_offset
+        while first <= last:
+            while self._index < len(acknowledgements) and acknowledgements[self._index].last_offset < first:
+                self._index += 1
+            if self._index == len(acknowledgements) or acknowledgements[self._index].first_offset > last:
+                made.append(run.cut(first, last))
+                break
+            acknowledgement = acknowledgements[self._index]
+            if acknowledgement.first_offset > first:
+                made.append(run.cut(first, acknowledgement.first_offset - 1))
+                first = acknowledgement.first_offset
+            end = min(last, acknowledgement.last_offset)
+            self._end(run.cut(first, end), acknowledgement, made)
+            first = end + 1
+        return made
+
+    def _end(self, run: Run, acknowledgement: Acknowledgement, made: list[Run]) -> None:
+        """Add what becomes of a run of which this one acknowledgement says something."""
         if not run.is_held or run.member_id != self._member_id:
             raise KafkaError(
                 ErrorCode.INVALID_RECORD_STATE, f"member has not acquired {run.first_offset}-{run.last_offset}"
             )
-        base, _, types = self.acknowledgement
+        base, _, types = acknowledgement
         if len(types) == 1:
-            return (self._part(run, types[0]),)
-        of_run = types[run.first_offset - base : run.last_offset - base + 1]
-        parts, first = [], 0
-        for index in range(1, len(of_run) + 1):
-            if index == len(of_run) or of_run[index] != of_run[first]:
-                part = run.cut(run.first_offset + first, run.first_offset + index - 1)
-                parts.append(self._part(part, of_run[first]))
-                first = index
-        return parts
+            made.append(self._part(run, types[0]))
+            return
+        first = run.first_offset
+        for offset in range(first + 1, run.last_offset + 2):
+            if offset > run.last_offset or types[offset - base] != types[first - base]:
+                made.append(self._part(run.cut(first, offset - 1), types[first - base]))
+                first = offset
 
     def _part(self, run: Run, kind: int) -> Run:
         if kind == RENEW:
-            if not self._terms.may_renew:
+            if self._locked_until is None:
                 raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "the group does not allow to renew locks")
-            return run._replace(locked_until=self._now + self._terms.lock_seconds)
+            return run._replace(locked_until=self._locked_until)
         state = ARCHIVED
         if kind == ACCEPT:
             state = ACKNOWLEDGED
         elif kind == RELEASE:
-            state = run.released(self._terms.delivery_count_limit)
+            state = run.released(self._limit)
         made = run.ending(self._write_id, state)
         self.ended.append(made)
         return made

@@ -242,8 +242,13 @@ SEEN_BELOW = {
     (ApiKey.DELETE_TOPICS, Right(ResourceType.TOPIC, Operation.DESCRIBE)),
     (ApiKey.DESCRIBE_TRANSACTIONS, Right(ResourceType.TOPIC, Operation.DESCRIBE)),
     (ApiKey.LIST_TRANSACTIONS, Right(ResourceType.TRANSACTIONAL_ID, Operation.DESCRIBE)),
+    *(
+        (api, Right(kind, Operation.READ))
+        for api in (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)
+        for kind in (ResourceType.GROUP, ResourceType.TOPIC)
+    ),
 }
-"""Rights without which something is left out, and nothing is refused."""
+"""Rights without which something is left out, and nothing is refused; those of share groups have tests of their own."""
 OF_TOKENS = {
     (ApiKey.CREATE_DELEGATION_TOKEN, Right(ResourceType.USER, Operation.CREATE_TOKENS)),
     (ApiKey.DESCRIBE_DELEGATION_TOKEN, Right(ResourceType.DELEGATION_TOKEN, Operation.DESCRIBE)),

@@ -14,9 +14,12 @@ from ottla.base.errors import ErrorCode
 from ottla.compat_tests.raw.requests import batch, produce_request
 from ottla.controller.quorum.features import SHARE_VERSION
 from ottla.controller.quorum.supported_features import SUPPORTED
+from ottla.handlers.connection_context import ConnectionContext
 from ottla.metadata.types import VersionRange
+from ottla.security.acl import Operation, ResourceType
 from ottla.share_coordinator.state import SharePartitionKey
 from ottla.wire.messages import share_acknowledge, share_fetch
+from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from ottla.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -30,6 +33,7 @@ from ..helpers.controller_world import ControllerWorld, until
 GROUP = "g"
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
 LOCK_SECONDS = 15.0
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 @pytest.fixture(autouse=True)
@@ -325,6 +329,40 @@ async def test_unknown_topics_and_partitions_fail_alone(autojump_clock: MockCloc
         response = await other.ask(0)
         assert response.error_code == 0
         assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+async def test_groups_and_topics_are_readable_by_right(autojump_clock: MockClock) -> None:
+    rules = {"authorizer_class_name": STANDARD_AUTHORIZER, "allow_everyone_if_no_acl_found": "true"}
+    async with cluster(1, partitions=2, **rules) as world:
+        await produce(world, 1, 4)
+        one = Member(world)
+        assert await one.fetch(0) == [(0, 3, 1)]
+        await deny(world, ResourceType.TOPIC, "t")
+        (partition,) = (await one.ask(1, acks=[(0, 1, [ACCEPT])])).responses[0].partitions[:1]
+        assert partition.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        assert await one.acknowledge((0, 1, [ACCEPT])) == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        await deny(world, ResourceType.GROUP, GROUP)
+        assert (await one.ask()).error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+        assert await one.acknowledge((0, 1, [ACCEPT])) == ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
+async def deny(world: ControllerWorld, kind: ResourceType, name: str) -> None:
+    """Nobody may read it, from now on."""
+    rule = AclCreation(
+        resource_type=kind,
+        resource_name=name,
+        resource_pattern_type=3,
+        principal="User:*",
+        host="*",
+        operation=Operation.READ,
+        permission_type=2,
+    )
+    response = await world.ask(1, CreateAclsRequest(creations=[rule]), 2)
+    assert response.results[0].error_code == 0, response.results[0].error_message
+    authorizer = world.services(1).authorizer
+    assert authorizer is not None
+    context = ConnectionContext("PLAINTEXT", "h:1")
+    await until(lambda: not authorizer.allows(context, Operation.READ, kind, name, False, "test"))
 
 
 # --- sessions ---------------------------------------------------------------------------------------------------------

@@ -88,12 +88,12 @@ def limits_are_not_exact(patch: pytest.MonkeyPatch) -> None:
 
 def anybody_acknowledges(patch: pytest.MonkeyPatch) -> None:
     """A member may acknowledge what another one has."""
-    made_of = share_partition._Said.made_of
+    end = share_partition._Said._end
 
-    def of_anybody(self: Any, run: Run) -> Iterable[Run]:
-        return made_of(self, run._replace(member_id=self._member_id))
+    def of_anybody(self: Any, run: Run, acknowledgement: Any, made: list[Run]) -> None:
+        end(self, run._replace(member_id=self._member_id), acknowledgement, made)
 
-    patch.setattr(share_partition._Said, "made_of", of_anybody)
+    patch.setattr(share_partition._Said, "_end", of_anybody)
 
 
 def acknowledged_records_are_available(patch: pytest.MonkeyPatch) -> None:
@@ -134,7 +134,7 @@ def members_are_told_before_the_write(patch: pytest.MonkeyPatch) -> None:
 def _finish_silently(self: LedPartition, together: Any, error: KafkaError | None) -> None:
     writes = {write.write_id for write, _ in together}
     share_partition.complete(self.state, writes, is_stored=error is None)
-    self._on_change()
+    self._on_change(error is not None)
 
 
 def renewals_do_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -267,11 +267,11 @@ def the_start_of_the_log_is_ignored(patch: pytest.MonkeyPatch) -> None:
 def released_records_wake_nobody(patch: pytest.MonkeyPatch) -> None:
     """Fetches are not told of what happens to a share partition."""
 
-    def changed(self: SharePartitions, entry: SharePartitionEntry) -> None:
+    def changed(self: SharePartitions, entry: SharePartitionEntry, may_end_sooner: bool) -> None:
         wake = entry.wake
         entry.__class__.wake = _nothing  # type: ignore[method-assign]
         try:
-            told(self, entry)
+            told(self, entry, may_end_sooner)
         finally:
             entry.__class__.wake = wake.__func__  # type: ignore[attr-defined,method-assign]
 

@@ -22,7 +22,6 @@ from ottla.share_partitions.share_partition import (
     RecordLimits,
 )
 
-from .model import each_offset
 from .world import GROUP, KEYS, Life, ShareWorld
 
 _REFUSALS = (ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST)
@@ -164,6 +163,7 @@ class ShareMember:
                 said.append(Acknowledgement(first, first + rng.randint(0, 5), (ACCEPT,)))  # who knows whose
             if not said:
                 continue
+            said.sort()
             await self._acknowledge(life, key, said)
             if rng.random() < 0.1:
                 await self._acknowledge(life, key, said)
@@ -221,7 +221,7 @@ class ShareMember:
             offsets = set(range(max(each.first_offset, start), each.last_offset + 1))
             if offsets & seen or not model.may_say(leader, self.member_id, each, start, has_lock=has_lock):
                 return False
-            seen |= {offset for offset, kind in each_offset(each, start) if kind != RENEW}
+            seen |= offsets
         return True
 
     async def _outcome(self, outcome: Outcome | None) -> bool:
