@@ -373,13 +373,14 @@ def acknowledge(
     of which it has said something already, in this request or before. Records below the start offset are ignored.
     """
     said = _Said(partition.last_write_id + 1, member_id, terms, now)
-    touched: dict[int, None] = {}
+    touched: list[int] = []
     for acknowledgement in acknowledgements:
         if acknowledgement.last_offset < partition.start_offset:
             continue
         first = max(acknowledgement.first_offset, partition.start_offset)
-        touched.update(dict.fromkeys(_batches_between(partition, first, acknowledgement.last_offset)))
         said.add(acknowledgement)
+        begin, end = _batches_between(partition, first, acknowledgement.last_offset, touched[-1] if touched else None)
+        touched.extend(range(begin if not touched else max(begin, touched[-1] + 1), end + 1))
     changes = []
     for index in touched:
         batch = partition.batches[index]
@@ -461,17 +462,19 @@ class _Said:
         return made
 
 
-def _batches_between(partition: SharePartition, first_offset: int, last_offset: int) -> range:
-    """The indexes of the batches with these offsets, which begin and end in flight."""
+def _batches_between(
+    partition: SharePartition, first_offset: int, last_offset: int, near: int | None
+) -> tuple[int, int]:
+    """The first and the last index of the batches with these offsets, which begin and end in flight, from ``near`` on."""
     batches = partition.batches
-    begin = _index(batches, first_offset)
+    begin = _index(batches, first_offset) if near is None else _next_index(batches, first_offset, near)
     if begin < 0:
         raise KafkaError(ErrorCode.INVALID_RECORD_STATE, f"no records at {first_offset} are in flight")
-    end = _index(batches, last_offset)
+    end = _next_index(batches, last_offset, begin)
     last_found = batches[end].last_offset
     if last_found < first_offset or last_found < last_offset:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"offsets {first_offset}-{last_offset} are past acquired records")
-    return range(begin, end + 1)
+    return begin, end
 
 
 def release(partition: SharePartition, member_id: str, terms: Terms) -> Write | None:
@@ -534,6 +537,13 @@ def log_start_moved(partition: SharePartition, offset: int) -> None:
 def _index(batches: Sequence[InFlightBatch], offset: int) -> int:
     """The index of the last batch that does not begin after ``offset``; -1 where all do."""
     return bisect_right(batches, offset, key=lambda batch: batch.first_offset) - 1
+
+
+def _next_index(batches: Sequence[InFlightBatch], offset: int, near: int) -> int:
+    """As ``_index``, of a batch at ``near`` or after it."""
+    while near + 1 < len(batches) and batches[near + 1].first_offset <= offset:
+        near += 1
+    return near
 
 
 def _change(
