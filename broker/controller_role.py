@@ -183,9 +183,7 @@ def _make_requests(config: Config, driver: RaftDriver, node_id: int, randomness:
     from ..controller.quorum.active.configs import ConfigRules  # what a start does not need
     from ..controller.quorum.active.requests import ControllerRequests, ControllerRules
     from ..controller.quorum.active.tokens import TokenRules
-    from ..group_coordinator.consumer_group_settings import ConsumerGroupSettings
     from ..group_coordinator.group_configs import check_group_configs
-    from ..group_coordinator.share_group_settings import ShareGroupSettings
     from ..handlers.create_topics import described_configs
 
     quorum, tokens = driver.node.quorum, config.settings(DelegationTokenSettings)
@@ -194,7 +192,7 @@ def _make_requests(config: Config, driver: RaftDriver, node_id: int, randomness:
         return described_configs(config, overrides)
 
     def check_group(configs: Mapping[str, str]) -> None:
-        check_group_configs(config.settings(ConsumerGroupSettings), config.settings(ShareGroupSettings), configs)
+        check_group_configs(config, configs)
 
     log_settings = config.settings(LogSettings)
     rules = ControllerRules(

@@ -172,8 +172,9 @@ def broker_property(name: str) -> str | None:
     return None if name in _WITHOUT_PROPERTY else f"group.{name}"
 
 
-def check_group_configs(consumer: ConsumerGroupSettings, share: ShareGroupSettings, configs: Mapping[str, str]) -> None:
+def check_group_configs(config: Config, configs: Mapping[str, str]) -> None:
     """Check all configs of a group by the settings of a node. Raises KafkaError INVALID_CONFIG."""
+    consumer, share = config.settings(ConsumerGroupSettings), config.settings(ShareGroupSettings)
     for name in configs:
         if name not in GROUP_SETTINGS:
             raise _invalid(f"Unknown group config name: {name}")

@@ -86,6 +86,13 @@ def test_bounds_that_a_broker_has_since_a_value_was_set() -> None:
     assert times == DEFAULTS._replace(session_timeout_ms=46_000, assignment_interval_ms=500)
 
 
+def test_the_times_of_a_share_group() -> None:
+    config = Config({"group.share.heartbeat.interval.ms": "6000"})
+    metadata = metadata_with(Entity(GROUPS, "g"), {"share.session.timeout.ms": "50000", SESSION: "46000"})
+    times = group_times(config, metadata, ShareGroupSettings)
+    assert (times("g"), times("other")) == (GroupTimes(50_000, 6_000, 1_000), GroupTimes(45_000, 6_000, 1_000))
+
+
 def test_times_follow_the_metadata_and_the_broker() -> None:
     config = Config({"group.consumer.session.timeout.ms": "50000"})
     metadata = metadata_with(Entity(GROUPS, "g"), {HEARTBEAT: "7000"})
@@ -149,25 +156,33 @@ def test_a_stored_value_beyond_a_bound_is_warned_of(caplog: pytest.LogCaptureFix
 
 @pytest.mark.parametrize("duration", DURATIONS)
 def test_durations_of_a_reset(duration: str) -> None:
-    check_group_configs(
-        ConsumerGroupSettings(), ShareGroupSettings(), {"share.auto.offset.reset": f"by_duration:{duration}"}
-    )
+    check_group_configs(Config(), {"share.auto.offset.reset": f"by_duration:{duration}"})
 
 
 @pytest.mark.parametrize("value", NO_RESETS)
 def test_resets_that_are_none(value: str) -> None:
     with pytest.raises(KafkaError, match="by_duration:<PnDTnHnMn") as refused:
-        check_group_configs(ConsumerGroupSettings(), ShareGroupSettings(), {"share.auto.offset.reset": value})
+        check_group_configs(Config(), {"share.auto.offset.reset": value})
     assert refused.value.code == ErrorCode.INVALID_CONFIG
 
 
 def test_a_group_is_checked_by_the_settings_of_the_node() -> None:
-    wide = settings(max_session_timeout_ms=70_000, session_timeout_ms=70_000, max_heartbeat_interval_ms=69_999)
-    check_group_configs(wide, ShareGroupSettings(), {HEARTBEAT: "69999"})
-    check_group_configs(wide, ShareGroupSettings(), {SESSION: "69999"})
+    wide = Config(
+        {
+            "group.consumer.max.session.timeout.ms": "70000",
+            "group.consumer.session.timeout.ms": "70000",
+            "group.consumer.max.heartbeat.interval.ms": "69999",
+            "group.share.min.session.timeout.ms": "6000",
+        }
+    )
+    check_group_configs(wide, {"share.session.timeout.ms": "6000"})
+    with pytest.raises(KafkaError, match=r"group\.share\.min\.session\.timeout\.ms"):
+        check_group_configs(wide, {"share.session.timeout.ms": "5999"})
+    check_group_configs(wide, {HEARTBEAT: "69999"})
+    check_group_configs(wide, {SESSION: "69999"})
     for configs in ({SESSION: "69999", HEARTBEAT: "69999"}, {SESSION: "70001"}, {HEARTBEAT: "70000"}):
         with pytest.raises(KafkaError) as refused:
-            check_group_configs(wide, ShareGroupSettings(), configs)
+            check_group_configs(wide, configs)
         assert refused.value.code == ErrorCode.INVALID_CONFIG
     with pytest.raises(KafkaError, match=r"max\.session\.timeout\.ms"):
-        check_group_configs(ConsumerGroupSettings(), ShareGroupSettings(), {SESSION: "69999"})
+        check_group_configs(Config(), {SESSION: "69999"})

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ottla.base.config import Config
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.controller.configs.topic_configs import ConfigOpType
 from ottla.controller.configs.unused_configs import UNUSED
@@ -20,9 +21,7 @@ from ottla.controller.quorum.active.configs import (
 )
 from ottla.controller.quorum.active.result import MAX_RECORDS
 from ottla.controller.quorum.replay import BROKER_CONFIG, CLIENT_METRICS_CONFIG, GROUP_CONFIG, TOPIC_CONFIG
-from ottla.group_coordinator.consumer_group_settings import ConsumerGroupSettings
 from ottla.group_coordinator.group_configs import check_group_configs
-from ottla.group_coordinator.share_group_settings import ShareGroupSettings
 from ottla.log.settings import LogSettings
 from ottla.metadata.image import ClusterImage
 from ottla.wire.messages import alter_configs as legacy
@@ -34,9 +33,7 @@ from ottla.wire.metadata_records import VersionedRecord
 from .helpers.cluster_images import after, cluster, controller, replayed
 
 ELR = {"eligible.leader.replicas.version": 1}
-RULES = ConfigRules(
-    9, [9], LogSettings(), UNUSED, partial(check_group_configs, ConsumerGroupSettings(), ShareGroupSettings())
-)
+RULES = ConfigRules(9, [9], LogSettings(), UNUSED, partial(check_group_configs, Config()))
 ANYBODY = ConfigClient(lambda kind, name: None, is_forwarded=False)
 THROTTLED = "leader.replication.throttled.replicas"
 Changes = Sequence[tuple[str, int, str | None]]

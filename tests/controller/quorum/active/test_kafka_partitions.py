@@ -35,9 +35,7 @@ from ottla.controller.quorum.active.state import ControllerState
 from ottla.controller.quorum.active.topic_deletions import DeletionRights, delete_topics
 from ottla.controller.quorum.active.topics import TopicCreation, create_topics
 from ottla.controller.token_settings import DelegationTokenSettings
-from ottla.group_coordinator.consumer_group_settings import ConsumerGroupSettings
 from ottla.group_coordinator.group_configs import check_group_configs
-from ottla.group_coordinator.share_group_settings import ShareGroupSettings
 from ottla.log.settings import LogSettings
 from ottla.metadata.types import LogPosition
 from ottla.wire.api_keys import ApiKey
@@ -84,9 +82,7 @@ class Replay:
         config = Config()
         for settings in (LogSettings, DelegationTokenSettings):
             config.settings(settings)
-        check_group = partial(
-            check_group_configs, config.settings(ConsumerGroupSettings), config.settings(ShareGroupSettings)
-        )
+        check_group = partial(check_group_configs, config)
         known = {**UNUSED, **declared_settings(config)}
         self._config_rules = ConfigRules(3000, [3000], LogSettings(), known, check_group)
         self.compared = [each for step in file["steps"] for each in self._replayed(step)]

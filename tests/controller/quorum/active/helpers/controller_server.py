@@ -41,9 +41,7 @@ from ottla.controller.raft.storage import RaftStorage
 from ottla.controller.raft.voter_set import ListenerEndpoint, QuorumVoter, ReplicaKey, VoterSet
 from ottla.controller.raft.voters import ControllerAddress
 from ottla.controller.token_settings import DelegationTokenSettings
-from ottla.group_coordinator.consumer_group_settings import ConsumerGroupSettings
 from ottla.group_coordinator.group_configs import check_group_configs
-from ottla.group_coordinator.share_group_settings import ShareGroupSettings
 from ottla.handlers.controller.call import ControllerCall
 from ottla.handlers.controller.services import ControllerServices
 from ottla.log.disk import Disk
@@ -294,9 +292,7 @@ async def until(condition: Callable[[], bool], seconds: float = 60) -> None:
 
 def _rules(node_id: int, quorum: ControllerQuorum, config: Config) -> ControllerRules:
     log_settings, tokens = config.settings(LogSettings), config.settings(DelegationTokenSettings)
-    check_group = partial(
-        check_group_configs, config.settings(ConsumerGroupSettings), config.settings(ShareGroupSettings)
-    )
+    check_group = partial(check_group_configs, config)
     known = {**UNUSED, **declared_settings(config)}
     return ControllerRules(
         configs=ConfigRules(node_id, [*quorum.servers], log_settings, known, check_group),

@@ -27,9 +27,7 @@ from ottla.controller.quorum.active.state import ControllerState
 from ottla.controller.quorum.active.tokens import TokenRules, create_token, expire_token, renew_token
 from ottla.controller.quorum.replay import RecordReplay
 from ottla.controller.token_settings import DelegationTokenSettings
-from ottla.group_coordinator.consumer_group_settings import ConsumerGroupSettings
 from ottla.group_coordinator.group_configs import check_group_configs
-from ottla.group_coordinator.share_group_settings import ShareGroupSettings
 from ottla.log.settings import LogSettings
 from ottla.metadata.image import ClusterImage
 from ottla.metadata.types import LogPosition, VersionRange
@@ -94,9 +92,7 @@ class Replay:
         config = Config()
         for settings in (LogSettings, DelegationTokenSettings):
             config.settings(settings)
-        check_group = partial(
-            check_group_configs, config.settings(ConsumerGroupSettings), config.settings(ShareGroupSettings)
-        )
+        check_group = partial(check_group_configs, config)
         known = {**UNUSED, **declared_settings(config)}
         self._config_rules = ConfigRules(CONTROLLER, [CONTROLLER], LogSettings(), known, check_group)
         self._token_rules = TokenRules(TOKEN_SECRET, DelegationTokenSettings().lifetimes)
