@@ -5,6 +5,8 @@
 // they get in. An answer is {"value"}, {"failure", "code"} for what Kafka or its client reported, or {"error"} with a trace for a panic, which is a
 // mistake of the driver's. Calls are answered one by one; when stdin ends the process is gone at once, and what is open stays
 // open, as after a kill.
+//
+// With share-reader as its first argument the program is a share consumer of franz-go: see share_reader.go.
 package main
 
 import (
@@ -120,6 +122,10 @@ func code(err error) int {
 }
 
 func main() {
+	if os.Args[1] == "share-reader" {
+		serveShareReader(os.Args[2:])
+		return
+	}
 	makeLibrary, known := libraries[os.Args[1]]
 	if !known {
 		fmt.Fprintf(os.Stderr, "no library is called %s\n", os.Args[1])

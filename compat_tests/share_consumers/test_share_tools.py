@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from ottla.compat_tests.java.share_groups.conftest import MakeReader
 from ottla.compat_tests.java.test_consumer_groups import rows
 from ottla.compat_tests.java.tools import KafkaTools
+from ottla.compat_tests.share_consumers.conftest import MakeReader
 
 pytestmark = [
     pytest.mark.client("java-tools"),

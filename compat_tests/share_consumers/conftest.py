@@ -10,9 +10,9 @@ import pytest
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests import brokers
 from ottla.compat_tests.conftest import TopicMaker
-from ottla.compat_tests.java.share_groups.reader import ShareReader
 from ottla.compat_tests.java.tools import KafkaTools
 from ottla.compat_tests.raw.requests import batch, produce
+from ottla.compat_tests.share_consumers.reader import ShareReader
 from ottla.compat_tests.wire_client import Operator, connect
 from ottla.wire.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -81,12 +81,18 @@ def filled(make_topic: TopicMaker, bootstrap: str) -> str:
 
 
 @pytest.fixture
-def make_reader(bootstrap: str, group_id: str, tmp_path: Path) -> Iterator[MakeReader]:
+def share_client() -> str:
+    """Whose consumers ``make_reader`` makes."""
+    return "java"
+
+
+@pytest.fixture
+def make_reader(share_client: str, bootstrap: str, group_id: str, tmp_path: Path) -> Iterator[MakeReader]:
     """``make_reader(topic, name=value)``: a consumer of the topic in the test's group."""
     made: list[ShareReader] = []
 
     def make(topic: str, **settings: object) -> ShareReader:
-        made.append(ShareReader(bootstrap, group_id, tmp_path / f"reader-{len(made)}.log", **settings))
+        made.append(ShareReader(share_client, bootstrap, group_id, tmp_path / f"reader-{len(made)}.log", **settings))
         made[-1].subscribe(topic)
         return made[-1]
 

@@ -1,4 +1,7 @@
-"""Java's KafkaShareConsumer in a process of its own, which does one thing at a time; see ``ShareReader.java``."""
+"""A share consumer in a process of its own, which does one thing at a time: Java's KafkaShareConsumer, or one of franz-go.
+
+Both programs have the same commands, see ``ShareReader.java``; the other one is ``clients/go/share_reader.go``.
+"""
 
 from __future__ import annotations
 
@@ -39,15 +42,29 @@ def classes() -> Path:
     return folder
 
 
-class ShareReader:
-    """One consumer, with ``settings`` beside those it needs."""
+def java_command() -> list[str]:
+    """The program of kafka-clients, without its arguments."""
+    path = os.pathsep.join([str(classes()), f"{toolchains.jars(JARS)}/*"])
+    return [str(toolchains.java()), *SHORT_LIVED, "-cp", path, "ShareReader"]
 
-    def __init__(self, bootstrap: str, group_id: str, log: Path, **settings: object) -> None:
-        path = os.pathsep.join([str(classes()), f"{toolchains.jars(JARS)}/*"])
+
+def franz_command() -> list[str]:
+    """The program of franz-go, without its arguments."""
+    return [str(toolchains.built_clients("go") / "driver"), "share-reader"]
+
+
+COMMANDS = {"java": java_command, "franz-go": franz_command}
+"""By the names that the clients have in the table."""
+
+
+class ShareReader:
+    """One consumer, by the name of its client, with ``settings`` beside those it needs."""
+
+    def __init__(self, client: str, bootstrap: str, group_id: str, log: Path, **settings: object) -> None:
         given = [f"{name.replace('_', '.')}={value}" for name, value in settings.items()]
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
-                [str(toolchains.java()), *SHORT_LIVED, "-cp", path, "ShareReader", bootstrap, group_id, *given],
+                [*COMMANDS[client](), bootstrap, group_id, *given],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
