@@ -25,6 +25,7 @@ from ..security.entities import GROUPS, Entity
 from .consumer_group_settings import ConsumerGroupSettings
 from .group_times import GroupTimes, GroupTimeSettings
 from .share_group_settings import ShareGroupSettings
+from .share_record_settings import ShareRecordSettings
 
 logger = logging.getLogger(__name__)
 
@@ -155,9 +156,6 @@ class _Bounds(NamedTuple):
 
 
 _FIXED_BOUNDS = {
-    "share.record.lock.duration.ms": _Bounds(15_000, 60_000, "record.lock.duration.ms"),
-    "share.delivery.count.limit": _Bounds(2, 10, "delivery.count.limit"),
-    "share.partition.max.record.locks": _Bounds(100, 4_000, "partition.max.record.locks"),
     "streams.heartbeat.interval.ms": _Bounds(5_000, 15_000, "heartbeat.interval.ms"),
     "streams.session.timeout.ms": _Bounds(45_000, 60_000, "session.timeout.ms"),
     "streams.num.standby.replicas": _Bounds(None, 2, "standby.replicas"),
@@ -187,7 +185,8 @@ def check_group_configs(config: Config, configs: Mapping[str, str]) -> None:
                 values[name] = setting.parse(configs[name])
             except SettingError as error:
                 raise _invalid(str(error)) from None
-    for name, bounds in {**_bounds(consumer), **_bounds(share), **_FIXED_BOUNDS}.items():
+    records = _record_bounds(config.settings(ShareRecordSettings))
+    for name, bounds in {**_bounds(consumer), **_bounds(share), **records, **_FIXED_BOUNDS}.items():
         if name in configs:
             _check_bounds(name, values[name], bounds)
     for kind in _KINDS:
@@ -242,6 +241,23 @@ def within_bounds(config: Config, properties: Mapping[str, str]) -> dict[str, st
                 logger.warning("%s is set to %d, but this broker allows no other than %d", brokers, value, used)
                 clamped[brokers] = str(used)
     return clamped
+
+
+def _record_bounds(settings: ShareRecordSettings) -> dict[str, _Bounds]:
+    """Of the configs of share groups that are about records."""
+    return {
+        "share.record.lock.duration.ms": _Bounds(
+            settings.min_record_lock_duration_ms, settings.max_record_lock_duration_ms, "record.lock.duration.ms"
+        ),
+        "share.delivery.count.limit": _Bounds(
+            settings.min_delivery_count_limit, settings.max_delivery_count_limit, "delivery.count.limit"
+        ),
+        "share.partition.max.record.locks": _Bounds(
+            settings.min_partition_max_record_locks,
+            settings.max_partition_max_record_locks,
+            "partition.max.record.locks",
+        ),
+    }
 
 
 def _bounds(settings: GroupTimeSettings) -> dict[str, _Bounds]:

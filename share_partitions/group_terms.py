@@ -3,7 +3,7 @@
 They are read when they are needed, so a change counts from then on. A group's own value counts where it is set, within the bounds
 of the broker; the controller may have let other values in. A group that has not begun begins where its
 ``share.auto.offset.reset`` says: at the start of the log, at the high watermark, or at the first record that is not older than a
-duration; where there is none, at the high watermark (in Kafka members get OFFSET_NOT_AVAILABLE until there is one).
+duration; members get OFFSET_NOT_AVAILABLE until there is one, as in Kafka.
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ class GroupTerms:
         )
 
     async def start_of(self, group_id: str, partition: Partition) -> GroupStart:
-        """Where a group begins. Raises KafkaError, OFFSET_NOT_AVAILABLE while the high watermark may be an older one."""
+        """Where a group begins.
+
+        Raises KafkaError, OFFSET_NOT_AVAILABLE while the high watermark may be an older one, or no record is new enough.
+        """
         reset, log = self.configured(group_id).auto_offset_reset, partition.log
         if reset == "earliest":
             return GroupStart(log.log_start_offset, is_lasting=True)
@@ -70,8 +73,9 @@ class GroupTerms:
         duration = duration_of(reset)
         if duration is not None:
             found = await log.offset_for_timestamp(int(self._clock.now_ms() - duration * 1000), log.high_watermark)
-            if found[0] >= 0:
-                return GroupStart(found[0], is_lasting=False)
+            if found[0] < 0:
+                raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, f"no record is newer than {reset.partition(':')[2]}")
+            return GroupStart(found[0], is_lasting=False)
         return GroupStart(log.high_watermark, is_lasting=False)
 
 
