@@ -45,7 +45,7 @@ The suite does not ask for these:
 
 No client can have these, for Ottla does not serve them:
 
-- share groups, and KIP-1071's groups of Streams;
+- KIP-1071's groups of Streams;
 - tiered storage;
 - what is about a quorum of controllers, where a broker is alone or on a ZooKeeper: `kafka-metadata-quorum`, and `kafka-features`
   for `metadata.version`.
