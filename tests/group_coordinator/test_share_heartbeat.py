@@ -120,6 +120,26 @@ async def test_a_session_ends(make_world: Any, autojump_clock: MockClock) -> Non
         assert await beat.refused("B", epoch) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
+async def test_a_session_is_ended_by_hand(make_world: Any, autojump_clock: MockClock) -> None:
+    async with share_groups(make_world) as beat:
+        epoch = (await beat.stable("A", "B"))["A"]
+        assert beat.world.groups.expire_sessions("g", "A") == ["A"]
+        assert await beat.refused("A", epoch) is ErrorCode.UNKNOWN_MEMBER_ID
+        assert beat.world.groups.expire_sessions("g", None) == ["B"]
+        assert beat.group.is_empty
+
+
+async def test_a_rebalance_is_held_up(make_world: Any, autojump_clock: MockClock) -> None:
+    async with share_groups(make_world) as beat:
+        epoch = (await beat.stable("A"))["A"]
+        beat.world.groups.holds.hold("g", lambda: None)
+        assert await beat("B", 0) == (epoch, {})
+        await trio.sleep(60)
+        assert beat.group.target.epoch == epoch
+        beat.world.groups.holds.release("g")
+        assert (await beat("B", 0))[0] > epoch
+
+
 async def test_the_times_of_a_group(make_world: Any, autojump_clock: MockClock) -> None:
     async with share_groups(make_world, heartbeat_interval_ms=7000, session_timeout_ms=50_000) as beat:
         assert (await beat.send("A", 0)).heartbeat_interval_ms == 7000
