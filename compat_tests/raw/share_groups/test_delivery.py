@@ -160,6 +160,24 @@ def test_smaller_and_smaller(make_consumer: MakeConsumer, ten: str, configure: C
     assert a.take() == [(10, 11, 1)]
 
 
+def test_what_is_halved_comes_with_nothing_before_it(
+    make_consumer: MakeConsumer, make_topic: TopicMaker, fill: Fill, configure: Configure
+) -> None:
+    configure(delivery_count_limit=6)
+    topic = make_topic()
+    fill(topic, 5, 5)
+    a, b = make_consumer(topic), make_consumer(topic)
+    assert a.take(max_records=1) == [(0, 4, 1)]
+    for count in (1, 2, 3):
+        assert b.take() == [(5, 9, count)]
+        assert b.acknowledge(release(5, 9)) == NONE
+    assert a.acknowledge(release(0, 4)) == NONE
+    assert a.take() == [(0, 4, 2)]
+    assert b.take() == [(5, 6, 4)]
+    assert b.take() == [(7, 8, 4)]
+    assert b.take() == [(9, 9, 4)]
+
+
 def test_rejected_records_are_not_delivered_again(make_consumer: MakeConsumer, ten: str) -> None:
     a = make_consumer(ten)
     a.take()
