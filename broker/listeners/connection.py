@@ -78,6 +78,7 @@ _OF_GROUPS = frozenset(
         ApiKey.LEAVE_GROUP,
         ApiKey.SYNC_GROUP,
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.SHARE_GROUP_HEARTBEAT,
     )
 )
 _FULL_ENOUGH = SMALL_BUFFER // 2
