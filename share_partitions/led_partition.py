@@ -97,6 +97,8 @@ class LedPartition:
         """Whether it is of no use any more."""
         self.is_writing = False
         """Whether something is to be stored still."""
+        self.lock_timeouts = 0
+        """How many records were not acknowledged in time."""
         self._store = store
         self._state_epoch = state_epoch
         self._leader_epoch = leader_epoch
@@ -114,11 +116,12 @@ class LedPartition:
         """Release what a member has, whose session is over."""
         return self._submit(share_partition.release(self.state, member_id, terms))
 
-    def expire(self, terms: Terms, now: float) -> bool:
-        """End the locks whose time is over; returns whether there were any."""
+    def expire(self, terms: Terms, now: float) -> None:
+        """End the locks whose time is over."""
         write = share_partition.expire(self.state, terms, now)
-        self._submit(write)
-        return write is not None
+        if write is not None:
+            self.lock_timeouts += sum(batch.last_offset - batch.first_offset + 1 for batch in write.batches)
+            self._submit(write)
 
     def drop(self) -> None:
         """It is of no use any more: another broker leads, or the state that is stored is not this one's."""

@@ -21,7 +21,8 @@ import functools
 import heapq
 import itertools
 import math
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import trio
@@ -141,6 +142,8 @@ class SharePartitions:
 
     def __init__(self, find: FindPartition, store: ShareStateStore, terms_of: TermsOf, start_of: StartOf) -> None:
         self.terms_of = terms_of
+        self.acknowledged: Counter[int] = Counter()
+        """How many records members have said this type of."""
         self._find = find
         self._store = store
         self._start_of = start_of
@@ -289,11 +292,17 @@ class SharePartitions:
     # --- members ------------------------------------------------------------------------------------------------------
 
     def acknowledge(
-        self, key: SharePartitionKey, member_id: str, acknowledgements: Iterable[Acknowledgement]
+        self, key: SharePartitionKey, member_id: str, acknowledgements: Sequence[Acknowledgement]
     ) -> Outcome | None:
         """What a member says of its records in one share partition; None where nothing is to be stored. Raises KafkaError."""
         led = self.find(key)
-        return led.acknowledge(member_id, acknowledgements, self.terms_of(key.group_id), trio.current_time())
+        outcome = led.acknowledge(member_id, acknowledgements, self.terms_of(key.group_id), trio.current_time())
+        for first, last, types in acknowledgements:
+            if len(types) == 1:
+                self.acknowledged[types[0]] += last - first + 1
+            else:
+                self.acknowledged.update(types)
+        return outcome
 
     def release(self, group_id: str, member_id: str) -> list[Outcome]:
         """Release all that a member has here, as its session is over."""

@@ -36,6 +36,7 @@ from .quorum import applied_metrics, controller_metrics, metadata_log, quorum_me
 from .replicas import partitions_of, replica_metrics
 from .request_metrics import RequestMetrics
 from .samples import Labels, Samples, distributions, simple, single, with_total
+from .share_partitions import share_metrics
 
 _TRAFFIC = {
     "bytes_in": traffic.BYTES_IN,
@@ -95,6 +96,7 @@ class BrokerCollector:
         yield simple(traffic.PURGATORY, _waiting(services))
         yield from _fetch_sessions(services)
         yield from client_quota_metrics(services)
+        yield from share_metrics(services)
         yield from replica_metrics(services)
         yield from control_metrics(services, controller)
         yield from session_metrics(services)

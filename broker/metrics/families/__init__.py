@@ -10,12 +10,12 @@ the lag of groups, have the names that kafka_exporter gives them. The names of O
 
 from __future__ import annotations
 
-from . import consumers, control, process, quorum, quorum_control, replication, storage, traffic
+from . import consumers, control, process, quorum, quorum_control, replication, sharing, storage, traffic
 from .family import Family
 
 FAMILIES: tuple[Family, ...] = tuple(
     family
-    for part in (traffic, replication, control, quorum_control, quorum, storage, consumers, process)
+    for part in (traffic, sharing, replication, control, quorum_control, quorum, storage, consumers, process)
     for family in part.FAMILIES
 )
 """All families, in the order of the table."""

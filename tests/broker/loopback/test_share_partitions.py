@@ -11,6 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from ottla.base.errors import ErrorCode
+from ottla.broker.metrics.share_partitions import share_metrics
 from ottla.compat_tests.raw.requests import batch, produce_request
 from ottla.controller.quorum.features import SHARE_VERSION
 from ottla.controller.quorum.supported_features import SUPPORTED
@@ -286,6 +287,46 @@ async def test_committed_records_alone_are_delivered_where_the_group_says_so(aut
         assert await one.fetch() == [(7, 9, 1)], "the marker, which the batch says is no record, and what follows"
         assert await one.acknowledge((0, 1, [ACCEPT]), (7, 9, [0, 1, 1])) == 0
         await until(lambda: state(world).start_offset == 10)
+
+
+async def test_metrics_are_those_of_kafka(autojump_clock: MockClock) -> None:
+    async with cluster(1) as world:
+        await produce(world, 1, 4)
+        await produce(world, 1, 2)
+        one = Member(world)
+        assert await one.fetch(0, batch_size=2) == [(0, 3, 1), (4, 5, 1)]
+        assert await one.acknowledge((0, 0, [ACCEPT]), (1, 2, [RELEASE, REJECT])) == 0
+        assert await one.fetch(max_wait_ms=20_000) == [(1, 1, 2)]
+        assert await one.acknowledge((1, 1, [ACCEPT])) == 0
+        await until(lambda: figures(world)["acquisitionlocktimeout_total"] == 3)
+        assert figures(world) == {
+            "sharesessionscount": 1,
+            "sharepartitionscount": 1,
+            "sharesessionevictions_total": 0,
+            "inflightmessagecount": 3,
+            "inflightbatchcount": 2,
+            "acquisitionlocktimeout_total": 3,
+            "recordacknowledgements_total Accept": 2,
+            "recordacknowledgements_total Release": 1,
+            "recordacknowledgements_total Reject": 1,
+            "recordacknowledgements_total Renew": 0,
+        }
+        one.disconnect()
+        await until(lambda: figures(world)["sharesessionevictions_total"] == 1)
+        assert figures(world)["sharesessionscount"] == 0
+
+
+def figures(world: ControllerWorld) -> dict[str, float]:
+    """By the names after Kafka's group of metrics."""
+    found = {}
+    for metric in share_metrics(world.services(1)):
+        for sample in metric.samples:
+            assert sample.labels.get("topic", "t") == "t"
+            name = sample.name.split("_", 3)[3]
+            found[" ".join([name, *(value for label, value in sample.labels.items() if label == "ackType")])] = (
+                sample.value
+            )
+    return found
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------

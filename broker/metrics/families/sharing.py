@@ -1,0 +1,53 @@
+"""Metrics of share partitions (KIP-932) that this broker leads, and of the sessions of their members."""
+
+from __future__ import annotations
+
+from .family import Family, counter, families_of, gauge
+
+_SESSIONS = "kafka.server:type=ShareSessionCache,name="
+_PARTITIONS = "kafka.server:type=SharePartitionMetrics,name="
+
+SHARE_SESSIONS = gauge(
+    "kafka_server_sharesessioncache_sharesessionscount",
+    "",
+    "Share sessions of members of share groups.",
+    _SESSIONS + "ShareSessionsCount",
+)
+SHARE_SESSION_PARTITIONS = gauge(
+    "kafka_server_sharesessioncache_sharepartitionscount",
+    "",
+    "Partitions in all share sessions.",
+    _SESSIONS + "SharePartitionsCount",
+)
+SHARE_SESSION_EVICTIONS = counter(
+    "kafka_server_sharesessioncache_sharesessionevictions_total",
+    "",
+    "Share sessions that ended with their connection.",
+    _SESSIONS + "ShareSessionEvictionsPerSec",
+)
+IN_FLIGHT_MESSAGES = gauge(
+    "kafka_server_sharepartitionmetrics_inflightmessagecount",
+    "group topic partition",
+    "Offsets from the start offset of a share partition up to what was delivered last.",
+    _PARTITIONS + "InFlightMessageCount",
+)
+IN_FLIGHT_BATCHES = gauge(
+    "kafka_server_sharepartitionmetrics_inflightbatchcount",
+    "group topic partition",
+    "Batches of these.",
+    _PARTITIONS + "InFlightBatchCount",
+)
+LOCK_TIMEOUTS = counter(
+    "kafka_server_sharepartitionmetrics_acquisitionlocktimeout_total",
+    "group topic partition",
+    "Records of a share partition whose lock ended before their member said anything.",
+    _PARTITIONS + "AcquisitionLockTimeoutPerSec",
+)
+RECORD_ACKNOWLEDGEMENTS = counter(
+    "kafka_server_sharegroupmetrics_recordacknowledgements_total",
+    "ackType",
+    "Records of which members of share groups said this.",
+    "kafka.server:type=ShareGroupMetrics,name=RecordAcknowledgementsPerSec",
+)
+
+FAMILIES: tuple[Family, ...] = families_of(globals())
