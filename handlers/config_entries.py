@@ -20,7 +20,10 @@ from ..controller.configs.unused_configs import UNUSED
 from ..group_coordinator.consumer_group_settings import ConsumerGroupSettings
 from ..group_coordinator.group_configs import GROUP_SETTINGS, broker_property
 from ..group_coordinator.share_group_settings import ShareGroupSettings
+from ..group_coordinator.share_record_settings import ShareRecordSettings
 from ..log.settings import LogSettings
+
+_OF_GROUPS = (ConsumerGroupSettings, ShareGroupSettings, ShareRecordSettings)
 
 
 class ConfigSource(IntEnum):
@@ -143,9 +146,7 @@ def default_broker_entries(config: Config, settings: Iterable[Settings]) -> list
 
 def group_entries(config: Config, configs: Mapping[str, str]) -> list[ConfigEntry]:
     """All configs of a group of which these are set, by name."""
-    brokers = {
-        each.name: each for kind in (ConsumerGroupSettings, ShareGroupSettings) for each in kind.declared.values()
-    }
+    brokers = {each.name: each for kind in _OF_GROUPS for each in kind.declared.values()}
     entries = []
     for name, declared in sorted(GROUP_SETTINGS.items()):
         behind = brokers.get(broker_property(name))

@@ -11,8 +11,10 @@ from kafka import KafkaProducer
 
 import ottla
 from ottla.cli.tools.client import Admin
+from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Connection
 from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
 from ..helpers.command import PLAN_ONLY, Command
 
@@ -240,3 +242,42 @@ def test_a_consumer_group_has_epochs_and_the_targets_of_its_members(
 def test_members_of_classic_groups_have_no_target(command: Command, topic: str, group: str) -> None:
     (described,) = command.json("groups", "describe", group)
     assert (described["type"], described["epoch"], described["assignor"]) == ("classic", None, None)
+
+
+def test_a_share_group_has_members_and_start_offsets(
+    command: Command, broker: ottla.Broker, new_topic: Callable[..., str]
+) -> None:
+    topic, group = new_topic(2), f"group-{next(_numbers)}"
+    command("groups", "reset-offsets", f"{group}-other", "--topic", topic, "--to-earliest", "--execute")
+    client = Connection(broker.bootstrap_servers)
+
+    def beat(epoch: int) -> ShareGroupHeartbeatResponse:
+        names = [topic] if epoch == 0 else None
+        request = ShareGroupHeartbeatRequest(
+            group_id=group, member_id="A", member_epoch=epoch, subscribed_topic_names=names
+        )
+        response: ShareGroupHeartbeatResponse = client.call(request, 1)
+        assert response.error_code == 0, response
+        return response
+
+    def has_all() -> bool:
+        broker.clock.advance(seconds=2)
+        assignment = beat(0).assignment
+        return assignment is not None and bool(assignment.topic_partitions)
+
+    eventually(has_all)
+    epoch = beat(0).member_epoch
+    assert [group, "share", "Stable", "share"] in command.rows("groups", "list")
+    assert command.rows("groups", "describe", group) == [
+        [group, topic, "0", "-", "-", "1"],
+        [group, topic, "1", "-", "-", "1"],
+    ]
+    (row,) = command.rows("groups", "describe", group, "--members")
+    assert [row[1], *row[4:]] == ["A", "2", f"{topic}-0,{topic}-1", str(epoch)]
+    (described,) = command.json("groups", "describe", group)
+    assert [described[name] for name in ("type", "state", "epoch", "assignor")] == ["share", "Stable", epoch, "simple"]
+    assert described["partitions"][0]["start_offset"] is None
+    assert "is a share group" in command.refused("groups", "reset-offsets", group, "--topic", topic, "--to-earliest")
+    assert "stop its consumers" in command.refused("groups", "delete", group)
+    beat(-1)
+    assert command("groups", "delete", group) == f"Deleted group {group}.\n"

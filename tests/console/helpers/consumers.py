@@ -23,7 +23,11 @@ class ConsumersWorld(ConsoleWorld):
     """Consoles may write, and a target assignment is made at once."""
 
     def make_server(self, node_id: int, **own: str) -> BrokerServer | ControllerOnlyServer:
-        at_once = {"offsets_topic_replication_factor": "1", "group_consumer_assignment_interval_ms": "0"}
+        at_once = {
+            "offsets_topic_replication_factor": "1",
+            "share_coordinator_state_topic_replication_factor": "1",
+            "group_consumer_assignment_interval_ms": "0",
+        }
         return super().make_server(node_id, console_allow_writes="true", **at_once, **own)
 
     async def coordinator(self, group: str) -> int:

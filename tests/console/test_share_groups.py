@@ -1,0 +1,50 @@
+"""Share groups (KIP-932) on the pages: alike at their coordinator and elsewhere, with the members of each partition."""
+
+from __future__ import annotations
+
+import trio
+import trio.testing
+
+from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+
+from .helpers.browsing import Browsing, alone_on
+from .helpers.consumers import Members, consumers
+from .test_consumer_groups import page
+
+Clock = trio.testing.MockClock
+
+
+async def shared(beat: Members, *member_ids: str) -> dict[str, list[int]]:
+    """The partitions of ``t`` that members have once all have some, and nothing changes any more."""
+    before: dict[str, list[int]] = {}
+    while True:
+        parts = {member_id: await joined(beat, member_id) for member_id in member_ids}
+        if parts == before and all(parts.values()):
+            return parts
+        before = parts
+        await trio.sleep(1.1)
+
+
+async def joined(beat: Members, member_id: str) -> list[int]:
+    request = ShareGroupHeartbeatRequest(group_id="g", member_id=member_id, subscribed_topic_names=["t"])
+    response: ShareGroupHeartbeatResponse = await beat.world.ask(beat.node_id, request, 1)
+    if response.assignment is None:
+        return []
+    return sorted(number for topic in response.assignment.topic_partitions for number in topic.partitions)
+
+
+async def test_each_console_shows_a_share_group(autojump_clock: Clock) -> None:
+    async with consumers() as (beat, browsers), alone_on(beat.world.network, ("node1", 9092)) as alone:
+        parts = await shared(beat, *"ABCDE")
+        browsers = {**browsers, 0: Browsing(browsers[1].server, beat.world.network, alone)}
+        for where, browser in browsers.items():
+            listed = await page(browser, "/groups")
+            assert any(row.startswith("g share Stable 5 ") for row in listed.row_texts()), f"by broker {where}"
+            shown = await page(browser, "/group?id=g")
+            assert "State Stable Type share Members 5" in shown.text
+            assert "Assignor simple" in shown.text
+            for member_id, numbers in parts.items():
+                (row,) = [text for text in shown.row_texts() if text.startswith(f"{member_id} ")]
+                assert row.endswith(f"t : {', '.join(map(str, numbers))}"), f"by broker {where}"
+            readers = [row for row in shown.row_texts() if row.startswith("t 0 ")]
+            assert readers[0].endswith(", ".join(member_id for member_id in "ABCDE" if 0 in parts[member_id]))
