@@ -18,6 +18,7 @@ import trio.testing
 
 from ottla.base.addresses import split_host_port
 from ottla.base.config import Config
+from ottla.base.loop_turns import LoopTurns
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
 from ottla.base.network import WOULD_BLOCK, Connection, Part
 from ottla.base.seams import SystemClock
@@ -187,7 +188,14 @@ async def accepting(security: ListenerSecurity) -> AsyncIterator[tuple[MemoryNet
     """An acceptor at ADDRESS, without a broker behind it."""
     config = Config({})
     clock = SystemClock()
-    parts = SimpleNamespace(config=config, metadata=MetadataCache(), clock=clock, served=SERVED, early_responses=[])
+    parts = SimpleNamespace(
+        config=config,
+        metadata=MetadataCache(),
+        clock=clock,
+        group_turns=LoopTurns(clock.elapsed),
+        served=SERVED,
+        early_responses=[],
+    )
     services = cast(NodeServices, parts)
     network, monitor = MemoryNetwork(), Monitor()
     listener = await network.listen(*OUTSIDE, 5)

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from ottla.base.config import Config
 from ottla.base.errors import ProtocolError
+from ottla.base.loop_turns import LoopTurns
 from ottla.base.memory_network import MemoryConnection
 from ottla.base.network import total_size
 from ottla.base.seams import SystemClock
@@ -102,6 +103,7 @@ def services() -> Services:
         token_passwords=None,
         client_quotas=SimpleNamespace(is_on=False),
         early_responses=[],
+        group_turns=LoopTurns(SystemClock.elapsed),
         authorizer=None,
     )
     return cast(Services, parts)
