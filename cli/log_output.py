@@ -23,6 +23,7 @@ _AREAS = (
     "group_coordinator",
     "transaction_coordinator",
     "share_coordinator",
+    "share_partitions",
     "controller",
     "security",
     "handlers",

@@ -26,13 +26,13 @@ def is_lost(committed: int | None, start: int | None) -> bool:
 
 
 def owners_of(members: Iterable[MemberRow]) -> dict[TopicPartition, str]:
-    """The member ids to which each partition is assigned: one, but in share groups."""
+    """The member ids to which each partition is assigned, in their order: one, but in share groups."""
     owners: dict[TopicPartition, list[str]] = {}
     for member in members:
         for topic, numbers in member.assigned or ():
             for number in numbers:
                 owners.setdefault(TopicPartition(topic, number), []).append(member.member_id)
-    return {partition: listed(member_ids, _MOST_OWNERS) for partition, member_ids in owners.items()}
+    return {partition: listed(sorted(member_ids), _MOST_OWNERS) for partition, member_ids in owners.items()}
 
 
 def group_partition_row(
