@@ -205,13 +205,13 @@ def targets_one_after_the_other(patch: pytest.MonkeyPatch) -> None:
 
 def large_target_is_valid_at_once(patch: pytest.MonkeyPatch) -> None:
     """The epoch of a large target is written before the parts of its members."""
-    changes = target_assignments._changes
+    batches = target_assignments._batches
 
     def epoch_first(*arguments: Any) -> Iterator[Any]:
-        *parts, epoch = changes(*arguments)
+        *parts, epoch = batches(*arguments)
         return iter([epoch, *parts])
 
-    patch.setattr(target_assignments, "_changes", epoch_first)
+    patch.setattr(target_assignments, "_batches", epoch_first)
 
 
 def large_target_of_an_older_epoch(patch: pytest.MonkeyPatch) -> None:
@@ -219,8 +219,8 @@ def large_target_of_an_older_epoch(patch: pytest.MonkeyPatch) -> None:
     served = TargetAssignments._served
     begun: dict[int, Any] = {}
 
-    def as_it_was(self: TargetAssignments, shard: Any, group_id: str) -> ConsumerGroup | None:
-        group = served(self, shard, group_id)
+    def as_it_was(self: TargetAssignments, shard: Any, group_id: str, rules: Any) -> ConsumerGroup | None:
+        group: ConsumerGroup | None = served(self, shard, group_id, rules)
         known = begun.get(id(shard))
         if known is None or group is None or known.target.epoch != group.target.epoch:
             begun[id(shard)] = known = group
@@ -286,7 +286,7 @@ def responses_before_the_commit(patch: pytest.MonkeyPatch) -> None:
 
 def a_moved_shard_writes_on(patch: pytest.MonkeyPatch) -> None:
     """A shard that has moved away while a large target was made goes on, also where its broker leads the partition again."""
-    patch.setattr(TargetAssignments, "_served", lambda self, shard, group_id: shard.consumer_group(group_id))
+    patch.setattr(TargetAssignments, "_served", lambda self, shard, group_id, rules: rules.find_group(shard, group_id))
 
 
 def replay_loses_assignment_epochs(patch: pytest.MonkeyPatch) -> None:
