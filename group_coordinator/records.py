@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..base.errors import ProtocolError
-from ..replication.coordinator_loading import SkippedRecords, readable_records
+from ..replication.coordinator_loading import SkippedRecords, decoded_records
 from ..wire.coordinator_records import decode_coordinator_key, decode_coordinator_value, encode_coordinator_record
 from ..wire.messages.consumer_offsets import (
     GroupMetadataKey,
@@ -138,14 +138,7 @@ def build_batch(
 
 def read_batch(batch: RecordBatch, skipped: SkippedRecords) -> Iterator[tuple[int, CoordinatorRecord | None]]:
     """The records of ``batch`` with their offsets; those that cannot be understood are None, and noted."""
-    for record in readable_records(batch, skipped):
-        try:
-            decoded = _decode(record)
-        except ProtocolError as error:
-            skipped.note(record.offset, str(error))
-            yield record.offset, None
-            continue
-        yield record.offset, decoded
+    return decoded_records(batch, skipped, _decode)
 
 
 def _decode(record: Record) -> CoordinatorRecord:

@@ -10,11 +10,14 @@ A batch whose CRC is wrong is never skipped: its records are lost, and without t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
-from ..base.errors import KafkaError
+from ..base.errors import KafkaError, ProtocolError
 from ..log.validation import MAX_DECOMPRESSED_BYTES
 from ..wire.records import Record, RecordBatch
+
+T = TypeVar("T")
 
 
 class SkippedRecords:
@@ -51,3 +54,17 @@ def readable_records(batch: RecordBatch, skipped: SkippedRecords) -> Iterator[Re
             yield record
     except KafkaError as error:
         skipped.note(next_offset, str(error), max(batch.record_count - seen, 1))
+
+
+def decoded_records(
+    batch: RecordBatch, skipped: SkippedRecords, decode: Callable[[Record], T]
+) -> Iterator[tuple[int, T | None]]:
+    """The records of ``batch`` with their offsets; those for which ``decode`` raises ProtocolError are None, and noted."""
+    for record in readable_records(batch, skipped):
+        try:
+            decoded = decode(record)
+        except ProtocolError as error:
+            skipped.note(record.offset, str(error))
+            yield record.offset, None
+            continue
+        yield record.offset, decoded

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from ..base.errors import ProtocolError
 from ..base.partitions import TopicPartition
-from ..replication.coordinator_loading import SkippedRecords, readable_records
+from ..replication.coordinator_loading import SkippedRecords, decoded_records
 from ..wire.coordinator_records import decode_transaction_key, decode_transaction_value, encode_coordinator_record
 from ..wire.messages.transaction_state import PartitionsSchema, TransactionLogKey, TransactionLogValue
 from ..wire.records import Record, RecordBatch, RecordsBuilder
@@ -55,18 +55,11 @@ def _value(transaction: Transaction) -> TransactionLogValue:
 
 def read_batch(batch: RecordBatch, skipped: SkippedRecords) -> Iterator[tuple[str, Transaction | None] | None]:
     """The records of ``batch``; those that cannot be understood are None, and noted."""
-    for record in readable_records(batch, skipped):
-        try:
-            decoded = _decode(record)
-        except (ProtocolError, ValueError) as error:  # ValueError: a status that no transaction has
-            skipped.note(record.offset, str(error))
-            yield None
-            continue
-        yield decoded
+    return (decoded for _, decoded in decoded_records(batch, skipped, _decode))
 
 
 def _decode(record: Record) -> tuple[str, Transaction | None]:
-    """Raises ProtocolError and ValueError."""
+    """Raises ProtocolError."""
     if record.key is None:
         raise ProtocolError("a record without a key")
     key = decode_transaction_key(record.key)
@@ -74,7 +67,10 @@ def _decode(record: Record) -> tuple[str, Transaction | None]:
         raise ProtocolError(f"the record type {int.from_bytes(record.key[:2], signed=True)} is unknown")
     value = None if record.value is None else decode_transaction_value(key, record.value)
     assert value is None or isinstance(value, TransactionLogValue)
-    return key.transactional_id, None if value is None else _transaction(key.transactional_id, value)
+    try:
+        return key.transactional_id, None if value is None else _transaction(key.transactional_id, value)
+    except ValueError as error:  # a status that no transaction has
+        raise ProtocolError(str(error)) from error
 
 
 def _transaction(transactional_id: str, value: TransactionLogValue) -> Transaction:
