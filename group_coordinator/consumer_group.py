@@ -213,8 +213,7 @@ def _target_epoch(
     _: ConsumerGroupTargetAssignmentMetadataKey,
     value: ConsumerGroupTargetAssignmentMetadataValue | None,
 ) -> ConsumerGroup:
-    written = None if value is None else (value.assignment_epoch, value.assignment_timestamp)
-    return dataclasses.replace(group, target=group.target.at(written))
+    return dataclasses.replace(group, target=group.target.at(value))
 
 
 def _target_of_member(
@@ -222,8 +221,7 @@ def _target_of_member(
     key: ConsumerGroupTargetAssignmentMemberKey,
     value: ConsumerGroupTargetAssignmentMemberValue | None,
 ) -> ConsumerGroup:
-    part = None if value is None else {topic.topic_id: topic.partitions for topic in value.topic_partitions}
-    return dataclasses.replace(group, target=group.target.with_part(key.member_id, part))
+    return dataclasses.replace(group, target=group.target.with_part(key.member_id, value))
 
 
 def _current_assignment(

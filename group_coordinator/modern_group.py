@@ -11,6 +11,14 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 from ..metadata.persistent_dict import K, PersistentDict
+from ..wire.messages.consumer_group_records import (
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+from ..wire.messages.share_group_records import (
+    ShareGroupTargetAssignmentMemberValue,
+    ShareGroupTargetAssignmentMetadataValue,
+)
 
 FIRST_EPOCH = 1
 """Epoch of a group of which no record says another one. The first change makes it 2, as in Kafka."""
@@ -40,17 +48,25 @@ class TargetAssignment:
         """
         return self.epoch < epoch and not self.timestamp_ms <= now_ms < self.timestamp_ms + interval_ms
 
-    def at(self, written: tuple[int, int] | None) -> TargetAssignment:
+    def at(
+        self, value: ConsumerGroupTargetAssignmentMetadataValue | ShareGroupTargetAssignmentMetadataValue | None
+    ) -> TargetAssignment:
         """Replay of the record of its epoch and time, or of its tombstone."""
-        if written is None:
+        if value is None:
             return TargetAssignment(members=self.members)
-        return TargetAssignment(*written, is_written=True, members=self.members)
+        return TargetAssignment(
+            value.assignment_epoch, value.assignment_timestamp, is_written=True, members=self.members
+        )
 
-    def with_part(self, member_id: str, part: Mapping[bytes, Iterable[int]] | None) -> TargetAssignment:
+    def with_part(
+        self,
+        member_id: str,
+        value: ConsumerGroupTargetAssignmentMemberValue | ShareGroupTargetAssignmentMemberValue | None,
+    ) -> TargetAssignment:
         """Replay of the record of one member, or of its tombstone."""
         partitions = None
-        if part is not None:
-            partitions = {topic_id: frozenset(numbers) for topic_id, numbers in part.items()}
+        if value is not None:
+            partitions = {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
         return dataclasses.replace(self, members=self.members.changed({member_id: partitions}))
 
 

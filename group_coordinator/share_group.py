@@ -118,8 +118,7 @@ def _target_epoch(
     _: ShareGroupTargetAssignmentMetadataKey,
     value: ShareGroupTargetAssignmentMetadataValue | None,
 ) -> ShareGroup:
-    written = None if value is None else (value.assignment_epoch, value.assignment_timestamp)
-    return dataclasses.replace(group, target=group.target.at(written))
+    return dataclasses.replace(group, target=group.target.at(value))
 
 
 def _target_of_member(
@@ -127,8 +126,7 @@ def _target_of_member(
     key: ShareGroupTargetAssignmentMemberKey,
     value: ShareGroupTargetAssignmentMemberValue | None,
 ) -> ShareGroup:
-    part = None if value is None else {topic.topic_id: topic.partitions for topic in value.topic_partitions}
-    return dataclasses.replace(group, target=group.target.with_part(key.member_id, part))
+    return dataclasses.replace(group, target=group.target.with_part(key.member_id, value))
 
 
 def _current_assignment(
