@@ -273,7 +273,7 @@ class ClientConnection:
                 raise lost.error from None
             if self._responses:
                 await self._flush()
-            is_of_group = call.key >> 16 in _OF_GROUPS
+            is_of_group = self._is_of_group
             if is_of_group and handled > handled_before:
                 turns.note(group_turn, elapsed() - began)
             if call.throttle_ms:
@@ -310,9 +310,14 @@ class ClientConnection:
                     handled, group_turn = 0, turns.number
                 call.start_turn(now)
 
+    @property
+    def _is_of_group(self) -> bool:
+        """Whether the last request was one to the coordinator of a group."""
+        return self._call.key >> 16 in _OF_GROUPS
+
     async def _give_turn(self) -> None:
         """Let other tasks run before the next request."""
-        is_of_group = self._call.key >> 16 in _OF_GROUPS
+        is_of_group = self._is_of_group
         if is_of_group and await self._turns.wait():
             return
         await trio.lowlevel.checkpoint()
@@ -325,7 +330,7 @@ class ClientConnection:
         self._is_turn_over = False
         call, gate = self._call, self._gate
         limit, looks = _TURN_SECONDS, _REQUESTS_BETWEEN_LOOKS
-        if call.key >> 16 in _OF_GROUPS:
+        if self._is_of_group:
             limit, looks = _GROUP_TURN_SECONDS, 1
         try:
             while not self._stopping and not call.throttle_ms:
