@@ -5,7 +5,7 @@ Invariants at any time:
 - all controllers have the same state at the same offset of the metadata log;
 - a partition that has a leader has no member in sync that is fenced, or in controlled shutdown; the leader is in sync;
 - a broker epoch never falls, and a broker is unfenced only when it has applied its own registration;
-- nobody is elected uncleanly while there is an eligible leader replica, if no topic allows it;
+- nobody is elected uncleanly while there is an eligible leader replica, unless the topic allows it;
 - an active controller fences who was silent for a session, counted from the claim of the leadership where that is later;
 - a response promises only what is committed, and no producer id is given out twice;
 - a leader's proposal for the ISR is followed only if nothing has changed since, and no member has registered again;
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import trio
 
 from ottla.base.partitions import NO_BROKER_EPOCH, NO_LEADER
+from ottla.controller.quorum.active.context import UNCLEAN_ELECTION
 from ottla.controller.quorum.active.controller import ActiveController
 from ottla.controller.quorum.active.state import ControllerState
 from ottla.metadata.image import ClusterImage
@@ -51,6 +52,8 @@ class _Metadata(NamedTuple):
     partitions: Mapping[PartitionId, PartitionRegistration]
     brokers: Mapping[int, QuorumBroker]
     next_producer_id: int
+    unclean: frozenset[bytes]
+    """The ids of topics that allow an unclean election."""
 
 
 def _metadata(image: ClusterImage) -> _Metadata:
@@ -59,7 +62,12 @@ def _metadata(image: ClusterImage) -> _Metadata:
         for topic_id, topic in image.topics_by_id.items()
         for number, partition in topic.partitions.items()
     }
-    return _Metadata(partitions, dict(image.quorum_brokers), image.next_producer_id)
+    unclean = frozenset(
+        topic_id
+        for topic_id, topic in image.topics_by_id.items()
+        if image.topic_config(topic.name).get(UNCLEAN_ELECTION) == "true"
+    )
+    return _Metadata(partitions, dict(image.quorum_brokers), image.next_producer_id, unclean)
 
 
 class MetadataInspector:
@@ -67,7 +75,7 @@ class MetadataInspector:
 
     def __init__(self, world: QuorumClusterWorld) -> None:
         self._world = world
-        self._newest = _Metadata({}, {}, -1)
+        self._newest = _Metadata({}, {}, -1, frozenset())
         self._states: dict[int, _Metadata] = {}
         """By the offset of the last record."""
         self._partitions: dict[tuple[bytes, int, int], PartitionRegistration] = {}
@@ -122,7 +130,7 @@ class MetadataInspector:
             lives = {member: metadata.brokers[member].epoch for member in partition.isr if member in metadata.brokers}
             self._members[topic_id, number, partition.partition_epoch] = lives
             is_unclean = partition.is_recovering and before is not None and not before.is_recovering
-            eligible = () if before is None else before.elr
+            eligible = () if before is None or topic_id in metadata.unclean else before.elr
             if is_unclean and (left := [replica for replica in eligible if self._goes_on(replica, metadata)]):
                 self._world.violate(f"{name}: {partition.leader} is elected uncleanly while {left} are eligible")
         for (topic_id, number), partition in metadata.partitions.items():
