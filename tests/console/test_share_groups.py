@@ -48,3 +48,33 @@ async def test_each_console_shows_a_share_group(autojump_clock: Clock) -> None:
                 assert row.endswith(f"t : {', '.join(map(str, numbers))}"), f"by broker {where}"
             readers = [row for row in shown.row_texts() if row.startswith("t 0 ")]
             assert readers[0].endswith(", ".join(member_id for member_id in "ABCDE" if 0 in parts[member_id]))
+
+
+async def leave(beat: Members, *member_ids: str) -> None:
+    for member_id in member_ids:
+        request = ShareGroupHeartbeatRequest(group_id="g", member_id=member_id, member_epoch=-1)
+        response: ShareGroupHeartbeatResponse = await beat.world.ask(beat.node_id, request, 1)
+        assert response.error_code == 0, response
+
+
+async def test_a_share_group_without_members_is_reset_and_deleted(autojump_clock: Clock) -> None:
+    reset = "/reset-offsets?id=g&to=latest"
+    async with consumers() as (beat, browsers):
+        await shared(beat, "A")
+        for browser in browsers.values():
+            refused = await browser.get(reset)
+            assert "the current state is Stable" in refused.page.text
+        await leave(beat, "A")
+        before = "4 partitions had no offset"
+        for browser in browsers.values():
+            assert "/reset-offsets?id=g" in (await browser.get("/group?id=g")).page.links.values()
+            plan = (await browser.get(reset)).page
+            assert "ottla groups reset-offsets" in plan.text and "kafka-share-groups.sh" in plan.text
+            shift = await browser.get("/reset-offsets?id=g&to=shift&at=-1")
+            assert ("Cannot shift" in shift.page.text) == (before != "all are where they were")
+            done = await browser.do(reset)
+            assert (done.status, before in done.page.text) == (200, True), done.page.text
+            before = "all are where they were"
+        gone = await browsers[2].do("/delete-group?id=g", typed="g")
+        assert "The group g was deleted, with how far it was in 4 partitions." in gone.page.text
+        assert "There is no group g." in (await browsers[1].get("/delete-group?id=g")).page.text
