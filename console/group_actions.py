@@ -29,7 +29,7 @@ from ..wire.messages.offset_commit import (
 )
 from . import action_commands
 from .actions import ActionPlan, ActionResult, FormField, Given, KafkaAction, check_typed, number
-from .group_positions import DEAD, GroupState, committed, group_state, share_starts
+from .group_positions import DEAD, FoundGroup, committed, group_state, share_starts
 from .kafka_requests import GroupCoordinatorTarget, check
 from .offsets import Bounds, at_time, bounds
 from .questions import WrongQuestionError, moment_ms
@@ -165,11 +165,11 @@ class ResetOffsets(KafkaAction):
             for result in answered.partitions:
                 check(result.error_code, f"{answered.topic_name}-{result.partition_index} was not reset.")
 
-    async def _positions(self, group: str, found: GroupState) -> dict[TopicPartition, int | None]:
+    async def _positions(self, group: str, found: FoundGroup) -> dict[TopicPartition, int | None]:
         """How far the group is in each partition that it reads; None where a share group has not begun. Raises KafkaError."""
         return await (share_starts if found.is_share else committed)(self._kafka, group)
 
-    async def _inactive(self, group: str) -> GroupState:
+    async def _inactive(self, group: str) -> FoundGroup:
         """A group without members, or none. Raises WrongQuestionError, KafkaError."""
         found = await group_state(self._kafka, group)
         if found.state not in _INACTIVE:

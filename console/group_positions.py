@@ -1,4 +1,4 @@
-"""What the console's actions ask about one group: its state, and how far it is in the partitions that it reads.
+"""The state and the offsets of one group, as the console's actions ask its coordinator for them.
 
 A group of each type is described by a request of its own, which older brokers lack. A share group (KIP-932) has start offsets in
 place of committed ones.
@@ -23,7 +23,7 @@ from .kafka_requests import GroupCoordinatorTarget, KafkaRequests, check
 DEAD = "Dead"
 
 
-class GroupState(NamedTuple):
+class FoundGroup(NamedTuple):
     """What a group is."""
 
     state: str
@@ -31,13 +31,13 @@ class GroupState(NamedTuple):
     is_share: bool = False
 
 
-async def group_state(kafka: KafkaRequests, group: str) -> GroupState:
+async def group_state(kafka: KafkaRequests, group: str) -> FoundGroup:
     """The state of a group of any type but streams. Raises KafkaError."""
     response = await kafka.ask(DescribeGroupsRequest(groups=[group]), GroupCoordinatorTarget(group))
     (found,) = response.groups
     check(found.error_code)
     if found.group_state != DEAD:
-        return GroupState(str(found.group_state))
+        return FoundGroup(str(found.group_state))
     for request, is_share in (
         (ConsumerGroupDescribeRequest(group_ids=[group]), False),
         (ShareGroupDescribeRequest(group_ids=[group]), True),
@@ -50,8 +50,8 @@ async def group_state(kafka: KafkaRequests, group: str) -> GroupState:
             if error.code not in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
                 raise
         else:
-            return GroupState(str(newer.group_state), is_share)
-    return GroupState(DEAD)
+            return FoundGroup(str(newer.group_state), is_share)
+    return FoundGroup(DEAD)
 
 
 async def committed(kafka: KafkaRequests, group: str) -> dict[TopicPartition, int | None]:
