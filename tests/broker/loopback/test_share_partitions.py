@@ -19,6 +19,7 @@ from ottla.handlers.connection_context import ConnectionContext
 from ottla.metadata.types import VersionRange
 from ottla.security.acl import Operation, ResourceType
 from ottla.share_coordinator.state import SharePartitionKey
+from ottla.wire.codec import encode_bytes
 from ottla.wire.messages import share_acknowledge, share_fetch
 from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from ottla.wire.messages.incremental_alter_configs import (
@@ -30,10 +31,13 @@ from ottla.wire.messages.write_txn_markers import WritableTxnMarker
 from ottla.wire.records import iter_batches
 
 from ..helpers.controller_world import ControllerWorld, until
+from ..helpers.quotas import set_quota
 
 GROUP = "g"
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
 LOCK_SECONDS = 15.0
+WINDOWS_S = 10.0
+"""Over how long the rate of a client is at least."""
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
@@ -410,7 +414,7 @@ async def deny(world: ControllerWorld, kind: ResourceType, name: str) -> None:
 
 
 async def test_requests_have_the_epochs_of_their_session(autojump_clock: MockClock) -> None:
-    async with cluster(1, group_share_max_share_sessions="2") as world:
+    async with cluster(1, group_share_max_share_sessions="2", group_share_max_size="2") as world:
         await produce(world, 1, 3)
         one = Member(world)
         assert (await one.ask(epoch=1)).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
@@ -489,3 +493,26 @@ async def test_who_leads_no_more_says_who_leads(autojump_clock: MockClock) -> No
         (partition,) = response.responses[0].partitions
         assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert await one.acknowledge((0, 3, [ACCEPT])) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+# --- quotas -----------------------------------------------------------------------------------------------------------
+
+
+async def test_members_that_have_used_up_their_quota_acquire_nothing_and_are_held_up(autojump_clock: MockClock) -> None:
+    async with cluster(1) as world:
+        await produce(world, 1, 600)
+        await produce(world, 1, 10)
+        one, two = Member(world), Member(world, member_id="m2")
+        assert await two.fetch(0, max_records=1) == [(0, 599, 1)]
+        assert await two.acknowledge((0, 0, [ACCEPT]), (1, 599, [RELEASE])) == 0
+        await set_quota(world.make_client(1), "consumer_byte_rate", 300, user="ANONYMOUS")
+        first = await one.ask(0, max_records=1)
+        used = len(encode_bytes(first, 2))
+        assert first.throttle_time_ms == pytest.approx((used / 300 - WINDOWS_S) * 1000, abs=100)
+        assert first.responses[0].partitions[0].acquired_records[0].last_offset == 599, "what was acquired is sent"
+        began = trio.current_time()
+        empty = await two.ask()
+        assert (empty.responses, empty.throttle_time_ms) == ([], pytest.approx(first.throttle_time_ms, abs=100))
+        assert await one.acknowledge((1, 599, [ACCEPT])) == 0
+        assert trio.current_time() - began == pytest.approx(first.throttle_time_ms / 1000, abs=0.1)
+        assert await two.fetch() == [(600, 609, 1)]
