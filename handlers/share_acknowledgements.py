@@ -58,14 +58,14 @@ def check_readable(call: Call, key: SharePartitionKey) -> None:
         raise refusal(TOPIC)
 
 
-def acknowledge(
+async def acknowledge(
     call: Call,
     member_id: str,
     said: Iterable[tuple[SharePartitionKey, Sequence[AcknowledgedBatch]]],
     *,
     is_renew_ack: bool,
 ) -> list[Answered]:
-    """Take what a member says of its records; it is being stored then."""
+    """Take what a member says of its records; it is being stored then. Many acknowledgements take several turns."""
     answered = []
     for key, batches in said:
         try:
@@ -76,7 +76,7 @@ def acknowledge(
                 acknowledgements = [
                     Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types) for batch in batches
                 ]
-                outcome = call.broker.share_partitions.acknowledge(key, member_id, acknowledgements)
+                outcome = await call.broker.share_partitions.acknowledge(key, member_id, acknowledgements)
         except KafkaError as error:
             answered.append(Answered(key, error))
         else:

@@ -53,7 +53,7 @@ async def handle(call: Call, request: ShareFetchRequest) -> ShareFetchResponse:
         )
     said = _said(group_id, request)
     session = await _session(call, request, group_id, member_id, said)
-    answered = acknowledge(call, member_id, said, is_renew_ack=is_renewal)
+    answered = await acknowledge(call, member_id, said, is_renew_ack=is_renewal)
     fetched: list[Fetched] = []
     is_held_up = call.cost is not None and call.cost.is_fetch_used_up()
     try:

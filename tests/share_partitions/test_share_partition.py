@@ -13,14 +13,18 @@ from ottla.share_partitions.share_partition import (
     ACCEPT,
     REJECT,
     RELEASE,
+    STEP,
     Acknowledgement,
     FoundRecords,
     RecordLimits,
     SharePartition,
     Terms,
     acknowledge,
+    acknowledge_in_steps,
     acquire,
+    at_once,
     complete,
+    complete_in_steps,
     delivery_complete_count,
     expire,
     load,
@@ -202,3 +206,80 @@ def test_writes_that_go_together() -> None:
     older = (StateBatch(0, 9, 0, 1), StateBatch(20, 29, 2, 1))
     newer = (StateBatch(3, 4, 2, 2), StateBatch(8, 21, 4, 5))
     assert painted(older, newer) == ((0, 2, 0, 1), (3, 4, 2, 2), (5, 7, 0, 1), (8, 21, 4, 5), (22, 29, 2, 1))
+
+
+# --- many ranges ------------------------------------------------------------------------------------------------------
+
+ONE_EACH = RecordLimits(4000, 1)
+MANY = Terms(delivery_count_limit=5, max_record_locks=4000, lock_seconds=30.0)
+
+
+def of_one_record(count: int, first: int = 0) -> list[tuple[int, int]]:
+    return [(offset, offset) for offset in range(first, first + count)]
+
+
+def all_accepted(ranges: Sequence[tuple[int, ...]]) -> list[Acknowledgement]:
+    return [Acknowledgement(each[0], each[1], (ACCEPT,)) for each in ranges]
+
+
+def test_a_fetch_acquires_a_thousand_ranges_and_the_next_one_the_rest() -> None:
+    partition = SharePartition(0)
+    log = of_one_record(1500)
+    assert [each[:2] for each in fetch(partition, *log, limits=ONE_EACH, terms=MANY)] == log[:1000]
+    assert [each[:2] for each in fetch(partition, *log, limits=ONE_EACH, terms=MANY)] == log[1000:]
+    assert release(partition, "m", MANY) is not None
+    complete(partition, {partition.last_write_id}, is_stored=True)
+    assert [each[:2] for each in fetch(partition, *log, limits=ONE_EACH, terms=MANY)] == log[:1000]
+    assert [each[:2] for each in fetch(partition, *log, limits=ONE_EACH, terms=MANY)] == log[1000:]
+
+
+def test_many_acknowledgements_change_nothing_before_their_last_step() -> None:
+    partition = SharePartition(0)
+    ranges = fetch(partition, *of_one_record(1000), limits=ONE_EACH, terms=MANY)
+    before = list(partition.batches)
+    steps = acknowledge_in_steps(partition, "m", all_accepted(ranges), MANY, 0.0)
+    pauses = 0
+    for _ in steps:
+        pauses += 1
+        assert partition.batches == before
+    assert pauses >= 2 * (1000 // STEP)
+    assert partition.batches != before
+    assert next(complete_in_steps(partition, {partition.last_write_id}, is_stored=True), "done") is None
+    complete(partition, {partition.last_write_id}, is_stored=True)
+    assert (partition.start_offset, partition.batches) == (1000, [])
+
+
+def test_a_lock_that_ends_between_the_steps_of_an_acknowledgement_counts() -> None:
+    partition = SharePartition(0)
+    ranges = fetch(partition, *of_one_record(1000), limits=ONE_EACH, terms=MANY)
+    steps = acknowledge_in_steps(partition, "m", all_accepted(ranges), MANY, 0.0)
+    next(steps)
+    assert expire(partition, MANY, 31.0) is not None
+    with pytest.raises(KafkaError) as caught:
+        at_once(steps)
+    assert caught.value.code == ErrorCode.INVALID_RECORD_STATE
+    assert next_fetch_offset(partition) == 0
+
+
+def test_records_before_those_of_an_acknowledgement_may_be_done_with_meanwhile() -> None:
+    partition = SharePartition(0)
+    fetch(partition, (0, 9), limits=RecordLimits(10, 10), terms=MANY, member="other")
+    ranges = fetch(partition, *of_one_record(1000, 10), limits=ONE_EACH, terms=MANY)
+    steps = acknowledge_in_steps(partition, "m", all_accepted(ranges), MANY, 0.0)
+    next(steps)
+    say(partition, 0, 9, ACCEPT, member="other", terms=MANY)
+    assert partition.start_offset == 10
+    write = at_once(steps)
+    assert write is not None
+    assert write.batches == (StateBatch(10, 1009, 2, 1),)
+    complete(partition, {write.write_id}, is_stored=True)
+    assert partition.start_offset == 1010
+
+
+def test_locks_end_in_steps() -> None:
+    partition = SharePartition(0)
+    fetch(partition, *of_one_record(1000), limits=ONE_EACH, terms=MANY)
+    write = expire(partition, MANY, 31.0, STEP)
+    assert write is not None
+    assert write.batches == (StateBatch(0, STEP - 1, 0, 1),)
+    assert lock_end(partition) == 30.0
