@@ -28,6 +28,8 @@ Spawn = Callable[..., None]
 """Starts an async function with its arguments as a task of its own. Raises KafkaError while the broker starts or stops."""
 
 T = TypeVar("T")
+_STORED_AT_ONCE = 500
+"""So many batches are stored in one step of the loop. Where there are more and a later one fails, the first ones stay stored."""
 _FENCED = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH)
 _GONE = (*_FENCED, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _OF_CLIENTS = {
@@ -185,7 +187,11 @@ class LedPartition:
         count = share_partition.delivery_complete_count(state, {write.write_id for write, _ in together})
         epochs = self._state_epoch, self._leader_epoch
         try:
-            await self._store.write(self.key, *epochs, state.start_offset, count, batches)
+            for first in range(0, len(batches), _STORED_AT_ONCE):
+                if first:
+                    await trio.lowlevel.checkpoint()
+                stored = batches[first : first + _STORED_AT_ONCE]
+                await self._store.write(self.key, *epochs, state.start_offset, count, stored)
         except KafkaError as error:
             level = logging.INFO if error.code in _GONE else logging.WARNING
             logger.log(level, "The state of share partition %s was not stored: %s", self.key.coordinator_key(), error)

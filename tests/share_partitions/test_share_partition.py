@@ -222,20 +222,30 @@ def all_accepted(ranges: Sequence[tuple[int, ...]]) -> list[Acknowledgement]:
     return [Acknowledgement(each[0], each[1], (ACCEPT,)) for each in ranges]
 
 
-def test_a_fetch_acquires_a_thousand_ranges_and_the_next_one_the_rest() -> None:
+def acquire_all(partition: SharePartition, count: int, first: int = 0) -> list[tuple[int, ...]]:
+    """Records of one batch each, in several fetches."""
+    log = of_one_record(count, first)
+    ranges: list[tuple[int, ...]] = []
+    while more := fetch(partition, *log, limits=ONE_EACH, terms=MANY):
+        ranges += more
+    assert [each[:2] for each in ranges] == log
+    return ranges
+
+
+def test_a_fetch_acquires_500_ranges_and_the_next_one_more() -> None:
     partition = SharePartition(0)
-    log = of_one_record(1500)
-    assert [each[:2] for each in fetch(partition, *log, limits=ONE_EACH, terms=MANY)] == log[:1000]
-    assert [each[:2] for each in fetch(partition, *log, limits=ONE_EACH, terms=MANY)] == log[1000:]
+    log = of_one_record(800)
+    assert [each[:2] for each in fetch(partition, *log, limits=ONE_EACH, terms=MANY)] == log[:500]
+    assert [each[:2] for each in fetch(partition, *log, limits=ONE_EACH, terms=MANY)] == log[500:]
     assert release(partition, "m", MANY) is not None
     complete(partition, {partition.last_write_id}, is_stored=True)
-    assert [each[:2] for each in fetch(partition, *log, limits=ONE_EACH, terms=MANY)] == log[:1000]
-    assert [each[:2] for each in fetch(partition, *log, limits=ONE_EACH, terms=MANY)] == log[1000:]
+    assert [each[:2] for each in fetch(partition, *log, limits=ONE_EACH, terms=MANY)] == log[:500]
+    assert [each[:2] for each in fetch(partition, *log, limits=ONE_EACH, terms=MANY)] == log[500:]
 
 
 def test_many_acknowledgements_change_nothing_before_their_last_step() -> None:
     partition = SharePartition(0)
-    ranges = fetch(partition, *of_one_record(1000), limits=ONE_EACH, terms=MANY)
+    ranges = acquire_all(partition, 1000)
     before = list(partition.batches)
     steps = acknowledge_in_steps(partition, "m", all_accepted(ranges), MANY, 0.0)
     pauses = 0
@@ -251,7 +261,7 @@ def test_many_acknowledgements_change_nothing_before_their_last_step() -> None:
 
 def test_a_lock_that_ends_between_the_steps_of_an_acknowledgement_counts() -> None:
     partition = SharePartition(0)
-    ranges = fetch(partition, *of_one_record(1000), limits=ONE_EACH, terms=MANY)
+    ranges = acquire_all(partition, 1000)
     steps = acknowledge_in_steps(partition, "m", all_accepted(ranges), MANY, 0.0)
     next(steps)
     assert expire(partition, MANY, 31.0) is not None
@@ -264,7 +274,7 @@ def test_a_lock_that_ends_between_the_steps_of_an_acknowledgement_counts() -> No
 def test_records_before_those_of_an_acknowledgement_may_be_done_with_meanwhile() -> None:
     partition = SharePartition(0)
     fetch(partition, (0, 9), limits=RecordLimits(10, 10), terms=MANY, member="other")
-    ranges = fetch(partition, *of_one_record(1000, 10), limits=ONE_EACH, terms=MANY)
+    ranges = acquire_all(partition, 1000, 10)
     steps = acknowledge_in_steps(partition, "m", all_accepted(ranges), MANY, 0.0)
     next(steps)
     say(partition, 0, 9, ACCEPT, member="other", terms=MANY)
@@ -278,7 +288,7 @@ def test_records_before_those_of_an_acknowledgement_may_be_done_with_meanwhile()
 
 def test_locks_end_in_steps() -> None:
     partition = SharePartition(0)
-    fetch(partition, *of_one_record(1000), limits=ONE_EACH, terms=MANY)
+    acquire_all(partition, 1000)
     write = expire(partition, MANY, 31.0, STEP)
     assert write is not None
     assert write.batches == (StateBatch(0, STEP - 1, 0, 1),)

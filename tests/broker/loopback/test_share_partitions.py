@@ -293,6 +293,21 @@ async def test_committed_records_alone_are_delivered_where_the_group_says_so(aut
         await until(lambda: state(world).start_offset == 10)
 
 
+async def test_many_records_that_differ_are_stored_in_several_writes(autojump_clock: MockClock) -> None:
+    async with cluster(1) as world:
+        await produce(world, 1, 1200)
+        one, two = Member(world), Member(world, member_id="m2")
+        assert await one.fetch(0, max_records=1200) == [(0, 1199, 1)]
+        coordinator = world.services(1).share_coordinator
+        before = coordinator.writes
+        assert await one.acknowledge((0, 1199, [ACCEPT, RELEASE] * 600)) == 0
+        assert coordinator.writes == before + 3
+        one.disconnect()
+        await until(lambda: not list(world.services(1).share_partitions.entries))
+        found = await two.fetch(0, max_records=1200)
+        assert found == [(offset, offset, 2) for offset in range(1, 1000, 2)], "as it was stored"
+
+
 async def test_metrics_are_those_of_kafka(autojump_clock: MockClock) -> None:
     async with cluster(1, share_coordinator_snapshot_update_records_per_snapshot="0") as world:
         await produce(world, 1, 4)
