@@ -45,7 +45,7 @@ from .rows import Figure, at_least
 from .usage import Span
 
 _ROOT = Path(__file__).resolve().parent.parent
-_TOPIC = "records"
+TOPIC = "records"
 _RECORDS, _CONSUMERS, _VALUE_BYTES = 1_000_000, 10, 100
 _WARM_UP = "warm-up"
 _GROUP_RESOURCE = 32
@@ -108,8 +108,8 @@ class Readers:
 
     def read(self, group_id: str, records: int) -> tuple[float, float, Span]:
         """Seconds in which a new group reads so many records, CPU seconds of the consumers, and what it costs."""
-        _begin_with_the_first_record(self._broker, group_id)
-        self._ask("join", group_id, _TOPIC)
+        begin_with_the_first_record(self._broker.bootstrap, group_id)
+        self._ask("join", group_id, TOPIC)
         with self._broker.measured(self._row.title, [self._process.pid]) as span:
             seconds, cpu_s, _ = self._ask("read", str(records)).split()
         return float(seconds), float(cpu_s), span
@@ -125,19 +125,19 @@ class Readers:
         return answer
 
 
-def _begin_with_the_first_record(broker: RunningBroker, group_id: str) -> None:
+def begin_with_the_first_record(bootstrap: str, group_id: str) -> None:
+    """Configure a group before it begins. RuntimeError where that is refused."""
     config = AlterableConfig(name="share.auto.offset.reset", config_operation=0, value="earliest")
     resource = AlterConfigsResource(resource_type=_GROUP_RESOURCE, resource_name=group_id, configs=[config])
-    with connect(broker.bootstrap) as wire:
+    with connect(bootstrap) as wire:
         (result,) = wire.call(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
     if result.error_code != ErrorCode.NONE:
         raise RuntimeError(f"{group_id} was not configured: {result.error_message}")
 
 
-def _fill(broker: RunningBroker, row: Row, records: int) -> None:
+def fill(bootstrap: str, row: Row, records: int) -> None:
     """Write the records, evenly over the partitions. RuntimeError where one is refused."""
-    broker.create_topic(_TOPIC, row.partitions)
-    with connect(broker.bootstrap) as wire:
+    with connect(bootstrap) as wire:
         waiting = 0
         for request in _requests(row, records // row.partitions):
             wire.send(request, _PRODUCE_VERSION)
@@ -156,7 +156,7 @@ def _requests(row: Row, left: int) -> Iterator[ProduceRequest]:
         batch = full if left >= row.batch else build_batch([record] * left)
         left -= row.batch
         partitions = [PartitionProduceData(index=number, records=batch) for number in range(row.partitions)]
-        topic = TopicProduceData(name=_TOPIC, partition_data=partitions)
+        topic = TopicProduceData(name=TOPIC, partition_data=partitions)
         yield ProduceRequest(transactional_id=None, acks=1, timeout_ms=30_000, topic_data=[topic])
 
 
@@ -187,7 +187,8 @@ def _running(
         running = []
         for number, kind in enumerate(kinds):
             broker = stack.enter_context(RunningBroker(kind, folder / str(number)))
-            _fill(broker, row, records)
+            broker.create_topic(TOPIC, row.partitions)
+            fill(broker.bootstrap, row, records)
             running.append((broker, stack.enter_context(Readers(broker, row))))
         for _, readers in running:
             readers.read(_WARM_UP, records)

@@ -30,7 +30,7 @@ _ACCEPT = 1
 _LAST = -1
 
 
-class _Reader:
+class Reader:
     """One consumer. ``read`` in a thread of its own."""
 
     def __init__(self, bootstrap: str, group_id: str, topic_id: bytes, partitions: Sequence[int]) -> None:
@@ -114,7 +114,8 @@ def _check(*error_codes: int) -> None:
             raise RuntimeError(f"the broker answers {ErrorCode(code).name}")
 
 
-def _joined(bootstrap: str, count: int, group_id: str, topic: str) -> list[_Reader]:
+def joined(bootstrap: str, count: int, group_id: str, topic: str) -> list[Reader]:
+    """So many consumers of a group, whose states are begun."""
     connection = Connection(bootstrap)
     connection.call(
         FindCoordinatorRequest(key_type=0, coordinator_keys=[group_id]), _FIND_COORDINATOR
@@ -125,10 +126,11 @@ def _joined(bootstrap: str, count: int, group_id: str, topic: str) -> list[_Read
     topic_id = group.names.id_of(topic)
     connection.close()
     each = [partitions[number::count] or [number % len(partitions)] for number in range(count)]
-    return [_Reader(bootstrap, group_id, topic_id, list(numbers)) for numbers in each]
+    return [Reader(bootstrap, group_id, topic_id, list(numbers)) for numbers in each]
 
 
-def _read(readers: Sequence[_Reader], wanted: int) -> str:
+def read(readers: Sequence[Reader], wanted: int) -> str:
+    """Seconds, CPU seconds, and how many records they have read when they have read enough."""
     count, cpu, began = _Count(wanted), time.process_time(), time.perf_counter()
     threads = [threading.Thread(target=reader.read, args=(count,)) for reader in readers]
     for thread in threads:
@@ -140,14 +142,14 @@ def _read(readers: Sequence[_Reader], wanted: int) -> str:
 
 def main() -> None:
     bootstrap, count = sys.argv[1], int(sys.argv[2])
-    readers: list[_Reader] = []
+    readers: list[Reader] = []
     for line in sys.stdin:
         match line.split():
             case "join", group_id, topic:
-                readers = _joined(bootstrap, count, group_id, topic)
+                readers = joined(bootstrap, count, group_id, topic)
                 print("ready", flush=True)
             case "read", wanted:
-                print(_read(readers, int(wanted)), flush=True)
+                print(read(readers, int(wanted)), flush=True)
 
 
 if __name__ == "__main__":
