@@ -74,17 +74,11 @@ class Row:
     partitions: int
 
 
-_BATCHES = {_AS_PRODUCERS_DO: "batches of 16 KiB", 10: "batches of 10 records", 1: "batches of one record"}
+_BATCHES = {_AS_PRODUCERS_DO: "batches of 16 KiB", 10: "batches of 10 records"}
 ROWS = [
-    Row(
-        f"{client}, {partitions} partition{'s' if partitions > 1 else ''}, {_BATCHES[batch]}",
-        command,
-        batch,
-        partitions,
-    )
-    for client, command in (("Java", _java), ("light", _wire))
-    for partitions in (10, 1)
+    Row(f"{client}, {_BATCHES[batch]}", command, batch, 10)
     for batch in _BATCHES
+    for client, command in (("Java", _java), ("light", _wire))
 ]
 
 
