@@ -33,6 +33,7 @@ from ..consoles import find_consoles
 from ..disk_space import DiskTrends
 from ..errors import NotFoundError
 from ..findings import Report
+from ..held_partitions import HeldPartitions
 from ..history import NOT_KNOWN, History
 from ..lag_history import LagHistory
 from ..pace import Pace
@@ -54,7 +55,6 @@ from .administration import ClusterAdministration
 from .cluster_client import ClusterClient
 from .controller import controller_of, described_quorum, features
 from .group_requests import GroupSeen
-from .held_partitions import HeldPartitions
 from .lag_times import lag_times
 from .record_log import fetched_logs
 from .refreshed import Refreshed
@@ -259,7 +259,15 @@ class ClusterView:
         stable = await self._tried(asked)
         if stable is None:
             return None
-        await self._held.note(self._clock.now_ms(), stable, seen.ends, self.pace())
+        held, pace = {}, self.pace()
+        for key, found in stable.items():
+            # The ends were read before, so that what was written between the two readings holds nothing.
+            end = seen.ends.get(key, rows.NO_ENDS).end
+            if end is not None and found.offset < end:
+                held[key] = found.offset
+            if pace.is_due():
+                await pace.rest()
+        self._held.note(self._clock.now_ms(), held)
         return True
 
     async def _see_kept(self) -> Mapping[str, RetentionConfig] | None:
@@ -382,8 +390,9 @@ class ClusterView:
             report.add(*outcome)
         now_ms = self._clock.now_ms()
         why_not = nothing or self._held.why_unknown(now_ms)
-        which = counted(self._held.partitions, "partition")
-        report.add(*checks.held_back([] if why_not else self._held.rows, now_ms, which, why_not))
+        report.add(
+            *checks.held_back(self._held.at(now_ms), now_ms, counted(partitions.partitions, "partition"), why_not)
+        )
         folders = self._sizes.value
         unread = "" if self._sizes.read_at is not None else "data folders were not read yet"
         report.add(*checks.disks(folders.disks, "", nothing or unread or folders.refused))
