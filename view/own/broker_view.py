@@ -28,7 +28,7 @@ from ..cached import BackgroundCache, Cached
 from ..checks import GroupChecks, PartitionChecks
 from ..consoles import asked_by, find_consoles
 from ..errors import NotFoundError as NotFoundError
-from ..findings import Report
+from ..findings import HealthReport
 from ..held_partitions import HeldPartitions
 from ..history import History
 from ..lag_history import LagHistory
@@ -415,7 +415,7 @@ class BrokerView:
             of_groups.add(group)
             if pace.is_due():
                 await pace.rest()
-        report = Report()
+        report = HealthReport()
         if services is not None:
             await self._check(report, of_partitions, of_groups)
         newest = self.history.seconds.newest
@@ -441,7 +441,7 @@ class BrokerView:
             newest("loop_lag_ms"),
         )
 
-    async def _check(self, report: Report, partitions: PartitionChecks, groups: GroupChecks) -> None:
+    async def _check(self, report: HealthReport, partitions: PartitionChecks, groups: GroupChecks) -> None:
         """All that this broker knows by itself."""
         report.add(*checks.readiness(self._broker.readiness()))
         report.add(*partitions.outcome())

@@ -32,7 +32,7 @@ from ..checks import GroupChecks, PartitionChecks
 from ..consoles import find_consoles
 from ..disk_space import DiskTrends
 from ..errors import NotFoundError
-from ..findings import Report
+from ..findings import HealthReport
 from ..held_partitions import HeldPartitions
 from ..history import NOT_KNOWN, History
 from ..lag_history import LagHistory
@@ -59,7 +59,7 @@ from .lag_times import lag_times
 from .record_log import fetched_logs
 from .refreshed import Refreshed
 from .rows import PartitionOffsets
-from .topic_requests import EARLIEST, LARGEST_TIMESTAMP, LATEST, ClusterState, LogDirectories, RetentionConfig
+from .topic_requests import EARLIEST, LARGEST_TIMESTAMP, LATEST, ClusterState, DataFolders, RetentionConfig
 from .unresponsive_brokers import SECONDS as SILENT_SECONDS
 from .unresponsive_brokers import SilentBrokers
 
@@ -110,7 +110,7 @@ class ClusterView:
         self._groups: Refreshed[Mapping[str, GroupSeen]] = Refreshed(
             self._see_groups, _GROUPS_EVERY, {}, idle_period=_GROUPS_WHILE_IDLE
         )
-        self._sizes: Refreshed[LogDirectories] = Refreshed(self._see_sizes, _SIZES_EVERY, LogDirectories())
+        self._sizes: Refreshed[DataFolders] = Refreshed(self._see_sizes, _SIZES_EVERY, DataFolders())
         self._stable: Refreshed[bool] = Refreshed(self._see_stable, _STABLE_EVERY, False)
         self._held, self._disks, self._lags = HeldPartitions(), DiskTrends(), LagHistory()
         self._noted_at: float | None = None
@@ -246,7 +246,7 @@ class ClusterView:
     async def _see_groups(self) -> Mapping[str, GroupSeen] | None:
         return await self._tried(group_requests.groups(self._client, self._silent.note))
 
-    async def _see_sizes(self) -> LogDirectories | None:
+    async def _see_sizes(self) -> DataFolders | None:
         asked = topic_requests.log_directories(self._client, self._seen.value.state, self._silent.note)
         found = await self._tried(asked)
         return None if found is None else found._replace(disks=self._disks.note(self._clock.now_ms(), found.disks))
@@ -362,7 +362,7 @@ class ClusterView:
             if pace.is_due():
                 await pace.rest()
         outage = self._outage
-        report = Report([] if outage is None else [checks.nothing_answers(outage.why, outage.since_ms)])
+        report = HealthReport([] if outage is None else [checks.nothing_answers(outage.why, outage.since_ms)])
         await self._check(report, of_partitions, of_groups)
         return ClusterRow(
             seen.state.cluster_id,
@@ -379,7 +379,7 @@ class ClusterView:
             report.checks,
         )
 
-    async def _check(self, report: Report, partitions: PartitionChecks, groups: GroupChecks) -> None:
+    async def _check(self, report: HealthReport, partitions: PartitionChecks, groups: GroupChecks) -> None:
         """What any Kafka tells. While no broker answers, nothing is looked at."""
         nothing = "" if self._outage is None else "no broker answers"
         if self._seen.read_at is None:
