@@ -32,7 +32,6 @@ class Place(enum.StrEnum):
     GROUP = "group"
     GROUPS_BY_LAG = "groups by lag"
     GROUPS = "groups"
-    LOG = "log"
     OVERVIEW = "overview"
     QUORUM = "quorum"
     SLOWEST = "slowest"

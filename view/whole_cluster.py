@@ -296,7 +296,7 @@ class WholeCluster:
     async def _note_lags(self) -> None:
         """Note what was read of other brokers, whether a page has asked for it or not."""
         while True:
-            if self._others.read_at != self._noted_at:
+            if self._client.nodes and self._others.read_at != self._noted_at:
                 await self._group_rows.get()
             await trio.sleep(_NOTED_EVERY)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...base.addresses import split_host_port
+from ...base.wording import counted
 from .client import ClusterConnection
 from .console_client import ConsoleClient
 from .keys import Pressed, pressed_keys
@@ -142,7 +143,7 @@ def _findings(broker: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if missing:
         yield f"not looked at, or not completely: {'; '.join(check['what'] for check in missing)}", "dim"
     elif not broker["findings"]:
-        yield f"nothing wrong in {len(broker['checks'])} checks", "green"
+        yield f"nothing wrong in {counted(len(broker['checks']), 'check')}", "green"
 
 
 def _table(rows: Sequence[dict[str, Any]], *fields: TopColumn) -> RenderableType:

@@ -191,7 +191,11 @@ class BrokerView:
             await trio.sleep(_UNTIL_STARTED)
         while True:
             holders = await self.details.holders()
-            held = {TopicPartition(row.topic, row.partition): row.last_stable for row in holders if row.is_first}
+            held = {
+                TopicPartition(row.topic, row.partition): row.last_stable
+                for row in holders
+                if row.is_first and row.held
+            }
             self._held.note(self._clock.now_ms(), held)
             await trio.sleep(_TRANSACTIONS_EVERY)
 
