@@ -32,7 +32,7 @@ from .helpers.browsing import Browsing, Open, Page, alone_on, browsing, browsing
 from .test_admin_pages import TRANSACTIONS_AT_ONCE, began
 from .test_cluster_actions import known
 from .test_inside_pages import AT_ONCE, Client, batch, client, produce_request
-from .test_whole_cluster import Consoles
+from .test_whole_cluster import GROUPS, Consoles, cluster_of_three, commit
 
 Clock = trio.testing.MockClock
 GIB = 1 << 30
@@ -380,3 +380,25 @@ async def test_a_loop_that_stands_still(tmp_path: Path, autojump_clock: Clock) -
         assert page.links[line] == "/requests/slowest"
         await trio.sleep(61)
         assert await shown(browser) == []
+
+
+# --- a cluster --------------------------------------------------------------------------------------------------------
+
+
+async def test_groups_of_all_brokers_are_watched_by_each(autojump_clock: Clock) -> None:
+    """Whoever coordinates them and leads what they read; also while nobody looks."""
+    async with cluster_of_three() as cluster:
+        for group in GROUPS:
+            await commit(cluster, group, dict.fromkeys(range(6), 2))
+        await trio.sleep(200)
+        for broker_id in (1, 2, 3):
+            browser = Browsing(cluster.servers[broker_id], cluster.network)
+            began = trio.current_time()
+            _, page = await until_found(browser, "6 groups have lag and no member")
+            assert trio.current_time() - began < 1, "at once"
+            assert len([name for name in page.links if name in GROUPS]) == 3
+            for group in GROUPS:
+                history = (await browser.get(f"/history.json?group={group}&series=lag")).json
+                assert set(history["values"][0]) - {None} == {18}
+                assert len(history["times"]) >= 3
+        assert (await browser.get("/history.json?group=nobody&series=lag")).status == 404
