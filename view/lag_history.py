@@ -42,6 +42,8 @@ ALONE_MS = 60_000
 GROWTH_MS = WINDOW_MINUTES * 60_000
 """After so long a growth can be told."""
 _MINUTE_MS = 60_000
+_UNITS_OF_MINUTE = 8
+"""Of work, for a series that begins another minute and is judged."""
 _STALE_MS = 150_000
 """After so long without a reading nothing is known of now, and watching begins anew. Groups are read every 10 to 60 seconds."""
 
@@ -220,9 +222,11 @@ class LagHistory:
                     series = self._groups[row.group_id] = _Series(minute)
                 else:
                     left_out += 1
+            units = 1
             if series is not None:
+                units = _UNITS_OF_MINUTE if minute > series.minute else 1
                 series.note(at_ms, minute, row)
-            if pace.is_due():
+            if pace.is_due(units):
                 await pace.rest()
         self.left_out = left_out
         if minute != self._swept:

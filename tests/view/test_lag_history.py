@@ -43,14 +43,16 @@ NOT_GROWING = {
     "one minute": by_ends(5000, rate=100),
     "four minutes": by_ends(0, 500, 1000, 1500, rate=500),
     "small numbers": by_ends(0, 20, 45, 70, 99, rate=30),
-    "it keeps up with many records": by_ends(3000, 5200, 4100, 6900, 8200, rate=600_000),
+    "it keeps up with many records": by_ends(3000, 5200, 5600, 6900, 8200, rate=600_000),
     "it shrinks": by_ends(9000, 8000, 7000, 6000, 5000, rate=500),
     "it stays": by_ends(*[8000] * 5, rate=500),
     "a leap in the second minute": by_ends(0, 50_000, 50_000, 50_000, 50_000, rate=12_500),
     "a leap in the last minute": by_ends(0, 0, 0, 0, 50_000, rate=12_500),
     "offsets were reset": by_ends(0, 0, 90_000, 91_000, 92_000, rate=500),
     "a batch job's teeth": by_ends(4000, 6000, 500, 2500, 4500, rate=2000),
-    "nothing was read for long": [LagMinute(990, 0, 0), *by_ends(500, 1000, 1500, 2000, rate=500)],
+    "other teeth": by_ends(4000, 1000, 5000, 5500, 6000, rate=2000),
+    "its offsets are put back again and again": by_ends(0, 500, 1000, 1500, 2000, rate=0),
+    "nothing was read for long": [LagMinute(990, 0, 9_995_000), *by_ends(500, 1000, 1500, 2000, rate=500)],
 }
 
 
@@ -134,6 +136,18 @@ async def test_a_group_without_members_is_told_of_after_a_minute() -> None:
     assert history.without_members_since("g", BEGAN_MS + 2 * MINUTE_MS) is None, "somebody commits"
     await noted(history, [(3, row(0, 15, members=0))])
     assert history.without_members_since("g", BEGAN_MS + 9 * MINUTE_MS) is None, "nothing is left to read"
+    await noted(history, [(4, row(9, 15, members=0)), (6, row(0, 15, members=0))])
+    assert history.without_members_since("g", BEGAN_MS + 9 * MINUTE_MS) is None, "the topic was made anew"
+
+
+async def test_a_group_that_loses_its_members_is_judged_anew() -> None:
+    history = LagHistory()
+    await noted(history, ((at / 2, row(at * 500, 0)) for at in range(12)))
+    assert history.growth("g") is not None
+    await noted(history, [(6, row(6000, 0, members=0))])
+    assert history.growth("g") is None, "another finding tells of it"
+    await noted(history, ((6.5 + at / 2, row(6500 + at * 500, 0)) for at in range(8)))
+    assert history.growth("g") is None, "they came four minutes ago"
 
 
 async def test_a_lag_that_is_not_known_is_not_guessed() -> None:
