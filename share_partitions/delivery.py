@@ -151,15 +151,19 @@ def join(runs: list[Run], run: Run) -> None:
 class StateBatches:
     """Runs in the order of their offsets as they are stored: in the states that they have or will have, neighbours joined."""
 
-    __slots__ = ("_count", "_first", "_last", "_made", "_state")
+    __slots__ = ("_count", "_first", "_last", "_made", "_state", "archived")
 
     def __init__(self) -> None:
         self._made: list[StateBatch] = []
         self._first, self._last, self._state, self._count = 0, -1, AVAILABLE, 0
+        self.archived = 0
+        """How many records of them are archived, or are to be."""
 
     def add(self, run: Run) -> None:
         """One more."""
         state = run.state if run.write_id == NO_WRITE else run.next_state
+        if state == ARCHIVED:
+            self.archived += run.size
         if self._last + 1 == run.first_offset and self._count == run.delivery_count and self._state == state:
             self._last = run.last_offset
             return
