@@ -20,6 +20,21 @@ def log_in(page: Page, user: str, password: str) -> None:
     page.get_by_role("button", name="Log in").click()
 
 
+def open_pages(page: Page) -> None:
+    """Call the side bar, where the window is too small to have it beside the page."""
+    menu = page.get_by_role("link", name="Pages", exact=True)
+    if menu.is_visible():
+        menu.click()
+
+
+def filter_records(page: Page, field: str, operator: str, value: str) -> None:
+    """Fill in the empty row of the filter bar, and read."""
+    page.get_by_label("Field", exact=True).last.fill(field)
+    page.get_by_label("Operator", exact=True).last.select_option(operator)
+    page.get_by_label("Value", exact=True).last.fill(value)
+    page.get_by_role("button", name="Read", exact=True).click()
+
+
 def window(
     chromium: Browser, console: str, size: dict[str, int], scheme: str, expected: str = ""
 ) -> Iterator[BrowserContext]:
