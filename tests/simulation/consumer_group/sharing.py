@@ -112,10 +112,11 @@ class SharingWorld(GroupWorld):
         return self.replayed_shard(stored).share_group(GROUP)
 
     async def go_on_from(self, rng: random.Random) -> None:
-        """The next coordinator has any part of the log from its beginning on, and the members stay as they are."""
+        """The next coordinator has any part of the log that a replica may have, and the members stay as they are."""
         life = self.life
         assert life is not None
-        stored = life.log.stored[: rng.randint(0, len(life.log.stored))]
+        clean = sum(batch.end <= self._clean_end for batch in life.log.stored)
+        stored = life.log.stored[: rng.randint(clean, len(life.log.stored))]
         life.log.lose()
         life.die()
         life.is_serving = False
@@ -183,7 +184,7 @@ class SharingMember:
         """Only a heartbeat that has the topics is answered with an assignment that may have been told before."""
         epoch, is_full = self.epoch, not self._is_sure
         response = await self._send(epoch, is_full=is_full)
-        if response is not None and self._rng.random() < 0.1 and not self.is_calm:
+        if response is not None and not response.error_code and self._rng.random() < 0.1 and not self.is_calm:
             self._obey(response)
             response = await self._send(epoch, is_full=is_full)  # it comes twice
         self._is_sure = response is not None and not response.error_code
