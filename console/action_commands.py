@@ -11,6 +11,9 @@ from typing import Any
 from .commands import Command, line, named
 from .record_forms import RecordContent, RecordPosition
 
+_NOT_OF_SHARE_GROUPS = ("offset", "shift")
+"""Ways of a reset that kafka-share-groups does not have."""
+
 
 def create_topic(
     server: str, name: str, partitions: int | None, replicas: int | None, configs: Mapping[str, str]
@@ -116,10 +119,13 @@ def _is_line(data: bytes) -> bool:
         return False
 
 
-def reset_offsets(server: str, group: str, topics: Sequence[str], way: str, at: int) -> Command:
+def reset_offsets(
+    server: str, group: str, topics: Sequence[str], way: str, at: int, *, is_share: bool = False
+) -> Command:
     """``at``: an offset, a distance, or ms since 1970."""
     ottla = ["ottla", "groups", "reset-offsets", "-b", server]
-    kafka = ["kafka-consumer-groups.sh", "--bootstrap-server", server, "--reset-offsets", "--group", group]
+    tool = "kafka-share-groups.sh" if is_share else "kafka-consumer-groups.sh"
+    kafka = [tool, "--bootstrap-server", server, "--reset-offsets", "--group", group]
     chosen = [word for topic in topics for word in ("--topic", topic)] or ["--all-topics"]
     to = [f"--to-{way}"]
     if way == "time":
@@ -128,17 +134,22 @@ def reset_offsets(server: str, group: str, topics: Sequence[str], way: str, at: 
         to = [f"--shift-by={at}"] if at < 0 else ["--shift-by", str(at)]
     elif way == "offset":
         to.append(str(at))
-    return Command(line(*ottla, *chosen, *to, "--execute", *named(group)), line(*kafka, *chosen, *to, "--execute"))
+    known = not is_share or way not in _NOT_OF_SHARE_GROUPS
+    return Command(
+        line(*ottla, *chosen, *to, "--execute", *named(group)),
+        line(*kafka, *chosen, *to, "--execute") if known else "",
+    )
 
 
 def _moment(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03}Z"
 
 
-def delete_group(server: str, group: str) -> Command:
+def delete_group(server: str, group: str, *, is_share: bool = False) -> Command:
+    tool = "kafka-share-groups.sh" if is_share else "kafka-consumer-groups.sh"
     return Command(
         line("ottla", "groups", "delete", "-b", server, *named(group)),
-        line("kafka-consumer-groups.sh", "--bootstrap-server", server, "--delete", "--group", group),
+        line(tool, "--bootstrap-server", server, "--delete", "--group", group),
     )
 
 

@@ -1,7 +1,8 @@
 """Actions on a group without members: reset its offsets, after a preview, or delete it.
 
 The rules are those of kafka-consumer-groups (ConsumerGroupCommand): an offset outside of the log becomes the nearest one inside,
-a time behind the last record is the end. What was shown is what is committed.
+a time behind the last record is the end. What was shown is what is committed; of a share group (KIP-932) the start offsets are
+moved.
 """
 
 from __future__ import annotations
@@ -15,25 +16,28 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
 from ..base.wording import counted
 from ..wire.api_keys import ApiKey
-from ..wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from ..wire.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
 from ..wire.messages.delete_groups import DeleteGroupsRequest
-from ..wire.messages.describe_groups import DescribeGroupsRequest
 from ..wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from ..wire.messages.offset_fetch import OffsetFetchRequest
 from . import action_commands
 from .actions import ActionPlan, ActionResult, FormField, Given, KafkaAction, check_typed, number
-from .kafka_requests import GroupCoordinatorTarget, KafkaRequests, check
+from .group_positions import DEAD, FoundGroup, committed, group_state, share_starts
+from .kafka_requests import GroupCoordinatorTarget, check
 from .offsets import Bounds, at_time, bounds
 from .questions import WrongQuestionError, moment_ms
 from .topic_actions import described
 
 _MOST_PARTITIONS = 2000
 _LATEST_MS = 253_402_300_800_000  # the year 10000
-_INACTIVE = ("Empty", "Dead")
+_INACTIVE = ("Empty", DEAD)
 WAYS = (
     ("earliest", "to the earliest"),
     ("latest", "to the latest"),
@@ -44,7 +48,7 @@ WAYS = (
 
 
 class OffsetChange(NamedTuple):
-    """A partition's committed offset, None for none, and what it is to be."""
+    """A partition's committed offset, or start offset of a share group, None for none, and what it is to be."""
 
     key: TopicPartition
     current: int | None
@@ -98,16 +102,17 @@ class ResetOffsets(KafkaAction):
 
     async def plan(self, given: Given) -> ActionPlan | None:
         group = given.get("id", "")
-        if group:
-            await self._check_inactive(group)
-        if not group or "to" not in given:
+        found = await self._inactive(group) if group else None
+        if found is None or "to" not in given:
             return None
         reset = read_reset(given)
-        moves = await self._moves(reset)
+        moves = await self._moves(reset, await self._positions(group, found))
         return ActionPlan(
             f"The group {group} goes on reading elsewhere in {counted(len(moves), 'partition')}.",
             "Reset offsets",
-            action_commands.reset_offsets(self._server(), group, reset.topics, reset.way, reset.at),
+            action_commands.reset_offsets(
+                self._server(), group, reset.topics, reset.way, reset.at, is_share=found.is_share
+            ),
             columns=("Partition", "Current", "Start", "End", "New"),
             rows=[(m.key, m.current, *m.found, m.new) for m in moves],
             hidden={
@@ -117,9 +122,20 @@ class ResetOffsets(KafkaAction):
 
     async def carry_out(self, given: Given) -> ActionResult:
         group = given.get("id", "")
-        await self._check_inactive(group)
+        found = await self._inactive(group)
         wanted = _shown(given.get("offsets", ""))
-        before = await committed(self._kafka, group)
+        before = await self._positions(group, found)
+        await (self._alter_starts if found.is_share else self._commit)(group, wanted)
+        return ActionResult(
+            f"The group {group} goes on reading elsewhere in {counted(len(wanted), 'partition')}: {_moved(wanted, before)}.",
+            f"/group?id={quote(group, safe='')}",
+            group,
+            columns=("Partition", "Was", "Is"),
+            rows=[(key, before.get(key), offset) for key, offset in wanted.items()],
+        )
+
+    async def _commit(self, group: str, wanted: Mapping[TopicPartition, int]) -> None:
+        """Raises KafkaError."""
         topics: dict[str, list[OffsetCommitRequestPartition]] = {}
         for (topic, partition), offset in wanted.items():
             wish = OffsetCommitRequestPartition(
@@ -134,26 +150,38 @@ class ResetOffsets(KafkaAction):
         for answered in response.topics:
             for result in answered.partitions:
                 check(result.error_code, f"{answered.name}-{result.partition_index} was not reset.")
-        return ActionResult(
-            f"The group {group} goes on reading elsewhere in {counted(len(wanted), 'partition')}: {_moved(wanted, before)}.",
-            f"/group?id={quote(group, safe='')}",
-            group,
-            columns=("Partition", "Was", "Is"),
-            rows=[(key, before.get(key), offset) for key, offset in wanted.items()],
-        )
 
-    async def _check_inactive(self, group: str) -> None:
-        """Raises WrongQuestionError, KafkaError."""
-        state = await group_state(self._kafka, group)
-        if state not in _INACTIVE:
+    async def _alter_starts(self, group: str, wanted: Mapping[TopicPartition, int]) -> None:
+        """Raises KafkaError."""
+        topics: dict[str, list[AlterShareGroupOffsetsRequestPartition]] = {}
+        for (topic, partition), offset in wanted.items():
+            wish = AlterShareGroupOffsetsRequestPartition(partition_index=partition, start_offset=offset)
+            topics.setdefault(topic, []).append(wish)
+        asked = [AlterShareGroupOffsetsRequestTopic(topic_name=name, partitions=each) for name, each in topics.items()]
+        request = AlterShareGroupOffsetsRequest(group_id=group, topics=asked)
+        response = await self._kafka.ask(request, GroupCoordinatorTarget(group))
+        check(response.error_code, response.error_message)
+        for answered in response.responses:
+            for result in answered.partitions:
+                check(result.error_code, f"{answered.topic_name}-{result.partition_index} was not reset.")
+
+    async def _positions(self, group: str, found: FoundGroup) -> dict[TopicPartition, int | None]:
+        """How far the group is in each partition that it reads; None where a share group has not begun. Raises KafkaError."""
+        return await (share_starts if found.is_share else committed)(self._kafka, group)
+
+    async def _inactive(self, group: str) -> FoundGroup:
+        """A group without members, or none. Raises WrongQuestionError, KafkaError."""
+        found = await group_state(self._kafka, group)
+        if found.state not in _INACTIVE:
             raise WrongQuestionError(
-                f"Assignments can only be reset if the group '{group}' is inactive, but the current state is {state}.",
+                f"Assignments can only be reset if the group '{group}' is inactive, but the current state is {found.state}.",
                 "id",
             )
+        return found
 
-    async def _moves(self, reset: Reset) -> list[OffsetChange]:
-        current = await committed(self._kafka, reset.group)
-        keys = await self._chosen(reset.topics) if reset.topics else sorted(current)
+    async def _moves(self, reset: Reset, there: Mapping[TopicPartition, int | None]) -> list[OffsetChange]:
+        current = {key: offset for key, offset in there.items() if offset is not None}
+        keys = await self._chosen(reset.topics) if reset.topics else sorted(there)
         if not keys:
             raise WrongQuestionError(f"{reset.group} has committed no offsets: name topics.", "topics")
         if len(keys) > _MOST_PARTITIONS:
@@ -206,40 +234,9 @@ class ResetOffsets(KafkaAction):
         return sorted({*keys})
 
 
-async def group_state(kafka: KafkaRequests, group: str) -> str:
-    """The state of a classic or consumer group; Dead where there is none. Raises KafkaError."""
-    response = await kafka.ask(DescribeGroupsRequest(groups=[group]), GroupCoordinatorTarget(group))
-    (found,) = response.groups
-    check(found.error_code)
-    if found.group_state != "Dead":
-        return str(found.group_state)
-    # A consumer group (KIP-848) is described by a request of its own, which older brokers lack.
-    try:
-        response = await kafka.ask(ConsumerGroupDescribeRequest(group_ids=[group]), GroupCoordinatorTarget(group))
-        (newer,) = response.groups
-        check(newer.error_code, newer.error_message)
-    except KafkaError as error:
-        if error.code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
-            return "Dead"
-        raise
-    return str(newer.group_state)
-
-
-async def committed(kafka: KafkaRequests, group: str) -> dict[TopicPartition, int]:
-    """What a group has committed. Raises KafkaError."""
-    response = await kafka.ask(OffsetFetchRequest(group_id=group, topics=None), GroupCoordinatorTarget(group))
-    check(response.error_code)
-    return {
-        TopicPartition(topic.name, partition.partition_index): partition.committed_offset
-        for topic in response.topics
-        for partition in topic.partitions
-        if partition.committed_offset >= 0
-    }
-
-
-def _moved(wanted: Mapping[TopicPartition, int], before: Mapping[TopicPartition, int]) -> str:
+def _moved(wanted: Mapping[TopicPartition, int], before: Mapping[TopicPartition, int | None]) -> str:
     """What a reset means for those who read, in numbers."""
-    moved = [offset - before[key] for key, offset in wanted.items() if key in before]
+    moved = [offset - was for key, offset in wanted.items() if (was := before.get(key)) is not None]
     again, skipped = -sum(min(each, 0) for each in moved), sum(max(each, 0) for each in moved)
     new = len(wanted) - len(moved)
     said = [
@@ -280,25 +277,28 @@ class DeleteGroup(KafkaAction):
 
     async def plan(self, given: Given) -> ActionPlan | None:
         group = given.get("id", "")
-        state = await group_state(self._kafka, group)
-        if state == "Dead":
+        state, is_share = await group_state(self._kafka, group)
+        if state == DEAD:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no group {group}.")
         if state != "Empty":
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"The group {group} is {state}.")
+        what, reset = ("the states of its records", "share.") if is_share else ("the offsets that it has committed", "")
         return ActionPlan(
-            f"The group {group} is deleted, with the offsets that it has committed.",
+            f"The group {group} is deleted, with {what}.",
             "Delete group",
-            action_commands.delete_group(self._server(), group),
-            warnings=("What is deleted cannot be had back: its consumers begin where auto.offset.reset says.",),
+            action_commands.delete_group(self._server(), group, is_share=is_share),
+            warnings=(f"What is deleted cannot be had back: its consumers begin where {reset}auto.offset.reset says.",),
             typed=group,
         )
 
     async def carry_out(self, given: Given) -> ActionResult:
         group = given.get("id", "")
         check_typed(given, group)
-        count = len(await committed(self._kafka, group))
+        found = await group_state(self._kafka, group)
+        count = len(await (share_starts if found.is_share else committed)(self._kafka, group))
         response = await self._kafka.ask(DeleteGroupsRequest(groups_names=[group]), GroupCoordinatorTarget(group))
         for result in response.results:
             check(result.error_code, result.error_message)
-        what = f"The group {group} was deleted, with what it had committed in {counted(count, 'partition')}."
+        lost = "how far it was" if found.is_share else "what it had committed"
+        what = f"The group {group} was deleted, with {lost} in {counted(count, 'partition')}."
         return ActionResult(what, "/groups", "Groups")

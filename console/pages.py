@@ -156,6 +156,7 @@ class Pages:
             detail=detail,
             partitions=detail.partitions[:_MOST_PARTITIONS],
             positions={} if inside is None else await inside.details.positions(detail.members),
+            shared=[] if inside is None else (await inside.details.share_partitions(group_id))[:_MOST_PARTITIONS],
             command=commands.group(self._server(), group_id),
         )
 

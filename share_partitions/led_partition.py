@@ -9,6 +9,7 @@ any more: it is to be dropped and read anew. Nothing is written from then on.
 
 from __future__ import annotations
 
+import enum
 import logging
 from collections.abc import Callable, Iterable
 
@@ -16,7 +17,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.wakeup import Wakeup
 from ..share_coordinator.state import SharePartitionKey, ShareStateStore
 from . import share_partition
-from .delivery import painted
+from .delivery import ARCHIVED, Run, painted
 from .share_partition import Acknowledgement, SharePartition, Terms, Write
 
 logger = logging.getLogger(__name__)
@@ -48,6 +49,17 @@ _OF_CLIENTS = {
 def as_seen_by_members(error: KafkaError) -> KafkaError:
     """An error of the store as members are told of it."""
     return KafkaError(_OF_CLIENTS.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR), error.message)
+
+
+class DeliveryEnd(enum.Enum):
+    """How a test has a delivery end without its member."""
+
+    RELEASED = "released"
+    """As if the member had given the records back: they are delivered again, if they may be."""
+    LOCK_EXPIRED = "lock expired"
+    """As if it had not acknowledged them in time."""
+    ARCHIVED = "archived"
+    """As if they were delivered as often as they may be."""
 
 
 class Outcome:
@@ -122,6 +134,29 @@ class LedPartition:
         if write is not None:
             self.lock_timeouts += sum(batch.last_offset - batch.first_offset + 1 for batch in write.batches)
             self._submit(write)
+
+    def end_deliveries(self, how: DeliveryEnd, offset: int | None, terms: Terms) -> tuple[list[int], Outcome | None]:
+        """Have deliveries end, of the record at ``offset`` or of all; their offsets, and what becomes of the write.
+
+        Archived are also records that wait for another delivery. Raises KafkaError INVALID_RECORD_STATE where the record at
+        ``offset`` is not in such a state.
+        """
+
+        def next_state(run: Run) -> int | None:
+            if how is DeliveryEnd.ARCHIVED:
+                return ARCHIVED if run.is_held or run.is_available else None
+            return run.released(terms.delivery_count_limit) if run.is_held else None
+
+        state = self.state
+        first, last = (state.start_offset, state.next_offset - 1) if offset is None else (offset, offset)
+        write = share_partition.end_deliveries(state, first, last, next_state)
+        batches = () if write is None else write.batches
+        offsets = [each for batch in batches for each in range(batch.first_offset, batch.last_offset + 1)]
+        if how is DeliveryEnd.LOCK_EXPIRED:
+            self.lock_timeouts += len(offsets)
+        if offset is not None and not offsets:
+            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, f"no member has the record at {offset}")
+        return offsets, self._submit(write)
 
     def drop(self) -> None:
         """It is of no use any more: another broker leads, or the state that is stored is not this one's."""

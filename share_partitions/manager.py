@@ -32,7 +32,7 @@ from ..replication.leader import LeaderRole
 from ..replication.partition import Partition
 from ..share_coordinator.state import NOT_BEGUN, SharePartitionKey, ShareStateStore
 from . import share_partition
-from .led_partition import LedPartition, Outcome, as_seen_by_members
+from .led_partition import DeliveryEnd, LedPartition, Outcome, as_seen_by_members
 from .share_partition import Acknowledgement, Terms
 
 FindPartition = Callable[[bytes, int], Partition]
@@ -205,6 +205,10 @@ class SharePartitions:
         """All of them, for metrics."""
         return iter(self._entries.values())
 
+    def of_group(self, group_id: str) -> list[SharePartitionEntry]:
+        """Those of one group."""
+        return list(self._groups.get(group_id, ()))
+
     def _spawn(self, function: Callable[..., Awaitable[None]], *arguments: object) -> None:
         if self._nursery is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the broker is starting or stopping")
@@ -303,6 +307,16 @@ class SharePartitions:
             else:
                 self.acknowledged.update(types)
         return outcome
+
+    def end_deliveries(
+        self, key: SharePartitionKey, how: DeliveryEnd, offset: int | None
+    ) -> tuple[list[int], Outcome | None]:
+        """Have deliveries end without their members, as a test wishes; see ``LedPartition``. Raises KafkaError."""
+        led = self.find(key)
+        offsets, outcome = led.end_deliveries(how, offset, self.terms_of(key.group_id))
+        if offsets:
+            self._changed(self._entries[key], may_end_sooner=False)
+        return offsets, outcome
 
     def release(self, group_id: str, member_id: str) -> list[Outcome]:
         """Release all that a member has here, as its session is over."""

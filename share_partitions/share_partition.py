@@ -110,7 +110,15 @@ class Write(NamedTuple):
 class SharePartition:
     """The state of one share partition; the functions of this module change it."""
 
-    __slots__ = ("batches", "last_write_id", "may_have_available", "next_offset", "start_offset")
+    __slots__ = (
+        "archived",
+        "batches",
+        "last_write_id",
+        "may_have_available",
+        "next_offset",
+        "redelivered",
+        "start_offset",
+    )
 
     def __init__(self, start_offset: int) -> None:
         self.start_offset = start_offset
@@ -119,6 +127,10 @@ class SharePartition:
         self.last_write_id = NO_WRITE
         self.may_have_available = False
         """Whether it is worth while to look for available records in flight."""
+        self.redelivered = 0
+        """How many deliveries, since it was loaded, were not the first ones of their records."""
+        self.archived = 0
+        """How many records were given up in that time: rejected, or delivered as often as they may be without success."""
 
     @property
     def in_flight(self) -> int:
@@ -269,6 +281,8 @@ class _Acquisition:
         if not run.is_available:
             return (run,)
         count = run.delivery_count + 1
+        if count > 1:
+            self._partition.redelivered += run.size
         self._note(run.first_offset, run.last_offset, count)
         return (self._run(run.first_offset, run.last_offset, count),)
 
@@ -388,6 +402,7 @@ def acknowledge(
         changes.append((index, batch.changed(first, last, said.made_of)))
     for index, batch in changes:
         partition.batches[index] = batch
+    partition.archived += sum(run.size for run in said.ended if run.next_state == ARCHIVED) - said.gaps
     return _write(partition, said.ended) if said.ended else None
 
 
@@ -403,6 +418,8 @@ class _Said:
         self._index = 0
         """Of the acknowledgement that is looked at."""
         self.ended: list[Run] = []
+        self.gaps = 0
+        """How many offsets are said to have no record."""
 
     def add(self, acknowledgement: Acknowledgement) -> None:
         """Raises KafkaError where something is said of a record already."""
@@ -457,6 +474,8 @@ class _Said:
             state = ACKNOWLEDGED
         elif kind == RELEASE:
             state = run.released(self._limit)
+        elif kind == GAP:
+            self.gaps += run.size
         made = run.ending(self._write_id, state)
         self.ended.append(made)
         return made
@@ -488,6 +507,7 @@ def release(partition: SharePartition, member_id: str, terms: Terms) -> Write | 
         return (run,)
 
     _change_where(partition, lambda run: run.is_held and run.member_id == member_id, released)
+    partition.archived += sum(run.size for run in ended if run.next_state == ARCHIVED)
     return _write(partition, ended) if ended else None
 
 
@@ -506,6 +526,29 @@ def expire(partition: SharePartition, terms: Terms, now: float) -> Write | None:
 
     _change_where(partition, is_over, released)
     partition.may_have_available |= bool(ended)
+    partition.archived += sum(run.size for run in ended if run.state == ARCHIVED)
+    return _write(partition, ended) if ended else None
+
+
+def end_deliveries(
+    partition: SharePartition, first_offset: int, last_offset: int, state_of: Callable[[Run], int | None]
+) -> Write | None:
+    """Have records in flight change their state at once, whoever has them; returns what is to be stored.
+
+    ``state_of`` says which state a run gets; None: it stays as it is.
+    """
+    ended = []
+
+    def settled(run: Run) -> Iterable[Run]:
+        state = state_of(run)
+        if state is not None:
+            run = run.settled(state)
+            ended.append(run)
+        return (run,)
+
+    _change(partition, first_offset, last_offset, settled)
+    partition.may_have_available |= bool(ended)
+    partition.archived += sum(run.size for run in ended if run.state == ARCHIVED)
     return _write(partition, ended) if ended else None
 
 

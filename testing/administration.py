@@ -7,6 +7,8 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..handlers.services import Services
+from ..share_coordinator.state import SharePartitionKey
+from ..share_partitions.led_partition import DeliveryEnd
 
 _LOADING_SECONDS = 30.0
 
@@ -22,6 +24,18 @@ async def expire_session(services: Services, group: str, member: str | None) -> 
     with trio.move_on_after(_LOADING_SECONDS):
         await services.groups.wait_loaded(number)
     return services.groups.expire_sessions(group, member)
+
+
+async def end_deliveries(
+    services: Services, how: DeliveryEnd, group: str, topic: str, partition: int, offset: int | None
+) -> list[int]:
+    """End deliveries of a share group at the leader of the partition; returns when that is stored. Raises KafkaError."""
+    led = services.replicas.partition(topic, partition)
+    key = SharePartitionKey(group, led.topic_id, partition)
+    offsets, outcome = services.share_partitions.end_deliveries(key, how, offset)
+    if outcome is not None:
+        await outcome.wait()
+    return offsets
 
 
 async def delete_group(services: Services, group: str) -> None:

@@ -24,6 +24,7 @@ from ..broker.embedded import describe
 from ..broker.server import StartError
 from ..handlers.services import Services
 from ..replication.partition import Partition
+from ..share_partitions.led_partition import DeliveryEnd
 from . import administration
 from .broker_run import BrokerEnvironment, BrokerRun
 from .broker_security import BrokerSecurity
@@ -217,6 +218,33 @@ class Broker:
         hold = RebalanceHold(lambda: self._call(release))
         self._call(begin)
         return hold
+
+    def redeliver(self, group: str, topic: str, partition: int = 0, offset: int | None = None) -> list[int]:
+        """Have a member of a share group lose the record at ``offset``, or all records of the partition when that is None.
+
+        They are delivered again, as if the member had released them; after as many deliveries as there may be they are archived.
+        What the member says of them later is refused with INVALID_RECORD_STATE. Returns their offsets. Raises KafkaError, also
+        where no member has the record.
+        """
+        return self._end_deliveries(DeliveryEnd.RELEASED, group, topic, partition, offset)
+
+    def expire_locks(self, group: str, topic: str, partition: int = 0, offset: int | None = None) -> list[int]:
+        """As ``redeliver``, as if the member had not acknowledged the records before their acquisition locks ended."""
+        return self._end_deliveries(DeliveryEnd.LOCK_EXPIRED, group, topic, partition, offset)
+
+    def archive(self, group: str, topic: str, partition: int = 0, offset: int | None = None) -> list[int]:
+        """Have a share group give up records, as if they were delivered as often as they may be: nobody gets them again.
+
+        As ``redeliver``; records that wait for another delivery are archived, too.
+        """
+        return self._end_deliveries(DeliveryEnd.ARCHIVED, group, topic, partition, offset)
+
+    def _end_deliveries(
+        self, how: DeliveryEnd, group: str, topic: str, partition: int, offset: int | None
+    ) -> list[int]:
+        return self._call(
+            lambda services: administration.end_deliveries(services, how, group, topic, partition, offset)
+        )
 
     # The loop
 

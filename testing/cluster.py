@@ -18,6 +18,7 @@ from ..broker.config_file import refuse_unknown
 from ..group_coordinator.rebalance_holds import RebalanceHolds
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..handlers.services import Services
+from ..share_partitions.led_partition import DeliveryEnd
 from . import administration
 from .clock import AdjustableClock, BrokerClock
 from .faults import Faults
@@ -315,6 +316,29 @@ class Cluster:
         hold = RebalanceHold(lambda: self._loop.call(release))
         self._loop.call(begin)
         return hold
+
+    def redeliver(self, group: str, topic: str, partition: int = 0, offset: int | None = None) -> list[int]:
+        """Have a member of a share group lose records; see ``Broker.redeliver``. Raises KafkaError."""
+        return self._end_deliveries(DeliveryEnd.RELEASED, group, topic, partition, offset)
+
+    def expire_locks(self, group: str, topic: str, partition: int = 0, offset: int | None = None) -> list[int]:
+        """End the acquisition locks of records; see ``Broker.expire_locks``. Raises KafkaError."""
+        return self._end_deliveries(DeliveryEnd.LOCK_EXPIRED, group, topic, partition, offset)
+
+    def archive(self, group: str, topic: str, partition: int = 0, offset: int | None = None) -> list[int]:
+        """Have a share group give up records; see ``Broker.archive``. Raises KafkaError."""
+        return self._end_deliveries(DeliveryEnd.ARCHIVED, group, topic, partition, offset)
+
+    def _end_deliveries(
+        self, how: DeliveryEnd, group: str, topic: str, partition: int, offset: int | None
+    ) -> list[int]:
+        async def end() -> list[int]:
+            leader = self._running.members.get(self._running.state(topic, partition).leader)
+            if leader is None or leader.services is None:
+                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{partition} has no leader now")
+            return await administration.end_deliveries(leader.services, how, group, topic, partition, offset)
+
+        return self._loop.call(end)
 
     def _coordinator(self, group: str, broker: int | None) -> Services:
         services = None if broker is None else self._running.members[broker].services

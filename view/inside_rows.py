@@ -41,6 +41,28 @@ class WriterRow:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class SharePartitionRow:
+    """A partition as a share group reads it, at its leader."""
+
+    topic: str
+    number: int
+    start_offset: int
+    """The first record that is not done with."""
+    next_offset: int
+    """The first one that was never delivered."""
+    acquired: int
+    """How many records members have, and have not acknowledged."""
+    available: int
+    """How many were delivered, and are to be delivered again."""
+    redelivered: int
+    """How many deliveries were not the first ones, since the broker has had the share partition."""
+    archived: int
+    """How many records were rejected, or delivered as often as they may be, in the same time."""
+    lock_timeouts: int
+    """How many were not acknowledged in time."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ConsumerRow:
     """A connection that fetches a partition."""
 

@@ -29,5 +29,7 @@ def share_metrics(services: Services | None) -> Iterator[Metric]:
     yield simple(sharing.IN_FLIGHT_MESSAGES, [(labels, led.state.in_flight) for labels, led in found])
     yield simple(sharing.IN_FLIGHT_BATCHES, [(labels, len(led.state.batches)) for labels, led in found])
     yield simple(sharing.LOCK_TIMEOUTS, [(labels, led.lock_timeouts) for labels, led in found])
+    yield simple(sharing.REDELIVERED, [(labels, led.state.redelivered) for labels, led in found])
+    yield simple(sharing.ARCHIVED, [(labels, led.state.archived) for labels, led in found])
     counts = {} if services is None else services.share_partitions.acknowledged
     yield simple(sharing.RECORD_ACKNOWLEDGEMENTS, [((name,), counts.get(kind, 0)) for kind, name in _ACK_TYPES.items()])

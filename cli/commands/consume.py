@@ -40,6 +40,15 @@ Group = Annotated[
         autocompletion=completion.groups,
     ),
 ]
+Share = Annotated[
+    str | None,
+    typer.Option(
+        "--share",
+        metavar="NAME",
+        help="As a member of this share group, which acknowledges what was printed.",
+        autocompletion=completion.groups,
+    ),
+]
 Where = Annotated[
     list[str] | None,
     typer.Option(
@@ -79,6 +88,7 @@ def consume(
     topic: NamedTopics = None,
     partitions: Partitions = None,
     group: Group = None,
+    share: Share = None,
     offset: Where = None,
     template: Template = None,
     as_json: Annotated[bool, typer.Option("--json", "-J", help="A JSON object in a line for each record.")] = False,
@@ -101,7 +111,7 @@ def consume(
 
     Format: kcat's letters: %t topic, %p partition, %o offset, %k key, %s value, %T timestamp in milliseconds, %h headers, %K and
     %S the sizes of key and value; and rpk's %v value, %d timestamp, %H number of headers, with {hex} or {base64} behind a letter.
-    \\n and \\t are a line's end and a tab; none is added.
+    \\n and \\t are a line's end and a tab; none is added. With --share %c is how often the record was delivered.
 
     \b
     Examples:
@@ -110,15 +120,17 @@ def consume(
       ottla consume orders -o -10 -e -f '%p %o %k: %s\\n'
       ottla consume '^orders.*' -o @-1h:end --json | jq .value
       ottla consume orders payments --group billing -n 100
+      ottla consume jobs --share workers -f '%c %o %s\\n'
     """
     from ..tools import client
-    from ..tools.records import consume
+    from ..tools.records import consume, share_consume
 
     connection = client.ClusterConnection.of(bootstrap_server, command_config, command_property)
     plan = consume.ConsumeOptions(
         topics=(*(topics or ()), *(topic or ())) or no_topic("TOPIC…"),
         partitions=numbers("--partitions", partitions),
         group=group,
+        share=share,
         offsets=tuple(offset or ()),
         template=template,
         key_separator=key_separator,
@@ -130,4 +142,4 @@ def consume(
         isolation_level=isolation_level,
         quiet=quiet,
     )
-    run(debug, consume.consume, connection, plan)
+    run(debug, consume.consume if share is None else share_consume.consume, connection, plan)

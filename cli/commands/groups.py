@@ -129,7 +129,7 @@ def reset_offsets(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Move groups' committed offsets, in every way that kafka-consumer-groups has.
+    """Move groups' committed offsets, and the start offsets of share groups, in every way that kafka-consumer-groups has.
 
     Without --execute it only shows the new offsets. An offset outside of the log becomes the nearest one inside. A
     group with members is refused, and the others are done.

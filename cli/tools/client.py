@@ -157,6 +157,25 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
         """A broker's response to a request, whichever broker that is if none is named. Raises IncompatibleBrokerVersion."""
         return self._manager.run(self._send, request, broker_id)
 
+    def ask_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
+        """The responses of several brokers, which are asked at the same time; in place of a response what it failed with."""
+        return dict(self._manager.run(self._ask_each, requests))
+
+    async def _ask_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
+        sent: dict[int, Any] = {}
+        for broker_id, request in requests.items():
+            try:
+                sent[broker_id] = self._send_to(request, broker_id)
+            except kafka.errors.KafkaError as error:
+                sent[broker_id] = error
+        for broker_id, answer in sent.items():
+            if not isinstance(answer, Exception):
+                try:
+                    sent[broker_id] = await answer
+                except kafka.errors.KafkaError as error:
+                    sent[broker_id] = error
+        return sent
+
     def coordinator(self, group: str) -> int:
         """The broker that coordinates a group. Raises KafkaError."""
         found: Mapping[str, int] = self._manager.run(self._find_coordinator_ids, [group])

@@ -3,6 +3,9 @@
 The forms and the rules are those of kafka-consumer-groups (ConsumerGroupCommand): a group with members is refused, an
 offset outside of the log becomes the nearest one inside, a time behind the last record is the end, and so is the present
 offset where nothing is committed.
+
+Of a share group (KIP-932) the start offsets are moved, by AlterShareGroupOffsets. All of its topics are those whose states were
+begun, whether somebody has read there yet or not.
 """
 
 from __future__ import annotations
@@ -15,11 +18,18 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 import kafka.errors
 from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
 
+from ...wire.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+    AlterShareGroupOffsetsResponse,
+)
 from .client import Admin, ClusterConnection
 from .cluster_view import chosen_partitions, find_topics
 from .groups import SHARE, find_group
@@ -28,6 +38,7 @@ from .records.offset_expressions import END, START, OffsetExpression, OffsetOrig
 from .records.partition_offsets import AdminOffsets
 from .records.times import parse_duration_ms, parse_time_ms
 from .running import ToolError, UsageError, refusal
+from .wire_request import WireRequest
 
 COLUMNS = (
     OutputColumn("group"),
@@ -110,6 +121,17 @@ class OffsetReset:
     where: TopicPartition
     current: int | None
     new: int
+    is_share: bool = False
+    """Whether they are start offsets of a share group."""
+
+
+class GroupPositions(NamedTuple):
+    """How far a group is."""
+
+    offsets: Offsets
+    partitions: tuple[TopicPartition, ...]
+    """All that it reads; some may have no offset."""
+    is_share: bool
 
 
 def reset_offsets(connection: ClusterConnection, scope: Scope, target: Target, *, as_json: bool) -> None:
@@ -142,8 +164,9 @@ class GroupInUse(ToolError):
 
 
 def _moves(admin: Admin, group: str, scope: Scope, target: Target, place: OffsetExpression | None) -> list[OffsetReset]:
-    current = _current(admin, group)
-    wanted, goals = _wanted(admin, group, scope, target, current)
+    found = _positions(admin, group)
+    current = found.offsets
+    wanted, goals = _wanted(admin, group, scope, target, found.partitions)
     if not wanted:
         if scope.all_groups:
             return []
@@ -154,18 +177,18 @@ def _moves(admin: Admin, group: str, scope: Scope, target: Target, place: Offset
         new = resolve(place, wanted, offsets)
     else:
         new = _within(goals if target.from_file is not None else _by_current(wanted, current, target), wanted, offsets)
-    return [OffsetReset(group, where, current.get(where), new[where]) for where in sorted(new)]
+    return [OffsetReset(group, where, current.get(where), new[where], found.is_share) for where in sorted(new)]
 
 
 def _wanted(
-    admin: Admin, group: str, scope: Scope, target: Target, current: Offsets
+    admin: Admin, group: str, scope: Scope, target: Target, there: Sequence[TopicPartition]
 ) -> tuple[list[TopicPartition], Offsets]:
     """The partitions, and what a file says of them."""
     if target.from_file is not None:
         goals = read_offsets(target.from_file, group, is_only=len(scope.groups) == 1)
         return list(goals), goals
     if scope.all_topics:
-        return list(current), {}
+        return list(there), {}
     return [TopicPartition(topic.name, p.number) for topic, p in chosen_partitions(admin, scope.topics)], {}
 
 
@@ -218,27 +241,51 @@ def _export(moves: Iterable[OffsetReset], *, with_groups: bool) -> None:
     sys.stdout.write(text.getvalue())
 
 
-def _current(admin: Admin, group: str) -> Offsets:
-    """Committed offsets; none for a group that is not there yet, which a reset makes. Raises GroupInUse."""
+def _positions(admin: Admin, group: str) -> GroupPositions:
+    """How far a group is; nowhere if it is not there yet, as a reset makes it. Raises GroupInUse."""
     found = find_group(admin, group, may_be_absent=True)
-    if found.group_type == SHARE:
-        raise ToolError(
-            f"{group} is a share group, which commits no offsets; kafka-share-groups --reset-offsets moves it"
-        )
     if found.state not in _INACTIVE:
         raise GroupInUse(
             f"Assignments can only be reset if the group '{group}' is inactive, but the current state is {found.state}."
         )
-    return found.offsets
+    if found.group_type == SHARE:
+        starts = {where: start.offset for where, start in found.starts.items() if start.offset is not None}
+        return GroupPositions(starts, tuple(found.starts), is_share=True)
+    return GroupPositions(found.offsets, tuple(found.offsets), is_share=False)
 
 
 def _commit(admin: Admin, moves: Sequence[OffsetReset]) -> None:
     by_group: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
+    shared: dict[str, dict[TopicPartition, int]] = {}
     for move in moves:
-        by_group.setdefault(move.group, {})[move.where] = OffsetAndMetadata(move.new, "", -1)
+        if move.is_share:
+            shared.setdefault(move.group, {})[move.where] = move.new
+        else:
+            by_group.setdefault(move.group, {})[move.where] = OffsetAndMetadata(move.new, "", -1)
+    for group, starts in shared.items():
+        _alter_starts(admin, group, starts)
     for group, wanted in by_group.items():
         for where, error in admin.alter_group_offsets(group, wanted).items():
             if error is not kafka.errors.NoError:
                 raise ToolError(
                     f"{group}, {where.topic}-{where.partition}: {refusal(error.errno, None)}; are its consumers stopped?"
                 )
+
+
+def _alter_starts(admin: Admin, group: str, starts: Offsets) -> None:
+    """Have a share group begin at these offsets. Raises ToolError."""
+    topics: dict[str, AlterShareGroupOffsetsRequestTopic] = {}
+    for where, offset in starts.items():
+        topic = topics.setdefault(where.topic, AlterShareGroupOffsetsRequestTopic(topic_name=where.topic))
+        topic.partitions.append(
+            AlterShareGroupOffsetsRequestPartition(partition_index=where.partition, start_offset=offset)
+        )
+    request = AlterShareGroupOffsetsRequest(group_id=group, topics=list(topics.values()))
+    response: AlterShareGroupOffsetsResponse = admin.ask(WireRequest(request, 0, 0), admin.coordinator(group))
+    if response.error_code:
+        raise ToolError(f"{group}: {refusal(response.error_code, response.error_message)}; are its members stopped?")
+    for changed in response.responses:
+        for at in changed.partitions:
+            if at.error_code:
+                where = f"{changed.topic_name}-{at.partition_index}"
+                raise ToolError(f"{group}, {where}: {refusal(at.error_code, at.error_message)}")

@@ -11,6 +11,7 @@ from ottla.share_coordinator.state import ShareState, StateBatch
 from ottla.share_partitions.delivery import painted
 from ottla.share_partitions.share_partition import (
     ACCEPT,
+    GAP,
     REJECT,
     RELEASE,
     Acknowledgement,
@@ -202,3 +203,21 @@ def test_writes_that_go_together() -> None:
     older = (StateBatch(0, 9, 0, 1), StateBatch(20, 29, 2, 1))
     newer = (StateBatch(3, 4, 2, 2), StateBatch(8, 21, 4, 5))
     assert painted(older, newer) == ((0, 2, 0, 1), (3, 4, 2, 2), (5, 7, 0, 1), (8, 21, 4, 5), (22, 29, 2, 1))
+
+
+def test_what_is_counted() -> None:
+    terms = Terms(2, 2000, 30.0)
+    partition = SharePartition(0)
+    fetch(partition, (0, 9), terms=terms)
+    say(partition, 0, 3, ACCEPT, GAP, REJECT, RELEASE, terms=terms)
+    assert (partition.redelivered, partition.archived) == (0, 1)
+    assert fetch(partition, (0, 9), terms=terms) == [(3, 3, 2)]
+    assert (partition.redelivered, partition.archived) == (1, 1)
+    assert expire(partition, terms, 30.0) is not None
+    assert (partition.redelivered, partition.archived) == (1, 2), "the limit is reached"
+    fetch(partition, (0, 9), terms=terms)
+    assert release(partition, "m", terms) is not None
+    with pytest.raises(KafkaError):
+        say(partition, 4, 4, REJECT, terms=terms)
+    assert partition.redelivered > 1
+    assert partition.archived == 1 + partition.redelivered

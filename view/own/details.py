@@ -13,7 +13,7 @@ from ...metadata.image import TopicImage
 from ..admin_rows import HolderRow
 from ..cached import Cached
 from ..errors import NotFoundError
-from ..inside_rows import ApplicationRow, BatchRow, ConsumerRow, EventRow, LogRow, WriterRow
+from ..inside_rows import ApplicationRow, BatchRow, ConsumerRow, EventRow, LogRow, SharePartitionRow, WriterRow
 from ..pace import Pace
 from ..rows import ErrorRow, MemberRow, RequestRow
 from .activity import consumer_rows, positions, writer_rows
@@ -21,6 +21,7 @@ from .applications import application_rows
 from .kept_requests import decoded
 from .log_detail import batch_rows, log_row
 from .requests import RequestsSeen
+from .share_partitions import share_partition_rows
 from .topics import ReplicasHere
 from .transactions import holder_rows
 
@@ -101,6 +102,15 @@ class BrokerDetails:
     async def applications(self) -> list[ApplicationRow]:
         """The open connections by who they are of."""
         return await self._applications.get()
+
+    async def share_partitions(self, group_id: str) -> list[SharePartitionRow]:
+        """What this broker leads for a share group."""
+        services = self._services()
+        return (
+            []
+            if services is None
+            else await share_partition_rows(services.share_partitions.of_group(group_id), self._pace())
+        )
 
     async def positions(self, members: Iterable[MemberRow]) -> Mapping[tuple[str, int], int]:
         """Where members of a group read now, by topic and partition, as far as they read from this broker."""

@@ -43,6 +43,16 @@ LOCK_TIMEOUTS = counter(
     "Records of a share partition whose lock ended before their member said anything.",
     _PARTITIONS + "AcquisitionLockTimeoutPerSec",
 )
+REDELIVERED = counter(
+    "ottla_share_partition_redelivered_records_total",
+    "group topic partition",
+    "Records that members of a share group got which had been delivered before, since this broker has had the share partition.",
+)
+ARCHIVED = counter(
+    "ottla_share_partition_archived_records_total",
+    "group topic partition",
+    "Records that a share group has given up: rejected, or delivered as often as they may be without success.",
+)
 RECORD_ACKNOWLEDGEMENTS = counter(
     "kafka_server_sharegroupmetrics_recordacknowledgements_total",
     "ackType",

@@ -23,7 +23,7 @@ from kafka.structs import OffsetAndMetadata
 from ..client import ClusterConnection
 from ..cluster_view import find_topics, no_partition, no_topic
 from ..running import ToolError, UsageError
-from .format_template import Formatter, template_formatter
+from .format_template import LETTERS, SHARE_LETTERS, Formatter, template_formatter
 from .offset_expressions import END, START, OffsetExpressionRange, parse_span, resolve
 from .partition_offsets import ConsumerOffsets
 from .record_format import json_line, value_line
@@ -39,6 +39,8 @@ class ConsumeOptions:
     """Those that begin with ^ are patterns."""
     partitions: tuple[int, ...]
     group: str | None
+    share: str | None
+    """A share group in place of ``group``."""
     offsets: tuple[str, ...]
     template: str | None
     key_separator: str | None
@@ -52,6 +54,8 @@ class ConsumeOptions:
 
     def check(self) -> OffsetExpressionRange:
         """From where to where. Raises UsageError for options that exclude each other, or make no sense."""
+        if self.share is not None:
+            self._check_share()
         span = parse_span(self.offsets)
         if self.group is not None and (self.partitions or span.start not in (START, END) or span.end is not None):
             raise UsageError(
@@ -62,6 +66,24 @@ class ConsumeOptions:
             raise UsageError("--format, --json and --key-separator exclude each other")
         return span
 
+    def _check_share(self) -> None:
+        """Raises UsageError for options that a member of a share group has no use for."""
+        if self.group is not None:
+            raise UsageError("--group and --share exclude each other")
+        if self.partitions or self.offsets or self.until_end:
+            raise UsageError(
+                "a share group says which records come: --partitions, --offset and --until-end don't go with --share "
+                "('ottla groups reset-offsets' moves a group, share.auto.offset.reset says where a new one begins, "
+                "and --timeout-ms ends when nothing comes)"
+            )
+        if self.isolation_level != "read_uncommitted":
+            raise UsageError(
+                "share.isolation.level of the group says which transactions are read, not --isolation-level "
+                "('ottla configs set --group')"
+            )
+        if any(name.startswith("^") for name in self.topics):
+            raise UsageError("members of a share group name their topics: patterns don't go with --share")
+
     def formatter(self) -> Formatter:
         """How a record is printed. Raises UsageError."""
         null = b"NULL" if self.show_null else b""
@@ -71,7 +93,7 @@ class ConsumeOptions:
             between = codecs.decode(self.key_separator, "unicode_escape").encode()
             return lambda record: b"".join((record.key or null, between, record.value or null, b"\n"))
         if self.template is not None:
-            return template_formatter(self.template, null)
+            return template_formatter(self.template, null, LETTERS if self.share is None else SHARE_LETTERS)
         return template_formatter("%s\\n", null) if null else value_line
 
 
@@ -207,7 +229,7 @@ class Printer:
                 return
             if self._is_told_of_ends:
                 self._tell_ends()
-            if not polled and _is_closed(sys.stdout.fileno()):
+            if not polled and is_output_closed():
                 raise BrokenPipeError
             self.commit()
 
@@ -258,8 +280,8 @@ class Printer:
                 print(f"ottla: the end of {where.topic}-{where.partition}, at offset {end}", file=sys.stderr)
 
 
-def _is_closed(descriptor: int) -> bool:
+def is_output_closed() -> bool:
     """Whether standard output is a pipe that is not read any more: a write would tell, but there is nothing to write."""
     poll = select.poll()
-    poll.register(descriptor, select.POLLOUT)  # macOS does not look at a pipe of which nothing is asked
+    poll.register(sys.stdout.fileno(), select.POLLOUT)  # macOS does not look at a pipe of which nothing is asked
     return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))

@@ -7,6 +7,7 @@ r"""Format strings for records: kcat's letters with kcat's meaning, and what rpk
 ``%T``                    timestamp in milliseconds since 1970 (and rpk's ``%d``)
 ``%h``                    headers, ``name=value`` with commas between; ``%h{%k=%v }`` each in that format
 ``%H %e %i``              number of headers, leader epoch, number of records printed so far with this one
+``%c``                    of a share group: how often the record was delivered, with this time
 ``%% %{ %}``              the characters themselves
 ========================  =====================================================================
 
@@ -53,9 +54,12 @@ _NUMBERS: dict[str, Callable[[Any], int]] = {
     "d": lambda record: record.timestamp,
     "H": lambda record: len(record.headers),
     "e": lambda record: -1 if record.leader_epoch is None else record.leader_epoch,
+    "c": lambda record: record.delivery_count,
 }
 _TIMES = "Td"
-LETTERS = "".join((*_TEXTS, *_NUMBERS, "Rhi%{}"))
+SHARE_LETTERS = "".join((*_TEXTS, *_NUMBERS, "Rhi%{}"))
+"""Of a record that a share group has delivered."""
+LETTERS = SHARE_LETTERS.replace("c", "")
 
 
 class _Header:
@@ -66,9 +70,9 @@ class _Header:
         self.value = value
 
 
-def template_formatter(template: str, null: bytes = b"") -> Formatter:
+def template_formatter(template: str, null: bytes = b"", letters: str = LETTERS) -> Formatter:
     """A formatter for a format string; keys and values that are null print as ``null``. Raises UsageError."""
-    pieces = list(_pieces(template, null, LETTERS))
+    pieces = list(_pieces(template, null, letters))
 
     def render(record: Any) -> bytes:
         return b"".join([piece if isinstance(piece, bytes) else piece(record) for piece in pieces])
@@ -117,6 +121,8 @@ def _closing(template: str, at: int) -> int:
 def _letter(letter: str, modifier: str | None, null: bytes, letters: str) -> Formatter:
     if letter in _UNTOLD:
         raise UsageError(f"--format: %{letter} would be {_UNTOLD[letter]}, which the client does not tell")
+    if letter == "c" and letter not in letters:
+        raise UsageError("--format: %c would be the delivery count, which records have that come by --share")
     if letter not in letters:
         raise UsageError(f"--format knows no %{letter}, only {' '.join(f'%{known}' for known in letters)}")
     if letter in _TEXTS:

@@ -1,7 +1,7 @@
 """Output formats of records: values alone, or JSON lines; format strings are in ``format_template``.
 
 JSON has a record per line. Bytes that are not UTF-8 stand base64-encoded under ``key_base64``, ``value_base64``, so that
-``ottla produce --json`` writes back just what was read.
+``ottla produce --json`` writes back just what was read. Records that a share group has delivered have their ``delivery_count``.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ def json_line(record: Any) -> bytes:
         **_text_or_base64("value", record.value),
         "headers": [{"key": name, **_text_or_base64("value", value)} for name, value in record.headers],
     }
+    if (delivery_count := getattr(record, "delivery_count", None)) is not None:
+        fields["delivery_count"] = delivery_count
     return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
 
 

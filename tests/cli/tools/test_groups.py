@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -277,7 +278,40 @@ def test_a_share_group_has_members_and_start_offsets(
     (described,) = command.json("groups", "describe", group)
     assert [described[name] for name in ("type", "state", "epoch", "assignor")] == ["share", "Stable", epoch, "simple"]
     assert described["partitions"][0]["start_offset"] is None
-    assert "is a share group" in command.refused("groups", "reset-offsets", group, "--topic", topic, "--to-earliest")
+    in_use = command.refused("groups", "reset-offsets", group, "--topic", topic, "--to-earliest")
+    assert "can only be reset if the group" in in_use and "the current state is Stable" in in_use
     assert "stop its consumers" in command.refused("groups", "delete", group)
     beat(-1)
     assert command("groups", "delete", group) == f"Deleted group {group}.\n"
+
+
+SHARE_RESETS = [
+    (("--to-earliest",), [0, 0]),
+    (("--to-latest",), [4, 4]),
+    (("--to-current",), [2, 2]),
+    (("--shift-by", "-1"), [1, 1]),
+    (("--to-offset", "3"), [3, 3]),
+    (("--to-offset", "9"), [4, 4]),
+    (("--to-datetime", "1970-01-01T00:00:03"), [2, 2]),
+]
+
+
+def test_a_share_group_begins_elsewhere(command: Command, new_topic: Callable[..., str], tmp_path: Path) -> None:
+    topic, group = new_topic(2), f"group-{next(_numbers)}"
+    lines = [{"value": f"{n}", "partition": n % 2, "timestamp": (n // 2 + 1) * 1000} for n in range(8)]
+    command("produce", topic, "--json", given="".join(json.dumps(line) + "\n" for line in lines))
+    command("configs", "set", "--group", group, "share.auto.offset.reset=earliest")
+    command("consume", topic, "--share", group, "-n", "8")
+    reset = ("groups", "reset-offsets", group)
+    command(*reset, "--topic", topic, "--to-offset", "2", "--execute")
+    for options, new in SHARE_RESETS:
+        shown = command.json(*reset, "--all-topics", *options)
+        assert [(row["current_offset"], row["new_offset"]) for row in shown] == [(2, each) for each in new], options
+    assert "Nothing is changed" in command.run(*reset, "--all-topics", "--to-earliest").stderr
+    assert command("consume", topic, "--share", group, "-n", "4", "-f", "%o").count("2") == 2
+    saved = tmp_path / "saved.csv"
+    saved.write_text(command(*reset, "--topic", f"{topic}:1", "--to-offset", "1", "--export"))
+    command(*reset, "--from-file", str(saved), "--execute")
+    assert command("consume", topic, "--share", group, "-n", "3", "-f", "%p%o ") == "11 12 13 "
+    absent = command.refused(*reset, "--topic", "absent", "--to-earliest", "--execute")
+    assert "there is no topic absent" in absent
