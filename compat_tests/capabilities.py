@@ -142,6 +142,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "share groups: state requests",
         "share groups: listed and described",
         "share groups: offsets",
+        "share groups: rights",
     ),
     "commit and reset": (
         "group: auto commit",

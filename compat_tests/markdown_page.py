@@ -75,6 +75,21 @@ The others are in the row with one test: a classic member, beside one of the con
   `GROUP_ID_NOT_FOUND`: these libraries send a subscription of version 1 that ends before the field which this version has.
 """
 
+KIP_932 = """\
+## Share groups
+
+In the row "share groups" clients are members of share groups (KIP-932). Clients that have share consumers:
+
+| client | what it has |
+| --- | --- |
+| java, kafka-clients 4.4 | `KafkaShareConsumer` |
+| franz-go 1.22 | `kgo.ShareGroup()` |
+| confluent-kafka 2.16, on librdkafka 2.16 | `ShareConsumer`, which renews no locks; `max.poll.records` is no strict limit |
+| Kafka's tools 4.3 | kafka-share-groups, and the share consumers: console, verifiable, perf-test |
+
+The others have none, and are in the row with one test that is n/a.
+"""
+
 IN_KRAFT = """\
 ## In a KRaft cluster
 
@@ -156,7 +171,7 @@ def page(reports: Sequence[Report]) -> str:
     blocks = [INTRODUCTION, *(_tables(report) for report in reports)]
     if len(reports) == 2:
         blocks.append(_differences(*reports))
-    blocks += [NOT_SERVED, KIP_848, IN_KRAFT, TOO_OLD]
+    blocks += [NOT_SERVED, KIP_848, KIP_932, IN_KRAFT, TOO_OLD]
     for outcome, title in (
         (record.FAIL, "Failed"),
         (record.SKIPPED, "Skipped"),

@@ -200,7 +200,7 @@ class ShareFetch:
             before = share_partition.next_fetch_offset(state)
             if not share_partition.can_acquire(state, terms):
                 return
-            found = self._find(entry.partition, before, max(before + wanted.max_records, state.next_offset))
+            found = self._find(entry.partition, before, state.next_offset + wanted.max_records)
             if found is None:
                 return
             now = trio.current_time()

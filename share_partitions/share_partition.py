@@ -268,7 +268,9 @@ class _Acquisition:
                 return until if taken else run.first_offset
             if not is_narrowed and run.delivery_count >= _narrow_from(self._limit):
                 is_narrowed = True
-                left = min(left, max(1, batch.size >> run.delivery_count - _narrow_from(self._limit) + 1) - taken)
+                most = max(1, batch.size >> run.delivery_count - _narrow_from(self._limit) + 1)
+                if taken < most:  # after as many others it is too late, as in Kafka
+                    left = min(left, most - taken)
             count = min(run.size, left)
             if count <= 0:
                 break

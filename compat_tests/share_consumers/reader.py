@@ -1,6 +1,8 @@
-"""A share consumer in a process of its own, which does one thing at a time: Java's KafkaShareConsumer, or one of franz-go.
+"""A share consumer in a process of its own, which does one thing at a time: Java's KafkaShareConsumer, or one of franz-go or
+confluent-kafka.
 
-Both programs have the same commands, see ``ShareReader.java``; the other one is ``clients/go/share_reader.go``.
+The programs have the same commands, see ``ShareReader.java``; the others are ``clients/go/share_reader.go`` and
+``confluent_reader.py``.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -53,8 +56,23 @@ def franz_command() -> list[str]:
     return [str(toolchains.built_clients("go") / "driver"), "share-reader"]
 
 
-COMMANDS = {"java": java_command, "franz-go": franz_command}
+def confluent_command() -> list[str]:
+    """The program of confluent-kafka, without its arguments."""
+    return [sys.executable, "-m", "ottla.compat_tests.share_consumers.confluent_reader"]
+
+
+COMMANDS = {"java": java_command, "franz-go": franz_command, "confluent-kafka": confluent_command}
 """By the names that the clients have in the table."""
+NO_SHARE_CONSUMER = {
+    **dict.fromkeys(
+        ("kafka-python", "kafka-python-2", "aiokafka", "kafkajs", "platformatic", "sarama", "kafka-go"),
+        "no share consumer",
+    ),
+    "java-3.9": "its share consumer is of the early access, whose versions no broker since Kafka 4.1 serves",
+    "rdkafka": "the crate 0.39 is built on librdkafka 2.12, which has no share consumer",
+    "rskafka": "it has no groups",
+}
+"""Why the other clients are not in these tests."""
 
 
 class ShareReader:

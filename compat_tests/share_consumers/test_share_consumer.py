@@ -1,13 +1,16 @@
-"""Share consumers: Java's KafkaShareConsumer, and franz-go's."""
+"""Share consumers: Java's KafkaShareConsumer, franz-go's, and confluent-kafka's."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from ottla.compat_tests.raw.requests import batch, produce
 from ottla.compat_tests.raw.transactional import RawProducer
 from ottla.compat_tests.share_consumers.conftest import Configure, MakeReader
-from ottla.compat_tests.share_consumers.reader import Delivered, ShareReaderFailed
+from ottla.compat_tests.share_consumers.reader import COMMANDS, NO_SHARE_CONSUMER, Delivered, ShareReaderFailed
 from ottla.compat_tests.wire_client import Operator, connect
 
 pytestmark = [
@@ -17,12 +20,24 @@ pytestmark = [
 EXPLICIT = {"share_acknowledgement_mode": "explicit"}
 
 
-BOTH = [pytest.param(name, marks=pytest.mark.client(name)) for name in ("java", "franz-go")]
+def columns(lacking: Mapping[str, str]) -> list[ParameterSet]:
+    """The clients with a share consumer, and those that are ``lacking`` something, which are not run."""
+    marks = {name: [pytest.mark.client(name)] for name in (*COMMANDS, *lacking)}
+    for name, why in lacking.items():
+        marks[name].append(pytest.mark.not_offered(why))
+    return [pytest.param(name, marks=each) for name, each in marks.items()]
 
 
-@pytest.fixture(params=BOTH)
+EVERY_CLIENT = pytest.mark.parametrize("share_client", columns(NO_SHARE_CONSUMER), indirect=True)
+JAVA = pytest.mark.parametrize("share_client", columns({})[:1], indirect=True)
+RENEWING = pytest.mark.parametrize(
+    "share_client", columns({"confluent-kafka": "librdkafka 2.16 cannot renew a lock"}), indirect=True
+)
+
+
+@pytest.fixture(params=columns({}))
 def share_client(request: pytest.FixtureRequest) -> str:
-    """Each of the clients."""
+    """Each of the clients with a share consumer."""
     return str(request.param)
 
 
@@ -34,6 +49,7 @@ def where(records: list[Delivered]) -> list[tuple[int, int]]:
 ALL = [(partition, offset) for partition in (0, 1) for offset in range(10)]
 
 
+@EVERY_CLIENT
 @pytest.mark.capability("KIP-932: subscribe, accept, resume")
 def test_every_record_once(make_reader: MakeReader, filled: str) -> None:
     a = make_reader(filled)
@@ -77,7 +93,7 @@ def test_released_records_come_again(make_reader: MakeReader, filled: str) -> No
     assert a.poll() == []
 
 
-@pytest.mark.parametrize("share_client", BOTH[:1], indirect=True)
+@JAVA
 @pytest.mark.capability("KIP-932: accept, release, reject")
 def test_each_record_needs_an_acknowledgement(make_reader: MakeReader, filled: str) -> None:
     a = make_reader(filled, **EXPLICIT)
@@ -86,6 +102,7 @@ def test_each_record_needs_an_acknowledgement(make_reader: MakeReader, filled: s
         a.poll()
 
 
+@RENEWING
 @pytest.mark.capability("KIP-932: renewed locks")
 def test_renew(make_reader: MakeReader, topic: str, bootstrap: str, configure: Configure, share_client: str) -> None:
     configure(record_lock_duration_ms=3000)

@@ -96,6 +96,16 @@ def test_the_limit_of_records_is_exact_in_its_mode(
     assert b.gather(2, max_records=100, **limited) == {9: 2, 10: 2}
 
 
+def test_new_records_come_with_what_came_back(make_consumer: MakeConsumer, make_topic: TopicMaker, fill: Fill) -> None:
+    topic = make_topic()
+    fill(topic, 6)
+    a = make_consumer(topic)
+    assert a.take() == [(0, 5, 1)]
+    fill(topic, 4, 4)
+    assert a.acknowledge(release(1)) == ErrorCode.NONE
+    assert a.take(max_records=3) == [(1, 1, 2), (6, 9, 1)]
+
+
 def test_batch_size_cuts_what_is_acquired(make_consumer: MakeConsumer, make_topic: TopicMaker, fill: Fill) -> None:
     topic = make_topic()
     fill(topic, 4, 4, 4, 4)

@@ -178,6 +178,29 @@ def test_what_is_halved_comes_with_nothing_before_it(
     assert b.take() == [(9, 9, 4)]
 
 
+def test_what_is_halved_comes_with_all_after_as_many_others(
+    make_consumer: MakeConsumer, make_topic: TopicMaker, fill: Fill, configure: Configure
+) -> None:
+    configure(delivery_count_limit=5)
+    topic = make_topic()
+    fill(topic, 4)
+    a = make_consumer(topic)
+    a.take()
+    assert a.take(release(0, 3)) == [(0, 3, 2)]
+    assert a.take(release(1, 3)) == [(1, 3, 3)]
+    # Two of four come with one that was delivered twice; of none that comes after two the others are left out.
+    assert a.acknowledge(release(0, 3)) == ErrorCode.NONE
+    assert a.take() == [(0, 0, 3), (1, 1, 4)]
+    topic = make_topic()
+    fill(topic, 4)
+    b = make_consumer(topic)
+    b.take()
+    assert b.take(release(0, 3)) == [(0, 3, 2)]
+    assert b.take(release(2, 3)) == [(2, 3, 3)]
+    assert b.acknowledge(release(0, 3)) == ErrorCode.NONE
+    assert b.take() == [(0, 1, 3), (2, 3, 4)]
+
+
 def test_rejected_records_are_not_delivered_again(make_consumer: MakeConsumer, ten: str) -> None:
     a = make_consumer(ten)
     a.take()
