@@ -11,9 +11,9 @@ import pytest
 import ottla
 from ottla.compat_tests import toolchains
 
-from .__main__ import players
-from .helpers.broker_player import PROPERTIES, BrokerPlayer
-from .helpers.comparison import Comparison, Difference
+from .__main__ import CONSUMER, players
+from .helpers.broker_player import BrokerPlayer
+from .helpers.comparison import Comparison, shown
 from .helpers.hash_order import in_both_orders, member_ids, slot_of_text, slot_of_topic
 from .helpers.recording import RecordedPlayer
 from .helpers.steps import Ask
@@ -26,20 +26,15 @@ RECORDING = Path(__file__).with_name("kafka-4.3.1-walk.jsonl")
 def player() -> Iterator[BrokerPlayer]:
     """A broker of Ottla in this process."""
     with (
-        ottla.Broker(properties=PROPERTIES) as broker,
+        ottla.Broker(properties=CONSUMER.properties) as broker,
         contextlib.closing(BrokerPlayer(broker.bootstrap_servers)) as made,
     ):
         yield made
 
 
-def shown(differences: list[Difference]) -> str:
-    """With what the group was asked before."""
-    return "\n".join("\n    ".join([str(each), *each.history[-12:]]) for each in differences)
-
-
 def test_a_recorded_walk(player: BrokerPlayer) -> None:
     recorded = RecordedPlayer(RECORDING)
-    comparison = Comparison(recorded, player)
+    comparison = Comparison(CONSUMER.make, recorded, player)
     comparison.run(recorded.seed, recorded.count)
     assert comparison.differences == [], shown(comparison.differences)
     assert sum(isinstance(step, Ask) for step, _ in comparison.played) == recorded.count > 200
@@ -49,8 +44,8 @@ def test_a_recorded_walk(player: BrokerPlayer) -> None:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_walk_beside_kafka(seed: int) -> None:
     toolchains.kafka_jars()
-    with players(["kafka", "ottla"]) as made:
-        comparison = Comparison(*made)
+    with players(CONSUMER, ["kafka", "ottla"]) as made:
+        comparison = Comparison(CONSUMER.make, *made)
         comparison.run(seed, 2000)
     assert comparison.differences == [], shown(comparison.differences)
     kinds = ("ConsumerGroupHeartbeat 0", "JoinGroup 0", "SyncGroup 0", "Heartbeat 0", "Heartbeat 27", "OffsetFetch 0")

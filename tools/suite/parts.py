@@ -245,7 +245,7 @@ LANES = (
     Part("zookeeper", "Ottla on ZooKeeper; jepsen; a failover's benchmark", slow_tests("zookeeper"), ("kafka",)),
     Part(
         "kafka-files",
-        "Apache Kafka's files, serializers and tools; its consumer groups",
+        "Apache Kafka's files, serializers and tools; its consumer and share groups",
         slow_tests("kafka-files"),
         ("kafka",),
     ),

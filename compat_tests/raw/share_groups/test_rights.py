@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -163,6 +164,11 @@ def codes(response: Any) -> set[ErrorCode]:
     return found
 
 
+def is_refused(world: World, request: Message, version: int, *expected: ErrorCode) -> bool:
+    """Whether exactly these errors about rights are in a response."""
+    return refusals(world, request, version) == set(expected)
+
+
 def refusals(world: World, request: Message, version: int) -> set[ErrorCode]:
     """The errors of a response that are about rights."""
     return codes(world.client.call(request, version)) & REFUSALS
@@ -240,7 +246,7 @@ def test_each_right_is_needed(world: World, make: MakeRequest, rights: Sequence[
     request, version = make(world)
     for lacking in rights:
         world.grant(each for each in rights if each != lacking)
-        eventually(lambda lacking=lacking: refusals(world, request, version) == {lacking.refusal})
+        eventually(partial(is_refused, world, request, version, lacking.refusal))
     world.grant(rights)
     eventually(lambda: refusals(world, request, version) == set())
 
@@ -296,6 +302,6 @@ def test_no_rights_at_all(world: World) -> None:
     for _, make, rights in CASES:
         world.group.names.learn(world.topic)
         request, version = make(world)
-        eventually(lambda request=request, version=version: refusals(world, request, version) != set())
+        eventually(partial(refusals, world, request, version))
         assert refusals(world, request, version) <= {each.refusal for each in rights}
     assert world.client.call(MetadataRequest(topics=None), 12).topics == []

@@ -95,14 +95,17 @@ class BrokerPlayer:
             self._set_topic(step)
         elif isinstance(step, AwaitEpoch):
             eventually(lambda: self._epoch_of(step.group_id) > step.epoch)
-        elif step.in_place:
-            return {step.who: self._ask_until_in_place(step), **self._come()}
-        else:
-            self._send(step)
-            if not step.may_wait:
-                return {step.who: self.wait(step.who), **self._come()}
-            return self._come()
+        elif isinstance(step, Ask):
+            return self._ask(step)
         return {}
+
+    def _ask(self, step: Ask) -> dict[str, Any]:
+        if step.in_place:
+            return {step.who: self._ask_until_in_place(step), **self._come()}
+        self._send(step)
+        if not step.may_wait:
+            return {step.who: self.wait(step.who), **self._come()}
+        return self._come()
 
     def wait(self, who: str) -> Any:
         """The response that this connection waits for; None where none comes."""
@@ -221,7 +224,8 @@ class BrokerPlayer:
     # ---- names
 
     def _to_broker(self, request: Message) -> Message:
-        return self._rewritten(request, self._name_of_broker)
+        rewritten: Message = self._rewritten(request, self._name_of_broker)
+        return rewritten
 
     def _name_of_broker(self, field: str, value: Any) -> Any:
         if field == "topic_id":

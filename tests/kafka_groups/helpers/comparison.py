@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Protocol
 
 from .steps import ADMIN, Ask, Response, Responses, Step
-from .walk import Walk
+
+
+class RandomWalk(Protocol):
+    """What is asked next."""
+
+    left_alone: set[str]
+    """Groups that are asked no more, because brokers differ in them. Another one takes the place of each."""
+
+    def steps(self) -> Generator[Step, Responses, None]:
+        """Steps without end, which are sent the responses to each."""
+        ...
 
 
 @dataclasses.dataclass
@@ -28,6 +38,11 @@ class Difference:
         fields = differing(*self.responses)
         found = "\n".join(f"  {field}: {first!r} | {second!r}" for field, first, second in fields)
         return f"step {self.number} at {self.who}: {self.step}\n{found}"
+
+
+def shown(differences: Sequence[Difference]) -> str:
+    """With what the group was asked before."""
+    return "\n".join("\n    ".join([str(each), *each.history[-12:]]) for each in differences)
 
 
 def differing(first: Any, second: Any, field: str = "") -> list[tuple[str, Any, Any]]:
@@ -59,7 +74,9 @@ class Player(Protocol):
 class Comparison:
     """A walk on some brokers. ``counts`` has the first one's responses by request and error code."""
 
-    def __init__(self, *players: Player) -> None:
+    def __init__(self, make_walk: Callable[[int], RandomWalk], *players: Player) -> None:
+        """``make_walk`` takes a seed."""
+        self._make_walk = make_walk
         self._players = players
         self.differences: list[Difference] = []
         self.counts: Counter[str] = Counter()
@@ -71,7 +88,7 @@ class Comparison:
 
     def run(self, seed: int, count: int, most: int = 1) -> None:
         """So many requests, or until there are ``most`` differences. A group that differs is left alone from then on."""
-        walk = Walk(seed)
+        walk = self._make_walk(seed)
         steps = walk.steps()
         step = next(steps)
         number = 0
@@ -119,9 +136,8 @@ def _group_of(who: str, step: Step) -> str:
     if who != ADMIN or not isinstance(step, Ask):
         return who.rpartition("/")[0]
     request: Any = step.request
-    names = (
-        getattr(request, "group_ids", None) or getattr(request, "groups", None) or getattr(request, "groups_names", [])
-    )
+    given = (getattr(request, name, None) for name in ("group_ids", "groups", "groups_names"))
+    names = [getattr(each, "group_id", each) for each in next(filter(None, given), [])]
     return getattr(request, "group_id", "") or (names[0] if len(names) == 1 else "")
 
 

@@ -16,6 +16,10 @@ TOPICS = {"t0": 1, "t1": 2, "t2": 3, "t3": 4}
 """Topics that are there from the beginning, with partitions that become more."""
 LATER = frozenset({"l0", "l1"})
 """Topics that come and go."""
+OF_TRANSACTIONS = "t3"
+"""In walks of share groups, the topic that transactions are written to. Groups of the kind ``committed`` read no other."""
+LIMITED = "limited"
+"""The kind of share groups that fetch in the mode record_limit."""
 Response: TypeAlias = "dict[str, Any]"
 """A response in the walk's names: fields by name, lists in an order of their own, texts of errors as whether there is one."""
 Responses = dict[str, Response]
@@ -62,7 +66,62 @@ class AwaitEpoch:
     epoch: int
 
 
-Step: TypeAlias = "Ask | SetTopic | HangUp | AwaitEpoch"
+@dataclass(frozen=True)
+class AwaitResponse:
+    """The response that a connection waits for comes."""
+
+    who: str
+
+
+@dataclass(frozen=True)
+class Configure:
+    """A group gets these settings, without ``share.`` before their names; None takes one back. It ends when they are known."""
+
+    group_id: str
+    values: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True)
+class AwaitInitialized:
+    """The share coordinator has begun with these partitions of a group, in the background: how many of each topic."""
+
+    group_id: str
+    partitions: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class AwaitNoSession:
+    """The share session of a member ends, as its connection has."""
+
+    group_id: str
+    member_id: str
+
+
+@dataclass(frozen=True)
+class AwaitStored:
+    """The share coordinator is told that a record that was delivered so often is not its member's any more."""
+
+    group_id: str
+    topic: str
+    partition: int
+    offset: int
+    delivery_count: int
+
+
+@dataclass(frozen=True)
+class Transact:
+    """A transaction of so many records in one partition begins and ends. It ends when all readers may see that."""
+
+    topic: str
+    partition: int
+    size: int
+    is_committed: bool
+
+
+Step: TypeAlias = (
+    "Ask | SetTopic | HangUp | AwaitEpoch"
+    " | AwaitResponse | Configure | AwaitInitialized | AwaitNoSession | AwaitStored | Transact"
+)
 
 
 def client_id(who: str) -> str:
@@ -79,6 +138,8 @@ def brief(value: Any) -> str:
         return f"{type(value).__name__.removesuffix('Request')}({', '.join(shown)})"
     if isinstance(value, list):
         return f"[{', '.join(map(brief, value))}]"
+    if isinstance(value, bytearray):
+        return f"{len(value)} bytes"
     return repr(value.rstrip(b"\0") if isinstance(value, bytes) else value)
 
 
