@@ -28,7 +28,7 @@ SYSTEM := ottla
 export BROKER_PYTHON :=
 
 .DEFAULT_GOAL := help
-.PHONY: run cluster setup setup-all check test test-all stress simulate jepsen bench bench-failover bench-quorums bench-machine bench-archive bench-groups compat-oracle compat-spark docs screenshots clean help static
+.PHONY: run cluster setup setup-all check test test-all stress simulate jepsen bench bench-failover bench-quorums bench-machine bench-archive bench-groups bench-share-groups compat-oracle compat-spark docs screenshots clean help static
 
 run: ## start a broker on 127.0.0.1:9092 with its data in ./data (Ctrl-C stops it)
 	@tools/setup.sh run
@@ -97,6 +97,10 @@ bench-machine: ## one broker and two of a machine, and Apache Kafka, under two l
 bench-groups: ## consumer groups of KIP-848, Ottla's and Apache Kafka's in turn: 1,000 members, rebalances; ARGS="--rows '50 members' --turns 1"
 	@tools/setup.sh bench
 	$(PYTHON_IN_VENV) -m bench.consumer_groups $(ARGS)
+
+bench-share-groups: ## share groups of KIP-932, Ottla's and Apache Kafka's in turn: a million records by ten consumers; ARGS="--rows light --turns 1"
+	@tools/setup.sh bench
+	$(PYTHON_IN_VENV) -m bench.share_groups $(ARGS)
 
 bench-archive: ## a topic through `ottla spark archive` while job, broker and worker are killed; ARGS="--records 200000"
 	@tools/setup.sh bench

@@ -32,6 +32,8 @@ _PARTS = (
     ("<decode", "codec"),
     ("<encode", "codec"),
     ("<string>", "codec"),
+    ("share_partitions/", "share partitions"),
+    ("share_coordinator/", "share coordinator"),
     ("handlers/", "handlers"),
     ("replication/", "handlers"),
     ("group_coordinator/", "handlers"),

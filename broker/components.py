@@ -24,7 +24,6 @@ from ..group_coordinator.group_context import GroupContext
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
 from ..group_coordinator.share_group_settings import ShareGroupSettings
-from ..group_coordinator.share_record_settings import ShareRecordSettings
 from ..group_coordinator.topics import TopicSizes
 from ..handlers.auto_creation import create_coordinator_topic
 from ..handlers.services import Services
@@ -270,7 +269,7 @@ class BrokerComponents(ABC):
             share_terms=self._share_terms,
             share_partitions=self._share_partitions,
             share_sessions=ShareSessions(
-                self._share_partitions, dependencies.config.settings(ShareRecordSettings).max_share_sessions
+                self._share_partitions, dependencies.config.settings(ShareGroupSettings).max_share_sessions
             ),
             partition_ends=PartitionEnds(self._broker_id, self._metadata, self.peers, self._replicas),
             end_markers=self._end_markers,

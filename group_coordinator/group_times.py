@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
-from ..base.settings import SettingError, Settings
+from .ordered_settings import OrderedSettings
 
 _KINDS = ("heartbeat_interval_ms", "session_timeout_ms", "assignment_interval_ms")
 
@@ -20,7 +20,7 @@ class GroupTimes(NamedTuple):
     assignment_interval_ms: int
 
 
-class GroupTimeSettings(Settings):
+class GroupTimeSettings(OrderedSettings):
     """The settings of one kind of group. The bounds are for the values of groups; the broker's own have to be within them."""
 
     kind: ClassVar[str]
@@ -39,23 +39,11 @@ class GroupTimeSettings(Settings):
         """Bounds are in order, and values within them; members send a heartbeat before their session ends."""
         for kind in _KINDS:
             lowest, highest = f"min_{kind}", f"max_{kind}"
-            self._check_order(lowest, highest)
-            self._check_order(lowest, kind)
-            self._check_order(kind, highest)
+            self.check_order(lowest, highest)
+            self.check_order(lowest, kind)
+            self.check_order(kind, highest)
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
-            raise self._misfit("heartbeat_interval_ms", "less than", "session_timeout_ms")
-
-    def _check_order(self, lower: str, higher: str) -> None:
-        if getattr(self, higher) < getattr(self, lower):
-            if lower.startswith("min_"):
-                raise self._misfit(higher, "greater than or equal to", lower)
-            raise self._misfit(lower, "less than or equal to", higher)
-
-    def _misfit(self, attribute: str, relation: str, other: str) -> SettingError:
-        name, other_name = str(self.declared[attribute].name), str(self.declared[other].name)
-        return SettingError(
-            name, str(getattr(self, attribute)), f"must be {relation} {other_name}, which is {getattr(self, other)}"
-        )
+            raise self.misfit("heartbeat_interval_ms", "less than", "session_timeout_ms")
 
     def times(self) -> GroupTimes:
         """Those of a group that has none of its own."""

@@ -61,6 +61,12 @@ class ShareGroupSettings(GroupTimeSettings):
         at_most=1000,
         doc="Most members a share group may have.",
     )
+    max_share_sessions: int = setting(
+        "group.share.max.share.sessions",
+        default=2000,
+        at_least=1,
+        doc="How many members of share groups may fetch from a broker at a time.",
+    )
     assignors: tuple[str, ...] = setting(
         "group.share.assignors",
         default=ASSIGNORS,
@@ -93,3 +99,8 @@ class ShareGroupSettings(GroupTimeSettings):
         at_least=1,
         doc="How long the share coordinator has to make the state of a partition before it is asked again.",
     )
+
+    def check_relations(self) -> None:
+        """As of all groups; and all members of a group can fetch from one broker."""
+        super().check_relations()
+        self.check_order("max_size", "max_share_sessions")

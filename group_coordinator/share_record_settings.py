@@ -1,15 +1,18 @@
 """Settings of the delivery of records to share groups (KIP-932): ``group.share.*``, under Kafka's names.
 
-The bounds are for the values of groups.
+The bounds are for the values of groups; the broker's own have to be within them.
 """
 
 from __future__ import annotations
 
-from ..base.settings import Settings, setting
+from ..base.settings import setting
+from .ordered_settings import OrderedSettings
+
+_KINDS = ("record_lock_duration_ms", "delivery_count_limit", "partition_max_record_locks")
 
 
-class ShareRecordSettings(Settings):
-    """Records that members of share groups have, and their sessions."""
+class ShareRecordSettings(OrderedSettings):
+    """Records that members of share groups have."""
 
     record_lock_duration_ms: int = setting(
         "group.share.record.lock.duration.ms",
@@ -74,9 +77,9 @@ class ShareRecordSettings(Settings):
         at_most=10_000,
         doc="Most record locks that may be set for a share group.",
     )
-    max_share_sessions: int = setting(
-        "group.share.max.share.sessions",
-        default=2000,
-        at_least=1,
-        doc="How many members of share groups may fetch from a broker at a time.",
-    )
+
+    def check_relations(self) -> None:
+        """Values are within the bounds for groups, as Kafka's ShareGroupConfig has it."""
+        for kind in _KINDS:
+            self.check_order(f"min_{kind}", kind)
+            self.check_order(kind, f"max_{kind}")

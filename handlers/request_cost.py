@@ -9,6 +9,8 @@ Rules (KafkaApis, RequestHandlerHelper, ClientRequestQuotaManager):
 - A Produce costs its size in bytes. With acks=0 its time is not counted against the client.
 - A Fetch of a consumer costs the size of its response. One beyond the quota gets an empty response, with its session as it
   was, and costs nothing. No fetch reads more than the quota allows at once.
+- A ShareFetch costs the same. While the quota is used up it acquires nothing, and gets an empty response that costs nothing; what
+  goes beyond the quota is sent, and the client held up then.
 - Every request costs the time that it is worked on before it first waits, in percent of one thread: of the one loop's time.
   Requests of brokers cost nothing.
 - Topics that are created or deleted cost their partitions (KIP-599): where the quota is exhausted, ``is_strict`` versions of the
@@ -16,7 +18,8 @@ Rules (KafkaApis, RequestHandlerHelper, ClientRequestQuotaManager):
   because a client named it is counted, and the client not held up for it.
 - A client is held up for the longest of these times, and no longer than a window for the time of its requests.
 
-Difference from Kafka: the time of sending is not counted.
+Differences from Kafka: the time of sending is not counted. There a ShareFetch beyond the quota is answered without the records
+that it has acquired; they are delivered again when their locks have ended, and this counts as one delivery more.
 """
 
 from __future__ import annotations
@@ -98,6 +101,21 @@ class RequestCost:
                 # Those bytes are not sent (``unrecordQuotaSensor``); counted, they would throttle the next fetch as well.
                 shared.use(-used, now_ms)
         return self._throttle_ms > 0
+
+    def is_fetch_used_up(self) -> bool:
+        """Whether the client has had more than its quota, so that it is held up and gets nothing: for fetches that acquire."""
+        now_ms = _now_ms()
+        shared = self._quotas.fetch.of(*self._names, now_ms)
+        if shared is not None:
+            self._throttle(shared.use(0, now_ms), shared)
+        return self._throttle_ms > 0
+
+    def count_fetch(self, size: int) -> None:
+        """Count the response to a fetch, which is sent in any case."""
+        now_ms = _now_ms()
+        shared = self._quotas.fetch.of(*self._names, now_ms)
+        if shared is not None:
+            self._throttle(shared.use(size, now_ms), shared)
 
     # --- changes of topics --------------------------------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ async def handle(call: Call, request: ShareAcknowledgeRequest) -> ShareAcknowled
         for topic in request.topics
         for partition in topic.partitions
     ]
-    answered = acknowledge(call, member_id, said, is_renew_ack=request.is_renew_ack)
+    answered = await acknowledge(call, member_id, said, is_renew_ack=request.is_renew_ack)
     if any(each.outcome is not None for each in answered):
         await call.flush()
     errors = await stored(answered)

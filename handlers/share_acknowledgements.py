@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
+import trio
+
 from ..base.errors import ErrorCode, KafkaError
 from ..security.acl import Operation
 from ..share_coordinator.state import SharePartitionKey
 from ..share_partitions.led_partition import Outcome
-from ..share_partitions.share_partition import RENEW, Acknowledgement
+from ..share_partitions.share_partition import RENEW, STEP, Acknowledgement
 from .call import Call
 from .rights import GROUP, TOPIC, check, may, refusal
 from .share_groups import check_enabled
@@ -58,16 +60,19 @@ def check_readable(call: Call, key: SharePartitionKey) -> None:
         raise refusal(TOPIC)
 
 
-def acknowledge(
+async def acknowledge(
     call: Call,
     member_id: str,
     said: Iterable[tuple[SharePartitionKey, Sequence[AcknowledgedBatch]]],
     *,
     is_renew_ack: bool,
 ) -> list[Answered]:
-    """Take what a member says of its records; it is being stored then."""
+    """Take what a member says of its records; it is being stored then. Many acknowledgements take several turns."""
     answered = []
     for key, batches in said:
+        is_long = len(batches) > STEP
+        if is_long:
+            await trio.lowlevel.checkpoint()  # to read it has taken long enough
         try:
             check_batches(batches, may_renew=is_renew_ack and call.version >= _FIRST_RENEW_VERSION)
             check_readable(call, key)
@@ -76,7 +81,9 @@ def acknowledge(
                 acknowledgements = [
                     Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types) for batch in batches
                 ]
-                outcome = call.broker.share_partitions.acknowledge(key, member_id, acknowledgements)
+                if is_long:
+                    await trio.lowlevel.checkpoint()
+                outcome = await call.broker.share_partitions.acknowledge(key, member_id, acknowledgements)
         except KafkaError as error:
             answered.append(Answered(key, error))
         else:

@@ -3,7 +3,8 @@
 Behaviour: sessions are ``share_partitions.sessions``, what is read and the wait ``share_partitions.share_fetch``. The response
 has the partitions with records, errors or acknowledgements. It comes when those are stored. Records are sent as slices
 of the log. Whether somebody is a member of the group is not checked, as in Kafka. A request that renews locks reads nothing, as
-reading may take longer than a lock. Without ``share.version`` 1: UNSUPPORTED_VERSION.
+reading may take longer than a lock. Nor does one of a client that has used up its quota (``request_cost``). Without
+``share.version`` 1: UNSUPPORTED_VERSION.
 
 Differences from Kafka: a topic id that is not known fails its partitions, not the request; partitions without anything to say are
 not named by the first response of a session either.
@@ -16,12 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.network import total_size
 from ..base.wakeup import Wakeup
 from ..replication.settings import ReplicationSettings
 from ..share_coordinator.state import SharePartitionKey
 from ..share_partitions.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
 from ..share_partitions.share_fetch import Fetched, ShareFetch, ShareFetchLimits, rotated
 from ..share_partitions.share_partition import RecordLimits
+from ..wire.codec import encode
 from ..wire.messages.share_fetch import (
     AcquiredRecords,
     LeaderIdAndEpoch,
@@ -50,17 +53,21 @@ async def handle(call: Call, request: ShareFetchRequest) -> ShareFetchResponse:
         )
     said = _said(group_id, request)
     session = await _session(call, request, group_id, member_id, said)
-    answered = acknowledge(call, member_id, said, is_renew_ack=is_renewal)
+    answered = await acknowledge(call, member_id, said, is_renew_ack=is_renewal)
     fetched: list[Fetched] = []
+    is_held_up = call.cost is not None and call.cost.is_fetch_used_up()
     try:
-        if request.share_session_epoch != FINAL_EPOCH and not is_renewal:
+        if request.share_session_epoch != FINAL_EPOCH and not is_renewal and not is_held_up:
             fetched = await _fetch(call, request, session)
         if any(each.outcome is not None for each in answered):
             await call.flush()
         errors = await stored(answered)
         if request.share_session_epoch == FINAL_EPOCH:
             call.broker.share_sessions.end(session)
-        return _response(call, group_id, fetched, errors)
+        response = _response(call, group_id, fetched, errors)
+        if call.cost is not None and not is_held_up:
+            call.cost.count_fetch(total_size(encode(response, call.version)))
+        return response
     except BaseException:
         for result in fetched:
             if result.records is not None:

@@ -102,15 +102,16 @@ class BatchSpan(NamedTuple):
     producer_id: int
 
 
-def read_batch_spans(file: OpenFile, start: int, size: int, up_to: int) -> list[BatchSpan]:
+def read_batch_spans(file: OpenFile, start: int, size: int, up_to: int, most: int) -> list[BatchSpan]:
     """The headers of the whole batches in ``size`` bytes from ``start`` on, until one ends at or above the offset ``up_to`` - 1.
 
+    There are ``most`` of them at most.
     Raises KafkaError(CORRUPT_MESSAGE) where no whole batch follows, OSError as in ``read_span``.
     """
     spans: list[BatchSpan] = []
     position = window_start = 0
     window = b""
-    while position < size and (not spans or spans[-1].last_offset < up_to - 1):
+    while position < size and (not spans or (spans[-1].last_offset < up_to - 1 and len(spans) < most)):
         at = position - window_start
         if at + BATCH_HEADER_SIZE > len(window):
             window_start, at = position, 0

@@ -57,10 +57,10 @@ class SegmentSlice:
         """An offset above every one in the slice, and at most an index entry's distance too high. Raises OSError."""
         return self._segment.offset_bound(self.position + self.nbytes)
 
-    def batch_spans(self, up_to: int) -> list[BatchSpan]:
-        """The headers of its batches, until one ends at or above the offset ``up_to`` - 1. Raises KafkaError."""
+    def batch_spans(self, up_to: int, most: int) -> list[BatchSpan]:
+        """The headers of its batches, ``most`` at most, until one ends at or above offset ``up_to`` - 1. Raises KafkaError."""
         try:
-            return read_batch_spans(self._file, self.position, self.nbytes, up_to)
+            return read_batch_spans(self._file, self.position, self.nbytes, up_to, most)
         except OSError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot read {self._segment.path}: {error}") from error
 

@@ -72,6 +72,10 @@ class ShareCoordinator:
         partition_count: Callable[[bytes], int],
     ) -> None:
         self.settings = settings
+        self.writes = 0
+        """How often the state of a share partition was to be written, with the reads that store the epoch of a new leader."""
+        self.last_pruned: dict[int, int] = {}
+        """Up to which offset partitions of the topic were pruned last."""
         self._log = log
         self._clock = clock
         self._partition_count = partition_count
@@ -113,6 +117,7 @@ class ShareCoordinator:
 
     def unload(self, partition: int) -> None:
         """This broker does not lead the partition any more; nothing happens when it did not."""
+        self.last_pruned.pop(partition, None)
         self._shards.unload(partition)
 
     def stop(self) -> None:
@@ -146,6 +151,7 @@ class ShareCoordinator:
         now_ms = self._clock.now_ms()
         value = transitions.read(known, leader_epoch, self._snapshot_after, now_ms)
         if value is not None:
+            self.writes += 1
             self._write(shard, key, value, now_ms)
         return Applied(shard, shard.last_offset, known.as_read())
 
@@ -160,6 +166,7 @@ class ShareCoordinator:
     ) -> Applied[None]:
         """WriteShareGroupState of one share partition."""
         shard = self._shard(key)
+        self.writes += 1
         now_ms = self._clock.now_ms()
         change = transitions.change(start_offset, delivery_complete_count, batches)
         known = shard.share_partitions.get(key)
@@ -250,6 +257,8 @@ class ShareCoordinator:
                 # A snapshot that is not committed may be lost with its broker: then the one before is needed.
                 await self._shards.committed(shard, end, no_flush)
                 self._log.delete_records(shard.partition, lowest)
+                if lowest > 0:
+                    self.last_pruned[shard.partition] = lowest
             except KafkaError as error:
                 self._log_failure("Old records could not be deleted", shard, error)
 

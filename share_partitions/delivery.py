@@ -118,6 +118,15 @@ class InFlightBatch(NamedTuple):
                 join(runs, run.cut(last_offset + 1, run.last_offset))
         return InFlightBatch(tuple(runs), self.size)
 
+    def each(self, change: Callable[[Run], Run]) -> InFlightBatch:
+        """With what becomes of each run as a whole."""
+        if len(self.runs) == 1:
+            return InFlightBatch((change(self.runs[0]),), self.size)
+        runs: list[Run] = []
+        for run in self.runs:
+            join(runs, change(run))
+        return InFlightBatch(tuple(runs), self.size)
+
     def cut_before(self, offset: int) -> InFlightBatch:
         """Without the records below ``offset``, which is not above its last one."""
         if offset <= self.first_offset:
@@ -139,16 +148,37 @@ def join(runs: list[Run], run: Run) -> None:
     runs.append(run)
 
 
-def state_batches(runs: Iterable[Run]) -> tuple[StateBatch, ...]:
-    """Runs in any order as they are stored: in the states that they are in, or are to be in, neighbours of one state joined."""
-    batches: list[StateBatch] = []
-    for run in sorted(runs):
+class StateBatches:
+    """Runs in the order of their offsets as they are stored: in the states that they have or will have, neighbours joined."""
+
+    __slots__ = ("_count", "_first", "_last", "_made", "_state", "archived")
+
+    def __init__(self) -> None:
+        self._made: list[StateBatch] = []
+        self._first, self._last, self._state, self._count = 0, -1, AVAILABLE, 0
+        self.archived = 0
+        """How many records of them are archived, or are to be."""
+
+    def add(self, run: Run) -> None:
+        """One more."""
         state = run.state if run.write_id == NO_WRITE else run.next_state
-        batch = StateBatch(run.first_offset, run.last_offset, state, run.delivery_count)
-        if batches and batches[-1].last_offset + 1 == batch.first_offset and batches[-1][2:] == batch[2:]:
-            batch = batch._replace(first_offset=batches.pop().first_offset)
-        batches.append(batch)
-    return tuple(batches)
+        if state == ARCHIVED:
+            self.archived += run.size
+        if self._last + 1 == run.first_offset and self._count == run.delivery_count and self._state == state:
+            self._last = run.last_offset
+            return
+        self._close()
+        self._first, self._last, _, self._count, *_ = run
+        self._state = state
+
+    def _close(self) -> None:
+        if self._first <= self._last:
+            self._made.append(StateBatch(self._first, self._last, self._state, self._count))
+
+    def take(self) -> tuple[StateBatch, ...]:
+        """All; it is called once."""
+        self._close()
+        return tuple(self._made)
 
 
 def painted(older: Sequence[StateBatch], newer: Sequence[StateBatch]) -> tuple[StateBatch, ...]:

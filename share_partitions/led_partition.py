@@ -11,20 +11,26 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
+
+import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.wakeup import Wakeup
 from ..share_coordinator.state import SharePartitionKey, ShareStateStore
 from . import share_partition
 from .delivery import ARCHIVED, Run, painted
-from .share_partition import Acknowledgement, SharePartition, Terms, Write
+from .share_partition import Acknowledgement, SharePartition, Steps, Terms, Write
 
 logger = logging.getLogger(__name__)
 
 Spawn = Callable[..., None]
 """Starts an async function with its arguments as a task of its own. Raises KafkaError while the broker starts or stops."""
 
+T = TypeVar("T")
+_STORED_AT_ONCE = 500
+"""So many batches are stored in one step of the loop. Where there are more and a later one fails, the first ones stay stored."""
 _FENCED = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH)
 _GONE = (*_FENCED, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _OF_CLIENTS = {
@@ -118,19 +124,23 @@ class LedPartition:
         self._on_change = on_change
         self._queue: list[tuple[Write, Outcome]] = []
 
-    def acknowledge(
-        self, member_id: str, acknowledgements: Iterable[Acknowledgement], terms: Terms, now: float
+    async def acknowledge(
+        self, member_id: str, acknowledgements: Sequence[Acknowledgement], terms: Terms, now: float
     ) -> Outcome | None:
-        """What a member says of its records; None where nothing is to be stored. Raises KafkaError."""
-        return self._submit(share_partition.acknowledge(self.state, member_id, acknowledgements, terms, now))
+        """What a member says of its records; None where nothing is to be stored. Raises KafkaError.
+
+        It waits for turns of others where there is much to do, otherwise not.
+        """
+        steps = share_partition.acknowledge_in_steps(self.state, member_id, acknowledgements, terms, now)
+        return self._submit(await _in_turns(steps))
 
     def release(self, member_id: str, terms: Terms) -> Outcome | None:
         """Release what a member has, whose session is over."""
         return self._submit(share_partition.release(self.state, member_id, terms))
 
     def expire(self, terms: Terms, now: float) -> None:
-        """End the locks whose time is over."""
-        write = share_partition.expire(self.state, terms, now)
+        """End the locks whose time is over, or some where they are many: those are the first to end then."""
+        write = share_partition.expire(self.state, terms, now, share_partition.STEP)
         if write is not None:
             self.lock_timeouts += sum(batch.last_offset - batch.first_offset + 1 for batch in write.batches)
             self._submit(write)
@@ -188,14 +198,15 @@ class LedPartition:
         while not self.is_dropped:
             together, self._queue = self._queue, []
             error = await self._write(together)
+            writes = {write.write_id for write, _ in together}
+            await _in_turns(share_partition.complete_in_steps(self.state, writes, is_stored=error is None))
             is_over = not self._queue
             self.is_writing = not is_over
-            self._finish(together, error)
+            self._tell(together, error)
             if is_over:
                 return
 
-    def _finish(self, together: list[tuple[Write, Outcome]], error: KafkaError | None) -> None:
-        share_partition.complete(self.state, {write.write_id for write, _ in together}, is_stored=error is None)
+    def _tell(self, together: list[tuple[Write, Outcome]], error: KafkaError | None) -> None:
         for _, outcome in together:
             outcome.tell(None if error is None else as_seen_by_members(error))
         if error is not None and error.code in _GONE:
@@ -211,9 +222,23 @@ class LedPartition:
         count = share_partition.delivery_complete_count(state, {write.write_id for write, _ in together})
         epochs = self._state_epoch, self._leader_epoch
         try:
-            await self._store.write(self.key, *epochs, state.start_offset, count, batches)
+            for first in range(0, len(batches), _STORED_AT_ONCE):
+                if first:
+                    await trio.lowlevel.checkpoint()
+                stored = batches[first : first + _STORED_AT_ONCE]
+                await self._store.write(self.key, *epochs, state.start_offset, count, stored)
         except KafkaError as error:
             level = logging.INFO if error.code in _GONE else logging.WARNING
             logger.log(level, "The state of share partition %s was not stored: %s", self.key.coordinator_key(), error)
             return error
         return None
+
+
+async def _in_turns(steps: Steps[T]) -> T:
+    """All steps, with turns of others between them."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast("T", end.value)
+        await trio.lowlevel.checkpoint()

@@ -282,7 +282,9 @@ class SharePartitions:
         self._sleep.deadline = min(self._sleep.deadline, lock_end)
 
     def _end_locks(self, now: float) -> None:
-        while self._heap and self._heap[0][0] <= now:
+        for _ in range(len(self._heap)):
+            if self._heap[0][0] > now:
+                break
             lock_end, _, entry = heapq.heappop(self._heap)
             if lock_end != entry.lock_end:
                 continue  # it was to be looked at before
@@ -295,12 +297,12 @@ class SharePartitions:
 
     # --- members ------------------------------------------------------------------------------------------------------
 
-    def acknowledge(
+    async def acknowledge(
         self, key: SharePartitionKey, member_id: str, acknowledgements: Sequence[Acknowledgement]
     ) -> Outcome | None:
         """What a member says of its records in one share partition; None where nothing is to be stored. Raises KafkaError."""
         led = self.find(key)
-        outcome = led.acknowledge(member_id, acknowledgements, self.terms_of(key.group_id), trio.current_time())
+        outcome = await led.acknowledge(member_id, acknowledgements, self.terms_of(key.group_id), trio.current_time())
         for first, last, types in acknowledgements:
             if len(types) == 1:
                 self.acknowledged[types[0]] += last - first + 1

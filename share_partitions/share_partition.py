@@ -16,16 +16,17 @@ SharePartition:
 
 Acquisitions and renewals are not written. A new leader has what is stored; records between stored batches count as available.
 
-Differences from Kafka: in record_limit mode the rest of a batch is not in flight until it is delivered. Records of aborted
-transactions and those that compaction removed let the start offset move at once: in Kafka a full window of them is never left.
+Differences from Kafka: one fetch acquires 500 ranges or a few more, of 500 batches. In record_limit mode the rest of a batch is
+not in flight until it is delivered. Records of aborted transactions and those that compaction removed let the start offset move
+at once: in Kafka a full window of them is never left.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 from ..base.errors import ErrorCode, KafkaError
 from ..share_coordinator.state import ShareState, StateBatch
@@ -38,14 +39,23 @@ from .delivery import (
     TERMINAL,
     InFlightBatch,
     Run,
+    StateBatches,
     batch_of,
-    state_batches,
+    join,
 )
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 """What a member says of a record. A gap is an offset without a record, as its batch shows."""
 
+STEP = 400
+"""So many runs of records are changed in one step of the loop, or about as many: it takes a millisecond or two."""
+_MOST_RANGES = 500
+"""Once so many are acquired the rest waits for the next fetch."""
+_ATTEMPTS = 3
 _LEAST_NARROWED = 2
+T = TypeVar("T")
+Steps = Generator[None, None, T]
+"""Work that pauses now and then, so that others have their turn; the records may change meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +198,15 @@ def delivery_complete_count(partition: SharePartition, writes: Collection[int] =
     )
 
 
+def at_once(steps: Steps[T]) -> T:
+    """All steps without a pause."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast("T", end.value)
+
+
 # --- acquire ----------------------------------------------------------------------------------------------------------
 
 
@@ -246,6 +265,9 @@ class _Acquisition:
         for index in range(max(0, _index(batches, first_offset)), len(batches)):
             batch = batches[index]
             if batch.first_offset > self.last_offset or self._count >= self.most or self._is_over:
+                break
+            if len(self.ranges) >= _MOST_RANGES:
+                self._is_over = True
                 break
             available = [run for run in batch.within(first_offset, self.last_offset) if run.is_available]
             if not available:
@@ -311,7 +333,9 @@ class _Acquisition:
         for begin, end in self._cut(log_batches, first, last):
             self._note(begin, end, 1)
             partition.batches.append(batch_of(self._run(begin, end, 1)))
-        partition.next_offset = last + 1
+            partition.next_offset = end + 1
+            if len(self.ranges) >= _MOST_RANGES:
+                break
 
     def _cut(self, log_batches: Sequence[tuple[int, int]], first: int, last: int) -> Iterator[tuple[int, int]]:
         """First and last offset of the ranges."""
@@ -381,89 +405,137 @@ def _archive_aborted(
 
 
 def acknowledge(
-    partition: SharePartition, member_id: str, acknowledgements: Iterable[Acknowledgement], terms: Terms, now: float
+    partition: SharePartition, member_id: str, acknowledgements: Sequence[Acknowledgement], terms: Terms, now: float
 ) -> Write | None:
     """Take what a member says of its records; returns what is to be stored. Raises KafkaError, and has changed nothing then.
 
     INVALID_REQUEST for offsets beyond those in flight, INVALID_RECORD_STATE for records that the member has not acquired, or
     of which it has said something already, in this request or before. Records below the start offset are ignored.
     """
-    said = _Said(partition.last_write_id + 1, member_id, terms, now)
-    touched: list[int] = []
-    for acknowledgement in acknowledgements:
-        if acknowledgement.last_offset < partition.start_offset:
-            continue
-        first = max(acknowledgement.first_offset, partition.start_offset)
-        said.add(acknowledgement)
-        begin, end = _batches_between(partition, first, acknowledgement.last_offset, touched[-1] if touched else None)
-        touched.extend(range(begin if not touched else max(begin, touched[-1] + 1), end + 1))
-    changes = []
-    for index in touched:
-        batch = partition.batches[index]
-        first, last = max(batch.first_offset, partition.start_offset), batch.last_offset
-        changes.append((index, batch.changed(first, last, said.made_of)))
-    for index, batch in changes:
-        partition.batches[index] = batch
-    partition.archived += sum(run.size for run in said.ended if run.next_state == ARCHIVED) - said.gaps
-    return _write(partition, said.ended) if said.ended else None
+    return at_once(acknowledge_in_steps(partition, member_id, acknowledgements, terms, now))
+
+
+def acknowledge_in_steps(
+    partition: SharePartition, member_id: str, acknowledgements: Sequence[Acknowledgement], terms: Terms, now: float
+) -> Steps[Write | None]:
+    """As ``acknowledge``, with pauses. Nothing changes before the end; what others change meanwhile counts."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        said = _Said(partition, member_id, terms, now)
+        for _ in said.steps(acknowledgements):
+            if attempt < _ATTEMPTS:
+                yield
+        if said.take_effect():
+            break
+    return said.write
 
 
 class _Said:
-    """What one request says, in the order of the offsets."""
+    """What one request says. ``steps``, then ``take_effect``: the batches are values, so whether one has changed is seen."""
 
-    def __init__(self, write_id: int, member_id: str, terms: Terms, now: float) -> None:
-        self._write_id = write_id
+    def __init__(self, partition: SharePartition, member_id: str, terms: Terms, now: float) -> None:
+        partition.last_write_id += 1
+        self._partition = partition
+        self._write_id = partition.last_write_id
+        self._start_offset = partition.start_offset
+        self._batches = list(partition.batches)
         self._member_id = member_id
         self._limit = terms.delivery_count_limit
         self._locked_until = now + terms.lock_seconds if terms.may_renew else None
         self._acknowledgements: list[Acknowledgement] = []
         self._index = 0
         """Of the acknowledgement that is looked at."""
-        self.ended: list[Run] = []
-        self.gaps = 0
+        self._changes: list[tuple[int, InFlightBatch]] = []
+        self._ended = StateBatches()
+        self._has_ended = False
+        self._gaps = 0
         """How many offsets are said to have no record."""
 
-    def add(self, acknowledgement: Acknowledgement) -> None:
+    @property
+    def write(self) -> Write | None:
+        """What is to be stored; None where nothing is. It is asked for once."""
+        return Write(self._write_id, self._ended.take()) if self._has_ended else None
+
+    def steps(self, acknowledgements: Iterable[Acknowledgement]) -> Iterator[None]:
+        """Work out what becomes of the batches. Raises KafkaError."""
+        touched: list[int] = []
+        for count, acknowledgement in enumerate(acknowledgements, 1):
+            if count % STEP == 0:
+                yield
+            if acknowledgement.last_offset < self._start_offset:
+                continue
+            first = max(acknowledgement.first_offset, self._start_offset)
+            self._add(acknowledgement)
+            near = touched[-1] if touched else None
+            begin, end = _batches_between(self._batches, first, acknowledgement.last_offset, near)
+            if end != near:
+                touched.extend(range(begin if begin != near else begin + 1, end + 1))
+        count = 0
+        for index in touched:
+            batch = self._batches[index]
+            runs: list[Run] = []
+            for run in batch.runs:
+                for made in self._made_of(run):
+                    join(runs, made)
+                    count += 1
+                    if count % STEP == 0:
+                        yield
+            self._changes.append((index, InFlightBatch(tuple(runs), batch.size)))
+
+    def take_effect(self) -> bool:
+        """Change the batches, unless others have changed some of them, or the start, since the beginning."""
+        if not self._changes:
+            return True
+        batches, before = self._partition.batches, self._batches
+        first = self._changes[0][0]
+        gone = first - _index(batches, before[first].first_offset)
+        """How many batches are done with since; they were the first ones."""
+        for index, _ in self._changes:
+            if not 0 <= index - gone < len(batches) or batches[index - gone] is not before[index]:
+                return False
+        for index, batch in self._changes:
+            batches[index - gone] = batch
+        self._partition.archived += self._ended.archived - self._gaps
+        return True
+
+    def _add(self, acknowledgement: Acknowledgement) -> None:
         """Raises KafkaError where something is said of a record already."""
         before = self._acknowledgements
         if before and before[-1].last_offset >= acknowledgement.first_offset:
             raise KafkaError(ErrorCode.INVALID_RECORD_STATE, f"{acknowledgement.first_offset} is acknowledged before")
         before.append(acknowledgement)
 
-    def made_of(self, run: Run) -> Iterable[Run]:
+    def _made_of(self, run: Run) -> Iterator[Run]:
         """What becomes of a run; they are asked for in their order."""
-        made: list[Run] = []
         acknowledgements = self._acknowledgements
         first, last = run.first_offset, run.last_offset
         while first <= last:
             while self._index < len(acknowledgements) and acknowledgements[self._index].last_offset < first:
                 self._index += 1
             if self._index == len(acknowledgements) or acknowledgements[self._index].first_offset > last:
-                made.append(run.cut(first, last))
+                yield run.cut(first, last)
                 break
             acknowledgement = acknowledgements[self._index]
             if acknowledgement.first_offset > first:
-                made.append(run.cut(first, acknowledgement.first_offset - 1))
+                yield run.cut(first, acknowledgement.first_offset - 1)
                 first = acknowledgement.first_offset
             end = min(last, acknowledgement.last_offset)
-            self._end(run.cut(first, end), acknowledgement, made)
+            yield from self._end(run.cut(first, end), acknowledgement)
             first = end + 1
-        return made
 
-    def _end(self, run: Run, acknowledgement: Acknowledgement, made: list[Run]) -> None:
-        """Add what becomes of a run of which this one acknowledgement says something."""
+    def _end(self, run: Run, acknowledgement: Acknowledgement) -> Iterator[Run]:
+        """What becomes of a run of which this one acknowledgement says something."""
         if not run.is_held or run.member_id != self._member_id:
             raise KafkaError(
                 ErrorCode.INVALID_RECORD_STATE, f"member has not acquired {run.first_offset}-{run.last_offset}"
             )
         base, _, types = acknowledgement
         if len(types) == 1:
-            made.append(self._part(run, types[0]))
+            yield self._part(run, types[0])
             return
         first = run.first_offset
         for offset in range(first + 1, run.last_offset + 2):
             if offset > run.last_offset or types[offset - base] != types[first - base]:
-                made.append(self._part(run.cut(first, offset - 1), types[first - base]))
+                yield self._part(run.cut(first, offset - 1), types[first - base])
                 first = offset
 
     def _part(self, run: Run, kind: int) -> Run:
@@ -477,17 +549,17 @@ class _Said:
         elif kind == RELEASE:
             state = run.released(self._limit)
         elif kind == GAP:
-            self.gaps += run.size
+            self._gaps += run.size
         made = run.ending(self._write_id, state)
-        self.ended.append(made)
+        self._ended.add(made)
+        self._has_ended = True
         return made
 
 
 def _batches_between(
-    partition: SharePartition, first_offset: int, last_offset: int, near: int | None
+    batches: Sequence[InFlightBatch], first_offset: int, last_offset: int, near: int | None
 ) -> tuple[int, int]:
     """The first and the last index of the batches with these offsets, which begin and end in flight, from ``near`` on."""
-    batches = partition.batches
     begin = _index(batches, first_offset) if near is None else _next_index(batches, first_offset, near)
     if begin < 0:
         raise KafkaError(ErrorCode.INVALID_RECORD_STATE, f"no records at {first_offset} are in flight")
@@ -500,36 +572,45 @@ def _batches_between(
 
 def release(partition: SharePartition, member_id: str, terms: Terms) -> Write | None:
     """Release what a member has acquired, as its session is over; returns what is to be stored."""
-    write_id, ended = partition.last_write_id + 1, []
+    partition.last_write_id += 1
+    write_id, ended, is_any = partition.last_write_id, StateBatches(), False
 
-    def released(run: Run) -> Iterable[Run]:
+    def released(run: Run) -> Run:
+        nonlocal is_any
         if run.is_held and run.member_id == member_id:
             run = run.ending(write_id, run.released(terms.delivery_count_limit))
-            ended.append(run)
-        return (run,)
+            ended.add(run)
+            is_any = True
+        return run
 
-    _change_where(partition, lambda run: run.is_held and run.member_id == member_id, released)
-    partition.archived += sum(run.size for run in ended if run.next_state == ARCHIVED)
-    return _write(partition, ended) if ended else None
+    for index, batch in enumerate(partition.batches):
+        if any(run.member_id == member_id and run.is_held for run in batch.runs):
+            partition.batches[index] = batch.each(released)
+    partition.archived += ended.archived
+    return Write(write_id, ended.take()) if is_any else None
 
 
-def expire(partition: SharePartition, terms: Terms, now: float) -> Write | None:
-    """End the locks whose time is over; returns what is to be stored."""
-    ended = []
+def expire(partition: SharePartition, terms: Terms, now: float, most: int | None = None) -> Write | None:
+    """End the locks whose time is over; returns what is to be stored.
 
-    def is_over(run: Run) -> bool:
-        return run.is_held and run.locked_until <= now
+    With ``most``, once so many runs of records are available others may be left, whose ``lock_end`` is over then.
+    """
+    ended, count = StateBatches(), 0
 
-    def released(run: Run) -> Iterable[Run]:
-        if is_over(run):
+    def released(run: Run) -> Run:
+        nonlocal count
+        if run.locked_until <= now and run.is_held:
             run = run.settled(run.released(terms.delivery_count_limit))
-            ended.append(run)
-        return (run,)
+            ended.add(run)
+            count += 1
+        return run
 
-    _change_where(partition, is_over, released)
-    partition.may_have_available |= bool(ended)
-    partition.archived += sum(run.size for run in ended if run.state == ARCHIVED)
-    return _write(partition, ended) if ended else None
+    for index, batch in enumerate(partition.batches):
+        if any(run.locked_until <= now and run.is_held for run in batch.runs):
+            partition.batches[index] = batch.each(released)
+            if most is not None and count >= most:
+                break
+    return _settled(partition, ended) if count else None
 
 
 def end_deliveries(
@@ -539,32 +620,55 @@ def end_deliveries(
 
     ``state_of`` says which state a run gets; None: it stays as it is.
     """
-    ended = []
+    ended, is_any = StateBatches(), False
 
     def settled(run: Run) -> Iterable[Run]:
+        nonlocal is_any
         state = state_of(run)
         if state is not None:
             run = run.settled(state)
-            ended.append(run)
+            ended.add(run)
+            is_any = True
         return (run,)
 
     _change(partition, first_offset, last_offset, settled)
-    partition.may_have_available |= bool(ended)
-    partition.archived += sum(run.size for run in ended if run.state == ARCHIVED)
-    return _write(partition, ended) if ended else None
+    return _settled(partition, ended) if is_any else None
+
+
+def _settled(partition: SharePartition, ended: StateBatches) -> Write:
+    """What is to be stored of runs that are in their new states already."""
+    partition.may_have_available = True
+    partition.last_write_id += 1
+    partition.archived += ended.archived
+    return Write(partition.last_write_id, ended.take())
 
 
 def complete(partition: SharePartition, writes: Collection[int], *, is_stored: bool) -> None:
     """The writes are done: their records change their state, or after a failure are their members' again."""
+    at_once(complete_in_steps(partition, writes, is_stored=is_stored))
 
-    def settled(run: Run) -> Iterable[Run]:
+
+def complete_in_steps(partition: SharePartition, writes: Collection[int], *, is_stored: bool) -> Steps[None]:
+    """As ``complete``, with pauses. The start offset moves at the end."""
+
+    def settled(run: Run) -> Run:
         if run.write_id not in writes:
-            return (run,)
+            return run
         if is_stored:
-            return (run.settled(run.next_state),)
-        return (run._replace(write_id=NO_WRITE, next_state=AVAILABLE),)
+            return run.settled(run.next_state)
+        return run._replace(write_id=NO_WRITE, next_state=AVAILABLE)
 
-    _change_where(partition, lambda run: run.write_id in writes, settled)
+    index, left = 0, STEP
+    while index < len(partition.batches):
+        batch = partition.batches[index]
+        index += 1
+        if any(run.write_id in writes for run in batch.runs):
+            partition.batches[index - 1] = batch.each(settled)
+            left -= len(batch.runs)
+            if left <= 0:
+                yield
+                left = STEP
+                index = _index(partition.batches, batch.last_offset) + 1  # the first batches may be gone
     partition.may_have_available = True
     _advance_start(partition)
 
@@ -601,19 +705,6 @@ def _change(
             break
         if batch.last_offset >= first_offset:
             batches[index] = batch.changed(first_offset, last_offset, change)
-
-
-def _change_where(
-    partition: SharePartition, is_meant: Callable[[Run], bool], change: Callable[[Run], Iterable[Run]]
-) -> None:
-    for index, batch in enumerate(partition.batches):
-        if any(map(is_meant, batch.runs)):
-            partition.batches[index] = batch.changed(batch.first_offset, batch.last_offset, change)
-
-
-def _write(partition: SharePartition, ended: Iterable[Run]) -> Write:
-    partition.last_write_id += 1
-    return Write(partition.last_write_id, state_batches(ended))
 
 
 def _advance_start(partition: SharePartition) -> None:

@@ -1,4 +1,4 @@
-"""The metrics of share partitions and share sessions."""
+"""The metrics of share partitions, share sessions and the share coordinator."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from prometheus_client.core import Metric
 
 from ...handlers.services import Services
+from ...share_coordinator.settings import TOPIC
 from ...share_partitions.share_partition import ACCEPT, REJECT, RELEASE, RENEW
 from .families import sharing
 from .samples import simple, single
@@ -33,3 +34,7 @@ def share_metrics(services: Services | None) -> Iterator[Metric]:
     yield simple(sharing.ARCHIVED, [(labels, led.state.archived) for labels, led in found])
     counts = {} if services is None else services.share_partitions.acknowledged
     yield simple(sharing.RECORD_ACKNOWLEDGEMENTS, [((name,), counts.get(kind, 0)) for kind, name in _ACK_TYPES.items()])
+    coordinator = None if services is None else services.share_coordinator
+    yield single(sharing.STATE_WRITES, 0 if coordinator is None else coordinator.writes)
+    pruned = {} if coordinator is None else coordinator.last_pruned
+    yield simple(sharing.LAST_PRUNED_OFFSET, [((TOPIC, str(number)), offset) for number, offset in pruned.items()])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from functools import partial
 
 import pytest
@@ -128,6 +129,32 @@ def test_settings_of_a_broker_that_do_not_fit_each_other(properties: dict[str, i
 def test_a_broker_does_not_start_with_them() -> None:
     with pytest.raises(SettingError, match=r"60000 for configuration group\.consumer\.heartbeat\.interval\.ms"):
         load_config({"group.consumer.heartbeat.interval.ms": "60000"})
+
+
+@pytest.mark.parametrize(
+    ("properties", "why"),
+    [
+        ({"max.share.sessions": 199}, "max.size: must be less than or equal to group.share.max.share.sessions, which is 199"),
+        ({"max.size": 1000, "max.share.sessions": 999}, "which is 999"),
+        ({"delivery.count.limit": 10, "max.delivery.count.limit": 9}, "limit: must be less than or equal to group.share.max.d"),
+        ({"delivery.count.limit": 2, "min.delivery.count.limit": 3}, "limit: must be greater than or equal to group.share.min"),
+        ({"partition.max.record.locks": 4_001}, "group.share.max.partition.max.record.locks, which is 4000"),
+        ({"partition.max.record.locks": 100, "min.partition.max.record.locks": 101}, "record.locks, which is 101"),
+        ({"record.lock.duration.ms": 14_999}, "group.share.min.record.lock.duration.ms, which is 15000"),
+        ({"record.lock.duration.ms": 60_001}, "group.share.max.record.lock.duration.ms, which is 60000"),
+        ({"session.timeout.ms": 44_999}, "group.share.min.session.timeout.ms, which is 45000"),
+    ],
+)  # fmt: skip
+def test_a_broker_does_not_start_with_settings_of_share_groups_that_do_not_fit(
+    properties: dict[str, int], why: str
+) -> None:
+    with pytest.raises(SettingError, match=re.escape(why)):
+        load_config({f"group.share.{name}": str(value) for name, value in properties.items()})
+
+
+def test_settings_of_share_groups_may_be_at_their_bounds() -> None:
+    load_config({"group.share.max.share.sessions": "200", "group.share.record.lock.duration.ms": "60000"})
+    load_config({"group.share.max.size": "1", "group.share.max.share.sessions": "1"})
 
 
 def test_the_assignment_interval_of_a_running_broker() -> None:

@@ -208,6 +208,7 @@ async def test_records_that_no_share_partition_needs_are_deleted(run: Run) -> No
         await world.delete(c)  # 7
         await world.coordinator.prune()
         assert world.log.starts[partition] == 5, "the newest snapshot of a"
+        assert (world.coordinator.last_pruned, world.coordinator.writes) == ({partition: 5}, 4)
         await world.restart(a)
         assert (await world.read(key=a)).batches == (await world.read(key=b)).batches == (StateBatch(0, 0, 2, 1),)
         assert await world.summary(c) == (0, 0, -1, -1)

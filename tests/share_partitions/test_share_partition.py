@@ -14,14 +14,18 @@ from ottla.share_partitions.share_partition import (
     GAP,
     REJECT,
     RELEASE,
+    STEP,
     Acknowledgement,
     FoundRecords,
     RecordLimits,
     SharePartition,
     Terms,
     acknowledge,
+    acknowledge_in_steps,
     acquire,
+    at_once,
     complete,
+    complete_in_steps,
     delivery_complete_count,
     expire,
     load,
@@ -221,3 +225,90 @@ def test_what_is_counted() -> None:
         say(partition, 4, 4, REJECT, terms=terms)
     assert partition.redelivered > 1
     assert partition.archived == 1 + partition.redelivered
+
+
+# --- many ranges ------------------------------------------------------------------------------------------------------
+
+ONE_EACH = RecordLimits(4000, 1)
+MANY = Terms(delivery_count_limit=5, max_record_locks=4000, lock_seconds=30.0)
+
+
+def of_one_record(count: int, first: int = 0) -> list[tuple[int, int]]:
+    return [(offset, offset) for offset in range(first, first + count)]
+
+
+def all_accepted(ranges: Sequence[tuple[int, ...]]) -> list[Acknowledgement]:
+    return [Acknowledgement(each[0], each[1], (ACCEPT,)) for each in ranges]
+
+
+def acquire_all(partition: SharePartition, count: int, first: int = 0) -> list[tuple[int, ...]]:
+    """Records of one batch each, in several fetches."""
+    log = of_one_record(count, first)
+    ranges: list[tuple[int, ...]] = []
+    while more := fetch(partition, *log, limits=ONE_EACH, terms=MANY):
+        ranges += more
+    assert [each[:2] for each in ranges] == log
+    return ranges
+
+
+def test_a_fetch_acquires_500_ranges_and_the_next_one_more() -> None:
+    partition = SharePartition(0)
+    log = of_one_record(800)
+    assert [each[:2] for each in fetch(partition, *log, limits=ONE_EACH, terms=MANY)] == log[:500]
+    assert [each[:2] for each in fetch(partition, *log, limits=ONE_EACH, terms=MANY)] == log[500:]
+    assert release(partition, "m", MANY) is not None
+    complete(partition, {partition.last_write_id}, is_stored=True)
+    assert [each[:2] for each in fetch(partition, *log, limits=ONE_EACH, terms=MANY)] == log[:500]
+    assert [each[:2] for each in fetch(partition, *log, limits=ONE_EACH, terms=MANY)] == log[500:]
+
+
+def test_many_acknowledgements_change_nothing_before_their_last_step() -> None:
+    partition = SharePartition(0)
+    ranges = acquire_all(partition, 1000)
+    before = list(partition.batches)
+    steps = acknowledge_in_steps(partition, "m", all_accepted(ranges), MANY, 0.0)
+    pauses = 0
+    for _ in steps:
+        pauses += 1
+        assert partition.batches == before
+    assert pauses >= 2 * (1000 // STEP)
+    assert partition.batches != before
+    assert next(complete_in_steps(partition, {partition.last_write_id}, is_stored=True), "done") is None
+    complete(partition, {partition.last_write_id}, is_stored=True)
+    assert (partition.start_offset, partition.batches) == (1000, [])
+
+
+def test_a_lock_that_ends_between_the_steps_of_an_acknowledgement_counts() -> None:
+    partition = SharePartition(0)
+    ranges = acquire_all(partition, 1000)
+    steps = acknowledge_in_steps(partition, "m", all_accepted(ranges), MANY, 0.0)
+    next(steps)
+    assert expire(partition, MANY, 31.0) is not None
+    with pytest.raises(KafkaError) as caught:
+        at_once(steps)
+    assert caught.value.code == ErrorCode.INVALID_RECORD_STATE
+    assert next_fetch_offset(partition) == 0
+
+
+def test_records_before_those_of_an_acknowledgement_may_be_done_with_meanwhile() -> None:
+    partition = SharePartition(0)
+    fetch(partition, (0, 9), limits=RecordLimits(10, 10), terms=MANY, member="other")
+    ranges = acquire_all(partition, 1000, 10)
+    steps = acknowledge_in_steps(partition, "m", all_accepted(ranges), MANY, 0.0)
+    next(steps)
+    say(partition, 0, 9, ACCEPT, member="other", terms=MANY)
+    assert partition.start_offset == 10
+    write = at_once(steps)
+    assert write is not None
+    assert write.batches == (StateBatch(10, 1009, 2, 1),)
+    complete(partition, {write.write_id}, is_stored=True)
+    assert partition.start_offset == 1010
+
+
+def test_locks_end_in_steps() -> None:
+    partition = SharePartition(0)
+    acquire_all(partition, 1000)
+    write = expire(partition, MANY, 31.0, STEP)
+    assert write is not None
+    assert write.batches == (StateBatch(0, STEP - 1, 0, 1),)
+    assert lock_end(partition) == 30.0

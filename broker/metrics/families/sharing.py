@@ -1,4 +1,4 @@
-"""Metrics of share partitions (KIP-932) that this broker leads, and of the sessions of their members."""
+"""Metrics of share partitions (KIP-932) that this broker leads, of sessions of their members, and of the share coordinator."""
 
 from __future__ import annotations
 
@@ -58,6 +58,18 @@ RECORD_ACKNOWLEDGEMENTS = counter(
     "ackType",
     "Records of which members of share groups said this.",
     "kafka.server:type=ShareGroupMetrics,name=RecordAcknowledgementsPerSec",
+)
+STATE_WRITES = counter(
+    "kafka_server_share_coordinator_metrics_write_total",
+    "",
+    "How often this broker, as the share coordinator, was to write the state of a share partition.",
+    "kafka.server:type=share-coordinator-metrics,write-total",
+)
+LAST_PRUNED_OFFSET = gauge(
+    "kafka_server_share_coordinator_metrics_last_pruned_offset",
+    "topic partition",
+    "Up to where records that no share partition needs were deleted from a partition of __share_group_state.",
+    "kafka.server:type=share-coordinator-metrics,topic=*,partition=*,last-pruned-offset",
 )
 
 FAMILIES: tuple[Family, ...] = families_of(globals())

@@ -19,6 +19,7 @@ from ottla.handlers.connection_context import ConnectionContext
 from ottla.metadata.types import VersionRange
 from ottla.security.acl import Operation, ResourceType
 from ottla.share_coordinator.state import SharePartitionKey
+from ottla.wire.codec import encode_bytes
 from ottla.wire.messages import share_acknowledge, share_fetch
 from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from ottla.wire.messages.incremental_alter_configs import (
@@ -30,10 +31,13 @@ from ottla.wire.messages.write_txn_markers import WritableTxnMarker
 from ottla.wire.records import iter_batches
 
 from ..helpers.controller_world import ControllerWorld, until
+from ..helpers.quotas import set_quota
 
 GROUP = "g"
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
 LOCK_SECONDS = 15.0
+WINDOWS_S = 10.0
+"""Over how long the rate of a client is at least."""
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
@@ -289,8 +293,23 @@ async def test_committed_records_alone_are_delivered_where_the_group_says_so(aut
         await until(lambda: state(world).start_offset == 10)
 
 
-async def test_metrics_are_those_of_kafka(autojump_clock: MockClock) -> None:
+async def test_many_records_that_differ_are_stored_in_several_writes(autojump_clock: MockClock) -> None:
     async with cluster(1) as world:
+        await produce(world, 1, 1200)
+        one, two = Member(world), Member(world, member_id="m2")
+        assert await one.fetch(0, max_records=1200) == [(0, 1199, 1)]
+        coordinator = world.services(1).share_coordinator
+        before = coordinator.writes
+        assert await one.acknowledge((0, 1199, [ACCEPT, RELEASE] * 600)) == 0
+        assert coordinator.writes == before + 3
+        one.disconnect()
+        await until(lambda: not list(world.services(1).share_partitions.entries))
+        found = await two.fetch(0, max_records=1200)
+        assert found == [(offset, offset, 2) for offset in range(1, 1000, 2)], "as it was stored"
+
+
+async def test_metrics_are_those_of_kafka(autojump_clock: MockClock) -> None:
+    async with cluster(1, share_coordinator_snapshot_update_records_per_snapshot="0") as world:
         await produce(world, 1, 4)
         await produce(world, 1, 2)
         one = Member(world)
@@ -299,6 +318,7 @@ async def test_metrics_are_those_of_kafka(autojump_clock: MockClock) -> None:
         assert await one.fetch(max_wait_ms=20_000) == [(1, 1, 2)]
         assert await one.acknowledge((1, 1, [ACCEPT])) == 0
         await until(lambda: figures(world)["acquisitionlocktimeout_total"] == 3)
+        await until(lambda: figures(world)["coordinator_metrics_write_total"] == 3)
         assert figures(world) == {
             "sharesessionscount": 1,
             "sharepartitionscount": 1,
@@ -310,7 +330,10 @@ async def test_metrics_are_those_of_kafka(autojump_clock: MockClock) -> None:
             "recordacknowledgements_total Release": 1,
             "recordacknowledgements_total Reject": 1,
             "recordacknowledgements_total Renew": 0,
+            "coordinator_metrics_write_total": 3,
         }
+        await world.services(1).share_coordinator.prune()
+        assert figures(world)["coordinator_metrics_last_pruned_offset"] == 3, "the snapshot of the last of three writes"
         one.disconnect()
         await until(lambda: figures(world)["sharesessionevictions_total"] == 1)
         assert figures(world)["sharesessionscount"] == 0
@@ -321,7 +344,7 @@ def figures(world: ControllerWorld) -> dict[str, float]:
     found = {}
     for metric in share_metrics(world.services(1)):
         for sample in metric.samples:
-            assert sample.labels.get("topic", "t") == "t"
+            assert sample.labels.get("topic", "t") in ("t", "__share_group_state")
             name = sample.name.split("_", 3)[3]
             found[" ".join([name, *(value for label, value in sample.labels.items() if label == "ackType")])] = (
                 sample.value
@@ -410,7 +433,7 @@ async def deny(world: ControllerWorld, kind: ResourceType, name: str) -> None:
 
 
 async def test_requests_have_the_epochs_of_their_session(autojump_clock: MockClock) -> None:
-    async with cluster(1, group_share_max_share_sessions="2") as world:
+    async with cluster(1, group_share_max_share_sessions="2", group_share_max_size="2") as world:
         await produce(world, 1, 3)
         one = Member(world)
         assert (await one.ask(epoch=1)).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
@@ -489,3 +512,26 @@ async def test_who_leads_no_more_says_who_leads(autojump_clock: MockClock) -> No
         (partition,) = response.responses[0].partitions
         assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert await one.acknowledge((0, 3, [ACCEPT])) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+# --- quotas -----------------------------------------------------------------------------------------------------------
+
+
+async def test_members_that_have_used_up_their_quota_acquire_nothing_and_are_held_up(autojump_clock: MockClock) -> None:
+    async with cluster(1) as world:
+        await produce(world, 1, 600)
+        await produce(world, 1, 10)
+        one, two = Member(world), Member(world, member_id="m2")
+        assert await two.fetch(0, max_records=1) == [(0, 599, 1)]
+        assert await two.acknowledge((0, 0, [ACCEPT]), (1, 599, [RELEASE])) == 0
+        await set_quota(world.make_client(1), "consumer_byte_rate", 300, user="ANONYMOUS")
+        first = await one.ask(0, max_records=1)
+        used = len(encode_bytes(first, 2))
+        assert first.throttle_time_ms == pytest.approx((used / 300 - WINDOWS_S) * 1000, abs=100)
+        assert first.responses[0].partitions[0].acquired_records[0].last_offset == 599, "what was acquired is sent"
+        began = trio.current_time()
+        empty = await two.ask()
+        assert (empty.responses, empty.throttle_time_ms) == ([], pytest.approx(first.throttle_time_ms, abs=100))
+        assert await one.acknowledge((1, 599, [ACCEPT])) == 0
+        assert trio.current_time() - began == pytest.approx(first.throttle_time_ms / 1000, abs=0.1)
+        assert await two.fetch() == [(600, 609, 1)]

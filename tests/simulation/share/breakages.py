@@ -90,8 +90,8 @@ def anybody_acknowledges(patch: pytest.MonkeyPatch) -> None:
     """A member may acknowledge what another one has."""
     end = share_partition._Said._end
 
-    def of_anybody(self: Any, run: Run, acknowledgement: Any, made: list[Run]) -> None:
-        end(self, run._replace(member_id=self._member_id), acknowledgement, made)
+    def of_anybody(self: Any, run: Run, acknowledgement: Any) -> Any:
+        return end(self, run._replace(member_id=self._member_id), acknowledgement)
 
     patch.setattr(share_partition._Said, "_end", of_anybody)
 
@@ -103,18 +103,18 @@ def acknowledged_records_are_available(patch: pytest.MonkeyPatch) -> None:
 
 def half_a_request_counts(patch: pytest.MonkeyPatch) -> None:
     """What came before a mistake in a request has been taken."""
-    acknowledge = share_partition.acknowledge
+    acknowledge = share_partition.acknowledge_in_steps
 
     def one_by_one(partition: Any, member_id: str, acknowledgements: Any, *others: Any) -> Any:
         write = None
         for each in acknowledgements:
-            made = acknowledge(partition, member_id, [each], *others)
+            made = yield from acknowledge(partition, member_id, [each], *others)
             if made is not None and write is not None:
                 made = made._replace(batches=painted(write.batches, made.batches))
             write = made or write
         return write
 
-    patch.setattr(share_partition, "acknowledge", one_by_one)
+    patch.setattr(share_partition, "acknowledge_in_steps", one_by_one)
 
 
 def members_are_told_before_the_write(patch: pytest.MonkeyPatch) -> None:
@@ -128,12 +128,10 @@ def members_are_told_before_the_write(patch: pytest.MonkeyPatch) -> None:
         return outcome
 
     patch.setattr(LedPartition, "_submit", confirmed)
-    patch.setattr(LedPartition, "_finish", _finish_silently)
+    patch.setattr(LedPartition, "_tell", _tell_nobody)
 
 
-def _finish_silently(self: LedPartition, together: Any, error: KafkaError | None) -> None:
-    writes = {write.write_id for write, _ in together}
-    share_partition.complete(self.state, writes, is_stored=error is None)
+def _tell_nobody(self: LedPartition, together: Any, error: KafkaError | None) -> None:
     self._on_change(error is not None)
 
 
@@ -154,13 +152,13 @@ def locks_never_end(patch: pytest.MonkeyPatch) -> None:
 
 def failed_releases_stay(patch: pytest.MonkeyPatch) -> None:
     """After a failed write nothing becomes of its records."""
-    complete = share_partition.complete
+    complete = share_partition.complete_in_steps
 
-    def if_stored(partition: SharePartition, writes: Any, *, is_stored: bool) -> None:
+    def if_stored(partition: SharePartition, writes: Any, *, is_stored: bool) -> Any:
         if is_stored:
-            complete(partition, writes, is_stored=True)
+            yield from complete(partition, writes, is_stored=True)
 
-    patch.setattr(share_partition, "complete", if_stored)
+    patch.setattr(share_partition, "complete_in_steps", if_stored)
 
 
 # --- the start offset, and other leaders ------------------------------------------------------------------------------
@@ -239,7 +237,9 @@ def writes_overtake_each_other(patch: pytest.MonkeyPatch) -> None:
         outcome = Outcome()
 
         async def store() -> None:
-            self._finish([(write, outcome)], await self._write([(write, outcome)]))
+            error = await self._write([(write, outcome)])
+            share_partition.complete(self.state, {write.write_id}, is_stored=error is None)
+            self._tell([(write, outcome)], error)
 
         self._spawn(store)
         return outcome

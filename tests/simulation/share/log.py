@@ -117,11 +117,11 @@ class SimulatedSlice:
         self.is_released = False
         self.nbytes = batches[-1].end
 
-    def batch_spans(self, up_to: int) -> list[BatchSpan]:
+    def batch_spans(self, up_to: int, most: int) -> list[BatchSpan]:
         found = []
         for batch in self.batches:
             found.append(batch)
-            if batch.last_offset >= up_to - 1:
+            if batch.last_offset >= up_to - 1 or len(found) == most:
                 break
         return found
 

@@ -197,7 +197,7 @@ class ShareMember:
         texts = [(each.first_offset, each.last_offset, "".join(map(str, each.types))) for each in said]
         world.log(self.member_id, f"{key.partition}: says {texts}")
         try:
-            outcome = life.share_partitions.acknowledge(key, self.member_id, said)
+            outcome = await life.share_partitions.acknowledge(key, self.member_id, said)
         except KafkaError as error:
             world.log(self.member_id, f"{key.partition}: {error}")
             if must_be_heard and error.code in _REFUSALS:
