@@ -146,7 +146,7 @@ class ShareMember:
         for leader, partitions in wanted.items():
             left = max_records - len(found)
             if left > 0:
-                found += self._fetch({leader: partitions}, left, _WAIT_MS // len(wanted))
+                found += self._fetch({leader: partitions}, min(left, _MAX_RECORDS), _WAIT_MS // len(wanted))
         return found
 
     def acknowledge(self, records: Iterable[DeliveredRecord]) -> None:

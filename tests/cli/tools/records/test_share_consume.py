@@ -85,7 +85,8 @@ def test_records_that_the_output_does_not_take_are_released(command: Command, to
         command.start("consume", topic, "--share", group, stdout=output).wait(LIMIT_S)
     finally:
         os.close(output)
-    assert command("consume", topic, "--share", group, "-n", "1", "-f", "%s %c\\n") == "2 2\n"
+    read = ("consume", topic, "--share", group, "--num", "1", "--timeout-ms", "20000")
+    assert command(*read, "-f", "%s %c\\n") == "2 2\n"
 
 
 @pytest.mark.parametrize(
