@@ -32,8 +32,6 @@ BRIEFLY_MS = 120
 """A fetch that finds nothing waits so long."""
 AT_FIRST_MS = 1_500
 """Within it a leader has read the state of a partition that nobody has fetched before."""
-UNTIL_STORED_MS = 2_000
-"""Within it records are released that the fetch itself gives back."""
 UNTIL_WOKEN_MS = 15_000
 MANY = 500
 FULL = 1 << 25
@@ -201,9 +199,10 @@ class ShareWalker:
         acks = self.some_acks(most=1) if kind < 0.6 else {}  # the first one that is stored may end the wait
         added = self._some_places() if not self.keys or chance.random() < 0.2 else ()
         forgotten = [place for place in sorted(self.keys) if place not in self.held and chance.random() < 0.1]
-        is_released = any(RELEASE in ack.types for said in acks.values() for ack in said)
-        wait_ms = UNTIL_STORED_MS if is_released else BRIEFLY_MS
-        return self._fetch(self.session, acks, added, forgotten, wait_ms, **self._limits())
+        limits = self._limits()
+        if any(RELEASE in ack.types for said in acks.values() for ack in said):
+            limits["max_records"] = 0  # whether they come again at once depends on how soon that is stored
+        return self._fetch(self.session, acks, added, forgotten, **limits)
 
     def _renewing_fetch(self) -> Ask:
         nothing = {"min_bytes": 0, "max_bytes": 0, "max_records": 0}
