@@ -74,8 +74,8 @@ CHARTS = (
     Chart("Bytes in and out", ("bytes_in", "bytes_out"), "bytes"),
     Chart("Records in", ("messages_in",), "number"),
     Chart("Requests and errors", ("requests", "errors"), "number"),
-    Chart("Connections", ("connections",), "number"),
-    Chart("Lag of all groups", ("lag",), "number"),
+    Chart("Connections", ("connections",), "count"),
+    Chart("Lag of all groups", ("lag",), "count"),
     Chart("Lateness of the event loop", ("loop_lag_ms",), "ms"),
 )
 

@@ -1,4 +1,5 @@
-"""Every page, in Chromium, at two sizes, light and dark: what axe finds that keeps people out who see little, or use no mouse."""
+"""Every page, in Chromium, at two sizes, light and dark: what axe finds that keeps people out who see little, or use no mouse,
+and whether each column of each table can be read whole."""
 
 from __future__ import annotations
 
@@ -20,6 +21,21 @@ pytestmark = pytest.mark.slow
 FAILING = ("serious", "critical")
 RUN = """new Promise(requestAnimationFrame).then(() => axe.run({resultTypes: ["violations"]})).then(found => found.violations.map(
     one => ({id: one.id, impact: one.impact, help: one.help, nodes: one.nodes.map(node => node.html).slice(0, 3)})))"""
+
+WIDTHS = (1280, 420)
+CUT = """() => [...document.querySelectorAll(".wide table")].flatMap(table => {
+    const place = table.closest(".wide").getBoundingClientRect();
+    const heads = [...table.tHead.querySelectorAll("th")].map(head => head.textContent.trim());
+    const cells = [...table.querySelectorAll("th, td")].filter(cell => cell.offsetParent !== null && cell.textContent.trim());
+    return cells.filter(cell => {
+        const {left, right} = cell.getBoundingClientRect();
+        const inner = cell.querySelector("pre");
+        const isScrolled = inner !== null && inner.classList.contains("hex"); // a dump has lines of one width
+        return left < place.left - 1 || right > place.right + 1 || right > innerWidth + 1
+            || (!isScrolled && cell.scrollWidth > cell.clientWidth + 1);
+    }).map(cell => `${heads[cell.cellIndex] || cell.cellIndex}: ${cell.textContent.trim().slice(0, 40)}`);
+})"""
+"""The cells of which a part is outside of the table's place, or of the cell."""
 
 
 @pytest.fixture
@@ -70,4 +86,7 @@ def nothing_serious(page: Page, addresses: Iterable[str | None]) -> None:
             ]
             wide = page.evaluate("document.documentElement.scrollWidth")
             assert wide <= size["width"], f"{page.url} is {wide} wide"
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            found += [f"{page.url} at {width}: cut: {cell}" for cell in page.evaluate(CUT)]
     assert not found, "\n".join(found)

@@ -136,11 +136,11 @@ async def test_connections_and_requests(tmp_path: Path) -> None:
         page = (await browser.get("/connections")).page
         assert "my client" in page.text
         assert "User:ANONYMOUS" in page.text
-        assert "1 connections" in page.text
+        assert "1 connection" in page.text
         assert "ListGroups" in (await browser.get("/requests")).page.text
         await ask(browser, OffsetCommitRequest(group_id="g"), 8, "wrong")
         page = (await browser.get("/requests?q=find")).page
-        assert "There is no such request." in page.text
+        assert "No request has that in it." in page.text
         client.close()
 
 

@@ -69,7 +69,7 @@ async def test_each_right_shows_its_part(tmp_path: Path) -> None:
         await log_in(browser, "alice")
         await allow(browser, "alice", OP.DESCRIBE, TOPIC, "orders")
         topics = (await browser.get("/topics")).page
-        assert "1 topics" in topics.text
+        assert "1 topic" in topics.text
         assert "orders" in topics.links
         assert "prices" not in topics.text
         page = (await browser.get("/topics/orders")).page
