@@ -151,7 +151,8 @@ def _clients_see(addresses: _Addresses, pages: Pages, top: Top) -> list[Route]:
     page = addresses.page
     return [
         page("/", pages.overview, ApiKey.DESCRIBE_CLUSTER),
-        page("/history.json", pages.history, ApiKey.DESCRIBE_CLUSTER),
+        page("/state", pages.state, ApiKey.DESCRIBE_CLUSTER, leaves_out=True),
+        page("/history.json", pages.history, ApiKey.DESCRIBE_CLUSTER, ApiKey.DESCRIBE_GROUPS, leaves_out=True),
         page("/top.json", top.page, ApiKey.DESCRIBE_CLUSTER),
         page("/topics", pages.topics, ApiKey.METADATA, leaves_out=True),
         page("/topics/{topic}", pages.topic, ApiKey.METADATA),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from ..view.rows import ConnectionRow, GroupRow, RequestRow, TopicRow
+from ..base.wording import counted
+from ..view.findings import all_made
+from ..view.rows import BrokerRow, ConnectionRow, GroupRow, RequestRow, TopicRow
 from ..view.source import ONLY_INSIDE, ViewSource, seen_inside
 from . import commands
 from .render import Renderer
@@ -80,6 +82,7 @@ CHARTS = (
 )
 
 
+GROUP_SERIES = ("lag",)
 TOPIC_SERIES = ("messages_in", "bytes_in", "bytes_out")
 
 
@@ -91,23 +94,41 @@ class Pages:
         self._renderer = renderer
 
     async def overview(self, request: Request) -> Response:
-        inside = self._source.inside
+        inside, cluster = self._source.inside, await self._source.cluster()
         return await self._renderer.page(
             "overview.html",
-            cluster=await self._source.cluster(),
-            broker=None if inside is None else await inside.broker(),
+            cluster=cluster,
+            broker=cluster if isinstance(cluster, BrokerRow) else None,
             charts=[chart for chart in CHARTS if all(name in self._source.history.names for name in chart.series)],
             errors=[] if inside is None else inside.errors()[:_MOST_ERRORS],
             only_inside=ONLY_INSIDE,
             command=commands.cluster(self._source.bootstrap_servers),
         )
 
+    async def state(self, request: Request) -> Response:
+        """A part of other pages: how many problems there are; empty for who may not see the overview."""
+        if not self._source.sees_cluster():
+            return HTMLResponse("")
+        cluster = await self._source.cluster()
+        problems = sum(each.is_problem for each in cluster.findings)
+        warnings = len(cluster.findings) - problems
+        found = [counted(number, noun) for number, noun in ((problems, "problem"), (warnings, "warning")) if number]
+        variant = "danger" if problems else "warning" if warnings else "success" if all_made(cluster.checks) else ""
+        missing = sum(not each.is_made for each in cluster.checks)
+        text = ", ".join(found) or "Nothing found"
+        return await self._renderer.page("state.html", text=text, variant=variant, missing=missing)
+
     async def history(self, request: Request) -> Response:
-        """The points of some series, for the charts; ``span`` is minute or hour."""
+        """The points of some series, for the charts; ``span`` is minute or hour. Of a topic or a group it is the hour.
+
+        A group's lag needs the right to the group, all else that to the cluster (``PermittedSource``).
+        """
         asked = request.query_params.get("series", "").split(",")
-        if (topic := request.query_params.get("topic")) is not None:
-            return _topic_history(seen_inside(self._source).topic_hour(topic), asked)
+        if (group_id := request.query_params.get("group")) is not None:
+            return _by_minute(await self._source.group_lags(group_id), GROUP_SERIES, asked)
         history = self._source.history
+        if (topic := request.query_params.get("topic")) is not None:
+            return _by_minute(seen_inside(self._source).topic_hour(topic), TOPIC_SERIES, asked)
         names = [name for name in asked if name in history.names]
         is_hour = request.query_params.get("span") == "hour"
         points = history.minutes.points(names, 60) if is_hour else history.seconds.points(names, 120)
@@ -201,8 +222,9 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else round(value, 3)
 
 
-def _topic_history(points: list[tuple[int, float, float, float]], asked: list[str]) -> Response:
-    places = [TOPIC_SERIES.index(name) + 1 for name in asked if name in TOPIC_SERIES]
+def _by_minute(points: Sequence[tuple[float, ...]], known: Sequence[str], asked: Sequence[str]) -> Response:
+    """Points that have a time (ms) and a value for each of the ``known`` series."""
+    places = [known.index(name) + 1 for name in asked if name in known]
     times = [point[0] / 1000 for point in points]
     values = [[_number(point[place]) for point in points] for place in places]
-    return JSONResponse({"times": times, "series": [TOPIC_SERIES[place - 1] for place in places], "values": values})
+    return JSONResponse({"times": times, "series": [known[place - 1] for place in places], "values": values})

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from ..base.seams import Workers
 from ..handlers.rights import CLUSTER, GROUP, TOPIC
+from ..view.findings import Place, Subject
 from ..view.history import History
 from ..view.own.broker_view import BrokerView
 from ..view.pace import Pace
@@ -35,6 +36,8 @@ class PermittedSource:
 
     @property
     def history(self) -> History:
+        """Raises KafkaError."""
+        self._rights.check(ApiKey.DESCRIBE_CLUSTER)
         return self._source.history
 
     @property
@@ -68,9 +71,19 @@ class PermittedSource:
     def outage(self) -> Outage | None:
         return self._source.outage()
 
+    def sees_cluster(self) -> bool:
+        return self._describes_cluster()
+
     async def cluster(self) -> ClusterRow:
+        """Findings count topics that may not be described, and do not name them."""
         self._rights.check(ApiKey.DESCRIBE_CLUSTER)
-        return await self._source.cluster()
+        row = await self._source.cluster()
+        if self._rights.authorizer is None:
+            return row
+        return dataclasses.replace(row, findings=tuple(each.seen_by(self._sees_subject) for each in row.findings))
+
+    def _sees_subject(self, subject: Subject) -> bool:
+        return subject.place is not Place.TOPIC or self._rights.may(ApiKey.METADATA, TOPIC, subject.key)
 
     async def quorum(self) -> QuorumDetail | None:
         self._rights.check(ApiKey.DESCRIBE_CLUSTER)
@@ -126,6 +139,10 @@ class PermittedSource:
             return detail
         seen = {name for name in detail.topics() if self._rights.may(ApiKey.OFFSET_FETCH, TOPIC, name)}
         return detail.of_topics(seen)
+
+    async def group_lags(self, group_id: str) -> Sequence[tuple[int, float]]:
+        self._rights.check(ApiKey.DESCRIBE_GROUPS, group_id)
+        return await self._source.group_lags(group_id)
 
     async def logs(self, topic: str) -> Sequence[RecordLog]:
         self._rights.check(ApiKey.FETCH, topic)

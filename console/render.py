@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse
 
 from ..base.seams import Clock, Workers
 from ..view.source import ViewSource
-from . import formats, texts
+from . import finding_addresses, formats, texts
 from .files import StaticFiles
 from .visitor import current
 
@@ -40,7 +40,7 @@ def _environment(files: StaticFiles) -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters |= formats.FILTERS | texts.FILTERS
+    made.filters |= formats.FILTERS | texts.FILTERS | finding_addresses.FILTERS
     made.globals |= {"file": files.address, "icon": files.icon}
     return made
 

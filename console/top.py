@@ -25,7 +25,7 @@ class Top:
         """Raises NotFoundError where the source is no broker's own."""
         view = seen_inside(self._source)
         groups, pace = await self._source.groups(), view.pace()
-        broker = await view.broker(groups)
+        broker = await self._source.cluster()
         topics = await first(
             [row for row in await self._source.topics() if not row.is_internal],
             lambda row: ((row.rates.bytes_in or 0) + (row.rates.bytes_out or 0), none_last(row.size)),

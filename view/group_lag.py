@@ -68,4 +68,5 @@ def with_sums(row: GroupRow, partitions: Sequence[GroupPartitionRow]) -> GroupRo
         max_lag=max(lags, default=None),
         unknown=sum(each.committed is not None and each.end is None for each in partitions),
         lost=sum(each.is_lost for each in partitions),
+        committed=sum(each.committed or 0 for each in partitions if each.lag is not None) if lags else None,
     )

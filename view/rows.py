@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from .findings import Check, Finding
+
 AssignedTopics = tuple[tuple[str, tuple[int, ...]], ...]
 """Topics with numbers of partitions, both in order."""
 MOST_PRODUCERS = 100
@@ -188,6 +190,8 @@ class GroupRow:
     """The number of partitions whose end is not known."""
     lost: int
     """The number of partitions whose next record has been deleted already."""
+    committed: int | None
+    """The sum of the committed offsets of the partitions whose end is known; None if there is none of these."""
 
 
 class GroupRows(NamedTuple):
@@ -394,10 +398,10 @@ class ClusterRow:
     offline: int
     groups: int
     rates: TrafficRates
-    warnings: tuple[str, ...]
-    """Sentences."""
-    looked_at: tuple[str, ...]
-    """Everything that the warnings could be about, in words; empty before the first look."""
+    findings: tuple[Finding, ...]
+    """What is wrong, problems first."""
+    checks: tuple[Check, ...]
+    """Everything that the findings could be about."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

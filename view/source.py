@@ -94,6 +94,10 @@ class ViewSource(Protocol):
         """Since when nothing answers; None while all is well."""
         ...
 
+    def sees_cluster(self) -> bool:
+        """Whether ``cluster`` may be asked for by who asks."""
+        ...
+
     async def cluster(self) -> ClusterRow: ...
 
     async def quorum(self) -> QuorumDetail | None:
@@ -107,6 +111,10 @@ class ViewSource(Protocol):
     async def groups(self) -> Sequence[GroupRow]: ...
 
     async def group(self, group_id: str) -> GroupDetail: ...
+
+    async def group_lags(self, group_id: str) -> Sequence[tuple[int, float]]:
+        """The last hour of a group, by minute: when it ended (ms), and the mean lag; NOT_KNOWN where it was not read."""
+        ...
 
     async def logs(self, topic: str) -> Sequence[RecordLog]:
         """The partitions that can be read, by number."""

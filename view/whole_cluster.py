@@ -1,9 +1,9 @@
 """``WholeCluster``: the ``ViewSource`` of a broker's own console, with every group of its cluster and the lag of each.
 
 What the broker knows itself is read from its ``BrokerView``. The other brokers are asked for the groups that they coordinate and
-for the ends of the partitions that they lead, as far as a group has committed there: every 10 seconds while pages look
-(``Refreshed``), and for the page of one group when it is asked for. A broker alone asks nothing. It asks by its own rights; what
-a visitor may see of it is looked at above (``PermittedSource``).
+for the ends of the partitions that they lead, as far as a group has committed there: every 10 seconds while pages look, and
+every minute else (``Refreshed``); and for the page of one group when it is asked for. A broker alone asks nothing. It asks by
+its own rights; what a visitor may see of it is looked at above (``PermittedSource``).
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ from ..group_coordinator.shard import GroupAndOffsets
 from ..group_coordinator.share_group import ShareGroup
 from ..handlers.services import Services
 from ..replication.partition import Partition
+from . import checks
 from .cached import Cached
-from .checks_passed import of_quorum
+from .findings import Report
 from .group_lag import with_ends, with_sums
 from .history import History
+from .lag_history import LagHistory
 from .own.broker_view import MOST_TIMED, BrokerView, NotFoundError, ViewedBroker
 from .pace import Pace
 from .quorum_rows import QuorumDetail
@@ -41,8 +43,10 @@ from .remote.peers_client import PeersClient
 from .remote.refreshed import Refreshed
 from .remote.rows import PartitionOffsets
 from .remote.topic_requests import EARLIEST, LATEST
+from .remote.unresponsive_brokers import SECONDS as SILENT_SECONDS
 from .remote.unresponsive_brokers import SilentBrokers
 from .rows import (
+    BrokerRow,
     ClusterRow,
     GroupDetail,
     GroupRow,
@@ -55,7 +59,8 @@ from .source import Administration
 
 logger = logging.getLogger(__name__)
 
-_EVERY = 10.0
+_EVERY, _WHILE_IDLE = 10.0, 60.0
+_NOTED_EVERY = 1.0
 _QUORUM_EVERY = 2.0
 _UNTIL_STARTED = 0.25
 
@@ -94,9 +99,15 @@ class WholeCluster:
         self._view = view
         self._client = PeersClient(broker)
         self._silent = SilentBrokers()
-        self._others: Refreshed[PeerReports] = Refreshed(self._see_others, _EVERY, PeerReports())
+        self._others: Refreshed[PeerReports] = Refreshed(
+            self._see_others, _EVERY, PeerReports(), idle_period=_WHILE_IDLE
+        )
         self._quorum: Refreshed[QuorumDetail | None] = Refreshed(self._see_quorum, _QUORUM_EVERY, None)
         self._group_rows = Cached(self._make_group_rows)
+        self._cluster = Cached(self._make_cluster)
+        self._all_lags = LagHistory()
+        self._noted_at: float | None = None
+        """When the reading was made that is the last one in ``_all_lags``."""
         self._details: OrderedDict[str, Cached[GroupDetail]] = OrderedDict()
 
     # --- what only the broker itself knows ----------------------------------------------------------------------------
@@ -152,6 +163,7 @@ class WholeCluster:
             await trio.sleep(_UNTIL_STARTED)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._others.run)
+            nursery.start_soon(self._note_lags)
             if self.has_quorum:
                 nursery.start_soon(self._quorum.run)
 
@@ -161,6 +173,7 @@ class WholeCluster:
         if self.has_quorum:
             await self._quorum.renew()
         self._group_rows.forget()
+        self._cluster.forget()
         self._details.clear()
 
     async def _see_others(self) -> PeerReports | None:
@@ -220,6 +233,10 @@ class WholeCluster:
         seen = itertools.chain(_seen_here(services, partly), away)
         more = await rows.group_rows(seen, AllEnds(services, others.ends), self.pace())
         found |= {row.group_id: row for row in more.rows}
+        if self._others.read_at != self._noted_at:
+            # Once for each reading: between two of them ends go on, and what others have committed does not.
+            self._noted_at = self._others.read_at
+            await self._all_lags.note(self._view.now_ms(), [*found.values()], self.pace())
         return GroupRows([*found.values()], more.max_lags)
 
     async def _rows(self) -> GroupRows:
@@ -244,14 +261,44 @@ class WholeCluster:
                 await pace.rest()
         return found
 
+    def sees_cluster(self) -> bool:
+        return True
+
     async def cluster(self) -> ClusterRow:
-        row, quorum = await self._view.broker(await self.groups()), await self.quorum()
-        warnings, looked_at = of_quorum(None if quorum is None else quorum.quorum)
-        return dataclasses.replace(
-            row,
-            warnings=(*warnings, *row.warnings, *self._silent.warnings(self._client.nodes)),
-            looked_at=(*row.looked_at, *looked_at),
-        )
+        return await self._cluster.get()
+
+    async def _make_cluster(self) -> BrokerRow:
+        groups = await self.groups()
+        row, quorum = await self._view.broker(groups, self._lags), await self.quorum()
+        report = Report(row.findings, row.checks)
+        brokers = self._client.nodes
+        if brokers:
+            report.add(*checks.answers(len(brokers), self._silent.silent(brokers), SILENT_SECONDS))
+        if quorum is not None:
+            report.add(*checks.quorum(quorum.quorum))
+        return dataclasses.replace(row, findings=report.findings, checks=report.checks)
+
+    # --- the lag of groups --------------------------------------------------------------------------------------------
+
+    @property
+    def _lags(self) -> LagHistory:
+        return self._all_lags if self._client.nodes else self._view.lags
+
+    async def group_lags(self, group_id: str) -> Sequence[tuple[int, float]]:
+        if not self._client.nodes:
+            return self._view.group_lags(group_id)
+        services = self._view.services
+        is_here = services is not None and services.groups.find(group_id) is not None
+        if not is_here and group_id not in (await self._others.get()).groups:
+            raise NotFoundError(f"There is no group {group_id}.")
+        return self._all_lags.of(group_id, self._view.now_ms())
+
+    async def _note_lags(self) -> None:
+        """Note what was read of other brokers, whether a page has asked for it or not."""
+        while True:
+            if self._others.read_at != self._noted_at:
+                await self._group_rows.get()
+            await trio.sleep(_NOTED_EVERY)
 
     # --- one thing ----------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from ...base.distribution import Distribution
 
 _BOUNDS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _INTERVAL_SECONDS = 0.25
-_IDLE_SECONDS = 60.0
+_MINUTE_SECONDS = 60.0
 
 
 class LoopLag:
@@ -20,7 +20,8 @@ class LoopLag:
     def __init__(self) -> None:
         self.seconds = Distribution(_BOUNDS_SECONDS)
         self.latest = 0.0
-        self._used: deque[tuple[float, float]] = deque(maxlen=int(_IDLE_SECONDS / _INTERVAL_SECONDS))
+        self._late: deque[float] = deque(maxlen=int(_MINUTE_SECONDS / _INTERVAL_SECONDS))
+        self._used: deque[tuple[float, float]] = deque(maxlen=int(_MINUTE_SECONDS / _INTERVAL_SECONDS))
 
     @property
     def idle(self) -> float:
@@ -30,6 +31,11 @@ class LoopLag:
         (began, before), (ended, after) = self._used[0], self._used[-1]
         return min(max(1.0 - (after - before) / max(ended - began, _INTERVAL_SECONDS), 0.0), 1.0)
 
+    @property
+    def worst(self) -> float:
+        """The largest lateness of the last minute."""
+        return max(self._late, default=0.0)
+
     async def run(self) -> None:
         """Measure until cancelled."""
         while True:
@@ -37,4 +43,5 @@ class LoopLag:
             await trio.sleep_until(due)
             self.latest = trio.current_time() - due
             self.seconds.note(self.latest)
+            self._late.append(self.latest)
             self._used.append((time.perf_counter(), time.thread_time()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...base.addresses import split_host_port
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _KEPT_ERRORS = 5
-_LONGEST = 60
+_LONGEST, _LONGEST_FINDING = 60, 300
 
 
 class TopColumn(NamedTuple):
@@ -92,7 +92,7 @@ def _drawn(seen: dict[str, Any]) -> RenderableType:
             f"topics {broker['topics']}   partitions {broker['partitions']}   groups {broker['groups']}   "
             f"connections {broker['connections']}"
         ),
-        *(Text(plain(warning), "red") for warning in broker["warnings"]),
+        *(Text(line, style) for line, style in _findings(broker)),
         Text(),
         _table(
             seen["topics"],
@@ -131,6 +131,20 @@ def _drawn(seen: dict[str, Any]) -> RenderableType:
     return Group(*lines)
 
 
+def _findings(broker: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """A line for each finding, and one for what could not be looked at; with their styles."""
+    for finding in broker["findings"]:
+        named = [plain(subject["name"]) for subject in finding["subjects"]]
+        more = [] if len(named) >= int(finding["count"]) else ["…"]
+        names = f": {', '.join((*named, *more))}" if named else ""
+        yield plain(finding["what"], _LONGEST_FINDING) + names, "red" if finding["severity"] == "problem" else "yellow"
+    missing = [check for check in broker["checks"] if check["why_not"]]
+    if missing:
+        yield f"not looked at, or not completely: {'; '.join(check['what'] for check in missing)}", "dim"
+    elif not broker["findings"]:
+        yield f"nothing wrong in {len(broker['checks'])} checks", "green"
+
+
 def _table(rows: Sequence[dict[str, Any]], *fields: TopColumn) -> RenderableType:
     """Where it is too wide for the terminal, names are cut, and numbers are not."""
     from rich.table import Table
@@ -147,10 +161,10 @@ def _table(rows: Sequence[dict[str, Any]], *fields: TopColumn) -> RenderableType
     return table
 
 
-def plain(text: str) -> str:
+def plain(text: str, longest: int = _LONGEST) -> str:
     """Text that clients chose, without what would change the terminal."""
     seen = _UNSEEN.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
-    return seen if len(seen) <= _LONGEST else seen[: _LONGEST - 1] + "…"
+    return seen if len(seen) <= longest else seen[: longest - 1] + "…"
 
 
 def _number(value: str | None) -> str:

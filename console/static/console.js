@@ -376,7 +376,9 @@ document.addEventListener("keydown", (event) => {
 });
 
 function startTheme() {
-  document.querySelector("#theme").addEventListener("click", () => {
+  const button = document.querySelector("#theme");
+  if (!button) return; // whoever has not logged in yet has no side bar
+  button.addEventListener("click", () => {
     const root = document.documentElement;
     const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = isDark ? "light" : "dark";

@@ -38,7 +38,7 @@ def test_whatever_is_of_other_topics_is_left_out() -> None:
     both = {"seen": {0}, "hidden": {0}}
     progress = consumer_progress(2, 3, both, {"seen": {1}, "hidden": {1}}, ["seen", "hidden"], "x", is_classic=False)
     given = (("hidden", (0,)), ("seen", (0,)))
-    row = GroupRow("g", "consumer", "Stable", "consumer", "uniform", 3, 3, 1, 2, 2, None, None, 0, 0)
+    row = GroupRow("g", "consumer", "Stable", "consumer", "uniform", 3, 3, 1, 2, 2, None, None, 0, 0, None)
     partition = GroupPartitionRow("hidden", 0, 1, 0, 1, 0, 0, False, None, "", "m")
     detail = GroupDetail(
         row,

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 import trio
 
 from ...base.seams import Clock, Workers
-from ...base.wording import counted, listed
 from ...broker.assembly import Assembly
 from ...broker.listeners.connection import ClientConnection
 from ...broker.listeners.monitor import Monitor
@@ -23,12 +22,14 @@ from ...handlers.services import Services
 from ...replication.broker_client import PeerUnavailableError
 from ...replication.partition import Partition
 from ...wire.schema import Message
-from ..admin_rows import HolderRow
+from .. import checks
 from ..cached import BackgroundCache, Cached
-from ..checks_passed import partitions_and_groups
+from ..checks import GroupChecks, HeldPartition, PartitionChecks
 from ..consoles import asked_by, find_consoles
 from ..errors import NotFoundError as NotFoundError
+from ..findings import Report
 from ..history import History
+from ..lag_history import LagHistory
 from ..layout import asked_by as asked_by_peers
 from ..pace import Pace
 from ..quorum_rows import QuorumDetail
@@ -52,6 +53,7 @@ from ..rows import (
 from .administration import BrokerAdministration
 from .connections import connection_rows
 from .details import BrokerDetails
+from .disks import OwnDisks
 from .groups import expression_rows, group_partition_rows, group_row, member_rows, read_groups, reader_rows
 from .lag_times import LagTimes
 from .own_quorum import controller_of, quorum_detail
@@ -71,12 +73,9 @@ SERIES = ("bytes_in", "bytes_out", "messages_in", "requests", "errors", "connect
 MOST_TIMED = 200
 """Of how many partitions of a group the lag in time is looked up: of as many as its page shows."""
 _TIMED_AT_ONCE = 10
-_SLOW_LOOP_MS = 100.0
 _UNTIL_STARTED = 0.25
 _CONSOLES_EVERY = 15.0
 """Seconds."""
-_LONG_TRANSACTION_MS = 15 * 60_000
-"""The longest that brokers let a transaction last, where nothing else is set (``transaction.max.timeout.ms``)."""
 _SHARE_OF_LOOKING = 50
 """What came of all partitions is looked at for one part in so many of the time; where they are many, not every second."""
 
@@ -107,6 +106,8 @@ class BrokerView:
         self.traffic = Traffic()
         self.loop_lag = LoopLag()
         self.lag_times = LagTimes(workers)
+        self.lags = LagHistory()
+        """The last hour of each group that has lag, as long as this broker is alone."""
         self.consoles: Mapping[int, str] = {}
         """The addresses of the other brokers' consoles, by broker id."""
         self._began = trio.current_time()
@@ -116,6 +117,7 @@ class BrokerView:
         self._topics = BackgroundCache(self._read_topics, len, [self._groups])
         self._connections = Cached(self._read_connections)
         services, pace = (lambda: self.services), (lambda: self.pace())
+        self.disks = OwnDisks(services, clock, workers)
         self.details = BrokerDetails(services, broker.connections, self.requests, clock, workers, pace)
         self.administration = BrokerAdministration(services, self._ask, clock, pace)
 
@@ -161,6 +163,7 @@ class BrokerView:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.loop_lag.run)
             nursery.start_soon(self._look_for_consoles)
+            nursery.start_soon(self.disks.run)
             nursery.start_soon(self._keep)
             due = trio.current_time()
             self._sampled = (due, self.requests.count, self.requests.failed)
@@ -230,7 +233,10 @@ class BrokerView:
         if services is None:
             return GroupRows([], {})
         groups = services.groups
-        return await read_groups([*groups.groups()], ReplicasHere(services), groups.assignor_of, self.pace())
+        found = await read_groups([*groups.groups()], ReplicasHere(services), groups.assignor_of, self.pace())
+        if len([*services.metadata.broker_ids()]) <= 1:  # else no broker alone knows the lag of all groups
+            await self.lags.note(self._clock.now_ms(), found.rows, self.pace())
+        return found
 
     async def groups(self) -> list[GroupRow]:
         """The groups whose coordinator this broker is."""
@@ -341,6 +347,13 @@ class BrokerView:
         partitions.sort(key=lambda each: (each.topic, each.number))
         return GroupDetail(row, members, partitions, await expression_rows(found.group, pace))
 
+    def group_lags(self, group_id: str) -> list[tuple[int, float]]:
+        """The last hour of a group, by minute: when it ended (ms), and the mean lag. Raises NotFoundError."""
+        services = self.services
+        if services is None or services.groups.find(group_id) is None:
+            raise NotFoundError(f"This broker is the coordinator of no group {group_id}.")
+        return self.lags.of(group_id, self._clock.now_ms())
+
     async def add_lag_times(self, rows: list[GroupPartitionRow], behind: Sequence[tuple[int, Partition]]) -> None:
         """Look up since when the next record of some partitions has been there; ``behind`` has their places in ``rows``."""
         pace = self.pace()
@@ -372,24 +385,24 @@ class BrokerView:
 
     async def cluster(self) -> BrokerRow:
         """The cluster as this broker sees it."""
-        return await self.broker()
+        return await self.broker(await self.groups(), self.lags)
 
-    async def broker(self, groups: Sequence[GroupRow] | None = None) -> BrokerRow:
-        """The broker as a whole, with these groups; None: with those whose coordinator it is."""
+    async def broker(self, groups: Sequence[GroupRow], lags: LagHistory) -> BrokerRow:
+        """The broker as a whole, with these groups and their lag of the last minutes."""
         topics = await self.topics()
-        if groups is None:
-            groups = await self.groups()
-        partitions = led = under_replicated = offline = 0
-        pace = self.pace()
+        pace, services, now_ms = self.pace(), self.services, self._clock.now_ms()
+        of_partitions, of_groups = checks.PartitionChecks(), checks.GroupChecks(lags, now_ms)
         for row in topics:
-            partitions += row.partitions
-            led += row.led
-            under_replicated += row.under_replicated
-            offline += row.offline
+            of_partitions.add(row)
             if pace.is_due():
                 await pace.rest()
-        lost = [row.group_id for row in groups if row.lost]
-        services = self.services
+        for group in groups:
+            of_groups.add(group)
+            if pace.is_due():
+                await pace.rest()
+        report = Report()
+        if services is not None:
+            await self._check(report, of_partitions, of_groups)
         newest = self.history.seconds.newest
         return BrokerRow(
             "" if services is None else services.cluster_id,
@@ -397,60 +410,35 @@ class BrokerView:
             () if services is None else tuple(services.metadata.broker_ids()),
             self._broker.bootstrap_servers,
             len(topics),
-            partitions,
-            under_replicated,
-            offline,
+            of_partitions.partitions,
+            of_partitions.under_replicated,
+            of_partitions.offline,
             len(groups),
             self.traffic.total if services is not None else NO_RATES,
-            (*self._warnings(services, offline, under_replicated, lost), *_hung(await self.details.holders())),
-            () if services is None else (*partitions_and_groups(partitions, groups), *_looked_at_here(services, led)),
+            report.findings,
+            report.checks,
             -1 if services is None else services.node_id,
             int((trio.current_time() - self._began) * 1000),
-            led,
+            of_partitions.led,
             self._open_connections(),
             newest("requests"),
             newest("errors"),
             newest("loop_lag_ms"),
         )
 
-    def _warnings(
-        self, services: Services | None, offline: int, under_replicated: int, lost: list[str]
-    ) -> Iterable[str]:
-        for name, is_so in self._broker.readiness().items():
-            if not is_so:
-                yield f"The broker is not ready: {name.replace('_', ' ')} is not so."
-        for number, what in (
-            (offline, "no leader"),
-            (under_replicated, "fewer replicas in sync than it should have"),
-        ):
-            if number:
-                yield f"{counted(number, 'partition')} of the cluster: {what}."
-        folders = () if services is None else services.logs.folders
-        for folder in folders:
-            if folder.is_offline:
-                yield f"The data folder {folder.path} has failed: {folder.failure}."
-        if lost:
-            named = listed(lost, 3)
-            yield f"{counted(len(lost), 'group')} did not read records before they were deleted: {named}."
-        if self.loop_lag.latest * 1000 > _SLOW_LOOP_MS:
-            yield f"The event loop is {self.loop_lag.latest * 1000:.0f} ms late."
-
-
-def _looked_at_here(services: Services, led: int) -> Iterable[str]:
-    """What ``_warnings`` and ``_hung`` are about beside partitions and groups."""
-    yield f"{counted(len(services.logs.folders), 'data folder')} of this broker"
-    which = (
-        f"the {counted(led, 'partition')} that this broker leads"
-        if led != 1
-        else "the partition that this broker leads"
-    )
-    yield f"open transactions in {which}"
-    yield "the event loop's last second"
-
-
-def _hung(holders: Iterable[HolderRow]) -> Iterable[str]:
-    """About transactions that nothing was written in for so long that they are not ended any more by themselves."""
-    hung = [each for each in holders if each.is_first and each.age_ms > _LONG_TRANSACTION_MS]
-    if hung:
-        named = listed([f"{each.topic}-{each.partition}" for each in hung], 3)
-        yield f"An open transaction holds back consumers in {counted(len(hung), 'partition')}: {named}."
+    async def _check(self, report: Report, partitions: PartitionChecks, groups: GroupChecks) -> None:
+        """All that this broker knows by itself."""
+        report.add(*checks.readiness(self._broker.readiness()))
+        report.add(*partitions.outcome())
+        for outcome in groups.outcomes():
+            report.add(*outcome)
+        holders = await self.details.holders()
+        now_ms = self._clock.now_ms()
+        held = (HeldPartition(each.topic, each.partition, each.age_ms) for each in holders if each.is_first)
+        led = partitions.led
+        which = "partition" if led == 1 else f"{led} partitions"
+        report.add(*checks.held_back(held, now_ms, f"the {which} that this broker leads"))
+        report.add(*checks.refused_producers(self.errors(), now_ms))
+        folders, why_not = self.disks.rows()
+        report.add(*checks.disks(folders, " of this broker", why_not))
+        report.add(*checks.event_loop(self.loop_lag.worst))

@@ -42,7 +42,7 @@ async def group_row(
 ) -> GroupRow:
     """A group's row; ``max_lags`` is raised where this group's is larger. All groups together may have very many commits."""
     group, offsets = found
-    partitions = known = lost = total = largest = 0
+    partitions = known = lost = total = largest = read = 0
     for topic, committed in list(offsets.items()):
         largest_here = -1
         replicas_here = replicas.of(topic)
@@ -52,6 +52,7 @@ async def group_row(
             if partition is not None and partition.leader is not None:
                 log, offset = partition.log, each.value.offset
                 known += 1
+                read += offset
                 lag = log.high_watermark - offset
                 if lag > 0:
                     total += lag
@@ -81,6 +82,7 @@ async def group_row(
         largest if known else None,
         partitions - known,
         lost,
+        read if known else None,
     )
 
 

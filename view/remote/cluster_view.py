@@ -1,9 +1,10 @@
 """``ClusterView``: the ``ViewSource`` of a console that is a client of any Kafka.
 
 ``run`` reads what lists of topics and groups need, again and again while pages ask for it (``Refreshed``): the cluster with the
-ends of its partitions every 5 seconds, and every 15 while no page asks, for rates and the charts; groups, sizes and settings
-less often, and only while pages ask. So a page costs the cluster nothing, however many look at it. What a page of one topic or
-group shows beyond that is asked for then, once for all who look at about the same time.
+ends of its partitions every 5 seconds, and every 15 while no page asks, for rates and the charts; groups every 10 seconds, and
+every minute while no page asks, for lag that grows; sizes and settings less often, and only while pages ask. So a page costs the
+cluster nothing, however many look at it. What a page of one topic or group shows beyond that is asked for then, once for all who
+look at about the same time.
 
 While no broker answers, pages show what was seen last, and say since when (``outage``). The history has nothing for a time when
 nothing was read.
@@ -11,24 +12,29 @@ nothing was read.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import trio
 
 from ...base.errors import KafkaError
 from ...base.partitions import TopicPartition
 from ...base.seams import Clock, Workers
-from ...base.wording import counted, plural
+from ...base.wording import counted
 from ...replication.broker_client import PeerUnavailableError
 from ...wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from .. import checks
 from ..cached import Cached
-from ..checks_passed import of_quorum, partitions_and_groups
+from ..checks import GroupChecks, PartitionChecks
 from ..consoles import find_consoles
+from ..disk_space import DiskTrends
 from ..errors import NotFoundError
+from ..findings import Report
 from ..history import NOT_KNOWN, History
+from ..lag_history import LagHistory
 from ..pace import Pace
 from ..quorum_rows import FeatureRow, QuorumDetail, QuorumRow
 from ..record_log import RecordLog
@@ -48,18 +54,21 @@ from .administration import ClusterAdministration
 from .cluster_client import ClusterClient
 from .controller import controller_of, described_quorum, features
 from .group_requests import GroupSeen
+from .held_partitions import HeldPartitions
 from .lag_times import lag_times
 from .record_log import fetched_logs
 from .refreshed import Refreshed
 from .rows import PartitionOffsets
-from .topic_requests import EARLIEST, LARGEST_TIMESTAMP, LATEST, ClusterState, RetentionConfig
+from .topic_requests import EARLIEST, LARGEST_TIMESTAMP, LATEST, ClusterState, LogDirectories, RetentionConfig
+from .unresponsive_brokers import SECONDS as SILENT_SECONDS
 from .unresponsive_brokers import SilentBrokers
 
 logger = logging.getLogger(__name__)
 
 SERIES = ("messages_in", "lag")
 _ENDS_EVERY, _ENDS_WHILE_IDLE = 5.0, 15.0
-_GROUPS_EVERY = 10.0
+_GROUPS_EVERY, _GROUPS_WHILE_IDLE = 10.0, 60.0
+_STABLE_EVERY = 30.0
 _SIZES_EVERY = 30.0
 _SETTINGS_EVERY = 60.0
 _STARTS_EVERY = 30.0
@@ -98,13 +107,20 @@ class ClusterView:
         self._seen: Refreshed[ClusterSnapshot] = Refreshed(
             self._see, _ENDS_EVERY, ClusterSnapshot(), idle_period=_ENDS_WHILE_IDLE
         )
-        self._groups: Refreshed[Mapping[str, GroupSeen]] = Refreshed(self._see_groups, _GROUPS_EVERY, {})
-        self._sizes: Refreshed[Mapping[TopicPartition, int]] = Refreshed(self._see_sizes, _SIZES_EVERY, {})
+        self._groups: Refreshed[Mapping[str, GroupSeen]] = Refreshed(
+            self._see_groups, _GROUPS_EVERY, {}, idle_period=_GROUPS_WHILE_IDLE
+        )
+        self._sizes: Refreshed[LogDirectories] = Refreshed(self._see_sizes, _SIZES_EVERY, LogDirectories())
+        self._stable: Refreshed[bool] = Refreshed(self._see_stable, _STABLE_EVERY, False)
+        self._held, self._disks, self._lags = HeldPartitions(), DiskTrends(), LagHistory()
+        self._noted_at: float | None = None
+        """When the groups were read that are the last ones in ``_lags``."""
         self._kept: Refreshed[Mapping[str, RetentionConfig]] = Refreshed(self._see_kept, _SETTINGS_EVERY, {})
         self._consoles: Refreshed[Mapping[int, str]] = Refreshed(self._see_consoles, _SETTINGS_EVERY, {})
         self._features: Refreshed[tuple[FeatureRow, ...]] = Refreshed(self._see_features, _SETTINGS_EVERY, ())
         self._group_rows = Cached(self._make_group_rows)
         self._topic_rows = Cached(self._make_topic_rows)
+        self._cluster = Cached(self._make_cluster)
         self._topics: OrderedDict[str, Cached[TopicDetail]] = OrderedDict()
         self._details: OrderedDict[str, Cached[GroupDetail]] = OrderedDict()
 
@@ -138,7 +154,7 @@ class ClusterView:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._seen.run)
                 await self._seen.get()  # where the brokers are
-                for part in (self._groups, self._sizes, self._kept, self._consoles, self._features):
+                for part in self._parts()[1:]:
                     nursery.start_soon(part.run)
                 due = trio.current_time()
                 while True:
@@ -150,12 +166,25 @@ class ClusterView:
         finally:
             self._client.close()
 
+    def _parts(self) -> Sequence[Refreshed[Any]]:
+        """All that is read again and again; the first tells where the brokers are."""
+        return (
+            self._seen,
+            self._groups,
+            self._sizes,
+            self._stable,
+            self._kept,
+            self._consoles,
+            self._features,
+        )
+
     async def renew(self) -> None:
         """See everything anew, whatever its age: after something was changed."""
-        for part in (self._seen, self._groups, self._sizes, self._kept, self._consoles, self._features):
+        for part in self._parts():
             await part.renew()
         self._group_rows.forget()
         self._topic_rows.forget()
+        self._cluster.forget()
         self._topics.clear()
         self._details.clear()
         self.administration.forget()
@@ -217,8 +246,21 @@ class ClusterView:
     async def _see_groups(self) -> Mapping[str, GroupSeen] | None:
         return await self._tried(group_requests.groups(self._client, self._silent.note))
 
-    async def _see_sizes(self) -> Mapping[TopicPartition, int] | None:
-        return await self._tried(topic_requests.sizes(self._client, self._seen.value.state, self._silent.note))
+    async def _see_sizes(self) -> LogDirectories | None:
+        asked = topic_requests.log_directories(self._client, self._seen.value.state, self._silent.note)
+        found = await self._tried(asked)
+        return None if found is None else found._replace(disks=self._disks.note(self._clock.now_ms(), found.disks))
+
+    async def _see_stable(self) -> bool | None:
+        """Whether last stable offsets could be read."""
+        seen = self._seen.value
+        leaders = seen.state.leaders(seen.ends)
+        asked = topic_requests.offsets(self._client, leaders, LATEST, self._silent.note, is_committed=True)
+        stable = await self._tried(asked)
+        if stable is None:
+            return None
+        await self._held.note(self._clock.now_ms(), stable, seen.ends, self.pace())
+        return True
 
     async def _see_kept(self) -> Mapping[str, RetentionConfig] | None:
         return await self._tried(topic_requests.kept(self._client, self._seen.value.state.topics))
@@ -244,7 +286,13 @@ class ClusterView:
     # --- what several pages show --------------------------------------------------------------------------------------
 
     async def _make_group_rows(self) -> GroupRows:
-        return await rows.group_rows(self._groups.value.values(), self._seen.value.ends, self.pace())
+        read_at, groups = self._groups.read_at, self._groups.value
+        found = await rows.group_rows(groups.values(), self._seen.value.ends, self.pace())
+        if read_at != self._noted_at:
+            # Once for each reading: between two of them ends go on, and what groups have committed does not.
+            self._noted_at = read_at
+            await self._lags.note(self._clock.now_ms(), found.rows, self.pace())
+        return found
 
     async def _fresh(self) -> None:
         """Have all that lists show be read, and wait for what is old, for a few seconds in all."""
@@ -270,7 +318,7 @@ class ClusterView:
         return rows.topic_row(
             seen.state.topics[name],
             seen.ends,
-            self._sizes.value,
+            self._sizes.value.sizes,
             self._kept.value.get(name),
             TrafficRates(seen.rates.get(name, 0.0), None, None),
             max_lag,
@@ -284,38 +332,73 @@ class ClusterView:
         seen = await self._seen.get()
         return None if seen.quorum is None else QuorumDetail(seen.quorum, await self._features.get(), None)
 
+    def sees_cluster(self) -> bool:
+        return True
+
     async def cluster(self) -> ClusterRow:
+        return await self._cluster.get()
+
+    async def _make_cluster(self) -> ClusterRow:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._fresh)
+            nursery.start_soon(self._stable.get)
         topics, groups = await self.topics(), await self.groups()
-        seen = self._seen.value
-        under_replicated = sum(row.under_replicated for row in topics)
-        offline = sum(row.offline for row in topics)
+        seen, pace = self._seen.value, self.pace()
+        of_partitions, of_groups = PartitionChecks(), GroupChecks(self._lags, self._clock.now_ms())
+        for row in topics:
+            of_partitions.add(row)
+            if pace.is_due():
+                await pace.rest()
+        for group in groups:
+            of_groups.add(group)
+            if pace.is_due():
+                await pace.rest()
+        outage = self._outage
+        report = Report([] if outage is None else [checks.nothing_answers(outage.why, outage.since_ms)])
+        await self._check(report, of_partitions, of_groups)
         return ClusterRow(
             seen.state.cluster_id,
             seen.state.controller_id,
             tuple(sorted(seen.state.brokers)),
             self.bootstrap_servers,
             len(topics),
-            sum(row.partitions for row in topics),
-            under_replicated,
-            offline,
+            of_partitions.partitions,
+            of_partitions.under_replicated,
+            of_partitions.offline,
             len(groups),
             TrafficRates(sum(seen.rates.values()), None, None),
-            tuple(self._warnings(offline, under_replicated, [row.group_id for row in groups if row.lost])),
-            tuple(self._looked_at(sum(row.partitions for row in topics), groups)),
+            report.findings,
+            report.checks,
         )
 
-    def _warnings(self, offline: int, under_replicated: int, lost: Sequence[str]) -> Iterable[str]:
-        yield from of_quorum(self._seen.value.quorum)[0]
-        yield from rows.warnings(offline, under_replicated, lost)
-        yield from self._silent.warnings(self._client.nodes)
+    async def _check(self, report: Report, partitions: PartitionChecks, groups: GroupChecks) -> None:
+        """What any Kafka tells. While no broker answers, nothing is looked at."""
+        nothing = "" if self._outage is None else "no broker answers"
+        if self._seen.read_at is None:
+            nothing = nothing or "no broker has answered yet"
+        report.add(*partitions.outcome(nothing))
+        unread = "" if self._groups.read_at is not None else "groups were not read yet"
+        for outcome in groups.outcomes(nothing or unread):
+            report.add(*outcome)
+        now_ms = self._clock.now_ms()
+        why_not = nothing or self._held.why_unknown(now_ms)
+        which = counted(self._held.partitions, "partition")
+        report.add(*checks.held_back([] if why_not else self._held.rows, now_ms, which, why_not))
+        folders = self._sizes.value
+        unread = "" if self._sizes.read_at is not None else "data folders were not read yet"
+        report.add(*checks.disks(folders.disks, "", nothing or unread or folders.refused))
+        brokers = self._client.nodes
+        answers, silent = checks.answers(len(brokers), self._silent.silent(brokers), SILENT_SECONDS)
+        report.add(dataclasses.replace(answers, why_not=nothing), silent)
+        if self._seen.value.quorum is not None:
+            quorum, troubles = checks.quorum(self._seen.value.quorum)
+            report.add(dataclasses.replace(quorum, why_not=nothing or quorum.why_not), troubles)
+        report.add(checks.KNOWN_TO_BROKERS)
 
-    def _looked_at(self, partitions: int, groups: Sequence[GroupRow]) -> Iterable[str]:
-        """What ``_warnings`` are about; nothing while nothing was seen."""
-        if self._seen.read_at is not None:
-            yield from partitions_and_groups(partitions, None if self._groups.read_at is None else groups)
-            brokers = len(self._client.nodes)
-            yield f"whether {counted(brokers, 'broker')} {plural(brokers, 'answers', 'answer')}"
-            yield from of_quorum(self._seen.value.quorum)[1]
+    async def group_lags(self, group_id: str) -> Sequence[tuple[int, float]]:
+        if group_id not in await self._groups.get():
+            raise NotFoundError(f"There is no group {group_id}.")
+        return self._lags.of(group_id, self._clock.now_ms())
 
     # --- one thing ----------------------------------------------------------------------------------------------------
 
@@ -351,7 +434,9 @@ class ClusterView:
         return TopicDetail(
             self._topic_row(name, seen, largest),
             topic.topic_id,
-            rows.partition_rows(topic, {log.number: log for log in logs}, seen.ends, self._sizes.value, producers),
+            rows.partition_rows(
+                topic, {log.number: log for log in logs}, seen.ends, self._sizes.value.sizes, producers
+            ),
             settings,
             producers[:MOST_PRODUCERS],
             len(producers),

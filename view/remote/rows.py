@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...base.partitions import TopicPartition
-from ...base.wording import counted, listed
 from ..group_lag import group_partition_row, is_lost, lag_of, owners_of
 from ..pace import Pace
 from ..rows import (
@@ -121,7 +120,7 @@ async def group_rows(
 
 def _group_row(seen: GroupSeen, ends: Mapping[TopicPartition, PartitionOffsets], max_lags: dict[str, int]) -> GroupRow:
     lags = []
-    unknown = lost = 0
+    unknown = lost = read = 0
     for key, committed in seen.committed.items():
         found = ends.get(key, NO_ENDS)
         lag = lag_of(committed.offset, found.end)
@@ -129,6 +128,7 @@ def _group_row(seen: GroupSeen, ends: Mapping[TopicPartition, PartitionOffsets],
             unknown += 1
             continue
         lags.append(lag)
+        read += committed.offset
         lost += is_lost(committed.offset, found.start)
         max_lags[key[0]] = max(max_lags.get(key[0], 0), lag)
     described = seen.described
@@ -147,6 +147,7 @@ def _group_row(seen: GroupSeen, ends: Mapping[TopicPartition, PartitionOffsets],
         max(lags, default=None),
         unknown,
         lost,
+        read if lags else None,
     )
 
 
@@ -179,13 +180,3 @@ def group_partition_rows(
         offset, metadata = (None, "") if committed is None else (committed.offset, committed.metadata)
         rows.append(group_partition_row(key, offset, found.start, found.end, owners.get(key), metadata=metadata))
     return rows
-
-
-def warnings(offline: int, under_replicated: int, lost: Sequence[str]) -> Iterable[str]:
-    """What is wrong with the cluster, in sentences."""
-    for number, what in ((offline, "no leader"), (under_replicated, "fewer replicas in sync than it should have")):
-        if number:
-            yield f"{counted(number, 'partition')} of the cluster: {what}."
-    if lost:
-        named = listed(lost, 3)
-        yield f"{counted(len(lost), 'group')} did not read records before they were deleted: {named}."

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ...base.errors import ErrorCode, KafkaError
+from ...base.errors import ErrorCode, KafkaError, known_code
 from ...base.partitions import TopicPartition
 from ...handlers.config_entries import ConfigSource
 from ...wire.messages.describe_configs import (
@@ -27,6 +27,7 @@ from ...wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from ...wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
+from ..disk_space import DiskRow
 from ..rows import ConfigRow, ProducerRow, id_text
 from .cluster_client import BrokerClients, ClusterClient, of_each
 
@@ -160,13 +161,33 @@ def _parts(keys: Sequence[TopicPartition], size: int) -> Iterator[Sequence[Topic
         yield keys[start : start + size]
 
 
-async def sizes(client: ClusterClient, cluster: ClusterState, failed: Failed) -> dict[TopicPartition, int]:
-    """Bytes of the leaders' replicas; nothing where the console may not ask (DESCRIBE on the cluster)."""
+class LogDirectories(NamedTuple):
+    """What brokers tell of their data folders."""
+
+    sizes: Mapping[TopicPartition, int] = {}
+    """Bytes of the leaders' replicas."""
+    disks: Sequence[DiskRow] = ()
+    refused: str = ""
+    """The error of a broker that does not tell, as where the console may not ask (DESCRIBE on the cluster)."""
+
+
+async def log_directories(client: ClusterClient, cluster: ClusterState, failed: Failed) -> LogDirectories:
+    """The data folders of all brokers that answer, and what is in them."""
     found: dict[TopicPartition, int] = {}
+    disks: list[DiskRow] = []
+    refused: list[str] = []
 
     async def ask(broker: int) -> None:
         response: DescribeLogDirsResponse = await client.ask(broker, DescribeLogDirsRequest(topics=None))
+        if response.error_code:
+            refused.append(known_code(response.error_code).name)
+        elif not response.results:
+            refused.append(f"broker {broker} tells nothing of its data folders")
         for folder in response.results:
+            failure = known_code(folder.error_code).name if folder.error_code else ""
+            disks.append(
+                DiskRow(broker, folder.log_dir, _told(folder.total_bytes), _told(folder.usable_bytes), failure)
+            )
             for topic in folder.topics:
                 state = cluster.topics.get(topic.name)
                 for each in topic.partitions:
@@ -175,7 +196,13 @@ async def sizes(client: ClusterClient, cluster: ClusterState, failed: Failed) ->
                         found[TopicPartition(topic.name, each.partition_index)] = each.partition_size
 
     await of_each(cluster.brokers, ask, failed)
-    return found
+    return LogDirectories(
+        found, sorted(disks, key=lambda row: (row.broker_id, row.path)), refused[0] if refused else ""
+    )
+
+
+def _told(size: int) -> int | None:
+    return size if size >= 0 else None
 
 
 class RetentionConfig(NamedTuple):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container
 
 import trio
 
-from ...base.wording import counted
-
-_SECONDS = 60
+SECONDS = 60
 
 
 class SilentBrokers:
@@ -21,10 +19,11 @@ class SilentBrokers:
         """A broker has not answered just now, and why."""
         self._noted[broker_id] = trio.current_time(), str(error)
 
-    def warnings(self, known: Container[int]) -> Iterable[str]:
-        """A sentence for each of the brokers that are ``known`` to be there, and were silent in the last minute."""
+    def silent(self, known: Container[int]) -> dict[int, str]:
+        """The brokers that are ``known`` to be there and were silent in the last ``SECONDS``, each with why."""
         now = trio.current_time()
-        for broker_id, (at, why) in sorted(self._noted.items()):
-            if now - at < _SECONDS and broker_id in known:
-                seconds = counted(_SECONDS, "second")
-                yield f"Broker {broker_id} has not answered all that it was asked in the last {seconds}: {why}."
+        return {
+            broker_id: why
+            for broker_id, (at, why) in sorted(self._noted.items())
+            if now - at < SECONDS and broker_id in known
+        }
