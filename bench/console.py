@@ -40,6 +40,7 @@ _TIMES = 5
 """How often a page is requested. The median of its longest steps is reported: other processes make some of them longer."""
 PAGES = (
     "/",
+    "/state",
     "/topics",
     "/topics?sort=size",
     "/topics?sort=lag&page=100",

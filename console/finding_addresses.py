@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from ..view.findings import Finding, Place, Subject
+from ..view.findings import FindingRow, Place, Subject
 
 _PAGES = {
     Place.CLUSTER: "/cluster",
@@ -19,7 +19,7 @@ _PAGES = {
 _OF_ONE = {Place.CLIENT: "/requests?q=", Place.GROUP: "/group?id=", Place.TOPIC: "/topics/"}
 
 
-def address_of(target: Finding | Subject) -> str:
+def address_of(target: FindingRow | Subject) -> str:
     """Of a finding the page that shows all of it, of a subject its own."""
     if isinstance(target, Subject) and target.place in _OF_ONE:
         return _OF_ONE[target.place] + quote(target.key, safe="")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..base.errors import ErrorCode
 from ..base.wording import counted, plural
 from .disk_space import DiskRow
-from .findings import MOST_NAMED, Check, Finding, Place, Severity, Subject, Worst
+from .findings import MOST_NAMED, CheckRow, FindingRow, Place, Severity, Subject, Worst
 from .lag_history import ALONE_MS, GROWTH_MS, LagHistory
 from .quorum_rows import QuorumRow
 from .rows import ErrorRow, GroupRow, TopicRow
@@ -46,12 +46,12 @@ _MOVED = frozenset(
 )
 """With these a producer asks again, or somewhere else, and loses nothing."""
 
-KNOWN_TO_BROKERS = Check(
+KNOWN_TO_BROKERS = CheckRow(
     "what producers were answered, and the event loops of Ottla brokers",
     "each broker alone knows them, for its own console",
 )
 
-Outcome = tuple[Check, Sequence[Finding]]
+Outcome = tuple[CheckRow, Sequence[FindingRow]]
 
 
 class HeldPartition(NamedTuple):
@@ -80,7 +80,7 @@ class PartitionChecks:
             self._offline.add(row.offline, row.name)
 
     def outcome(self, why_not: str = "") -> Outcome:
-        check = Check(f"the leaders and in-sync replicas of {counted(self.partitions, 'partition')}", why_not)
+        check = CheckRow(f"the leaders and in-sync replicas of {counted(self.partitions, 'partition')}", why_not)
         found = []
         if count := self.offline:
             what = f"{counted(count, 'partition')} {plural(count, 'has', 'have')} no leader"
@@ -91,8 +91,8 @@ class PartitionChecks:
         return check, found
 
 
-def _of_topics(kind: str, severity: Severity, what: str, worst: Worst) -> Finding:
-    return Finding(kind, severity, what, Place.CLUSTER, worst.subjects(Place.TOPIC), worst.count)
+def _of_topics(kind: str, severity: Severity, what: str, worst: Worst) -> FindingRow:
+    return FindingRow(kind, severity, what, Place.CLUSTER, worst.subjects(Place.TOPIC), worst.count)
 
 
 class GroupChecks:
@@ -134,11 +134,11 @@ class GroupChecks:
         lost, growing, alone = self._lost.count, self._growing.count, self._alone.count
         return [
             (
-                Check(f"{committed} {counted(known, 'partition')}", why_not or missed),
+                CheckRow(f"{committed} {counted(known, 'partition')}", why_not or missed),
                 _groups("lost", self._lost, f"{counted(lost, 'group')} did not read records before they were deleted"),
             ),
             (
-                Check(
+                CheckRow(
                     "whether the lag of a group grows",
                     why_not or self._lags.why_unknown(self._now_ms, GROWTH_MS) or watched or "",
                 ),
@@ -151,7 +151,7 @@ class GroupChecks:
                 ),
             ),
             (
-                Check(
+                CheckRow(
                     "groups that have lag and no member",
                     why_not or self._lags.why_unknown(self._now_ms, ALONE_MS) or watched or "",
                 ),
@@ -168,10 +168,10 @@ class GroupChecks:
 
 def _groups(
     kind: str, worst: Worst, what: str, since_ms: int | None = None, place: Place = Place.GROUPS
-) -> list[Finding]:
+) -> list[FindingRow]:
     if not worst.count:
         return []
-    return [Finding(kind, Severity.WARNING, what, place, worst.subjects(Place.GROUP), worst.count, since_ms)]
+    return [FindingRow(kind, Severity.WARNING, what, place, worst.subjects(Place.GROUP), worst.count, since_ms)]
 
 
 def held_back(held: Iterable[HeldPartition], now_ms: int, what: str, why_not: str = "") -> Outcome:
@@ -179,7 +179,7 @@ def held_back(held: Iterable[HeldPartition], now_ms: int, what: str, why_not: st
     long = sorted(
         (each for each in held if each.held_ms >= HELD_WARNING_MS), key=lambda each: (-each.held_ms, each[:2])
     )
-    check = Check(f"open transactions in {what}", why_not)
+    check = CheckRow(f"open transactions in {what}", why_not)
     if not long:
         return check, []
     longest = long[0].held_ms
@@ -187,14 +187,14 @@ def held_back(held: Iterable[HeldPartition], now_ms: int, what: str, why_not: st
     subjects = tuple(Subject(f"{each.topic}-{each.number}", Place.TOPIC, each.topic) for each in long[:MOST_NAMED])
     sentence = f"An open transaction holds back consumers in {counted(len(long), 'partition')}"
     return check, [
-        Finding("transaction", severity, sentence, Place.TRANSACTIONS, subjects, len(long), now_ms - longest)
+        FindingRow("transaction", severity, sentence, Place.TRANSACTIONS, subjects, len(long), now_ms - longest)
     ]
 
 
 def refused_producers(errors: Iterable[ErrorRow], now_ms: int) -> Outcome:
     """Clients whose records or transactions were refused in the last minutes, the newest error of each."""
     minutes = REFUSED_MS // 60_000
-    check = Check(f"what producers were answered in the last {counted(minutes, 'minute')}")
+    check = CheckRow(f"what producers were answered in the last {counted(minutes, 'minute')}")
     newest: dict[str, ErrorRow] = {}
     for row in errors:
         if row.api in _WRITING and row.error not in _MOVED and now_ms - row.last_ms <= REFUSED_MS:
@@ -210,7 +210,7 @@ def refused_producers(errors: Iterable[ErrorRow], now_ms: int) -> Outcome:
     what = (
         f"{counted(len(newest), 'producer')} {plural(len(newest), 'was', 'were')} refused in the last {minutes} minutes"
     )
-    return check, [Finding("refused", Severity.WARNING, what, Place.ERRORS, subjects, len(newest))]
+    return check, [FindingRow("refused", Severity.WARNING, what, Place.ERRORS, subjects, len(newest))]
 
 
 def disks(rows: Sequence[DiskRow], whose: str, why_not: str = "") -> Outcome:
@@ -218,7 +218,7 @@ def disks(rows: Sequence[DiskRow], whose: str, why_not: str = "") -> Outcome:
     silent = sum(row.usable is None and not row.failure for row in rows)
     if not why_not and silent:
         why_not = f"{counted(silent, 'of them tells', 'of them tell')} no free space"
-    check = Check(f"{counted(len(rows), 'data folder')}{whose}", why_not)
+    check = CheckRow(f"{counted(len(rows), 'data folder')}{whose}", why_not)
     failed = [row for row in rows if row.failure]
     full = sorted((row for row in rows if _is_below(row, _FREE_WARNING)), key=lambda row: row.free or 0)
     soon = [row for row in rows if row.full_in_ms is not None and row.full_in_ms < _FULL_SOON_MS and row not in full]
@@ -243,12 +243,12 @@ def _is_below(row: DiskRow, limit: tuple[float, int]) -> bool:
     return row.free is not None and row.free < share and (row.usable or 0) < size
 
 
-def _folders(kind: str, severity: Severity, what: str, rows: Sequence[DiskRow], notes: Sequence[str]) -> Finding:
+def _folders(kind: str, severity: Severity, what: str, rows: Sequence[DiskRow], notes: Sequence[str]) -> FindingRow:
     subjects = tuple(
         Subject(f"{row.path} of broker {row.broker_id} ({note})", Place.CLUSTER)
         for row, note in zip(rows[:MOST_NAMED], notes, strict=False)
     )
-    return Finding(kind, severity, what, Place.CLUSTER, subjects, len(rows))
+    return FindingRow(kind, severity, what, Place.CLUSTER, subjects, len(rows))
 
 
 def _hours(ms: int) -> str:
@@ -258,17 +258,17 @@ def _hours(ms: int) -> str:
 
 def event_loop(worst_seconds: float) -> Outcome:
     """The largest lateness of the loop's timers in the last minute."""
-    check = Check("the event loop's last minute")
+    check = CheckRow("the event loop's last minute")
     if worst_seconds < STILL_WARNING_SECONDS:
         return check, []
     severity = Severity.PROBLEM if worst_seconds >= STILL_PROBLEM_SECONDS else Severity.WARNING
     what = f"The event loop has stood still for {worst_seconds * 1000:.0f} ms in the last minute"
-    return check, [Finding("event loop", severity, what, Place.SLOWEST)]
+    return check, [FindingRow("event loop", severity, what, Place.SLOWEST)]
 
 
 def readiness(ready: Mapping[str, bool]) -> Outcome:
     found = [
-        Finding(
+        FindingRow(
             "not ready",
             Severity.PROBLEM,
             f"The broker is not ready: {name.replace('_', ' ')} is not so",
@@ -277,33 +277,33 @@ def readiness(ready: Mapping[str, bool]) -> Outcome:
         for name, is_so in ready.items()
         if not is_so
     ]
-    return Check("whether this broker is ready"), found
+    return CheckRow("whether this broker is ready"), found
 
 
 def quorum(row: QuorumRow) -> Outcome:
     why_not = row.why or ("" if row.voters else "nobody tells who the voters are")
-    check = Check(f"the {counted(len(row.voters), 'voter')} of the quorum", why_not)
+    check = CheckRow(f"the {counted(len(row.voters), 'voter')} of the quorum", why_not)
     severity = Severity.PROBLEM if row.leader is None else Severity.WARNING
-    return check, [Finding("quorum", severity, each.removesuffix("."), Place.QUORUM) for each in row.warnings()]
+    return check, [FindingRow("quorum", severity, each.removesuffix("."), Place.QUORUM) for each in row.warnings()]
 
 
 def answers(brokers: int, silent: Mapping[int, str], seconds: int) -> Outcome:
     """Whether brokers answer; ``silent`` has those that did not, with why, in the last ``seconds``."""
-    check = Check(f"whether {counted(brokers, 'broker')} {plural(brokers, 'answers', 'answer')}")
+    check = CheckRow(f"whether {counted(brokers, 'broker')} {plural(brokers, 'answers', 'answer')}")
     within = f"in the last {counted(seconds, 'second')}"
     if len(silent) <= 1:
         sentences = [
             f"Broker {broker_id} has not answered all that it was asked {within}: {why}"
             for broker_id, why in silent.items()
         ]
-        return check, [Finding("silent broker", Severity.WARNING, what, Place.CLUSTER) for what in sentences]
+        return check, [FindingRow("silent broker", Severity.WARNING, what, Place.CLUSTER) for what in sentences]
     subjects = tuple(
         Subject(f"broker {broker_id} ({why})", Place.CLUSTER) for broker_id, why in [*silent.items()][:MOST_NAMED]
     )
     what = f"{len(silent)} brokers have not answered all that they were asked {within}"
-    return check, [Finding("silent broker", Severity.WARNING, what, Place.CLUSTER, subjects, len(silent))]
+    return check, [FindingRow("silent broker", Severity.WARNING, what, Place.CLUSTER, subjects, len(silent))]
 
 
-def nothing_answers(why: str, since_ms: int) -> Finding:
+def nothing_answers(why: str, since_ms: int) -> FindingRow:
     """About a cluster none of whose brokers answers."""
-    return Finding("outage", Severity.PROBLEM, f"No broker answers: {why}", Place.CLUSTER, since_ms=since_ms)
+    return FindingRow("outage", Severity.PROBLEM, f"No broker answers: {why}", Place.CLUSTER, since_ms=since_ms)

@@ -51,7 +51,7 @@ class Subject:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Finding:
+class FindingRow:
     """Something that is wrong. ``what`` is a sentence without its full stop; the names of ``subjects`` may follow it."""
 
     kind: str
@@ -70,13 +70,13 @@ class Finding:
     def is_problem(self) -> bool:
         return self.severity is Severity.PROBLEM
 
-    def seen_by(self, may_see: Callable[[Subject], bool]) -> Finding:
+    def seen_by(self, may_see: Callable[[Subject], bool]) -> FindingRow:
         """Without the names that somebody may not see. The count stays."""
         return dataclasses.replace(self, subjects=tuple(each for each in self.subjects if may_see(each)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Check:
+class CheckRow:
     """Something that was looked at, or that could not be."""
 
     what: str
@@ -89,24 +89,24 @@ class Check:
         return not self.why_not
 
 
-class Report:
+class HealthReport:
     """Findings and checks as they come, after those that are known already."""
 
-    def __init__(self, findings: Iterable[Finding] = (), checks: Iterable[Check] = ()) -> None:
+    def __init__(self, findings: Iterable[FindingRow] = (), checks: Iterable[CheckRow] = ()) -> None:
         self._findings = [*findings]
         self._checks = [*checks]
 
-    def add(self, check: Check, findings: Iterable[Finding] = ()) -> None:
+    def add(self, check: CheckRow, findings: Iterable[FindingRow] = ()) -> None:
         self._checks.append(check)
         self._findings.extend(findings)
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[FindingRow, ...]:
         """Problems first."""
         return tuple(sorted(self._findings, key=lambda each: not each.is_problem))
 
     @property
-    def checks(self) -> tuple[Check, ...]:
+    def checks(self) -> tuple[CheckRow, ...]:
         return tuple(self._checks)
 
 
@@ -135,6 +135,6 @@ class Worst:
         return tuple(Subject(name, place, name) for name in self.names())
 
 
-def all_made(checks: Sequence[Check]) -> bool:
+def all_made(checks: Sequence[CheckRow]) -> bool:
     """Whether there were checks, and each could be made."""
     return bool(checks) and all(each.is_made for each in checks)

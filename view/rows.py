@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from .findings import Check, Finding
+from .findings import CheckRow, FindingRow
 
 AssignedTopics = tuple[tuple[str, tuple[int, ...]], ...]
 """Topics with numbers of partitions, both in order."""
@@ -398,9 +398,9 @@ class ClusterRow:
     offline: int
     groups: int
     rates: TrafficRates
-    findings: tuple[Finding, ...]
+    findings: tuple[FindingRow, ...]
     """What is wrong, problems first."""
-    checks: tuple[Check, ...]
+    checks: tuple[CheckRow, ...]
     """Everything that the findings could be about."""
 
 

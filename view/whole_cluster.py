@@ -27,7 +27,7 @@ from ..handlers.services import Services
 from ..replication.partition import Partition
 from . import checks
 from .cached import Cached
-from .findings import Report
+from .findings import HealthReport
 from .group_lag import with_ends, with_sums
 from .history import History
 from .lag_history import LagHistory
@@ -270,7 +270,7 @@ class WholeCluster:
     async def _make_cluster(self) -> BrokerRow:
         groups = await self.groups()
         row, quorum = await self._view.broker(groups, self._lags), await self.quorum()
-        report = Report(row.findings, row.checks)
+        report = HealthReport(row.findings, row.checks)
         brokers = self._client.nodes
         if brokers:
             report.add(*checks.answers(len(brokers), self._silent.silent(brokers), SILENT_SECONDS))

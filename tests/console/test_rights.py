@@ -8,6 +8,7 @@ from pathlib import Path
 import h11
 import pytest
 import trio
+import trio.testing
 
 from ottla.console.visitor_rights import ConsoleRoute
 from ottla.handlers.table import right_to
@@ -20,6 +21,7 @@ from .helpers.form_reader import FormReader
 from .helpers.secured import SECURED, WRITES, allow, forbid, log_in, set_password
 
 OP = Operation
+Clock = trio.testing.MockClock
 OPEN = {"/static/{place:path}"}
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 
@@ -32,7 +34,7 @@ async def test_without_rights_there_is_nothing(tmp_path: Path, caplog: pytest.Lo
         assert (await browser.get("/")).headers["location"] == "/topics"
         assert "0 topics" in (await browser.get("/topics")).page.text
         assert "0 groups" in (await browser.get("/groups")).page.text
-        shown = {"/topics", "/groups", "/create-topic", "/reset-offsets", "/"}
+        shown = {"/topics", "/groups", "/create-topic", "/reset-offsets", "/", "/state"}
         for route in browser.console.routes:
             address = (
                 route.path.replace("{topic}", "orders").replace("{partition:int}", "0").replace("{offset:int}", "0")
@@ -41,6 +43,8 @@ async def test_without_rights_there_is_nothing(tmp_path: Path, caplog: pytest.Lo
                 answer = await browser.get(address)
                 assert answer.status in (400, 403, 404), address
                 assert answer.status == 403 or "{" in address or not address.startswith("/topics"), address
+        state = await browser.get("/state")
+        assert (state.status, state.body) == (200, b""), "a part of other pages, which they do without"
         refused = await browser.get("/topics/orders")
         assert refused.status == 403
         assert "Topic authorization failed. (TOPIC_AUTHORIZATION_FAILED)" in refused.page.text
@@ -110,6 +114,43 @@ async def test_groups_are_those_that_may_be_described(tmp_path: Path) -> None:
         readers = (await browser.get("/topics/orders")).page.links
         assert "billing" in readers
         assert "shipping" not in readers
+
+
+async def test_the_history_of_a_group_needs_the_right_to_the_group(tmp_path: Path) -> None:
+    async with browsing(tmp_path, WRITES) as browser:
+        await browser.create("orders")
+        await log_in(browser, "alice")
+        for name in ("billing", "shipping"):
+            await browser.put_offset(name, "orders", 0, 0)
+        await allow(browser, "alice", OP.DESCRIBE, GROUP, "billing")
+        answer = await browser.get("/history.json?group=billing&series=lag")
+        assert answer.json["series"] == ["lag"]
+        for query in ("group=shipping", "group=billing&group=shipping", "group=nobody", "topic=orders", "series=lag"):
+            assert (await browser.get(f"/history.json?{query}")).status == 403, query
+        await allow(browser, "alice", OP.DESCRIBE, CLUSTER, CLUSTER_NAME)
+        for query in ("topic=orders", "series=lag"):
+            assert (await browser.get(f"/history.json?{query}")).status == 200, query
+        assert (await browser.get("/history.json?group=shipping")).status == 403, "the cluster is not the group"
+
+
+async def test_findings_name_no_topic_that_may_not_be_described(tmp_path: Path, autojump_clock: Clock) -> None:
+    """They count it all the same: the overview is about the cluster."""
+    folders = {"log.dirs": f"{tmp_path}/a,{tmp_path}/b"}
+    async with browsing(tmp_path, SECURED | folders) as browser:
+        for name in ("orders", "secret"):
+            await browser.create(name, 2)  # one partition in each folder
+        await log_in(browser, "alice")
+        await allow(browser, "alice", OP.DESCRIBE, CLUSTER, CLUSTER_NAME)
+        await allow(browser, "alice", OP.DESCRIBE, TOPIC, "orders")
+        browser.services.logs.folders[1].fail("writing", OSError("it broke"))
+        with trio.fail_after(60):
+            while "2 partitions have no leader" not in (page := (await browser.get("/")).page).text:
+                await trio.sleep(1)
+        assert "orders" in page.links
+        assert "secret" not in page.text
+        await allow(browser, "alice", OP.DESCRIBE, TOPIC, "secret")
+        assert "secret" in (await browser.get("/")).page.links
+        assert (await browser.get("/state")).page.text == "2 problems, 1 warning"
 
 
 async def test_actions_need_what_their_requests_need(tmp_path: Path) -> None:

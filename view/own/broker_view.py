@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import trio
 
+from ...base.partitions import TopicPartition
 from ...base.seams import Clock, Workers
 from ...broker.assembly import Assembly
 from ...broker.listeners.connection import ClientConnection
@@ -24,10 +25,11 @@ from ...replication.partition import Partition
 from ...wire.schema import Message
 from .. import checks
 from ..cached import BackgroundCache, Cached
-from ..checks import GroupChecks, HeldPartition, PartitionChecks
+from ..checks import GroupChecks, PartitionChecks
 from ..consoles import asked_by, find_consoles
 from ..errors import NotFoundError as NotFoundError
-from ..findings import Report
+from ..findings import HealthReport
+from ..held_partitions import HeldPartitions
 from ..history import History
 from ..lag_history import LagHistory
 from ..layout import asked_by as asked_by_peers
@@ -75,6 +77,7 @@ MOST_TIMED = 200
 _TIMED_AT_ONCE = 10
 _UNTIL_STARTED = 0.25
 _CONSOLES_EVERY = 15.0
+_TRANSACTIONS_EVERY = 15.0
 """Seconds."""
 _SHARE_OF_LOOKING = 50
 """What came of all partitions is looked at for one part in so many of the time; where they are many, not every second."""
@@ -117,6 +120,7 @@ class BrokerView:
         self._topics = BackgroundCache(self._read_topics, len, [self._groups])
         self._connections = Cached(self._read_connections)
         services, pace = (lambda: self.services), (lambda: self.pace())
+        self._held = HeldPartitions()
         self.disks = OwnDisks(services, clock, workers)
         self.details = BrokerDetails(services, broker.connections, self.requests, clock, workers, pace)
         self.administration = BrokerAdministration(services, self._ask, clock, pace)
@@ -164,6 +168,7 @@ class BrokerView:
             nursery.start_soon(self.loop_lag.run)
             nursery.start_soon(self._look_for_consoles)
             nursery.start_soon(self.disks.run)
+            nursery.start_soon(self._look_for_transactions)
             nursery.start_soon(self._keep)
             due = trio.current_time()
             self._sampled = (due, self.requests.count, self.requests.failed)
@@ -179,6 +184,16 @@ class BrokerView:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._groups.run)
             nursery.start_soon(self._topics.run)
+
+    async def _look_for_transactions(self) -> None:
+        """Note what holds back consumers, again and again."""
+        while self.services is None:
+            await trio.sleep(_UNTIL_STARTED)
+        while True:
+            holders = await self.details.holders()
+            held = {TopicPartition(row.topic, row.partition): row.last_stable for row in holders if row.is_first}
+            self._held.note(self._clock.now_ms(), held)
+            await trio.sleep(_TRANSACTIONS_EVERY)
 
     async def _look_for_consoles(self) -> None:
         while True:
@@ -400,7 +415,7 @@ class BrokerView:
             of_groups.add(group)
             if pace.is_due():
                 await pace.rest()
-        report = Report()
+        report = HealthReport()
         if services is not None:
             await self._check(report, of_partitions, of_groups)
         newest = self.history.seconds.newest
@@ -426,18 +441,16 @@ class BrokerView:
             newest("loop_lag_ms"),
         )
 
-    async def _check(self, report: Report, partitions: PartitionChecks, groups: GroupChecks) -> None:
+    async def _check(self, report: HealthReport, partitions: PartitionChecks, groups: GroupChecks) -> None:
         """All that this broker knows by itself."""
         report.add(*checks.readiness(self._broker.readiness()))
         report.add(*partitions.outcome())
         for outcome in groups.outcomes():
             report.add(*outcome)
-        holders = await self.details.holders()
-        now_ms = self._clock.now_ms()
-        held = (HeldPartition(each.topic, each.partition, each.age_ms) for each in holders if each.is_first)
-        led = partitions.led
+        now_ms, led = self._clock.now_ms(), partitions.led
         which = "partition" if led == 1 else f"{led} partitions"
-        report.add(*checks.held_back(held, now_ms, f"the {which} that this broker leads"))
+        of_leader = f"the {which} that this broker leads"
+        report.add(*checks.held_back(self._held.at(now_ms), now_ms, of_leader, self._held.why_unknown(now_ms)))
         report.add(*checks.refused_producers(self.errors(), now_ms))
         folders, why_not = self.disks.rows()
         report.add(*checks.disks(folders, " of this broker", why_not))

@@ -32,7 +32,8 @@ from ..checks import GroupChecks, PartitionChecks
 from ..consoles import find_consoles
 from ..disk_space import DiskTrends
 from ..errors import NotFoundError
-from ..findings import Report
+from ..findings import HealthReport
+from ..held_partitions import HeldPartitions
 from ..history import NOT_KNOWN, History
 from ..lag_history import LagHistory
 from ..pace import Pace
@@ -54,12 +55,11 @@ from .administration import ClusterAdministration
 from .cluster_client import ClusterClient
 from .controller import controller_of, described_quorum, features
 from .group_requests import GroupSeen
-from .held_partitions import HeldPartitions
 from .lag_times import lag_times
 from .record_log import fetched_logs
 from .refreshed import Refreshed
 from .rows import PartitionOffsets
-from .topic_requests import EARLIEST, LARGEST_TIMESTAMP, LATEST, ClusterState, LogDirectories, RetentionConfig
+from .topic_requests import EARLIEST, LARGEST_TIMESTAMP, LATEST, ClusterState, DataFolders, RetentionConfig
 from .unresponsive_brokers import SECONDS as SILENT_SECONDS
 from .unresponsive_brokers import SilentBrokers
 
@@ -110,7 +110,7 @@ class ClusterView:
         self._groups: Refreshed[Mapping[str, GroupSeen]] = Refreshed(
             self._see_groups, _GROUPS_EVERY, {}, idle_period=_GROUPS_WHILE_IDLE
         )
-        self._sizes: Refreshed[LogDirectories] = Refreshed(self._see_sizes, _SIZES_EVERY, LogDirectories())
+        self._sizes: Refreshed[DataFolders] = Refreshed(self._see_sizes, _SIZES_EVERY, DataFolders())
         self._stable: Refreshed[bool] = Refreshed(self._see_stable, _STABLE_EVERY, False)
         self._held, self._disks, self._lags = HeldPartitions(), DiskTrends(), LagHistory()
         self._noted_at: float | None = None
@@ -246,7 +246,7 @@ class ClusterView:
     async def _see_groups(self) -> Mapping[str, GroupSeen] | None:
         return await self._tried(group_requests.groups(self._client, self._silent.note))
 
-    async def _see_sizes(self) -> LogDirectories | None:
+    async def _see_sizes(self) -> DataFolders | None:
         asked = topic_requests.log_directories(self._client, self._seen.value.state, self._silent.note)
         found = await self._tried(asked)
         return None if found is None else found._replace(disks=self._disks.note(self._clock.now_ms(), found.disks))
@@ -259,7 +259,15 @@ class ClusterView:
         stable = await self._tried(asked)
         if stable is None:
             return None
-        await self._held.note(self._clock.now_ms(), stable, seen.ends, self.pace())
+        held, pace = {}, self.pace()
+        for key, found in stable.items():
+            # The ends were read before, so that what was written between the two readings holds nothing.
+            end = seen.ends.get(key, rows.NO_ENDS).end
+            if end is not None and found.offset < end:
+                held[key] = found.offset
+            if pace.is_due():
+                await pace.rest()
+        self._held.note(self._clock.now_ms(), held)
         return True
 
     async def _see_kept(self) -> Mapping[str, RetentionConfig] | None:
@@ -354,7 +362,7 @@ class ClusterView:
             if pace.is_due():
                 await pace.rest()
         outage = self._outage
-        report = Report([] if outage is None else [checks.nothing_answers(outage.why, outage.since_ms)])
+        report = HealthReport([] if outage is None else [checks.nothing_answers(outage.why, outage.since_ms)])
         await self._check(report, of_partitions, of_groups)
         return ClusterRow(
             seen.state.cluster_id,
@@ -371,7 +379,7 @@ class ClusterView:
             report.checks,
         )
 
-    async def _check(self, report: Report, partitions: PartitionChecks, groups: GroupChecks) -> None:
+    async def _check(self, report: HealthReport, partitions: PartitionChecks, groups: GroupChecks) -> None:
         """What any Kafka tells. While no broker answers, nothing is looked at."""
         nothing = "" if self._outage is None else "no broker answers"
         if self._seen.read_at is None:
@@ -382,8 +390,9 @@ class ClusterView:
             report.add(*outcome)
         now_ms = self._clock.now_ms()
         why_not = nothing or self._held.why_unknown(now_ms)
-        which = counted(self._held.partitions, "partition")
-        report.add(*checks.held_back([] if why_not else self._held.rows, now_ms, which, why_not))
+        report.add(
+            *checks.held_back(self._held.at(now_ms), now_ms, counted(partitions.partitions, "partition"), why_not)
+        )
         folders = self._sizes.value
         unread = "" if self._sizes.read_at is not None else "data folders were not read yet"
         report.add(*checks.disks(folders.disks, "", nothing or unread or folders.refused))

@@ -161,7 +161,7 @@ def _parts(keys: Sequence[TopicPartition], size: int) -> Iterator[Sequence[Topic
         yield keys[start : start + size]
 
 
-class LogDirectories(NamedTuple):
+class DataFolders(NamedTuple):
     """What brokers tell of their data folders."""
 
     sizes: Mapping[TopicPartition, int] = {}
@@ -171,7 +171,7 @@ class LogDirectories(NamedTuple):
     """The error of a broker that does not tell, as where the console may not ask (DESCRIBE on the cluster)."""
 
 
-async def log_directories(client: ClusterClient, cluster: ClusterState, failed: Failed) -> LogDirectories:
+async def log_directories(client: ClusterClient, cluster: ClusterState, failed: Failed) -> DataFolders:
     """The data folders of all brokers that answer, and what is in them."""
     found: dict[TopicPartition, int] = {}
     disks: list[DiskRow] = []
@@ -196,9 +196,7 @@ async def log_directories(client: ClusterClient, cluster: ClusterState, failed: 
                         found[TopicPartition(topic.name, each.partition_index)] = each.partition_size
 
     await of_each(cluster.brokers, ask, failed)
-    return LogDirectories(
-        found, sorted(disks, key=lambda row: (row.broker_id, row.path)), refused[0] if refused else ""
-    )
+    return DataFolders(found, sorted(disks, key=lambda row: (row.broker_id, row.path)), refused[0] if refused else "")
 
 
 def _told(size: int) -> int | None:

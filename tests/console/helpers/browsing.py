@@ -18,7 +18,7 @@ import trio
 
 from ottla.base.config import Config
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
-from ottla.base.seams import InlineWorkers, SystemClock
+from ottla.base.seams import Clock, InlineWorkers, SystemClock
 from ottla.broker.server import BrokerServer
 from ottla.console.broker_console import ConsoleSide
 from ottla.console.kafka_requests import GroupCoordinatorTarget
@@ -28,6 +28,7 @@ from ottla.console.visitor import Visitor, visited_by
 from ottla.controller.new_topics import NewTopic
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.handlers.services import Services
+from ottla.log.disk import Disk
 from ottla.replication.partition import Partition
 from ottla.security.client_security import ClientSecurity
 from ottla.security.principal import USER, Principal
@@ -283,7 +284,14 @@ async def _answer(stream: MemoryConnection, protocol: h11.Connection) -> Answer:
 
 
 @asynccontextmanager
-async def browsing(folder: Path, spelt: Mapping[str, str] | None = None, **properties: str) -> AsyncIterator[Browsing]:
+async def browsing(
+    folder: Path,
+    spelt: Mapping[str, str] | None = None,
+    *,
+    clock: Clock | None = None,
+    disk: Disk | None = None,
+    **properties: str,
+) -> AsyncIterator[Browsing]:
     """``properties`` have _ for the dots; those in ``spelt`` do not."""
     network = MemoryNetwork()
     named = {name.replace("_", "."): value for name, value in properties.items()}
@@ -298,26 +306,39 @@ async def browsing(folder: Path, spelt: Mapping[str, str] | None = None, **prope
             **(spelt or {}),
         }
     )
-    server = BrokerServer(config, network=network, workers=InlineWorkers(), make_console=ConsoleSide)
+    server = BrokerServer(
+        config, network=network, clock=clock, workers=InlineWorkers(), disk=disk, make_console=ConsoleSide
+    )
     async with running(server):
         yield Browsing(server, network)
 
 
 @asynccontextmanager
-async def browsing_elsewhere(folder: Path, **properties: str) -> AsyncIterator[Browsing]:
+async def browsing_elsewhere(
+    folder: Path, *, clock: Clock | None = None, disk: Disk | None = None, **properties: str
+) -> AsyncIterator[Browsing]:
     """The same broker, with a separate console that sends it requests as a client."""
     writes = properties.get("console_allow_writes") == "true"
-    async with browsing(folder, **properties) as browser, alone_on(browser.network, writes=writes) as alone:
+    async with (
+        browsing(folder, clock=clock, disk=disk, **properties) as browser,
+        alone_on(browser.network, writes=writes, clock=clock) as alone,
+    ):
         yield Browsing(browser.server, browser.network, alone)
 
 
 @asynccontextmanager
 async def alone_on(
-    network: MemoryNetwork, *addresses: tuple[str, int], security: ClientSecurity | None = None, writes: bool = False
+    network: MemoryNetwork,
+    *addresses: tuple[str, int],
+    security: ClientSecurity | None = None,
+    writes: bool = False,
+    clock: Clock | None = None,
 ) -> AsyncIterator[ConsoleAlone]:
     """``ottla console`` on a network in memory."""
     given = addresses or ((HOST, PORT),)
-    alone = ConsoleAlone(given, security or ClientSecurity(), network, SystemClock(), InlineWorkers(), writes=writes)
+    alone = ConsoleAlone(
+        given, security or ClientSecurity(), network, clock or SystemClock(), InlineWorkers(), writes=writes
+    )
     await alone.bind("elsewhere", 8081)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(alone.run)
@@ -328,7 +349,9 @@ async def alone_on(
 class Open(Protocol):
     """``browsing`` or ``browsing_elsewhere``, as the parameter of a test (``on_both``)."""
 
-    def __call__(self, folder: Path, **properties: str) -> AbstractAsyncContextManager[Browsing]: ...
+    def __call__(
+        self, folder: Path, *, clock: Clock | None = None, disk: Disk | None = None, **properties: str
+    ) -> AbstractAsyncContextManager[Browsing]: ...
 
 
 on_both = pytest.mark.parametrize("browsing", [browsing, browsing_elsewhere], ids=["own", "elsewhere"])

@@ -128,9 +128,9 @@ async def test_a_group_that_missed_records_is_told(autojump_clock: trio.testing.
         assert row.lost == 1
         (partition,) = (await view.group("late")).partitions
         assert partition.is_lost
-        assert any(
-            "did not read records before they were deleted: late" in each for each in (await view.broker()).warnings
-        )
+        (finding,) = (await view.cluster()).findings
+        assert finding.what == "1 group did not read records before they were deleted"
+        assert [subject.key for subject in finding.subjects] == ["late"]
 
 
 async def test_members_and_the_connections_of_their_clients(autojump_clock: trio.testing.MockClock) -> None:

@@ -40,14 +40,16 @@ async def test_a_cluster_of_three_loses_a_broker() -> None:
         async with view_of(cluster.bootstrap_servers) as view:
             row = await view.cluster()
             assert row.brokers == (1, 2, 3)
-            assert row.warnings == ()
+            assert row.findings == ()
             detail = await view.topic("orders")
             assert {each.leader for each in detail.partitions} == {1, 2, 3}
             assert all(each.high_watermark == 0 for each in detail.partitions)
             assert len(await view.logs("orders")) == 6
             await trio.to_thread.run_sync(cluster.brokers[2].kill)
             with trio.fail_after(60):
-                while "6 partitions of the cluster: fewer replicas in sync than it should have." not in row.warnings:
+                while not any(
+                    each.what.startswith("6 partitions have fewer replicas in sync") for each in row.findings
+                ):
                     await trio.sleep(0.05)
                     await view.renew()
                     row = await view.cluster()
