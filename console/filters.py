@@ -52,8 +52,8 @@ def rows_of(given: Mapping[str, str]) -> list[FilterRow]:
     if contains := given.get("contains", ""):
         rows.append(FilterRow("value", CONTAINS, contains, "contains"))
     if path := given.get("path", ""):
-        place, has_value, text = _split(path)
-        rows.append(FilterRow(place, EQUALS if has_value else IS_THERE, text, "path"))
+        place, is_compared, text = _split(path)
+        rows.append(FilterRow(place, EQUALS if is_compared else IS_THERE, text, "path"))
     return rows
 
 

@@ -223,8 +223,8 @@ function startCharts() {
   if (!charts.length) return;
   let span = "minute";
   const series = charts.flatMap((chart) => chart.names);
-  const topic = charts[0].place.dataset.topic; // whose minutes are asked for in place of the broker's seconds
-  const about = topic === undefined ? "" : `&topic=${encodeURIComponent(topic)}`;
+  const of = charts[0].place.dataset.of; // a topic or group, whose minutes are asked for in place of the broker's seconds
+  const about = of ? `&${of}` : "";
   const look = async () => {
     if (document.hidden) return;
     try { // one request for all charts; where the broker is away, the next look may find it
@@ -243,7 +243,7 @@ function startCharts() {
   }
   document.addEventListener("ottla:theme", () => { charts.forEach((chart) => chart.again()); look(); });
   look();
-  setInterval(look, topic === undefined ? 2000 : 20000);
+  setInterval(look, about ? 20000 : 2000);
 }
 
 // --- a search that goes on ------------------------------------------------------------------------------------------

@@ -288,4 +288,7 @@ async def test_the_last_hour_of_a_topic(tmp_path: Path) -> None:
         assert history["series"] == ["bytes_in", "bytes_out"]
         assert {len(values) for values in history["values"]} == {len(history["times"])}
         page = (await browser.get("/topics/orders")).page
-        assert [found["data-topic"] for _, found in page.elements if "data-topic" in found] == ["orders", "orders"]
+        assert [found["data-of"] for _, found in page.elements if "data-of" in found] == [
+            "topic=orders",
+            "topic=orders",
+        ]
