@@ -357,6 +357,15 @@ function startChoice() {
   });
 }
 
+// --- the operator that a field has, while it is typed -----------------------------------------------------------------
+
+document.addEventListener("input", (event) => {
+  if (event.target.name !== "field" || !event.target.closest(".filter")) return;
+  const operator = event.target.closest(".filter").querySelector("select");
+  const wanted = event.target.value === "value" ? "contains" : "equals";
+  if (operator.value !== "is there" && operator.value !== wanted) operator.value = wanted;
+});
+
 // --- keys and the theme ---------------------------------------------------------------------------------------------
 
 const PLACES = { o: "/", t: "/topics", g: "/groups", c: "/connections", r: "/requests", x: "/transactions", l: "/cluster" };
