@@ -95,6 +95,10 @@ class Action(Protocol):
         """Its form; none where everything is in the address."""
         ...
 
+    async def facts(self, given: Given) -> Sequence[tuple[str, str]]:
+        """What to know before the form is filled in, each with its name. Raises the same as ``plan``."""
+        ...
+
     async def plan(self, given: Given) -> ActionPlan | None:
         """None while the form is not filled in. Raises WrongQuestionError, NotFoundError, KafkaError."""
         ...
@@ -104,15 +108,22 @@ class Action(Protocol):
         ...
 
 
-class KafkaAction:
-    """The common part of actions that are made of requests. Without ``fields``, the address of the action says everything."""
+class PlainAction:
+    """The common part of actions. Without ``fields``, the address of the action says everything."""
+
+    def fields(self, given: Given) -> Sequence[FormField]:
+        return ()
+
+    async def facts(self, given: Given) -> Sequence[tuple[str, str]]:
+        return ()
+
+
+class KafkaAction(PlainAction):
+    """The common part of actions that are made of requests."""
 
     def __init__(self, kafka: KafkaRequests, server: Server) -> None:
         self._kafka = kafka
         self._server = server
-
-    def fields(self, given: Given) -> Sequence[FormField]:
-        return ()
 
 
 class ActionPages:
@@ -138,8 +149,10 @@ class ActionPages:
 
     async def _plan(self, action: Action, sent: Given, path: Given, problem: Problem | None = None) -> Response:
         """The action's page; where it is there after something has gone wrong already, with that."""
+        facts: Sequence[tuple[str, str]] = ()
         plan = None
         try:
+            facts = await action.facts({**sent, **path})
             plan = await action.plan({**sent, **path})
         except (WrongQuestionError, NotFoundError, KafkaError) as error:
             problem = problem or problem_of(error)
@@ -149,6 +162,7 @@ class ActionPages:
             title=action.title,
             here=action.here,
             fields=action.fields({**sent, **path}),
+            facts=facts,
             plan=plan,
             given=sent,
             problem=problem,

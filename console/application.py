@@ -156,6 +156,7 @@ def _clients_see(addresses: _Addresses, pages: Pages, top: Top) -> list[Route]:
         page("/top.json", top.page, ApiKey.DESCRIBE_CLUSTER),
         page("/topics", pages.topics, ApiKey.METADATA, leaves_out=True),
         page("/topics/{topic}", pages.topic, ApiKey.METADATA),
+        page("/topics/{topic}/settings", pages.settings, ApiKey.METADATA, ApiKey.DESCRIBE_CONFIGS),
         page("/groups", pages.groups, ApiKey.LIST_GROUPS, leaves_out=True),
         page("/group", pages.group, ApiKey.DESCRIBE_GROUPS),
         page("/connections", pages.connections, ApiKey.DESCRIBE_CLUSTER),

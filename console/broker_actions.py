@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from urllib.parse import quote
 
 from ..view.own.broker_view import BrokerView, NotFoundError
@@ -11,7 +10,7 @@ from ..wire.api_keys import ApiKey
 from ..wire.messages.describe_producers import DescribeProducersRequest, ProducerState, TopicRequest
 from ..wire.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from . import action_commands
-from .actions import ActionPlan, ActionResult, FormField, Given, KafkaAction, number
+from .actions import ActionPlan, ActionResult, Given, KafkaAction, PlainAction, number
 from .kafka_requests import LeaderTarget, check
 from .questions import WrongQuestionError
 from .topic_actions import topic_address
@@ -85,7 +84,7 @@ def _partition(given: Given) -> int:
     return partition
 
 
-class Disconnect:
+class Disconnect(PlainAction):
     """The end of a client's connection. No request of Kafka does that: it is for those who could take away its rights."""
 
     title, here = "Disconnect a client", "Connections"
@@ -94,9 +93,6 @@ class Disconnect:
     def __init__(self, view: BrokerView, rights: VisitorRights | None) -> None:
         self._view = view
         self._rights = rights
-
-    def fields(self, given: Given) -> Sequence[FormField]:
-        return ()
 
     async def plan(self, given: Given) -> ActionPlan | None:
         self._check()
@@ -132,7 +128,7 @@ class Disconnect:
             self._rights.check(self.api)
 
 
-class EndSession:
+class EndSession(PlainAction):
     """The end of a member's session in a group that this broker coordinates, as if nothing had been heard of it for too long.
 
     No request of Kafka does that. The right is that of LeaveGroup, by which an administrator removes static members.
@@ -144,9 +140,6 @@ class EndSession:
     def __init__(self, view: BrokerView, rights: VisitorRights | None) -> None:
         self._view = view
         self._rights = rights
-
-    def fields(self, given: Given) -> Sequence[FormField]:
-        return ()
 
     async def plan(self, given: Given) -> ActionPlan | None:
         group, row = await self._find(given)

@@ -82,6 +82,11 @@ def group_type(name: str) -> str | Markup:
     return {"": _NONE, "streams": "Streams"}.get(name, name)
 
 
+def config_source(name: str) -> str:
+    """The source of a setting in words: DYNAMIC_DEFAULT_BROKER_CONFIG is dynamic default broker."""
+    return name.removesuffix("_CONFIG").replace("_", " ").lower()
+
+
 FILTERS = {
     "number": number,
     "nbytes": nbytes,
@@ -91,4 +96,5 @@ FILTERS = {
     "limit": limit,
     "moment": moment,
     "group_type": group_type,
+    "config_source": config_source,
 }

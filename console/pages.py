@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from ..base.wording import counted
+from ..handlers.config_entries import ConfigSource
 from ..view.findings import all_made
-from ..view.rows import BrokerRow, ConnectionRow, GroupRow, RequestRow, TopicRow
+from ..view.rows import BrokerRow, ConfigRow, ConnectionRow, GroupRow, RequestRow, TopicRow
 from ..view.source import ONLY_INSIDE, ViewSource, seen_inside
 from . import commands
 from .render import Renderer
@@ -19,6 +20,7 @@ from .tables import TableColumn, TableQuery, none_last
 
 _MOST_ERRORS = 20
 _MOST_PARTITIONS = 200
+TOPIC_SOURCE = ConfigSource.TOPIC_CONFIG.name
 
 TOPIC_COLUMNS = (
     TableColumn("name", "Topic", lambda row: row.name),
@@ -42,6 +44,12 @@ GROUP_COLUMNS = (
     TableColumn("max_lag", "Largest", lambda row: none_last(row.max_lag), is_number=True),
     TableColumn("epoch", "Epoch", lambda row: none_last(row.epoch), is_number=True),
     TableColumn("assignor", "Assignor", lambda row: row.protocol),
+)
+SETTING_COLUMNS = (
+    TableColumn("name", "Setting", lambda row: row.name),
+    TableColumn("value", "Value", lambda row: row.value),
+    TableColumn("source", "From", lambda row: row.source),
+    TableColumn("doc", "What it does"),
 )
 CONNECTION_COLUMNS = (
     TableColumn("peer", "Client", lambda row: row.peer),
@@ -76,8 +84,8 @@ CHARTS = (
     Chart("Bytes in and out", ("bytes_in", "bytes_out"), "bytes"),
     Chart("Records in", ("messages_in",), "number"),
     Chart("Requests and errors", ("requests", "errors"), "number"),
-    Chart("Connections", ("connections",), "number"),
-    Chart("Lag of all groups", ("lag",), "number"),
+    Chart("Connections", ("connections",), "count"),
+    Chart("Lag of all groups", ("lag",), "count"),
     Chart("Lateness of the event loop", ("loop_lag_ms",), "ms"),
 )
 
@@ -155,6 +163,23 @@ class Pages:
             detail=detail,
             partitions=detail.partitions[:_MOST_PARTITIONS],
             command=commands.topic(server, name),
+        )
+
+    async def settings(self, request: Request) -> Response:
+        """A topic's settings, each with its source and what it does."""
+        name = request.path_params["topic"]
+        choice = TableQuery(request, SETTING_COLUMNS, "name")
+        only_set, wanted = choice.has("set"), choice.q.lower()
+
+        def matches(row: ConfigRow) -> bool:
+            is_asked = wanted in f"{row.name} {row.value} {row.doc}".lower()
+            return is_asked and (not only_set or row.source == TOPIC_SOURCE)
+
+        detail = await self._source.topic(name)
+        part = await choice.part(detail.configs, matches, self._source.pace())
+        command = commands.topic(self._server(), name)
+        return await self._renderer.page(
+            "settings.html", choice=choice, part=part, topic=name, only_set=only_set, own=TOPIC_SOURCE, command=command
         )
 
     async def groups(self, request: Request) -> Response:

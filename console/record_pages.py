@@ -8,12 +8,13 @@ search ends when its reader goes away; a reader that is slow holds up its own on
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 import trio
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
 from ..base.errors import KafkaError
 from ..view.found_records import FoundRecord
@@ -22,6 +23,7 @@ from ..view.record_log import RecordLog
 from ..view.record_search import Range, Search, WholeRecord, search_pace, whole_record
 from . import commands
 from .export import MOST_BYTES, MOST_RECORDS
+from .filters import FIELDS, OPERATORS, PARAMETERS, FilterRow, parameters_of, rows_of, sent_rows
 from .problems import Problem, problem_of
 from .questions import NOTHING_ASKED, STARTS, Question, WrongQuestionError, read_question, read_show, rest_text
 from .record_rows import codec_name, shown_as, shown_records
@@ -63,6 +65,8 @@ class RecordPages:
         known = {log.number: log for log in await self._source.logs(topic)}
         form = self._form(topic, request, known)
         try:
+            if (sent := sent_rows(request.query_params.multi_items())) is not None:
+                return RedirectResponse(_with_filters(request, sent), 303)
             question = read_question(topic, request.query_params, self._decoding)
         except WrongQuestionError as error:
             problem = problem_of(error)
@@ -99,9 +103,15 @@ class RecordPages:
 
     def _form(self, topic: str, request: Request, known: Iterable[int]) -> dict[str, Any]:
         """What the page has above its records, whether they can be looked for or not: its fields as they were given."""
+        asked = {name: request.query_params.get(name, nothing) for name, nothing in NOTHING_ASKED.items()}
+        sent = sent_rows(request.query_params.multi_items())
         return {
             "topic": topic,
-            "asked": {name: request.query_params.get(name, nothing) for name, nothing in NOTHING_ASKED.items()},
+            "asked": asked,
+            "filters": rows_of(asked) if sent is None else sent,
+            "without": lambda parameter: f"?{_query(request, {parameter: ''})}",
+            "operators": OPERATORS,
+            "filter_fields": FIELDS,
             "numbers": [str(number) for number in known],
             "starts": STARTS,
             "shows": self._decoding.shows,
@@ -247,6 +257,21 @@ class RecordPages:
                 "content-disposition": f'attachment; filename="{name}"',
             },
         )
+
+
+def _with_filters(request: Request, sent: Sequence[FilterRow]) -> str:
+    """The address that says the same as the rows of a form. Raises WrongQuestionError."""
+    return f"{request.url.path}?{_query(request, {**dict.fromkeys(PARAMETERS, ''), **parameters_of(sent)})}"
+
+
+def _query(request: Request, changed: Mapping[str, str]) -> str:
+    """The query of the address without rows of filters, with something changed; what is empty is left out."""
+    given = {
+        name: text
+        for name, text in request.query_params.items()
+        if name not in ("field", "operator", "operand", "rest")
+    }
+    return urlencode({name: text for name, text in {**given, **changed}.items() if text}, errors="surrogatepass")
 
 
 def _left_after(search: Search, found: Sequence[FoundRecord], question: Question) -> str:

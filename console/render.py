@@ -41,7 +41,7 @@ def _environment(files: StaticFiles) -> Environment:
         auto_reload=False,
     )
     made.filters |= formats.FILTERS | texts.FILTERS | finding_addresses.FILTERS
-    made.globals |= {"file": files.address}
+    made.globals |= {"file": files.address, "icon": files.icon}
     return made
 
 

@@ -18,11 +18,17 @@ _UNSEEN = re.compile(
     "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
+_SIGNS = frozenset("[]{},:")
 _MOST_JSON = 256 * 1024
+_SHORT_ID, _ID_BEGINS, _ID_ENDS = 24, 14, 6
 
 
 def visible(text: str) -> Markup:
     """Escaped for HTML, each unseen character as its code."""
+    return Markup('<bdi dir="ltr">{}</bdi>').format(_unseen_shown(text))
+
+
+def _unseen_shown(text: str) -> Markup:
     parts = []
     end = 0
     for found in _UNSEEN.finditer(text):
@@ -30,7 +36,7 @@ def visible(text: str) -> Markup:
         parts.append(Markup('<span class="code">{}</span>').format(_code(found.group())))
         end = found.end()
     parts.append(escape(text[end:]))
-    return Markup('<bdi dir="ltr">{}</bdi>').format(Markup("").join(parts))
+    return Markup("").join(parts)
 
 
 def plain(text: str) -> str:
@@ -119,4 +125,29 @@ def indented(text: str) -> str | None:
     return "".join(out)
 
 
-FILTERS = {"visible": visible, "plain": plain}
+def coloured(text: str) -> Markup:
+    """JSON, or what is laid out like it, with a class for each kind of token: ``k`` names, ``s`` strings, ``v`` other values."""
+    parts: list[Markup] = []
+    end = 0
+    for found in _TOKENS.finditer(text):
+        parts.append(escape(text[end : found.start()]))
+        end = found.end()
+        token = found.group()
+        if token in _SIGNS:
+            parts.append(escape(token))
+        else:
+            is_name = token.startswith('"') and text[end : end + 1] == ":"
+            kind = "k" if is_name else "s" if token.startswith('"') else "v"
+            parts.append(Markup('<span class="{}">{}</span>').format(kind, _unseen_shown(token)))
+    parts.append(_unseen_shown(text[end:]))
+    return Markup('<bdi dir="ltr">{}</bdi>').format(Markup("").join(parts))
+
+
+def shortened(text: str) -> Markup:
+    """A long id by its beginning and its end, by which people tell members apart; as it is if it is short."""
+    if len(text) <= _SHORT_ID:
+        return visible(text)
+    return Markup("{}…{}").format(visible(text[:_ID_BEGINS]), visible(text[-_ID_ENDS:]))
+
+
+FILTERS = {"visible": visible, "plain": plain, "coloured": coloured, "shortened": shortened}

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
 from ..base.wording import counted
+from ..handlers.config_entries import ConfigSource
 from ..view.own.broker_view import NotFoundError
 from ..wire.api_keys import ApiKey
 from ..wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -19,7 +20,11 @@ from ..wire.messages.create_topics import (
 )
 from ..wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from ..wire.messages.delete_topics import DeleteTopicsRequest
-from ..wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from ..wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+)
 from ..wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -160,11 +165,23 @@ class ConfigureTopic(KafkaAction):
             FormField("value", "Value", given.get("value", "")),
         )
 
+    async def facts(self, given: Given) -> Sequence[tuple[str, str]]:
+        name = given.get("name", "").strip()
+        setting = await self._setting(given["topic"], name)
+        if setting is None:
+            return ()
+        source = ConfigSource(setting.config_source).name
+        return (
+            (name, setting.value or ""),
+            ("From", source.removesuffix("_CONFIG").replace("_", " ").lower()),
+            ("What it does", setting.documentation or ""),
+        )
+
     async def plan(self, given: Given) -> ActionPlan | None:
         topic, name = given["topic"], given.get("name", "").strip()
-        now = await self._now(topic, name)
-        if not name:
+        if not name or ("value" not in given and given.get("way") != "delete"):
             return None
+        now = await self._now(topic, name)
         change = _change(given)
         await self._alter(topic, change, validate_only=True)
         if change.config_operation == _DELETE:
@@ -185,14 +202,18 @@ class ConfigureTopic(KafkaAction):
         return ActionResult(f"{change.name} of {topic} was {before}, and {after}.", topic_address(topic), topic)
 
     async def _now(self, topic: str, name: str) -> str | None:
+        setting = await self._setting(topic, name)
+        return None if setting is None else setting.value
+
+    async def _setting(self, topic: str, name: str) -> DescribeConfigsResourceResult | None:
         """Raises KafkaError, also where there is no such topic."""
         resource = DescribeConfigsResource(
             resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=[name] if name else None
         )
-        response = await self._kafka.ask(DescribeConfigsRequest(resources=[resource]), AnyBrokerTarget())
-        (result,) = response.results
+        request = DescribeConfigsRequest(resources=[resource], include_documentation=True)
+        (result,) = (await self._kafka.ask(request, AnyBrokerTarget())).results
         check(result.error_code, result.error_message)
-        return next((config.value for config in result.configs if config.name == name), None)
+        return next((config for config in result.configs if config.name == name), None)
 
     async def _alter(self, topic: str, change: AlterableConfig, *, validate_only: bool) -> None:
         resource = AlterConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=topic, configs=[change])

@@ -25,7 +25,77 @@ function isInUse(live) {
 document.addEventListener("htmx:beforeRequest", (event) => {
   if (document.hidden || isInUse(event.target)) event.preventDefault();
 });
-document.addEventListener("htmx:afterSwap", () => { localTimes(document); reachable(); });
+document.addEventListener("htmx:afterSwap", () => arrived(document));
+
+// What has come into the page: times in the browser's zone, columns' names in cells, keys for what scrolls.
+function arrived(root) {
+  localTimes(root);
+  nameCells(root);
+  reachable();
+}
+
+// --- on a telephone a row is a card, in which each cell has the name of its column ----------------------------------
+
+function nameCells(root) {
+  for (const table of root.querySelectorAll(".wide table")) {
+    const names = [...table.querySelectorAll("thead th")].map((head) => head.textContent.trim());
+    for (const row of table.tBodies[0] ? table.tBodies[0].rows : []) {
+      let column = 0;
+      for (const cell of row.cells) {
+        if (cell.tagName === "TD" && cell.colSpan === 1 && cell.dataset.label === undefined) {
+          cell.dataset.label = names[column] || "";
+          cell.classList.toggle("nothing", !cell.textContent.trim());
+        }
+        column += cell.colSpan;
+      }
+    }
+  }
+}
+
+// --- what is copied by a click ---------------------------------------------------------------------------------------
+
+async function copied(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const place = document.createElement("textarea"); // a page that came without TLS from elsewhere has no clipboard
+  place.value = text;
+  document.body.append(place);
+  place.select();
+  document.execCommand("copy");
+  place.remove();
+}
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  await copied(button.dataset.copy);
+  button.setAttribute("aria-label", "Copied");
+  setTimeout(() => button.setAttribute("aria-label", "Copy"), 2000);
+});
+
+// --- a record opens below its row ------------------------------------------------------------------------------------
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-record]");
+  if (!button) return;
+  const row = button.closest("tr");
+  const isOpen = button.getAttribute("aria-expanded") === "true";
+  button.setAttribute("aria-expanded", String(!isOpen));
+  if (isOpen) return row.nextElementSibling.remove();
+  const opened = document.createElement("tr");
+  const cell = opened.insertCell();
+  opened.className = "opened";
+  cell.colSpan = row.cells.length;
+  cell.textContent = "…";
+  row.after(opened);
+  try {
+    const answer = await fetch(button.dataset.record);
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    cell.replaceChildren(page.querySelector("#record") || page.querySelector("main"));
+  } catch (error) {
+    cell.textContent = `The broker does not answer: ${error.message}`;
+  }
+  arrived(cell);
+});
 
 // --- what is wider than its place: keys scroll it, once it can be reached by them ------------------------------------
 
@@ -42,22 +112,29 @@ addEventListener("resize", reachable);
 
 const NAMES = {
   bytes_in: "in", bytes_out: "out", messages_in: "records/s", requests: "requests/s", errors: "errors/s",
-  connections: "connections", loop_lag_ms: "ms late",
+  connections: "connections", loop_lag_ms: "ms late", lag: "records behind",
 };
+const BYTES = ["B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s"];
+const STEPS = { // round in the unit that is shown
+  bytes: BYTES.flatMap((_, unit) => [1, 2, 5, 10, 20, 50, 100, 200, 500].map((step) => step * 1024 ** unit)),
+  number: [...Array(16).keys()].flatMap((power) => [1, 2, 5].map((step) => step * 10 ** (power - 1))),
+  count: [...Array(15).keys()].flatMap((power) => [1, 2, 5].map((step) => step * 10 ** power)),
+};
+const SECONDS = [1, 5, 10, 15, 30, 60, 300, 600, 900, 1800, 3600];
+const GLYPH = 7; // pixels of a sign on an axis
 
 function inUnit(unit) {
   return (value) => {
     if (value === null || value === undefined) return "–";
-    if (unit !== "bytes") return value.toLocaleString("en", { maximumFractionDigits: 2 });
-    const units = ["B/s", "KiB/s", "MiB/s", "GiB/s"];
+    if (unit !== "bytes") return value.toLocaleString("en", { maximumFractionDigits: value < 10 ? 2 : 0 });
     let place = 0;
-    while (value >= 1024 && place < units.length - 1) { value /= 1024; place++; }
-    return `${value.toFixed(place ? 1 : 0)} ${units[place]}`;
+    while (value >= 1024 && place < BYTES.length - 1) { value /= 1024; place++; }
+    return `${Number(value.toFixed(place && value < 100 ? 1 : 0))} ${BYTES[place]}`;
   };
 }
 
-function clock(seconds) {
-  return new Date(seconds * 1000).toLocaleTimeString("en-GB");
+function clock(seconds, isShort) {
+  return new Date(seconds * 1000).toLocaleTimeString("en-GB", isShort ? { hour: "2-digit", minute: "2-digit" } : {});
 }
 
 // A line needs two points: one between two gaps is drawn as a dot.
@@ -66,37 +143,69 @@ function alone(values) {
   return values.map((_, place) => place).filter((place) => !isGap(place) && isGap(place - 1) && isGap(place + 1));
 }
 
+// A colour of the design as a canvas knows it.
+function colour(name) {
+  const probe = document.createElement("span");
+  probe.style.color = `var(${name})`;
+  document.body.append(probe);
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}
+
 class Chart {
   constructor(place) {
     this.place = place;
     this.names = place.dataset.series.split(",");
     this.plot = null;
+    this.legend = document.createElement("ul");
+    this.legend.className = "legend";
+    this.legend.append(...this.names.map(() => document.createElement("li")));
+    place.closest("figure").querySelector("figcaption").append(this.legend);
     new ResizeObserver(() => this.plot && this.plot.setSize(this.size())).observe(place);
   }
 
   size() {
-    return { width: Math.max(this.place.clientWidth, 120), height: 135 };
-  }
-
-  colours() {
-    const style = getComputedStyle(document.documentElement);
-    return (name) => style.getPropertyValue(name).trim();
+    return { width: Math.max(this.place.clientWidth, 120), height: this.place.clientHeight || 150 };
   }
 
   draw(data) {
     if (this.plot) return this.plot.setData(data);
-    const colour = this.colours();
     const show = inUnit(this.place.dataset.unit);
-    const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
+    const axis = { stroke: colour("--muted-foreground"), grid: { stroke: colour("--border"), width: 1 }, ticks: { show: false } };
+    const isLong = () => this.plot && this.plot.scales.x.max - this.plot.scales.x.min > 600;
     this.plot = new uPlot({
       ...this.size(),
+      padding: [8, 12, 0, 0],
       cursor: { y: false },
+      legend: { show: false },
+      hooks: { setCursor: [() => this.tell()], setData: [() => this.tell()] },
       scales: { y: { range: (plot, low, high) => [0, Math.max(high * 1.1, 1)] } },
-      axes: [{ ...axis, space: 80, values: (plot, moments) => moments.map(clock) }, { ...axis, size: 78, values: (plot, values) => values.map(show) }],
-      series: [{ label: "at", value: (plot, moment) => moment === null ? "–" : clock(moment) }, ...this.names.map((name, place) => ({
-        label: NAMES[name] || name, stroke: colour(`--series-${place}`), width: 1.5, points: { show: false, size: 4, filter: (plot, number) => alone(plot.data[number]) }, value: (plot, value) => show(value),
+      axes: [
+        { ...axis, size: 26, space: 90, incrs: SECONDS, values: (plot, moments) => moments.map((moment) => clock(moment, isLong())) },
+        {
+          ...axis, incrs: STEPS[this.place.dataset.unit] || STEPS.number,
+          size: (plot, values) => 16 + GLYPH * Math.max(3, ...(values || []).map((text) => text.length)),
+          values: (plot, values) => values.map(show),
+        },
+      ],
+      series: [{}, ...this.names.map((name, place) => ({
+        stroke: colour(`--series-${place}`), width: 1.75, points: { show: false, size: 4, filter: (plot, number) => alone(plot.data[number]) },
       }))],
     }, data, this.place);
+    this.tell();
+  }
+
+  // Each series with its value: where the pointer is, else the newest.
+  tell() {
+    if (!this.plot) return;
+    const { data, cursor } = this.plot;
+    const at = cursor.idx ?? data[0].length - 1;
+    const show = inUnit(this.place.dataset.unit);
+    this.names.forEach((name, place) => {
+      const words = `${NAMES[name] || name} ${show(data[place + 1][at])}`;
+      if (this.legend.children[place].textContent !== words) this.legend.children[place].textContent = words;
+    });
   }
 
   again() {
@@ -114,8 +223,8 @@ function startCharts() {
   if (!charts.length) return;
   let span = "minute";
   const series = charts.flatMap((chart) => chart.names);
-  const topic = charts[0].place.dataset.topic; // whose minutes are asked for in place of the broker's seconds
-  const about = topic === undefined ? "" : `&topic=${encodeURIComponent(topic)}`;
+  const of = charts[0].place.dataset.of; // a topic or group, whose minutes are asked for in place of the broker's seconds
+  const about = of ? `&${of}` : "";
   const look = async () => {
     if (document.hidden) return;
     try { // one request for all charts; where the broker is away, the next look may find it
@@ -134,7 +243,7 @@ function startCharts() {
   }
   document.addEventListener("ottla:theme", () => { charts.forEach((chart) => chart.again()); look(); });
   look();
-  setInterval(look, topic === undefined ? 2000 : 20000);
+  setInterval(look, about ? 20000 : 2000);
 }
 
 // --- a search that goes on ------------------------------------------------------------------------------------------
@@ -163,8 +272,7 @@ function startSearch() {
   const end = () => { source.close(); stop.remove(); };
   source.addEventListener("rows", (event) => {
     rows.insertAdjacentHTML("beforeend", event.data);
-    localTimes(rows);
-    reachable();
+    arrived(document);
   });
   source.addEventListener("progress", (event) => tell("so far", JSON.parse(event.data)));
   source.addEventListener("done", (event) => {
@@ -221,7 +329,7 @@ function startTail() {
     missed += Number(told.missed);
     rows.insertAdjacentHTML("afterbegin", told.rows);
     while (rows.children.length > TAIL_ROWS) rows.lastElementChild.remove();
-    localTimes(rows);
+    arrived(document);
     const more = [missed ? `${missed} were not shown, for they came too fast` : "", told.behind !== "0" ? `${told.behind} offsets behind` : "", ...told.problems];
     say(["Live: " + (found ? `${found} records came` : "waiting for records"), ...more.filter(Boolean)].join("; "));
   };
@@ -249,6 +357,15 @@ function startChoice() {
   });
 }
 
+// --- the operator that a field has, while it is typed -----------------------------------------------------------------
+
+document.addEventListener("input", (event) => {
+  if (event.target.name !== "field" || !event.target.closest(".filter")) return;
+  const operator = event.target.closest(".filter").querySelector("select");
+  const wanted = event.target.value === "value" ? "contains" : "equals";
+  if (operator.value !== "is there" && operator.value !== wanted) operator.value = wanted;
+});
+
 // --- keys and the theme ---------------------------------------------------------------------------------------------
 
 const PLACES = { o: "/", t: "/topics", g: "/groups", c: "/connections", r: "/requests", x: "/transactions", l: "/cluster" };
@@ -268,7 +385,9 @@ document.addEventListener("keydown", (event) => {
 });
 
 function startTheme() {
-  document.querySelector("#theme").addEventListener("click", () => {
+  const button = document.querySelector("#theme");
+  if (!button) return; // whoever has not logged in yet has no side bar
+  button.addEventListener("click", () => {
     const root = document.documentElement;
     const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = isDark ? "light" : "dark";
@@ -277,8 +396,7 @@ function startTheme() {
   });
 }
 
-localTimes(document);
-reachable();
+arrived(document);
 startTheme();
 startCharts();
 startSearch();

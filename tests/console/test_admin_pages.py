@@ -147,7 +147,7 @@ async def test_users_quotas_and_rules(browsing: Open, tmp_path: Path) -> None:
         assert b"secret".hex() not in users.html
         quotas = (await browser.get("/quotas?q=ali")).page
         assert "user alice , client-id default producer_byte_rate = 1,000" in quotas.text
-        assert "1 quotas" in quotas.text
+        assert "1 quota" in quotas.text
         assert "There is no such quota" in (await browser.get("/quotas?q=bob")).page.text
         assert "every client may do everything" in (await browser.get("/acls?topic=orders")).page.text
 

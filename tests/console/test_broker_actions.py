@@ -34,7 +34,7 @@ async def test_a_transaction_is_aborted(tmp_path: Path) -> None:
         log = browser.partition("orders").log
         assert log.last_stable_offset == 1
         address = "/abort-transaction?topic=orders&partition=0&producer=4000"
-        assert ("a", {"href": address}) in (await browser.get("/topics/orders")).page.elements
+        assert address in (await browser.get("/topics/orders")).page.addresses()
         plan = (await browser.get(address)).page
         assert "4000 3 -1 1" in plan.text
         assert "ottla transactions abort -b test:9092 --partition 0 --start-offset 1 orders" in plan.text
@@ -64,7 +64,7 @@ async def test_a_client_is_disconnected(tmp_path: Path) -> None:
             await read_answer(client)
         rows = {row.client_id: row for row in await browser.console.view.connections()}
         address = f"/disconnect?peer={quote(rows['client 0'].peer)}"
-        assert ("a", {"href": address}) in (await browser.get("/connections")).page.elements
+        assert address in (await browser.get("/connections")).page.addresses()
         assert "client 0" in (await browser.get(address)).page.text
         done = await browser.do(address)
         peer = rows["client 0"].peer

@@ -9,7 +9,7 @@ import pytest
 from kafka import KafkaProducer
 
 from .helpers.served import Served
-from .helpers.windows import SIZES, window
+from .helpers.windows import SIZES, filter_records, open_pages, window
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (tools/setup.sh test)")
 pytestmark = pytest.mark.slow
@@ -21,6 +21,7 @@ def test_from_the_overview_to_a_record(context: playwright.BrowserContext, serve
     page.goto("/")
     expect(page.get_by_text("No trouble in what was looked at")).to_be_visible()
     expect(page.locator(".chart canvas")).to_have_count(5)
+    open_pages(page)
     page.get_by_role("link", name="Topics", exact=True).click()
     page.keyboard.press("/")
     page.keyboard.type("ord")
@@ -29,15 +30,19 @@ def test_from_the_overview_to_a_record(context: playwright.BrowserContext, serve
     expect(page.get_by_role("heading", name="orders")).to_be_visible()
     page.get_by_role("link", name="Records", exact=True).click()
     expect(page.locator("#rows tr")).to_have_count(50)
-    page.get_by_label("Value contains").fill('"order": 77,')
-    page.get_by_role("button", name="Read").click()
+    filter_records(page, "value", "contains", '"order": 77,')
     expect(page.locator("#rows tr")).to_have_count(1)
     expect(page.locator("#rows")).to_contain_text(str((1 << 63) - 1 - 77))
     shared = context.new_page()
     shared.goto(page.url)
     expect(shared.locator("#rows")).to_contain_text("customer-77")
+    shared.get_by_role("button", name="Open 0:77").click()
+    expect(shared.locator("tr.opened .json")).to_contain_text('"order": 77')
+    expect(shared.locator("tr.opened .chip")).to_have_text("trace 77")
+    shared.get_by_role("button", name="Open 0:77").click()
+    expect(shared.locator("tr.opened")).to_have_count(0)
     shared.locator("#rows").get_by_role("link").click()
-    expect(shared.get_by_text('"order": 77')).to_be_visible()
+    expect(shared.locator("#record .json")).to_contain_text('"order": 77')
     expect(shared.locator("time").first).to_have_attribute("title", re.compile("UTC$"))
 
 
@@ -47,17 +52,17 @@ def test_a_filter_that_is_none_is_said_at_its_field(chromium: playwright.Browser
         page = context.new_page()
         page.goto("/topics/orders/records")
         page.get_by_label("From").select_option("oldest")
-        page.get_by_label("Key equals").fill("customer-77")
-        path = page.get_by_label("JSON path")
-        path.fill("$.order === 77")
-        page.get_by_role("button", name="Read").click()
-        expect(path).to_have_attribute("aria-invalid", "true")
-        expect(page.get_by_role("alert")).to_contain_text("at character 11 a value should stand")
-        expect(path).to_have_value("$.order === 77")
-        expect(page.get_by_label("Key equals")).to_have_value("customer-77")
+        filter_records(page, "key", "equals", "customer-77")
+        expect(page.locator("#rows tr")).to_have_count(1)
+        filter_records(page, "$.order", "equals", "= 77")
+        value = page.get_by_label("Value", exact=True).nth(1)
+        expect(value).to_have_attribute("aria-invalid", "true")
+        expect(page.get_by_role("alert")).to_contain_text("there is no comparison but = and ==")
+        expect(value).to_have_value("= 77")
+        expect(page.get_by_label("Value", exact=True).first).to_have_value("customer-77")
         expect(page.get_by_label("From")).to_have_value("oldest")
-        path.fill("$.order == 77")
-        page.get_by_role("button", name="Read").click()
+        value.fill("77")
+        page.get_by_role("button", name="Read", exact=True).click()
         expect(page.locator("#rows tr")).to_have_count(1)
 
 

@@ -133,7 +133,7 @@ async def test_green_is_said_when_every_check_was_made(tmp_path: Path, autojump_
         assert "whether the lag of a group grows: it takes 5 min, and groups have been watched for 0 s" in page.text
         state = (await browser.get("/state")).page
         assert state.text == "Nothing found"
-        ((tag, attributes),) = state.elements
+        tag, attributes = state.elements[0]
         assert (tag, attributes["href"], attributes.get("data-variant")) == ("a", "/", None)
         await trio.sleep(60)
         held = "open transactions in the 3 partitions that this broker leads: it takes 2 min to tell"
@@ -150,7 +150,7 @@ async def test_green_is_said_when_every_check_was_made(tmp_path: Path, autojump_
         )
         assert "fine" in classes(page)
         assert "Not looked at" not in page.text
-        ((_, attributes),) = (await browser.get("/state")).page.elements
+        _, attributes = (await browser.get("/state")).page.elements[0]
         assert attributes["data-variant"] == "success"
 
 

@@ -99,7 +99,9 @@ async def test_a_topic(browsing: Open, tmp_path: Path) -> None:
         page = (await browser.get("/topics/orders")).page
         assert "Records 7" in page.text
         assert "delete: 1 h, no limit" in page.text
-        assert "retention.ms 3600000 TOPIC_CONFIG" in page.text
+        settings = (await browser.get("/topics/orders/settings?set=1")).page
+        assert "retention.ms 3600000 this topic" in settings.text
+        assert "1 setting of" in settings.text
         assert "2023-11-14 22:13:20.000 UTC" in page.text
         assert page.links["billing"] == "/group?id=billing"
         assert "kafka-topics.sh --bootstrap-server test:9092 --describe --topic orders" in page.text
@@ -134,11 +136,11 @@ async def test_connections_and_requests(tmp_path: Path) -> None:
         page = (await browser.get("/connections")).page
         assert "my client" in page.text
         assert "User:ANONYMOUS" in page.text
-        assert "1 connections" in page.text
+        assert "1 connection" in page.text
         assert "ListGroups" in (await browser.get("/requests")).page.text
         await ask(browser, OffsetCommitRequest(group_id="g"), 8, "wrong")
         page = (await browser.get("/requests?q=find")).page
-        assert "There is no such request." in page.text
+        assert "No request has that in it." in page.text
         client.close()
 
 

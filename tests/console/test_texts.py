@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 
 import pytest
 
@@ -95,3 +96,16 @@ def test_numbers_and_times() -> None:
     for ms in ((1 << 63) - 1, 1 << 55):
         assert f"{ms} ms" in str(formats.moment(ms)), "which no calendar has"
     assert "ndash" in str(formats.moment(-1))
+
+
+def test_json_is_coloured_by_what_its_parts_are() -> None:
+    shown = texts.coloured('{\n  "a<b": "x: \u202e",\n  "n": [1.50, null]\n}')
+    assert '<span class="k">&#34;a&lt;b&#34;</span>: <span class="s">&#34;x: <span class="code">' in shown
+    assert '<span class="v">1.50</span>, <span class="v">null</span>' in shown
+    assert "\u202e" not in shown
+
+
+def test_a_long_id_is_shown_by_its_ends() -> None:
+    member = "billing-eaef39ae-34e6-4a09-ad7e-c7884fc72488"
+    assert re.sub("<[^>]*>", "", texts.shortened(member)) == "billing-eaef39…c72488"
+    assert re.sub("<[^>]*>", "", texts.shortened("short")) == "short"

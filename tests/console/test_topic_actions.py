@@ -32,9 +32,10 @@ async def test_a_topic_is_made(browsing: Open, tmp_path: Path) -> None:
             "The topic prices was made, with 3 partitions, 1 replica of each and 2 settings of its own."
             in done.page.text
         )
-        page = (await browser.get(done.page.links["prices"])).page
-        assert "cleanup.policy compact TOPIC_CONFIG" in page.text
-        assert "retention.ms 5 TOPIC_CONFIG" in page.text
+        assert (await browser.get(done.page.links["prices"])).status == 200
+        settings = (await browser.get("/topics/prices/settings")).page.text
+        assert "cleanup.policy Change… Default… compact this topic" in settings
+        assert "retention.ms Change… Default… 5 this topic" in settings
         again = await browser.get(target)
         assert again.status == 409
         assert "TOPIC_ALREADY_EXISTS" in again.page.text
@@ -83,12 +84,14 @@ async def test_a_setting_is_set_and_given_back(browsing: Open, tmp_path: Path) -
         assert "ottla configs set -b test:9092 --topic orders retention.ms=1234" in plan.text
         done = await browser.do(target)
         assert "retention.ms of orders was 604800000, and is 1234." in done.page.text
-        assert "retention.ms 1234 TOPIC_CONFIG" in (await browser.get("/topics/orders")).page.text
+        settings = (await browser.get("/topics/orders/settings?q=retention.ms")).page
+        assert "retention.ms Change… Default… 1234 this topic" in settings.text
         back = "/topics/orders/configure?name=retention.ms&way=delete"
         assert "--delete-config retention.ms" in (await browser.get(back)).page.text
         done = await browser.do(back)
         assert "retention.ms of orders was 1234, and has its default again." in done.page.text
-        assert "retention.ms 604800000 DEFAULT_CONFIG" in (await browser.get("/topics/orders")).page.text
+        settings = (await browser.get("/topics/orders/settings?q=retention.ms")).page
+        assert "retention.ms Change… 604800000 default" in settings.text
         wrong = await browser.get("/topics/orders/configure?name=retention.ms&way=set&value=soon")
         assert wrong.status == 409
         assert "INVALID_CONFIG" in wrong.page.text

@@ -86,6 +86,15 @@ class Page(HTMLParser):
         if self._href is not None:
             self.links[data.strip()] = self._href
 
+    @property
+    def run_on(self) -> str:
+        """The text as it is read, without a space where one element follows another."""
+        return "".join(self.pieces)
+
+    def addresses(self) -> list[str | None]:
+        """Where links lead."""
+        return [attributes.get("href") for tag, attributes in self.elements if tag == "a"]
+
     def button_form(self) -> dict[str, str]:
         """The fields of the form that is sent with POST; empty if there is none."""
         found: dict[str, str] = {}

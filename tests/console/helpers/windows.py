@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
-PATIENCE_MS = 120_000
+PATIENCE_MS = 9_000
 """How long a browser waits for each thing: it may run beside all else."""
 SIZES = {"desk": ({"width": 1280, "height": 900}, "light"), "pocket": ({"width": 390, "height": 800}, "dark")}
 
@@ -18,6 +18,21 @@ def log_in(page: Page, user: str, password: str) -> None:
     page.get_by_label("User").fill(user)
     page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Log in").click()
+
+
+def open_pages(page: Page) -> None:
+    """Call the side bar, where the window is too small to have it beside the page."""
+    menu = page.get_by_role("link", name="Pages", exact=True)
+    if menu.is_visible():
+        menu.click()
+
+
+def filter_records(page: Page, field: str, operator: str, value: str) -> None:
+    """Fill in the empty row of the filter bar, and read."""
+    page.get_by_label("Field", exact=True).last.fill(field)
+    page.get_by_label("Operator", exact=True).last.select_option(operator)
+    page.get_by_label("Value", exact=True).last.fill(value)
+    page.get_by_role("button", name="Read", exact=True).click()
 
 
 def window(
