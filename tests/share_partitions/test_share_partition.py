@@ -312,3 +312,14 @@ def test_locks_end_in_steps() -> None:
     assert write is not None
     assert write.batches == (StateBatch(0, STEP - 1, 0, 1),)
     assert lock_end(partition) == 30.0
+
+
+def test_the_log_start_may_move_between_the_steps_of_a_completion() -> None:
+    partition = SharePartition(0)
+    write = acknowledge(partition, "m", all_accepted(acquire_all(partition, 1000)), MANY, 0.0)
+    assert write is not None
+    steps = complete_in_steps(partition, {write.write_id}, is_stored=True)
+    next(steps)
+    log_start_moved(partition, 100)
+    at_once(steps)
+    assert (partition.start_offset, partition.batches) == (1000, [])
