@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -191,7 +192,7 @@ def _running(
 
 def _measure(
     row: Row, kinds: Sequence[Kind], turns: int, folder: Path, records: int, add: Callable[..., None]
-) -> Mapping[str, object]:
+) -> Mapping[str, Counter[str]]:
     with _running(kinds, row, folder, records) as running:
         for turn in range(turns):
             for broker, readers in running:
@@ -232,7 +233,7 @@ def main(
         kinds.append(ApacheKafka())
     results = Results(kinds[0].name, kinds[1].name if len(kinds) > 1 else None)
     loads = []
-    profiles = {}
+    profiles: dict[str, Counter[str]] = {}
 
     def add(name: str, pair: int, figures: Sequence[Figure]) -> None:
         loads.append(os.getloadavg()[0])
