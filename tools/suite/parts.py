@@ -84,6 +84,7 @@ FOLDERS_OF: Mapping[str, tuple[str, ...]] = {
         "tests/quorum_mixed/test_group_configs.py",
         "tests/quorum_mixed/test_kafka_brokers.py",
         "tests/quorum_mixed/test_ottla_controllers.py",
+        "tests/quorum_mixed/test_share_group_failover.py",
         "tests/quorum_mixed/test_tools_as_at_kafkas.py",
         "tests/quorum_mixed/test_tools_of_their_own.py",
     ),
@@ -272,7 +273,7 @@ LANES = (
     ),
     Part(
         "ottla-quorum",
-        "Apache Kafka's brokers and tools on controllers of Ottla; log directories that change over",
+        "Apache Kafka's brokers and tools on controllers of Ottla; log directories that change over; share groups that fail over",
         slow_tests("ottla-quorum"),
         ("kafka",),
     ),
