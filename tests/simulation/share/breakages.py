@@ -1,4 +1,4 @@
-"""Rules of share partitions (KIP-932), each broken on purpose: the simulation must detect it.
+"""Rules of share partitions and of their coordinators (KIP-932), each broken on purpose: the simulation must detect it.
 
 A breakage disables one rule of the product by replacing a function. ``test_share_simulation`` runs seeds with each until one
 detects it, and so does ``make simulate SHARE=1 BREAK=anybody_acknowledges SEEDS=300``.
@@ -6,17 +6,24 @@ detects it, and so does ``make simulate SHARE=1 BREAK=anybody_acknowledges SEEDS
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
+from ottla.share_coordinator import share_group_offset
+from ottla.share_coordinator.coordinator import ShareCoordinator
+from ottla.share_coordinator.shard import ShareCoordinatorShard
 from ottla.share_partitions import led_partition, manager, share_fetch, share_partition
 from ottla.share_partitions.delivery import ARCHIVED, AVAILABLE, InFlightBatch, Run, painted
 from ottla.share_partitions.led_partition import LedPartition, Outcome
 from ottla.share_partitions.manager import SharePartitionEntry, SharePartitions
 from ottla.share_partitions.share_partition import SharePartition
+from ottla.wire.messages.share_group_state import ShareUpdateValue
+
+from .coordinators import StateLog
 
 ShareBreakage = Callable[[pytest.MonkeyPatch], None]
 
@@ -284,6 +291,85 @@ def loaded_states_wake_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(manager.SharePartitionEntry, "wake_all", _nothing)
 
 
+# --- the share coordinator --------------------------------------------------------------------------------------------
+
+
+def answers_do_not_wait_for_the_watermark(patch: pytest.MonkeyPatch) -> None:
+    """The coordinator answers before its record is committed."""
+    patch.setattr(StateLog, "high_watermark", lambda self, partition: self.end)
+
+
+def state_epochs_are_not_checked(patch: pytest.MonkeyPatch) -> None:
+    """A leader writes on after the group has begun anew."""
+    patch.setattr(share_group_offset, "_check_state_epoch", _nothing)
+
+
+def leader_epochs_are_not_compared(patch: pytest.MonkeyPatch) -> None:
+    """A leader reads and writes after a later one has read."""
+    patch.setattr(share_group_offset, "_check_leader_epoch", _nothing)
+
+
+def leader_epochs_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A leader that reads again after the group has begun anew leaves no record."""
+    read = share_group_offset.read
+
+    def unless_known(known: Any, leader_epoch: int, *others: int) -> Any:
+        return None if leader_epoch == known.highest_leader_epoch else read(known, leader_epoch, *others)
+
+    patch.setattr(share_group_offset, "read", unless_known)
+
+
+def snapshots_forget_a_batch(patch: pytest.MonkeyPatch) -> None:
+    """A snapshot has all batches but the last, if there are several."""
+    after_snapshot = share_group_offset._after_snapshot
+
+    def shortened(known: Any, value: Any, offset: int) -> Any:
+        made = after_snapshot(known, value, offset)
+        return dataclasses.replace(made, batches=made.batches[:1])
+
+    patch.setattr(share_group_offset, "_after_snapshot", shortened)
+
+
+def pruning_deletes_what_is_needed(patch: pytest.MonkeyPatch) -> None:
+    """The log begins at the newest snapshot of all, not at the oldest that a share partition needs."""
+
+    async def prune(self: ShareCoordinator) -> None:
+        for shard in self._shards:
+            newest = max((each.snapshot_offset for each in shard.share_partitions.values()), default=0)
+            if newest <= self._log.high_watermark(shard.partition):
+                self._log.delete_records(shard.partition, newest)  # type: ignore[attr-defined]
+
+    patch.setattr(ShareCoordinator, "prune", prune)
+
+
+def uncommitted_snapshots_count(patch: pytest.MonkeyPatch) -> None:
+    """Records are deleted below a snapshot that is not committed."""
+
+    async def prune(self: ShareCoordinator) -> None:
+        for shard in self._shards:
+            needed = min((each.snapshot_offset for each in shard.share_partitions.values()), default=0)
+            # What is not committed cannot be deleted; the snapshot itself is one record after it.
+            needed = min(needed, self._log.high_watermark(shard.partition))
+            self._log.delete_records(shard.partition, needed)  # type: ignore[attr-defined]
+
+    patch.setattr(ShareCoordinator, "prune", prune)
+
+
+def replay_skips_updates(patch: pytest.MonkeyPatch) -> None:
+    """Whoever loads the log takes only its snapshots."""
+    load = ShareCoordinatorShard.load
+
+    def snapshots_only(self: ShareCoordinatorShard, batch: Any, skipped: Any) -> Iterator[None]:
+        replay = self._replay
+        self._replay = lambda record, offset: (  # type: ignore[method-assign]
+            None if isinstance(record.value, ShareUpdateValue) else replay(record, offset)
+        )
+        yield from load(self, batch, skipped)
+        del self._replay
+
+    patch.setattr(ShareCoordinatorShard, "load", snapshots_only)
+
+
 BREAKAGES: dict[str, ShareBreakage] = {
     function.__name__: function
     for function in (
@@ -311,5 +397,13 @@ BREAKAGES: dict[str, ShareBreakage] = {
         the_start_of_the_log_is_ignored,
         released_records_wake_nobody,
         loaded_states_wake_nobody,
+        answers_do_not_wait_for_the_watermark,
+        state_epochs_are_not_checked,
+        leader_epochs_are_not_compared,
+        leader_epochs_are_forgotten,
+        snapshots_forget_a_batch,
+        pruning_deletes_what_is_needed,
+        uncommitted_snapshots_count,
+        replay_skips_updates,
     )
 }

@@ -70,7 +70,8 @@ class ShareMember:
             return
         self._world.log(self.member_id, "session ends")
         for key in KEYS:
-            self._world.models[key].released(life.model(key), self.member_id)
+            model, leader = life.model(key)
+            model.released(leader, self.member_id)
         life.end_session(self.member_id)
 
     async def _live(self, life: Life) -> None:
@@ -129,8 +130,8 @@ class ShareMember:
             result.records.release()
             world.log(self.member_id, f"{result.key.partition}: gets {[tuple(each) for each in result.acquired]}")
             is_current = world.is_current(life, result.key)
-            model = world.models[result.key]
-            model.delivered(life.model(result.key), self.member_id, result.acquired, is_current=is_current)
+            model, leader = life.model(result.key)
+            model.delivered(leader, self.member_id, result.acquired, is_current=is_current)
             total += sum(each.size for each in result.acquired)
         if limits.wanted.is_exact and total > limits.wanted.max_records:
             world.violate(f"{total} records were given, not {limits.wanted.max_records}")
@@ -186,7 +187,7 @@ class ShareMember:
 
     async def _acknowledge(self, life: Life, key: SharePartitionKey, said: Sequence[Acknowledgement]) -> None:
         world = self._world
-        model, leader = world.models[key], life.model(key)
+        model, leader = life.model(key)
         try:
             start = life.share_partitions.find(key).state.start_offset
         except KafkaError as error:
@@ -215,7 +216,7 @@ class ShareMember:
     def _may_say(
         self, life: Life, key: SharePartitionKey, said: Sequence[Acknowledgement], start: int, *, has_lock: bool
     ) -> bool:
-        model, leader = self._world.models[key], life.model(key)
+        model, leader = life.model(key)
         seen: set[int] = set()
         for each in said:
             offsets = set(range(max(each.first_offset, start), each.last_offset + 1))

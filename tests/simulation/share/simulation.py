@@ -1,4 +1,4 @@
-"""One seed of a share group: members, leaders, and a store, with faults for a while; then everything that is left is read.
+"""One seed of a share group: members, leaders and share coordinators, with faults for a while; then all that is left is read.
 
 When faults end the members accept all that they get. Within a bounded time nothing is left to be delivered, and no record was
 lost (``model``).
@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pytest
 import trio
 
+from ottla.share_coordinator.state import SharePartitionKey
 from ottla.share_partitions import found_batches
 
 from ..outcome import Result, play
@@ -38,7 +39,8 @@ class ShareSimulation:
         self._world = world
         self._rng = rng = world.random_for("simulation")
         self._members = [ShareMember(world, f"m{number}") for number in range(rng.choice((1, 2, 3, 5)))]
-        self._deposed = 0
+        self._under_way = 0
+        """How much goes on that has to end."""
         world.log("world", f"{world.terms}, isolation {world.isolation_level}")
 
     async def run(self) -> None:
@@ -46,6 +48,7 @@ class ShareSimulation:
         world = self._world
         async with trio.open_nursery() as nursery:
             world.nursery = nursery
+            await world.coordinators.begin(nursery, KEYS)
             await world.begin_life()
             for member in self._members:
                 nursery.start_soon(member.run)
@@ -58,8 +61,11 @@ class ShareSimulation:
         world, rng = self._world, self._rng
         world.store.trouble = rng.choice((0, 0, 0.1, 0.4))
         world.store.delay_seconds = rng.choice((0, 0, 0.1, 1.0))
+        world.coordinators.set_faults(rng.choice((0, 0.1)), rng.choice((0, 0, 0.1)), rng.choice((0, 0.1, 0.5)))
         kinds: list[Callable[[], None]] = [self._append] * 12
         kinds += [self._end_transaction] * 3 + [self._compact, self._trim] + [self._move] * rng.choice((0, 1, 3))
+        kinds += [self._move_coordinator] * rng.choice((0, 1, 3)) + [self._elect_again] * rng.choice((0, 1))
+        kinds += [self._begin_anew] * rng.choice((0, 0, 1))
         pause = rng.choice((0.05, 0.3))
         deadline = trio.current_time() + rng.uniform(*SECONDS_OF_FAULTS)
         while trio.current_time() < deadline:
@@ -100,12 +106,31 @@ class ShareSimulation:
         is_killed = rng.random() < 0.5
         if is_killed:
             before.die()
+        if rng.random() < 0.3:
+            self._move_coordinator()  # of the same broker
         await world.begin_life()
         if not is_killed:
-            self._deposed += 1
+            self._under_way += 1
             await trio.sleep(rng.choice((0, 0.5, 3.0)))
             before.depose()
-            self._deposed -= 1
+            self._under_way -= 1
+
+    def _move_coordinator(self) -> None:
+        assert self._world.nursery is not None
+        self._world.coordinators.move(self._world.nursery, is_killed=self._rng.random() < 0.5)
+
+    def _elect_again(self) -> None:
+        assert self._world.nursery is not None
+        self._world.nursery.start_soon(self._world.coordinators.elect_again)
+
+    def _begin_anew(self) -> None:
+        assert self._world.nursery is not None
+        self._world.nursery.start_soon(self._anew, self._rng.choice(KEYS))
+
+    async def _anew(self, key: SharePartitionKey) -> None:
+        self._under_way += 1
+        await self._world.begin_anew(key)
+        self._under_way -= 1
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -113,11 +138,15 @@ class ShareSimulation:
         """End all faults, and wait until everything is delivered."""
         world = self._world
         world.store.trouble = world.store.delay_seconds = 0.0
+        world.coordinators.set_faults(0.0, 0.0, 0.0)
         for member in self._members:
             member.is_calm = True
         self._end_transaction()
-        while self._deposed:
+        while self._under_way or world.coordinators.ending:
             await trio.sleep(0.1)
+        if world.has_begun_anew:
+            assert world.life is not None
+            world.life.share_partitions.retire(GROUP)
         world.log("world", "no more faults")
         deadline = trio.current_time() + SETTLED_WITHIN_SECONDS
         while (why := self._unsettled()) is not None:
@@ -143,6 +172,8 @@ class ShareSimulation:
 
     def _judge(self) -> None:
         world = self._world
-        for key, model in world.models.items():
-            if lost := model.lost(world.store.ended[key]):
+        coordinators = world.coordinators
+        coordinators.current.compare()
+        for key, kept in coordinators.current.kept.states.items():
+            if lost := world.models[key][kept.state_epoch].lost(kept.ended):
                 world.violate(f"partition {key.partition}: {lost} were not delivered as often as they should")

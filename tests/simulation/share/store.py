@@ -1,67 +1,67 @@
-"""The store of the states of share partitions, as the share coordinator keeps them; its requests fail, or seem to fail."""
+"""The store of the states of share partitions, as one leader has it: the product's client of the share coordinators.
+
+Beside what happens to the coordinators (``coordinators``), its requests fail, or seem to fail.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.share_coordinator.state import NOT_BEGUN, SharePartitionKey, ShareState, StateBatch
+from ottla.share_coordinator.client import ShareStateClient
+from ottla.share_coordinator.state import SharePartitionKey, ShareState, StateBatch
 
-_TERMINAL = (2, 4)
+from .coordinators import CoordinatorRoute, Coordinators
 
 
-class SimulatedStore:
-    """See the module. States are kept offset by offset."""
+class StoreTerms:
+    """What holds for the stores of all leaders."""
 
-    def __init__(self, rng: random.Random, violate: Callable[[str], None]) -> None:
-        self._rng = rng
-        self._violate = violate
+    def __init__(self) -> None:
         self.trouble = 0.0
         """The share of requests that fail."""
         self.delay_seconds = 0.0
-        self.is_unsure = False
-        """Whether something may have been stored that its leader takes for lost."""
         self.leader_epochs: dict[SharePartitionKey, int] = {}
-        self.state_epochs: dict[SharePartitionKey, int] = {}
-        self.starts: dict[SharePartitionKey, int] = {}
-        self.ended: dict[SharePartitionKey, set[int]] = {}
-        """The offsets that were acknowledged or archived here once."""
-        self.states: dict[SharePartitionKey, dict[int, tuple[int, int]]] = {}
-        """State and delivery count by offset, from the start offset on."""
+        """The highest whose leader has read the state."""
 
-    def begin(self, key: SharePartitionKey) -> None:
-        self.leader_epochs[key], self.state_epochs[key] = 0, 1
-        self.starts[key], self.states[key] = NOT_BEGUN, {}
-        self.ended[key] = set()
+
+async def _no_topic() -> None:
+    raise AssertionError("the topic is there")
+
+
+class SimulatedStore:
+    """See the module."""
+
+    def __init__(self, coordinators: Coordinators, terms: StoreTerms, rng: random.Random) -> None:
+        self._violate = coordinators.world.violate
+        self._terms = terms
+        self._rng = rng
+        self._route = CoordinatorRoute(coordinators, rng)
+        route: Any = self._route
+        self._client = ShareStateClient(route.leader, route, route, route, _no_topic)
+        self._is_unsure: set[SharePartitionKey] = set()
+        """Of which something may have been stored that its leader takes for lost."""
 
     async def _delay(self) -> None:
-        if self.delay_seconds:
-            await trio.sleep(self._rng.uniform(0, self.delay_seconds))
+        if self._terms.delay_seconds:
+            await trio.sleep(self._rng.uniform(0, self._terms.delay_seconds))
 
     def _fail(self, share: float) -> None:
         if self._rng.random() < share:
             code = self._rng.choice((ErrorCode.NOT_COORDINATOR, ErrorCode.REQUEST_TIMED_OUT))
             raise KafkaError(code, "trouble")
 
-    def _fence(self, key: SharePartitionKey, leader_epoch: int) -> None:
-        if leader_epoch < self.leader_epochs[key]:
-            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, f"epoch {leader_epoch} is past")
-
     async def read(self, key: SharePartitionKey, leader_epoch: int) -> ShareState:
         await self._delay()
-        self._fail(self.trouble)
-        self._fence(key, leader_epoch)
-        self.leader_epochs[key] = leader_epoch
-        batches: list[StateBatch] = []
-        for offset, (state, count) in sorted(self.states[key].items()):
-            if batches and batches[-1][1:] == (offset - 1, state, count):
-                batches[-1] = batches[-1]._replace(last_offset=offset)
-            else:
-                batches.append(StateBatch(offset, offset, state, count))
-        return ShareState(self.state_epochs[key], self.starts[key], tuple(batches), -1)
+        self._fail(self._terms.trouble)
+        found = await self._client.read(key, leader_epoch)
+        self._terms.leader_epochs[key] = max(leader_epoch, self._terms.leader_epochs.get(key, 0))
+        self._is_unsure.discard(key)
+        return found
 
     async def write(
         self,
@@ -72,30 +72,23 @@ class SimulatedStore:
         delivery_complete_count: int,
         batches: Sequence[StateBatch],
     ) -> None:
-        await self._delay()
-        self._fail(self.trouble / 2)
-        self._fence(key, leader_epoch)
-        if state_epoch < self.state_epochs[key]:
-            raise KafkaError(ErrorCode.FENCED_STATE_EPOCH, f"state epoch {state_epoch} is past")
-        if start_offset < self.starts[key]:
-            self._violate(f"the start offset goes back from {self.starts[key]} to {start_offset}")
-        self.starts[key] = start_offset
-        states = self.states[key]
+        self._check(key, batches)
+        try:
+            await self._delay()
+            self._fail(self._terms.trouble / 2)
+            await self._client.write(key, state_epoch, leader_epoch, start_offset, delivery_complete_count, batches)
+            ended = self._route.ended_counts[key]
+            if ended > delivery_complete_count and key not in self._is_unsure:
+                self._violate(f"{ended} records are done with, {delivery_complete_count} are counted")
+            await self._delay()
+            self._fail(self._terms.trouble / 2)
+        except KafkaError:
+            self._is_unsure.add(key)  # from here on the leader knows less than what is stored
+            raise
+
+    def _check(self, key: SharePartitionKey, batches: Sequence[StateBatch]) -> None:
         last = -1
         for batch in batches:
             if batch.first_offset <= last or batch.last_offset < batch.first_offset or batch.delivery_state == 1:
                 self._violate(f"written batches are not in order: {batches}")
             last = batch.last_offset
-            for offset in range(batch.first_offset, batch.last_offset + 1):
-                states[offset] = batch.delivery_state, batch.delivery_count
-                if batch.delivery_state in _TERMINAL:
-                    self.ended[key].add(offset)
-        for offset in [offset for offset in states if offset < start_offset]:
-            del states[offset]
-        stored = sum(state in _TERMINAL for state, _ in states.values())
-        if stored > delivery_complete_count and not self.is_unsure:
-            self._violate(f"{stored} records are done with, {delivery_complete_count} are counted")
-        await self._delay()
-        if self.trouble:
-            self.is_unsure = True  # from here on the leader knows less than what is stored
-        self._fail(self.trouble / 2)

@@ -1,4 +1,4 @@
-"""The world of one share group: two partitions, their leaders one after the other, and the store that they share.
+"""The world of one share group: two partitions, their leaders and share coordinators one after the other.
 
 A *life* is a leadership of both partitions. A broker that is deposed learns of it later, and until then serves as before.
 """
@@ -17,12 +17,13 @@ from ottla.share_partitions.manager import GroupStart, SharePartitions
 from ottla.share_partitions.share_partition import Terms, next_fetch_offset
 
 from ..run import Mode, Run
+from .coordinators import FIRST_STATE_EPOCH, PARTITIONS, Coordinators
 from .log import LARGEST_BATCH, SimulatedLog
 from .model import LeaderModel, PartitionModel
-from .store import SimulatedStore
+from .store import SimulatedStore, StoreTerms
 
 GROUP = "sharers"
-KEYS = tuple(SharePartitionKey(GROUP, b"0123456789abcdef", number) for number in range(2))
+KEYS = tuple(SharePartitionKey(GROUP, b"0123456789abcdef", number) for number in range(PARTITIONS))
 
 
 class SimulatedPartition:
@@ -56,9 +57,10 @@ class Life:
     def __init__(self, world: ShareWorld, number: int) -> None:
         self.number = number
         self.partitions = [SimulatedPartition(log, number) for log in world.logs]
-        store: Any = world.store
+        self._world = world
+        store: Any = SimulatedStore(world.coordinators, world.store, world.random_for(f"store {number}"))
         self.share_partitions = SharePartitions(self._find, store, lambda _: world.terms, world.start_of)
-        self._models: dict[SharePartitionKey, tuple[LedPartition | None, LeaderModel]] = {}
+        self._models: dict[SharePartitionKey, tuple[LedPartition | None, PartitionModel, LeaderModel]] = {}
         self.members: set[str] = set()
         """Those with a session here."""
         self.scope = trio.CancelScope()
@@ -78,13 +80,15 @@ class Life:
         with self.scope:
             await self.share_partitions.run()
 
-    def model(self, key: SharePartitionKey) -> LeaderModel:
-        """What was delivered since the state was read last."""
+    def model(self, key: SharePartitionKey) -> tuple[PartitionModel, LeaderModel]:
+        """What was delivered under this state epoch, and of that since the state was read last."""
         led = next((led for led in self.led() if led.key == key), None)
         known = self._models.get(key)
         if known is None or known[0] is not led:
-            known = self._models[key] = led, LeaderModel()
-        return known[1]
+            models = self._world.models[key]
+            model = models[max(models)] if led is None else models[led._state_epoch]
+            known = self._models[key] = led, model, LeaderModel()
+        return known[1:]
 
     def led(self) -> list[LedPartition]:
         return [entry.led for entry in self.share_partitions.entries if entry.led is not None]
@@ -111,26 +115,28 @@ class ShareWorld(Run):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed, Mode.KILLS)
-        rng = self.random_for("world")
+        self._rng = rng = self.random_for("world")
         self.terms = Terms(rng.choice((2, 3, 5, 10)), rng.choice((10, 40, 200)), rng.choice((1.0, 4.0)))
         self.isolation_level = rng.choice((0, 1))
         self._begins_at_end = rng.random() < 0.3
         self.logs = [SimulatedLog(self.random_for(f"log {key.partition}")) for key in KEYS]
-        self.store = SimulatedStore(self.random_for("store"), self.violate)
-        for key in KEYS:
-            self.store.begin(key)
-        self.models = {
-            key: PartitionModel(
-                log,
-                self.terms.delivery_count_limit,
-                self.terms.lock_seconds,
-                is_committed=bool(self.isolation_level),
-                violate=self._violator(key),
-            )
-            for key, log in zip(KEYS, self.logs, strict=True)
-        }
+        self.coordinators = Coordinators(self)
+        self.store = StoreTerms()
+        self.models = {key: {FIRST_STATE_EPOCH: self._new_model(key)} for key in KEYS}
+        """By state epoch."""
         self.life: Life | None = None
         self.nursery: trio.Nursery | None = None
+        self.has_begun_anew = False
+        """Whether a leader may be left that has not heard of the state of now."""
+
+    def _new_model(self, key: SharePartitionKey) -> PartitionModel:
+        return PartitionModel(
+            self.logs[key.partition],
+            self.terms.delivery_count_limit,
+            self.terms.lock_seconds,
+            is_committed=bool(self.isolation_level),
+            violate=self._violator(key),
+        )
 
     def _violator(self, key: SharePartitionKey) -> Any:
         return lambda what: self.violate(f"partition {key.partition}: {what}")
@@ -141,6 +147,23 @@ class ShareWorld(Run):
         if self._begins_at_end:
             return GroupStart(log.high_watermark, is_lasting=False)
         return GroupStart(log.log_start_offset, is_lasting=True)
+
+    async def begin_anew(self, key: SharePartitionKey) -> None:
+        """The group begins at an offset that an administrator has chosen; its members have left this leader."""
+        life, models = self.life, self.models[key]
+        assert life is not None
+        for scope in life.requests:
+            scope.cancel()
+        state_epoch = max(models) + 1
+        model = models[state_epoch] = self._new_model(key)
+        log = self.logs[key.partition]
+        model.begin = self._rng.randint(log.log_start_offset, log.last_stable_offset)
+        self.log("admin", f"{key.partition}: begins anew at {model.begin}, state epoch {state_epoch}")
+        try:
+            await self.coordinators.initialize(key, state_epoch, model.begin)
+        except KafkaError as error:
+            self.log("admin", f"{key.partition}: {error}")
+        self.has_begun_anew = True
 
     async def begin_life(self) -> Life:
         assert self.nursery is not None
@@ -153,7 +176,7 @@ class ShareWorld(Run):
 
     def is_current(self, life: Life, key: SharePartitionKey) -> bool:
         """Whether nobody has read the state since this leader did."""
-        return self.store.leader_epochs[key] == life.number
+        return self.store.leader_epochs.get(key) == life.number
 
     def check(self, life: Life) -> None:
         """The structure of the states in memory."""
