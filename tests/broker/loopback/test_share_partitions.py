@@ -331,6 +331,8 @@ async def test_metrics_are_those_of_kafka(autojump_clock: MockClock) -> None:
             "recordacknowledgements_total Reject": 1,
             "recordacknowledgements_total Renew": 0,
             "coordinator_metrics_write_total": 3,
+            "archived_records_total": 1,
+            "redelivered_records_total": 1,
         }
         await world.services(1).share_coordinator.prune()
         assert figures(world)["coordinator_metrics_last_pruned_offset"] == 3, "the snapshot of the last of three writes"

@@ -77,7 +77,7 @@ def refusal(tool: Callable[..., object], *arguments: object, **named: object) ->
 
 def plan_to_consume(topic: str) -> consume.ConsumeOptions:
     return consume.ConsumeOptions(
-        (topic,), (), None, (), None, None, False, False, None, None, True, "read_uncommitted", True
+        (topic,), (), None, None, (), None, None, False, False, None, None, True, "read_uncommitted", True
     )
 
 
