@@ -27,16 +27,21 @@ from .every_page import every_page
 from .served import fill, serving, serving_users
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 FOLDER = DOCS / "console"
 PAGE = DOCS / "console.md"
 BEGIN, END = "<!-- screenshots -->\n", "<!-- end of screenshots -->\n"
 MOST_BYTES = 60_000
-_SIZE = {"width": 1120, "height": 720}
+_SIZE = {"width": 1280, "height": 800}
+_PHONE = {"width": 420, "height": 800}
+_ON_PHONE = ("/", "/topics", "/topics/*/records", "/groups", "/group", "/group/timeline")
+"""Kinds of pages that are shown on a telephone as well."""
 _SETTLED_MS = 5_000
 """After this time the charts have more than one point."""
+_DRAWN_MS = 400
+"""After this time the side bar has its state, and charts their size."""
 _QUALITIES = (0.72, 0.5, 0.3)
 _AS_WEBP = """async ([png, quality]) => {
     const image = new Image();
@@ -65,15 +70,27 @@ def take(browser: Browser, console: str, pages: Mapping[str, str]) -> list[tuple
         page.evaluate("document.querySelectorAll('details').forEach(each => each.removeAttribute('open'))")
         if kind == "/":
             page.wait_for_timeout(_SETTLED_MS)
-        png = base64.b64encode(page.screenshot()).decode()
-        for quality in _QUALITIES:
-            picture = base64.b64decode(converter.evaluate(_AS_WEBP, [png, quality]))
-            if len(picture) <= MOST_BYTES:
-                break
-        file = f"{name_of(kind)}.webp"
-        (FOLDER / file).write_bytes(picture)
-        taken.append((file, page.locator("h1").first.inner_text()))
+        heading = page.locator("h1").first.inner_text()
+        for size, end in ((_SIZE, ""), (_PHONE, "-phone")):
+            if size is _SIZE or kind in _ON_PHONE:
+                page.set_viewport_size(size)
+                file = f"{name_of(kind)}{end}.webp"
+                (FOLDER / file).write_bytes(_picture(page, converter))
+                taken.append((file, f"{heading}, on a telephone" if end else heading))
+        page.set_viewport_size(_SIZE)
     return taken
+
+
+def _picture(page: Page, converter: Page) -> bytes:
+    """What is seen of the page, as WebP of at most ``MOST_BYTES`` if it can be made so small."""
+    page.wait_for_timeout(_DRAWN_MS)
+    png = base64.b64encode(page.screenshot()).decode()
+    picture = b""
+    for quality in _QUALITIES:
+        picture = base64.b64decode(converter.evaluate(_AS_WEBP, [png, quality]))
+        if len(picture) <= MOST_BYTES:
+            break
+    return picture
 
 
 @contextmanager
