@@ -14,8 +14,8 @@ ARGS :=
 # make simulate SEEDS=1000 runs the seeds 0 to 999, SEEDS=5000-5999 those, SEEDS=123-123 one, with all that happened in it;
 # with CLUSTER=1 they are seeds of a cluster, in which more goes wrong with HARSH=1; with BREAK=no_epoch_truncation, or any other
 # of tests/simulation/cluster/breakages.py, they run until one finds that rule broken. With RAFT=1 they are seeds of a quorum, with
-# CLUSTER=1 QUORUM=1 of a cluster whose metadata a quorum keeps, with GROUP=1 of a consumer group, with SHARE=1 of a share group; each
-# has breakages of its own.
+# CLUSTER=1 QUORUM=1 of a cluster whose metadata a quorum keeps, with GROUP=1 of a consumer group, with SHARE=1 of a share group, with
+# GROUP=1 SHARE=1 of its members; each has breakages of its own.
 SEEDS := 300
 
 # make jepsen: minutes of faults, what decides which, and on what: ottla, kafka, mixed, mixed-kafka; on quorums of KRaft quorum,

@@ -3,7 +3,8 @@
 The coordinator of a share partition is the leader of its partition of ``__share_group_state``, by the metadata cache; the first
 request makes the topic. A request that a coordinator cannot answer now is made again for 15 s, as long as Kafka's
 PersisterStateManager does with its five attempts; the first pauses are shorter, because a topic is there soon. A request that was
-carried out, and whose response was lost, may be made again: it changes nothing then.
+carried out, and whose response was lost, may be made again: it changes nothing then. Only the one that begins anew undoes, as in
+Kafka, what leaders have written since.
 
 To each broker one request of each API and group is under way at a time. The share partitions of the group that are asked for
 meanwhile go together with the next one.

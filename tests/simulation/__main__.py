@@ -6,7 +6,8 @@ with controllers in place of a store. With ``BREAK=no_epoch_truncation`` cluster
 (``cluster/breakages``, with a quorum those of ``quorum/breakages`` as well): seeds run one after the other, up to the first that
 detects it. With ``RAFT=1`` they are seeds of a quorum of Raft nodes, whose rules are in ``raft/breakages``. With ``GROUP=1`` they
 are seeds of a consumer group of KIP-848, whose rules are in ``consumer_group/breakages``, with ``SHARE=1`` of a share group of
-KIP-932, whose rules are in ``share/breakages``.
+KIP-932, whose rules are in ``share/breakages``. With both they are seeds of the members of a share group
+(``consumer_group/sharing_breakages``).
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ import pytest
 from ottla.tests.simulation.cluster.breakages import BREAKAGES
 from ottla.tests.simulation.cluster.simulation import simulate_cluster
 from ottla.tests.simulation.consumer_group.breakages import BREAKAGES as GROUP_BREAKAGES
+from ottla.tests.simulation.consumer_group.sharing import simulate_sharing
+from ottla.tests.simulation.consumer_group.sharing_breakages import BREAKAGES as SHARING_BREAKAGES
 from ottla.tests.simulation.consumer_group.simulation import simulate_group
 from ottla.tests.simulation.outcome import Result
 from ottla.tests.simulation.quorum.breakages import BREAKAGES as QUORUM_BREAKAGES
@@ -53,6 +56,8 @@ def main(
     seeds = parse_seeds(text)
     cluster = simulate_quorum_cluster if is_quorum else simulate_cluster
     run: Callable[[int], Result] = simulate_group if is_group else simulate_share if is_share else simulate
+    if is_group and is_share:
+        run = simulate_sharing
     if is_cluster:
         run = functools.partial(cluster, is_harsh=is_harsh)
     if len(seeds) == 1:
@@ -114,6 +119,8 @@ def hunt(text: str, breakage: str, *, is_quorum: bool = False, is_group: bool = 
     )
     if is_group or is_share:
         run, breakages = (simulate_group, GROUP_BREAKAGES) if is_group else (simulate_share, SHARE_BREAKAGES)
+    if is_group and is_share:
+        run, breakages = simulate_sharing, SHARING_BREAKAGES
     for count, seed in enumerate(parse_seeds(text), 1):
         with pytest.MonkeyPatch.context() as patch:
             breakages[breakage](patch)
@@ -139,7 +146,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--raft", action="store_true")
     parser.add_argument("--group", action="store_true")
     parser.add_argument("--share", action="store_true")
-    breakages = {*BREAKAGES, *QUORUM_BREAKAGES, *RAFT_BREAKAGES, *GROUP_BREAKAGES, *SHARE_BREAKAGES}
+    breakages = {*BREAKAGES, *QUORUM_BREAKAGES, *RAFT_BREAKAGES, *GROUP_BREAKAGES, *SHARE_BREAKAGES, *SHARING_BREAKAGES}
     parser.add_argument("--break", dest="breakage", choices=sorted(breakages))
     return parser.parse_args(arguments)
 

@@ -27,6 +27,7 @@ from ottla.group_coordinator.coordinator import GroupCoordinator
 from ottla.group_coordinator.group_context import GroupContext
 from ottla.group_coordinator.settings import GroupSettings
 from ottla.group_coordinator.shard import GroupCoordinatorShard
+from ottla.group_coordinator.share_group_settings import ShareGroupSettings
 from ottla.group_coordinator.timeline import Timeline
 from ottla.group_coordinator.topics import TopicSize, TopicSizes
 from ottla.replication.coordinator_loading import SkippedRecords
@@ -66,7 +67,7 @@ class CoordinatorLife:
         self.log = GroupLog(world.random_for(f"log {number}"), world.inspector.appended)
         self.topics = TopicSizes()
         self.clock = JumpingClock()
-        context = GroupContext.of(world.settings, self.topics)
+        context = GroupContext.of(world.settings, self.topics, world.share_settings)
         randomness = world.random_for(f"coordinator {number}")
         self.groups = GroupCoordinator(
             self.log,
@@ -75,6 +76,7 @@ class CoordinatorLife:
             self.clock,
             randomness,
             InlineWorkers(),
+            world.share_store,
         )
         self.scope = trio.CancelScope()
         self.is_serving = False
@@ -103,6 +105,9 @@ class GroupWorld(Run):
         super().__init__(seed, Mode.POWER if is_lenient else Mode.KILLS)
         self.is_lenient = is_lenient
         self.settings = settings
+        self.share_settings: ShareGroupSettings | None = None
+        self.share_store: Any = None
+        """Of share groups, if there are any."""
         self.nursery: trio.Nursery | None = None
         self.trouble = 0.0
         """The share of requests that are lost, or whose response is."""
@@ -205,6 +210,10 @@ class GroupWorld(Run):
 
     def replayed(self, batches: list[StoredBatch]) -> ConsumerGroup | None:
         """The group that a log makes."""
+        return self.replayed_shard(batches).consumer_group(GROUP)
+
+    def replayed_shard(self, batches: list[StoredBatch]) -> GroupCoordinatorShard:
+        """All that a log makes."""
         assert self.life is not None
         shard = GroupCoordinatorShard(
             0,
@@ -218,7 +227,7 @@ class GroupWorld(Run):
         for batch in batches:
             for _ in shard.load(RecordBatch(bytearray(batch.content)), SkippedRecords()):
                 pass
-        return shard.consumer_group(GROUP)
+        return shard
 
     # --- topics -------------------------------------------------------------------------------------------------------
 

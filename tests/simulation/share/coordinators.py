@@ -14,11 +14,13 @@ import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SimulatedClock
+from ottla.replication.coordinator_loading import SkippedRecords
 from ottla.replication.coordinator_log import Flush
 from ottla.share_coordinator.coordinator import Applied, ShareCoordinator, no_flush
 from ottla.share_coordinator.settings import ShareCoordinatorSettings
 from ottla.share_coordinator.shard import ShareCoordinatorShard
 from ottla.share_coordinator.state import NOT_BEGUN, SharePartitionKey, StateBatch
+from ottla.wire.records import RecordBatch
 
 from ..consumer_group.group_log import GroupLog, StoredBatch, remaining
 from ..run import Run
@@ -92,16 +94,21 @@ class Coordinator:
 
     def compare(self) -> None:
         """What it keeps is what the requests say."""
-        shard = self.shard
-        if shard is None:
-            return
+        for shard in self.shares._shards:
+            self._compare(shard)
+
+    def compare_log(self) -> None:
+        """What is left of its log is enough to make the same states of it."""
+        shard, skipped = ShareCoordinatorShard(_PARTITION, 0, self.log, 0), SkippedRecords()
+        for batch in self.log.stored:
+            for _ in shard.load(RecordBatch(bytearray(batch.content)), skipped):
+                pass
+        self._compare(shard)
+
+    def _compare(self, shard: ShareCoordinatorShard) -> None:
         for key, kept in self.kept.states.items():
             if why := kept.difference(shard.share_partitions.get(key)):
                 self._world.violate(f"coordinator {self.number} of partition {key.partition}: {why}")
-
-    @property
-    def shard(self) -> ShareCoordinatorShard | None:
-        return next(iter(self.shares._shards), None)
 
     def take(self, request: Request) -> None:
         if why := self.kept.take(request):

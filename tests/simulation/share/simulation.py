@@ -172,8 +172,9 @@ class ShareSimulation:
 
     def _judge(self) -> None:
         world = self._world
-        coordinators = world.coordinators
-        coordinators.current.compare()
-        for key, kept in coordinators.current.kept.states.items():
+        coordinator = world.coordinators.current
+        coordinator.compare()
+        coordinator.compare_log()
+        for key, kept in coordinator.kept.states.items():
             if lost := world.models[key][kept.state_epoch].lost(kept.ended):
                 world.violate(f"partition {key.partition}: {lost} were not delivered as often as they should")
