@@ -16,9 +16,10 @@ SharePartition:
 
 Acquisitions and renewals are not written. A new leader has what is stored; records between stored batches count as available.
 
-Differences from Kafka: one fetch acquires 500 ranges or a few more, of 500 batches. In record_limit mode the rest of a batch is
-not in flight until it is delivered. Records of aborted transactions and those that compaction removed let the start offset move
-at once: in Kafka a full window of them is never left.
+In record_limit mode the rest of the last batch is in flight as well, and available. Both parts are one batch in flight.
+
+Differences from Kafka: one fetch acquires 500 ranges or a few more, of 500 batches. Records of aborted transactions and those
+that compaction removed let the start offset move at once: in Kafka a full window of them is never left.
 """
 
 from __future__ import annotations
@@ -324,12 +325,21 @@ class _Acquisition:
         most = self.most - self._count
         if self._is_over or most <= 0 or first > last:
             return
+        in_flight_until = last
         if last - first + 1 > most:
             last = first + most - 1
+            in_flight_until = _end_of_batch(log_batches, last)
             if not self._wanted.is_exact:
-                last = _end_of_batch(log_batches, last)
+                last = in_flight_until
         if not partition.batches:
             partition.start_offset = first
+        if last < in_flight_until:
+            self._note(first, last, 1)
+            runs = self._run(first, last, 1), Run(last + 1, in_flight_until, AVAILABLE, 0)
+            partition.batches.append(InFlightBatch(runs, in_flight_until - first + 1))
+            partition.next_offset = in_flight_until + 1
+            partition.may_have_available = True
+            return
         for begin, end in self._cut(log_batches, first, last):
             self._note(begin, end, 1)
             partition.batches.append(batch_of(self._run(begin, end, 1)))

@@ -96,6 +96,17 @@ def test_the_limit_of_records_is_exact_in_its_mode(
     assert b.gather(2, max_records=100, **limited) == {9: 2, 10: 2}
 
 
+def test_the_rest_of_a_batch_belongs_to_what_was_acquired_of_it(
+    make_consumer: MakeConsumer, make_topic: TopicMaker, fill: Fill
+) -> None:
+    topic = make_topic()
+    fill(topic, 8)
+    a = make_consumer(topic)
+    assert a.take(max_records=3, share_acquire_mode=RECORD_LIMIT) == [(0, 2, 1)]
+    assert a.acknowledge(release(0, 2)) == ErrorCode.NONE
+    assert a.take(max_records=1) == [(0, 2, 2), (3, 7, 1)]
+
+
 def test_new_records_come_with_what_came_back(make_consumer: MakeConsumer, make_topic: TopicMaker, fill: Fill) -> None:
     topic = make_topic()
     fill(topic, 6)

@@ -10,6 +10,7 @@ from ottla.base.errors import ErrorCode
 from ottla.compat_tests.conftest import TopicMaker
 from ottla.compat_tests.raw.share_groups.conftest import Configure, Fill, MakeConsumer
 from ottla.compat_tests.raw.share_groups.wire_share import (
+    RECORD_LIMIT,
     ShareConsumer,
     accept,
     reject,
@@ -158,6 +159,19 @@ def test_smaller_and_smaller(make_consumer: MakeConsumer, ten: str, configure: C
     assert a.take() == [(4, 4, 5), (5, 5, 4)]
     assert a.take() == [(6, 9, 4)]
     assert a.take() == [(10, 11, 1)]
+
+
+def test_half_of_a_batch_counts_what_a_limit_of_records_left(
+    make_consumer: MakeConsumer, make_topic: TopicMaker, fill: Fill, configure: Configure
+) -> None:
+    configure(delivery_count_limit=6)
+    topic = make_topic()
+    fill(topic, 8)
+    a = make_consumer(topic)
+    for count in (1, 2, 3):
+        assert a.take(max_records=2, share_acquire_mode=RECORD_LIMIT) == [(0, 1, count)]
+        assert a.acknowledge(release(0, 1)) == NONE
+    assert a.take() == [(0, 1, 4), (2, 3, 1)]
 
 
 def test_what_is_halved_comes_with_nothing_before_it(
