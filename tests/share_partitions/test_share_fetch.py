@@ -23,6 +23,7 @@ async def leader() -> AsyncIterator[tuple[ShareWorld, Life]]:
     async with trio.open_nursery() as nursery:
         world = ShareWorld(1)
         world.nursery = nursery
+        await world.coordinators.begin(nursery, KEYS)
         yield world, await world.begin_life()
         nursery.cancel_scope.cancel()
 
