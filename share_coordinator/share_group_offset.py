@@ -156,12 +156,8 @@ def check_read(known: ShareGroupOffset | None, leader_epoch: int) -> ShareGroupO
 def read(
     known: ShareGroupOffset, leader_epoch: int, snapshot_after: int, now_ms: int
 ) -> ShareSnapshotValue | ShareUpdateValue | None:
-    """The record that a read leaves: of the leader epoch, if that is new.
-
-    Also where it is new since ``initialize``, otherwise than in Kafka: once the records before that are deleted, a later
-    coordinator would know no leader epoch, and not refuse the leaders before this one.
-    """
-    if leader_epoch == _ANY_EPOCH or leader_epoch == known.highest_leader_epoch == known.leader_epoch:
+    """The record that a read leaves: of the leader epoch, if that is new."""
+    if leader_epoch in (_ANY_EPOCH, known.highest_leader_epoch):
         return None
     change = ShareUpdateValue(start_offset=known.start_offset, delivery_complete_count=known.delivery_complete_count)
     return _record(known, leader_epoch, change, snapshot_after, now_ms)

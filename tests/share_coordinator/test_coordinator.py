@@ -110,26 +110,6 @@ async def test_a_group_that_begins_anew_fences_the_leader_that_reads_again(run: 
     await run(test)
 
 
-async def test_the_fence_of_a_leader_that_reads_again_outlives_the_records_before(run: Run) -> None:
-    async def test(world: World) -> None:
-        await world.initialize(state_epoch=1)
-        await world.read(leader_epoch=7)
-        await world.initialize(state_epoch=2, start_offset=50)
-        await world.read(leader_epoch=7)
-        await world.coordinator.prune()
-        await world.restart()
-        assert (await world.summary())[:2] == (2, 7)
-        with refused(ErrorCode.FENCED_LEADER_EPOCH):
-            await world.read(leader_epoch=6)
-        with refused(ErrorCode.FENCED_LEADER_EPOCH):
-            await world.write(StateBatch(50, 59, 2, 1), state_epoch=2, leader_epoch=6)
-        assert kinds(world) == "Su", "the leader that has read is not noted again"
-        await world.read(leader_epoch=7)
-        assert kinds(world) == "Su"
-
-    await run(test)
-
-
 async def test_what_is_not_there_is_refused(run: Run) -> None:
     async def test(world: World) -> None:
         with refused(ErrorCode.INVALID_REQUEST):
