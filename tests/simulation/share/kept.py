@@ -39,6 +39,9 @@ class Kept:
     state_epoch: int
     leader_epoch: int = 0
     start_offset: int = NOT_BEGUN
+    epoch_before: int = 0
+    """The highest leader epoch before the group began anew. A read of that leader leaves no record (as in Kafka), so once the
+    records before are deleted, no later coordinator knows of it."""
     offsets: dict[int, tuple[int, int]] = field(default_factory=dict)
     """State and delivery count by offset, from the start offset on."""
     ended: set[int] = field(default_factory=set)
@@ -99,7 +102,8 @@ class KeptStates:
             assert request.state_epoch is not None
             if kept is not None and request.state_epoch < kept.state_epoch:
                 return f"state epoch {request.state_epoch} follows {kept.state_epoch}"
-            self.states[request.key] = Kept(request.state_epoch, start_offset=request.start_offset)
+            before = 0 if kept is None else max(kept.leader_epoch, kept.epoch_before)
+            self.states[request.key] = Kept(request.state_epoch, start_offset=request.start_offset, epoch_before=before)
             return ""
         if kept is None:
             return "what is not kept is read, or written"
@@ -107,7 +111,8 @@ class KeptStates:
             return f"a request of leader epoch {request.leader_epoch} is taken, {kept.leader_epoch} has read"
         if request.is_write:
             return kept.write(request)
-        kept.leader_epoch = request.leader_epoch
+        if request.leader_epoch > kept.epoch_before:
+            kept.leader_epoch = request.leader_epoch
         return ""
 
     def up_to(self, end: int) -> KeptStates:
