@@ -309,16 +309,6 @@ def leader_epochs_are_not_compared(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(share_group_offset, "_check_leader_epoch", _nothing)
 
 
-def leader_epochs_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    """A leader that reads again after the group has begun anew leaves no record."""
-    read = share_group_offset.read
-
-    def unless_known(known: Any, leader_epoch: int, *others: int) -> Any:
-        return None if leader_epoch == known.highest_leader_epoch else read(known, leader_epoch, *others)
-
-    patch.setattr(share_group_offset, "read", unless_known)
-
-
 def snapshots_forget_a_batch(patch: pytest.MonkeyPatch) -> None:
     """A snapshot has all batches but the last, if there are several."""
     after_snapshot = share_group_offset._after_snapshot
@@ -400,7 +390,6 @@ BREAKAGES: dict[str, ShareBreakage] = {
         answers_do_not_wait_for_the_watermark,
         state_epochs_are_not_checked,
         leader_epochs_are_not_compared,
-        leader_epochs_are_forgotten,
         snapshots_forget_a_batch,
         pruning_deletes_what_is_needed,
         uncommitted_snapshots_count,
