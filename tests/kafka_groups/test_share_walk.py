@@ -32,9 +32,8 @@ def test_a_recorded_walk() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_a_walk_beside_kafka(seed: int) -> None:
-    """In others, batches in flight may differ after fetches of the mode record_limit, of which Kafka keeps the rest in flight."""
     toolchains.kafka_jars()
     with players(SHARE, ["kafka", "ottla"]) as made:
         comparison = Comparison(SHARE.make, *made)
