@@ -159,6 +159,10 @@ class StateBatches:
         self.archived = 0
         """How many records of them are archived, or are to be."""
 
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return self._first <= self._last
+
     def add(self, run: Run) -> None:
         """One more."""
         state = run.state if run.write_id == NO_WRITE else run.next_state
@@ -172,7 +176,7 @@ class StateBatches:
         self._state = state
 
     def _close(self) -> None:
-        if self._first <= self._last:
+        if self:
             self._made.append(StateBatch(self._first, self._last, self._state, self._count))
 
     def take(self) -> tuple[StateBatch, ...]:

@@ -456,14 +456,13 @@ class _Said:
         """Of the acknowledgement that is looked at."""
         self._changes: list[tuple[int, InFlightBatch]] = []
         self._ended = StateBatches()
-        self._has_ended = False
         self._gaps = 0
         """How many offsets are said to have no record."""
 
     @property
     def write(self) -> Write | None:
         """What is to be stored; None where nothing is. It is asked for once."""
-        return Write(self._write_id, self._ended.take()) if self._has_ended else None
+        return Write(self._write_id, self._ended.take()) if self._ended else None
 
     def steps(self, acknowledgements: Iterable[Acknowledgement]) -> Iterator[None]:
         """Work out what becomes of the batches. Raises KafkaError."""
@@ -562,7 +561,6 @@ class _Said:
             self._gaps += run.size
         made = run.ending(self._write_id, state)
         self._ended.add(made)
-        self._has_ended = True
         return made
 
 
@@ -583,21 +581,19 @@ def _batches_between(
 def release(partition: SharePartition, member_id: str, terms: Terms) -> Write | None:
     """Release what a member has acquired, as its session is over; returns what is to be stored."""
     partition.last_write_id += 1
-    write_id, ended, is_any = partition.last_write_id, StateBatches(), False
+    write_id, ended = partition.last_write_id, StateBatches()
 
     def released(run: Run) -> Run:
-        nonlocal is_any
         if run.is_held and run.member_id == member_id:
             run = run.ending(write_id, run.released(terms.delivery_count_limit))
             ended.add(run)
-            is_any = True
         return run
 
     for index, batch in enumerate(partition.batches):
         if any(run.member_id == member_id and run.is_held for run in batch.runs):
             partition.batches[index] = batch.each(released)
     partition.archived += ended.archived
-    return Write(write_id, ended.take()) if is_any else None
+    return Write(write_id, ended.take()) if ended else None
 
 
 def expire(partition: SharePartition, terms: Terms, now: float, most: int | None = None) -> Write | None:
@@ -620,7 +616,7 @@ def expire(partition: SharePartition, terms: Terms, now: float, most: int | None
             partition.batches[index] = batch.each(released)
             if most is not None and count >= most:
                 break
-    return _settled(partition, ended) if count else None
+    return _settled(partition, ended) if ended else None
 
 
 def end_deliveries(
@@ -630,19 +626,17 @@ def end_deliveries(
 
     ``state_of`` says which state a run gets; None: it stays as it is.
     """
-    ended, is_any = StateBatches(), False
+    ended = StateBatches()
 
     def settled(run: Run) -> Iterable[Run]:
-        nonlocal is_any
         state = state_of(run)
         if state is not None:
             run = run.settled(state)
             ended.add(run)
-            is_any = True
         return (run,)
 
     _change(partition, first_offset, last_offset, settled)
-    return _settled(partition, ended) if is_any else None
+    return _settled(partition, ended) if ended else None
 
 
 def _settled(partition: SharePartition, ended: StateBatches) -> Write:
