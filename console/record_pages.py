@@ -63,9 +63,10 @@ class RecordPages:
     async def records(self, request: Request) -> Response:
         topic = request.path_params["topic"]
         known = {log.number: log for log in await self._source.logs(topic)}
-        form = self._form(topic, request, known)
+        sent = sent_rows(request.query_params.multi_items())
+        form = self._form(topic, request, known, sent)
         try:
-            if (sent := sent_rows(request.query_params.multi_items())) is not None:
+            if sent is not None:
                 return RedirectResponse(_with_filters(request, sent), 303)
             question = read_question(topic, request.query_params, self._decoding)
         except WrongQuestionError as error:
@@ -101,14 +102,17 @@ class RecordPages:
             command=self._command(topic, question),
         )
 
-    def _form(self, topic: str, request: Request, known: Iterable[int]) -> dict[str, Any]:
+    def _form(
+        self, topic: str, request: Request, known: Iterable[int], sent: Sequence[FilterRow] | None
+    ) -> dict[str, Any]:
         """What the page has above its records, whether they can be looked for or not: its fields as they were given."""
         asked = {name: request.query_params.get(name, nothing) for name, nothing in NOTHING_ASKED.items()}
-        sent = sent_rows(request.query_params.multi_items())
+        filters = rows_of(asked) if sent is None else sent
         return {
             "topic": topic,
             "asked": asked,
-            "filters": rows_of(asked) if sent is None else sent,
+            "filters": filters,
+            "places": [*asked, *(f"filter-{number}" for number in range(len(filters)))],
             "without": lambda parameter: f"?{_query(request, {parameter: ''})}",
             "operators": OPERATORS,
             "filter_fields": FIELDS,
