@@ -13,8 +13,9 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..security.acl import Operation
 from ..share_coordinator.state import SharePartitionKey
+from ..share_partitions.acknowledgement import RENEW, Acknowledgement
 from ..share_partitions.led_partition import Outcome
-from ..share_partitions.share_partition import RENEW, STEP, Acknowledgement
+from ..share_partitions.share_partition import STEP
 from .call import Call
 from .rights import GROUP, TOPIC, check, may, refusal
 from .share_groups import check_enabled

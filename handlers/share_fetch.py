@@ -21,9 +21,9 @@ from ..base.network import total_size
 from ..base.wakeup import Wakeup
 from ..replication.settings import ReplicationSettings
 from ..share_coordinator.state import SharePartitionKey
+from ..share_partitions.acquisition import RecordLimits
 from ..share_partitions.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
 from ..share_partitions.share_fetch import Fetched, ShareFetch, ShareFetchLimits, rotated
-from ..share_partitions.share_partition import RecordLimits
 from ..wire.codec import encode
 from ..wire.messages.share_fetch import (
     AcquiredRecords,

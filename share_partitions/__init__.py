@@ -5,7 +5,8 @@ time, and has the share coordinators (``share_coordinator``) keep what became of
 
 ===================  ===============================================================================================
 ``delivery``         runs of records in one state, and the batches they were acquired in: immutable values
-``share_partition``  the state of one share partition, changed by plain functions without I/O: acquire, acknowledge, expire
+``share_partition``  the state of one share partition, changed by plain functions without I/O: load, release, expire, complete
+``acquisition``      what a fetch takes of it, ``acknowledgement`` what a member says of that; without I/O, too
 ``led_partition``    a state with the writes that store it, one after the other
 ``manager``          all of a broker: loaded when they are wanted, dropped with the leadership; the ends of locks
 ``share_fetch``      one fetch of several share partitions, and its wait; ``found_batches`` is what it reads

@@ -19,9 +19,10 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..base.wakeup import Wakeup
 from ..share_coordinator.state import SharePartitionKey, ShareStateStore
-from . import share_partition
+from . import acknowledgement, share_partition
+from .acknowledgement import Acknowledgement
 from .delivery import ARCHIVED, Run, painted
-from .share_partition import Acknowledgement, SharePartition, Steps, Terms, Write
+from .share_partition import SharePartition, Steps, Terms, Write
 
 logger = logging.getLogger(__name__)
 
@@ -131,7 +132,7 @@ class LedPartition:
 
         It waits for turns of others where there is much to do, otherwise not.
         """
-        steps = share_partition.acknowledge_in_steps(self.state, member_id, acknowledgements, terms, now)
+        steps = acknowledgement.acknowledge_in_steps(self.state, member_id, acknowledgements, terms, now)
         return self._submit(await _in_turns(steps))
 
     def release(self, member_id: str, terms: Terms) -> Outcome | None:

@@ -32,8 +32,9 @@ from ..replication.leader import LeaderRole
 from ..replication.partition import Partition
 from ..share_coordinator.state import NOT_BEGUN, SharePartitionKey, ShareStateStore
 from . import share_partition
+from .acknowledgement import Acknowledgement
 from .led_partition import DeliveryEnd, LedPartition, Outcome, as_seen_by_members
-from .share_partition import Acknowledgement, Terms
+from .share_partition import Terms
 
 FindPartition = Callable[[bytes, int], Partition]
 """Takes a topic's id and a partition's number. Raises KafkaError where this broker has no such partition."""

@@ -26,11 +26,12 @@ from ..base.wakeup import Wakeup
 from ..log.segment import SegmentSlice
 from ..replication.partition import Partition
 from ..share_coordinator.state import SharePartitionKey
-from . import share_partition
+from . import acquisition, share_partition
+from .acquisition import AcquiredRange, FoundRecords, RecordLimits
 from .found_batches import FoundBatches, find_batches
 from .led_partition import LedPartition
 from .manager import SharePartitionEntry, SharePartitions
-from .share_partition import AcquiredRange, FoundRecords, RecordLimits, Terms
+from .share_partition import Terms
 
 _NOT_URGENT = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 _TURN_SECONDS = 0.003
@@ -205,7 +206,7 @@ class ShareFetch:
                 return
             now = trio.current_time()
             described = FoundRecords(before, found.spans, found.aborted)
-            acquired = share_partition.acquire(state, self._member_id, described, wanted, terms, now)
+            acquired = acquisition.acquire(state, self._member_id, described, wanted, terms, now)
             if acquired:
                 found.cut(acquired[0].first_offset, acquired[-1].last_offset)
                 self._note(entry, acquired, found.records)

@@ -8,7 +8,7 @@ from prometheus_client.core import Metric
 
 from ...handlers.services import Services
 from ...share_coordinator.settings import TOPIC
-from ...share_partitions.share_partition import ACCEPT, REJECT, RELEASE, RENEW
+from ...share_partitions.acknowledgement import ACCEPT, REJECT, RELEASE, RENEW
 from .families import sharing
 from .samples import simple, single
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 import trio.testing
 
-from ottla.share_partitions.share_partition import ACCEPT, REJECT, RELEASE
+from ottla.share_partitions.acknowledgement import ACCEPT, REJECT, RELEASE
 from ottla.wire.messages.share_fetch import (
     AcknowledgementBatch,
     FetchPartition,

@@ -9,8 +9,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from ottla.base.presence import Presence
+from ottla.share_partitions.acquisition import RecordLimits
 from ottla.share_partitions.share_fetch import Fetched, ShareFetch, ShareFetchLimits
-from ottla.share_partitions.share_partition import RecordLimits
 from ottla.tests.simulation.share.world import KEYS, Life, ShareWorld
 
 LIMITS = ShareFetchLimits(RecordLimits(500, 500), 1, 1 << 20)

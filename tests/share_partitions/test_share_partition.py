@@ -8,21 +8,21 @@ import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.share_coordinator.state import ShareState, StateBatch
-from ottla.share_partitions.delivery import painted
-from ottla.share_partitions.share_partition import (
+from ottla.share_partitions.acknowledgement import (
     ACCEPT,
     GAP,
     REJECT,
     RELEASE,
-    STEP,
     Acknowledgement,
-    FoundRecords,
-    RecordLimits,
-    SharePartition,
-    Terms,
     acknowledge,
     acknowledge_in_steps,
-    acquire,
+)
+from ottla.share_partitions.acquisition import FoundRecords, RecordLimits, acquire
+from ottla.share_partitions.delivery import painted
+from ottla.share_partitions.share_partition import (
+    STEP,
+    SharePartition,
+    Terms,
     at_once,
     complete,
     complete_in_steps,

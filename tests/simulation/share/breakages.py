@@ -16,8 +16,8 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.share_coordinator import share_group_offset
 from ottla.share_coordinator.coordinator import ShareCoordinator
 from ottla.share_coordinator.shard import ShareCoordinatorShard
-from ottla.share_partitions import led_partition, manager, share_fetch, share_partition
-from ottla.share_partitions.delivery import ARCHIVED, AVAILABLE, InFlightBatch, Run, painted
+from ottla.share_partitions import acknowledgement, acquisition, led_partition, manager, share_fetch, share_partition
+from ottla.share_partitions.delivery import ACQUIRED, ARCHIVED, AVAILABLE, InFlightBatch, Run, painted
 from ottla.share_partitions.led_partition import LedPartition, Outcome
 from ottla.share_partitions.manager import SharePartitionEntry, SharePartitions
 from ottla.share_partitions.share_partition import SharePartition
@@ -45,7 +45,7 @@ def deliveries_are_not_counted(patch: pytest.MonkeyPatch) -> None:
         self._note(run.first_offset, run.last_offset, count)
         return (self._run(run.first_offset, run.last_offset, count),)
 
-    patch.setattr(share_partition._Acquisition, "_acquired", acquired)
+    patch.setattr(acquisition._Acquisition, "_acquired", acquired)
 
 
 def deliveries_have_no_limit(patch: pytest.MonkeyPatch) -> None:
@@ -55,19 +55,19 @@ def deliveries_have_no_limit(patch: pytest.MonkeyPatch) -> None:
 
 def last_deliveries_take_others_along(patch: pytest.MonkeyPatch) -> None:
     """A record near the limit is delivered with the others of its batch."""
-    patch.setattr(share_partition, "_narrow_from", lambda limit: 100)
-    patch.setattr(share_partition, "_LEAST_NARROWED", 100)
+    patch.setattr(acquisition, "_narrow_from", lambda limit: 100)
+    patch.setattr(acquisition, "_LEAST_NARROWED", 100)
 
 
 def acquired_records_are_given_again(patch: pytest.MonkeyPatch) -> None:
     """A record that a member has is given to another one."""
-    patch.setattr(Run, "is_available", property(lambda self: self.state in (AVAILABLE, share_partition.ACQUIRED)))
+    patch.setattr(Run, "is_available", property(lambda self: self.state in (AVAILABLE, ACQUIRED)))
 
 
 def the_window_has_no_end(patch: pytest.MonkeyPatch) -> None:
     """Any number of records is in flight."""
     patch.setattr(
-        share_partition,
+        acquisition,
         "_room",
         lambda partition, found, wanted, terms: (wanted.max_records, found.batches[-1][1]),
     )
@@ -77,17 +77,17 @@ def the_window_has_no_end(patch: pytest.MonkeyPatch) -> None:
 
 def aborted_records_are_delivered(patch: pytest.MonkeyPatch) -> None:
     """Who reads committed records gets those of aborted transactions."""
-    patch.setattr(share_partition, "_archive_aborted", lambda partition, ranges, aborted: ranges)
+    patch.setattr(acquisition, "_archive_aborted", lambda partition, ranges, aborted: ranges)
 
 
 def limits_are_not_exact(patch: pytest.MonkeyPatch) -> None:
     """In record_limit mode the last batch is given whole."""
-    take = share_partition.acquire
+    take = acquisition.acquire
 
     def inexact(partition: Any, member_id: str, found: Any, wanted: Any, *others: Any) -> Any:
         return take(partition, member_id, found, wanted._replace(is_exact=False), *others)
 
-    patch.setattr(share_partition, "acquire", inexact)
+    patch.setattr(acquisition, "acquire", inexact)
 
 
 # --- what members say -------------------------------------------------------------------------------------------------
@@ -95,12 +95,12 @@ def limits_are_not_exact(patch: pytest.MonkeyPatch) -> None:
 
 def anybody_acknowledges(patch: pytest.MonkeyPatch) -> None:
     """A member may acknowledge what another one has."""
-    end = share_partition._Said._end
+    end = acknowledgement._Said._end
 
     def of_anybody(self: Any, run: Run, acknowledgement: Any) -> Any:
         return end(self, run._replace(member_id=self._member_id), acknowledgement)
 
-    patch.setattr(share_partition._Said, "_end", of_anybody)
+    patch.setattr(acknowledgement._Said, "_end", of_anybody)
 
 
 def acknowledged_records_are_available(patch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ def acknowledged_records_are_available(patch: pytest.MonkeyPatch) -> None:
 
 def half_a_request_counts(patch: pytest.MonkeyPatch) -> None:
     """What came before a mistake in a request has been taken."""
-    acknowledge = share_partition.acknowledge_in_steps
+    acknowledge = acknowledgement.acknowledge_in_steps
 
     def one_by_one(partition: Any, member_id: str, acknowledgements: Any, *others: Any) -> Any:
         write = None
@@ -121,7 +121,7 @@ def half_a_request_counts(patch: pytest.MonkeyPatch) -> None:
             write = made or write
         return write
 
-    patch.setattr(share_partition, "acknowledge_in_steps", one_by_one)
+    patch.setattr(acknowledgement, "acknowledge_in_steps", one_by_one)
 
 
 def members_are_told_before_the_write(patch: pytest.MonkeyPatch) -> None:
@@ -144,11 +144,11 @@ def _tell_nobody(self: LedPartition, together: Any, error: KafkaError | None) ->
 
 def renewals_do_nothing(patch: pytest.MonkeyPatch) -> None:
     """A lock ends at its time, although it was renewed."""
-    part = share_partition._Said._part
+    part = acknowledgement._Said._part
     patch.setattr(
-        share_partition._Said,
+        acknowledgement._Said,
         "_part",
-        lambda self, run, kind: run if kind == share_partition.RENEW else part(self, run, kind),
+        lambda self, run, kind: run if kind == acknowledgement.RENEW else part(self, run, kind),
     )
 
 
@@ -191,7 +191,7 @@ def unstored_records_are_done(patch: pytest.MonkeyPatch) -> None:
         for index, batch in enumerate(partition.batches):
             if batch.first_offset not in stored and batch.runs[0].delivery_count == 0:
                 partition.batches[index] = InFlightBatch((batch.runs[0].settled(ARCHIVED),), batch.size)
-        share_partition._advance_start(partition)
+        share_partition.advance_start(partition)
         return partition
 
     patch.setattr(share_partition, "load", without_gaps)

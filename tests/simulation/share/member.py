@@ -9,18 +9,10 @@ import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.share_coordinator.state import SharePartitionKey
+from ottla.share_partitions.acknowledgement import ACCEPT, GAP, REJECT, RELEASE, RENEW, Acknowledgement
+from ottla.share_partitions.acquisition import AcquiredRange, RecordLimits
 from ottla.share_partitions.led_partition import Outcome
 from ottla.share_partitions.share_fetch import Fetched, ShareFetch, ShareFetchLimits, rotated
-from ottla.share_partitions.share_partition import (
-    ACCEPT,
-    GAP,
-    REJECT,
-    RELEASE,
-    RENEW,
-    Acknowledgement,
-    AcquiredRange,
-    RecordLimits,
-)
 
 from .world import GROUP, KEYS, Life, ShareWorld
 

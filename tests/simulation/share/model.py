@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 
 import trio
 
+from ottla.share_partitions.acknowledgement import ACCEPT, RELEASE, RENEW, Acknowledgement
+from ottla.share_partitions.acquisition import AcquiredRange
 from ottla.share_partitions.led_partition import Outcome
-from ottla.share_partitions.share_partition import ACCEPT, RELEASE, RENEW, Acknowledgement, AcquiredRange
 
 from .log import SimulatedLog
 
