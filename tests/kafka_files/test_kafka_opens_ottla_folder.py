@@ -147,7 +147,7 @@ def look_at_pages(bootstrap: str, contents: Contents) -> None:
         assert {"stock", "plain", "compacted"} <= page("/topics").links.keys()
         topic = page("/topics/stock")
         assert {"readers", "exactly-once"} <= topic.links.keys()
-        assert "compression.type producer DEFAULT_CONFIG" in topic.text
+        assert "compression.type producer default" in page("/topics/stock/settings").text
         assert "open since offset" in page("/topics/transactions").text
         assert committed[-1] in page("/topics/stock/records?n=500").text
         transactions = page("/topics/transactions/records?from=oldest&n=500").text
