@@ -94,7 +94,8 @@ def test_every_action_on_topics_and_groups(tmp_path: Path, port: HeldPort) -> No
         assert set(led.values()) == {1, 2}, "by either kind"
         console.do("/topics/orders/configure", name="retention.ms", value="86400000")
         eventually(
-            lambda: "retention.ms Change… Default… 86400000 this topic" in console.page("/topics/orders/settings").text,
+        changed = "retention.ms Change… Default… 86400000 this topic"
+        eventually(lambda: changed in console.page("/topics/orders/settings").text, PATIENCE_S)
             PATIENCE_S,
         )
         producer = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
