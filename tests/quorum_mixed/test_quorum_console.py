@@ -93,11 +93,8 @@ def test_every_action_on_topics_and_groups(tmp_path: Path, port: HeldPort) -> No
         led = leaders(ottla.address, "orders")
         assert set(led.values()) == {1, 2}, "by either kind"
         console.do("/topics/orders/configure", name="retention.ms", value="86400000")
-        eventually(
         changed = "retention.ms Change… Default… 86400000 this topic"
         eventually(lambda: changed in console.page("/topics/orders/settings").text, PATIENCE_S)
-            PATIENCE_S,
-        )
         producer = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
         for partition in led:
             for _ in range(3):
