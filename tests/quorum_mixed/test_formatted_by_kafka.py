@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 BOTH = "broker,controller"
 NEWEST = ("--feature", "streams.version=0")
 """Releases from 4.2 on have a feature that Ottla lacks."""
-WITHOUT_GROUPS = ("--feature", "group.version=0")
+WITHOUT_GROUPS = ("--feature", "group.version=0", "--feature", "share.version=0")
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +67,7 @@ def finalized(node: EitherNode) -> dict[str, int]:
                 "transaction.version": 2,
                 "eligible.leader.replicas.version": 1,
                 "group.version": 1,
+                "share.version": 1,
             },
         ),
     ],
