@@ -171,15 +171,30 @@ def test_what_is_no_expected_record() -> None:
 def test_any_order_finds_a_matching_wherever_there_is_one() -> None:
     """Against all permutations: records that several expected ones could be, given to those that need them."""
     chosen = random.Random(1)
-    for _ in range(300):
-        values = [b"%d" % chosen.randrange(3) for _ in range(chosen.randrange(6))]
-        expected = [ANY if chosen.random() < 0.4 else b"%d" % chosen.randrange(3) for _ in range(chosen.randrange(6))]
-        found = records(*values)
+
+    def text() -> bytes:
+        return b"%d" % chosen.randrange(3)
+
+    for _ in range(100):
+        found = records(*((text(), text()) for _ in range(chosen.randrange(5))))
+        fields = [chosen.choice(("key", "value")) for _ in range(chosen.randrange(5))]
+        expected = [ottla.ExpectedRecord(**{field: text()}) for field in fields]
+        nothing = ottla.ExpectedRecord(partition=-1)
         most = max(
-            sum(one == other for one, other in zip(order, values, strict=False))
-            for order in itertools.permutations([*expected, *[object()] * max(len(values) - len(expected), 0)])
+            sum(
+                None not in step
+                for each, record in zip(order, found, strict=False)
+                for step in matched([each], [record])
+            )
+            for order in itertools.permutations([*expected, *[nothing] * max(len(found) - len(expected), 0)])
         )
-        steps = matched([as_record(each) for each in expected], found)
-        assert sum(None not in step for step in steps) == most, (values, expected)
+        steps = matched(expected, found)
+        assert sum(None not in step for step in steps) == most, (found, expected)
         assert sorted(step.found.offset for step in steps if step.found) == [*range(len(found))]
         assert sum(step.expected is not None for step in steps) == len(expected)
+
+
+def test_any_order_moves_a_record_to_another_expected_one() -> None:
+    found = records((b"x", b"v"), (b"k", b"v"), (b"k", b"y"))
+    value, key = ottla.ExpectedRecord("v"), ottla.ExpectedRecord(key="k")
+    assert not difference("t", found, [value, key, value], False)
