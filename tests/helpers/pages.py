@@ -17,13 +17,16 @@ def quickstarts(page: Path = _README) -> dict[str, tuple[str, str]]:
     return {name: (language, code) for name, language, code in _QUICKSTART.findall(page.read_text())}
 
 
-def run_pytest(code: str, folder: Path) -> dict[str, int]:
-    """Run ``code`` as a test file; the outcomes with their counts. A file that fails is an AssertionError with its output."""
+def run_pytest(code: str, folder: Path, *arguments: str) -> dict[str, int]:
+    """Run ``code`` as a test file; the outcomes with their counts. A file that fails is an AssertionError with its output.
+
+    ``arguments`` are further ones of pytest.
+    """
     (folder / "test_page.py").write_text(code)
     # The plugin is named by its module, whether or not the entry point is installed: pytest refuses to load a plugin twice.
-    plugin = ["-p", "no:ottla", "-p", "ottla.testing.plugin"]
+    plugin = ["-p", "no:ottla", "-p", "no:asyncio", "-p", "ottla.testing.plugin"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *plugin, "-q", "-p", "no:cacheprovider", "test_page.py"],
+        [sys.executable, "-m", "pytest", *plugin, "-q", "-p", "no:cacheprovider", *arguments, "test_page.py"],
         capture_output=True,
         text=True,
         timeout=540,
