@@ -17,10 +17,11 @@ Set a property in a file (`ottla serve --config server.properties`, in Java's fo
 (`--override name=value`, which takes precedence). A topic can set the *topic property* of a row, when it is created or later.
 Properties that Ottla does not use are ignored with a warning. With a malformed value the broker does not start.
 
-*Dynamic* properties can be changed while brokers run, for one broker or for all (`ottla configs set`, `kafka-configs --alter`). They
-take precedence over the file and the command line, and survive restarts. Properties that are dynamic in Kafka but unused in Ottla
-are accepted, stored and shown, with a warning in the log; passwords are refused. Listeners are changed on one broker at a time:
-listeners with new names open, missing ones close with their connections, and the others keep their addresses and protocols.
+*Dynamic* properties can be changed while brokers run, for one broker or for all (`ottla configs set`, `kafka-configs --alter`).
+They take precedence over the file and the command line, and survive restarts. Properties that are dynamic in Kafka but unused
+in Ottla are accepted, stored and shown, with a warning in the log; passwords are refused. Listeners are changed on one broker
+at a time: listeners with new names open, missing ones close with their connections, and the others keep their addresses and
+protocols.
 
 The prefix `listener.name.<listener>.` (in lower case) limits a setting of connections, TLS or SASL to one listener, and
 `listener.name.<listener>.<mechanism>.` limits a setting of SASL to one mechanism of it.
