@@ -1,12 +1,12 @@
-"""Records that a test expects in a topic, and which of them are there: in order, or in any order.
+"""Compares the records of a topic with those that a test expects, in order or in any order.
 
 An expected record (``Expected``) is one of:
 
-* ``bytes`` or ``str`` (in UTF-8): its value; ``None``: a tombstone;
-* a ``dict``, ``list``, number or ``bool``: its value is JSON, with this content;
-* ``(key, value)``: its key and its value, each as above;
-* ``ExpectedRecord``: some of its fields;
-* any other object: its value is equal to that object, as everything is to ``unittest.mock.ANY``.
+- ``bytes`` or ``str`` (in UTF-8), its value, or None for a tombstone.
+- A ``dict``, ``list``, number or ``bool``, the content of its value in JSON.
+- ``(key, value)``, each as above.
+- ``ExpectedRecord``, some of its fields.
+- Another object that its value is equal to, such as ``unittest.mock.ANY``.
 
 JSON may contain such objects, ``pytest.approx(0.1)`` for one.
 """
@@ -57,7 +57,7 @@ Expected = Any
 
 
 class Step(NamedTuple):
-    """A record that is expected and found; one that is expected only; or one that is found only."""
+    """A record that is expected and found, only expected, or only found."""
 
     expected: ExpectedRecord | None
     found: KafkaRecord | None
@@ -82,7 +82,7 @@ def is_json(expected: Any) -> bool:
 
 
 def fits(expected: Any, found: Any) -> bool:
-    """Whether a field of a record is what is expected."""
+    """Whether a field of a record is the expected one."""
     if isinstance(expected, str):
         return found is not None and expected.encode() == found
     if is_json(expected) and isinstance(found, bytes):

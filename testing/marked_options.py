@@ -3,8 +3,8 @@
 A mark has the keyword arguments of ``ottla.Broker``, or of ``ottla.Cluster`` where the test has a cluster. Marks of a test, its
 class and its module are put together; the one closest to the test counts. ``properties`` are put together name by name.
 
-A marked ``ottla_broker`` is a parameter of that fixture: pytest then makes the fixtures anew which are made from it, and runs
-tests with the same options one after the other.
+The options of marks are a parameter of ``ottla_broker``. So pytest remakes the fixtures that depend on it, and groups the tests
+with the same options.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A description of how the records of a topic differ from those that a test expects.
 
-Lines begin as those of ``diff``: ``-`` is expected and missing, ``+`` is there and not expected. ``?`` says where a record
-differs from the one that was expected in its place.
+Lines begin like those of ``diff``: ``-`` is expected and missing, ``+`` is found and not expected. A line with ``?`` says where
+these two differ.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ __tracebackhide__ = True  # a failure points at the caller's line
 _MOST_LINES = 40
 _MOST_SIGNS = 160
 _BEFORE, _AFTER = 10, 30
-"""So many bytes around the first one that differs are printed."""
+"""The number of bytes that are printed around the first one that differs."""
 
 
 def check_records(
     read: Callable[[int], Sequence[KafkaRecord]], topic: str, expected: Sequence[Expected], in_order: bool | None
 ) -> None:
-    """Compare the records that ``read`` returns once there are so many; raises AssertionError with the difference."""
+    """Compare the records that ``read`` returns; its argument is the number to wait for. Raises AssertionError with the difference."""
     late = ""
     try:
         found = read(len(expected))
@@ -41,7 +41,7 @@ def check_records(
 def difference(topic: str, found: Sequence[KafkaRecord], expected: Sequence[Expected], in_order: bool | None) -> str:
     """A description of how ``found`` differs from ``expected``; empty if it does not.
 
-    ``in_order`` None: only if all records are in one partition. Raises TypeError for what is no expected record.
+    ``in_order`` None: only if all records are in one partition. Raises TypeError for a tuple that is not a pair.
     """
     wanted = [as_record(each) for each in expected]
     ordered = len({record.partition for record in found}) < 2 if in_order is None else in_order

@@ -8,13 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-_README = Path(__file__).resolve().parent.parent.parent / "README.md"
+_ROOT = Path(__file__).resolve().parent.parent.parent
+QUICKSTART_PAGES = (_ROOT / "README.md", _ROOT / "docs" / "quickstart.md")
 _QUICKSTART = re.compile(r"<!-- quickstart: ([\w-]+) -->\n```(\w+)\n(.*?)```", re.DOTALL)
 
 
-def quickstarts(page: Path = _README) -> dict[str, tuple[str, str]]:
-    """A page's quickstarts, by default the README's: language and code by name."""
-    return {name: (language, code) for name, language, code in _QUICKSTART.findall(page.read_text())}
+def quickstarts(*pages: Path) -> dict[str, tuple[str, str]]:
+    """The quickstarts of these pages, by default of the README and docs/quickstart.md: language and code by name."""
+    text = "".join(page.read_text() for page in pages or QUICKSTART_PAGES)
+    return {name: (language, code) for name, language, code in _QUICKSTART.findall(text)}
 
 
 def run_pytest(code: str, folder: Path, *arguments: str) -> dict[str, int]:

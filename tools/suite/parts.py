@@ -214,7 +214,7 @@ PARTS = (
     QUICK,
     Part(
         "simulation",
-        "a share of the seeds of each simulation, kept seeds, what finds rules that were broken on purpose",
+        "a share of the seeds of each simulation, kept seeds, searches for rules broken on purpose",
         Selection(("tests",), ("-m", f"{COMPUTES} and {IN_TEST}")),
         shares_fixtures=False,
     ),
@@ -242,8 +242,8 @@ LANES = (
     Part("seeds", "all seeds of the simulations", Selection(("tests",), ("-m", COMPUTES)), shares_fixtures=False),
     Part("embedding", "ottla.Broker, ottla.Cluster, the pytest plugin", slow_tests("embedding"), ("kafka",)),
     Part("command-line", "the ottla command", slow_tests("command-line"), ("java", "zsh")),
-    Part("programs", "brokers as processes, and what no other lane has", slow_tests("programs"), ("kafka",)),
-    Part("zookeeper", "Ottla on ZooKeeper; jepsen; a failover's benchmark", slow_tests("zookeeper"), ("kafka",)),
+    Part("programs", "brokers as processes, and the remaining tests", slow_tests("programs"), ("kafka",)),
+    Part("zookeeper", "Ottla on ZooKeeper, jepsen, the benchmark of failovers", slow_tests("zookeeper"), ("kafka",)),
     Part(
         "kafka-files",
         "Apache Kafka's files, serializers and tools; its consumer and share groups",
@@ -273,14 +273,14 @@ LANES = (
     ),
     Part(
         "ottla-quorum",
-        "Apache Kafka's brokers and tools on controllers of Ottla; log directories that change over; share groups that fail over",
+        "Apache Kafka's brokers and tools on controllers of Ottla, log directories used by both, share groups that fail over",
         slow_tests("ottla-quorum"),
         ("kafka",),
     ),
-    Part("pages", "what README and docs say, done; packaging", slow_tests("pages"), ("kafka", "kcat")),
+    Part("pages", "the commands of README and docs, and packaging", slow_tests("pages"), ("kafka", "kcat")),
     Part("browser", "the console in Chromium", slow_tests("browser"), ("browser",)),
     *_client_lanes(),
-    Part("codecs", "each client reads what each other wrote", Selection((CODECS,)), _EVERY_CLIENT),
+    Part("codecs", "each client reads the records of every other", Selection((CODECS,)), _EVERY_CLIENT),
     *(
         Part(
             f"security-{broker}",
@@ -299,7 +299,7 @@ LANES = (
     ),
     Part(
         "pypy",
-        "quick tests of what a broker is made of, on PyPy",
+        "quick tests of the broker's parts, on PyPy",
         Selection(ON_PYPY, ("-m", "not slow and not cpython")),
         ("pypy",),
         shares_fixtures=False,
