@@ -27,7 +27,10 @@ _BEFORE, _AFTER = 10, 30
 def check_records(
     read: Callable[[int], Sequence[KafkaRecord]], topic: str, expected: Sequence[Expected], in_order: bool | None
 ) -> None:
-    """Compare the records that ``read`` returns; its argument is the number to wait for. Raises AssertionError with the difference."""
+    """Compare the records that ``read`` returns; its argument is the number to wait for.
+
+    Raises AssertionError with the difference.
+    """
     late = ""
     try:
         found = read(len(expected))
