@@ -126,7 +126,7 @@ screenshots: ## pictures of each page of the console, in docs/console and docs/c
 docs: ## the documentation as a site in site/, after writing what is generated in docs/ anew; a warning is an error
 	@tools/setup.sh docs
 	$(PYTHON_IN_VENV) -m ottla.broker.settings_page > docs/configuration.md
-	$(PYTHON_IN_VENV) -m ottla.broker.metrics.page docs/operations.md
+	$(PYTHON_IN_VENV) -m ottla.broker.metrics.page docs/metrics.md
 	$(PYTHON_IN_VENV) -m ottla.cli.help_page > docs/command-reference.md
 	$(PYTHON_IN_VENV) tools/api_page.py > docs/api.md
 	$(PYTHON_IN_VENV) -m bench.plot

@@ -145,7 +145,7 @@ _TOO_OLD = (
     (
         "prometheus-kafka-consumer-group-exporter 0.5.5",
         "no group has an offset: it does not know version 4 of OffsetCommitValue",
-        "[`kafka_consumergroup_lag`](operations.md#metrics) of Ottla",
+        "[`kafka_consumergroup_lag`](metrics.md) of Ottla",
     ),
 )
 """Clients, what their users see, and what works; as Markdown."""
