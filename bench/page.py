@@ -53,7 +53,7 @@ _MANY = (
     ("10.5 GiB, start after kill -9", "s"),
     (_CROWD, "MiB, all brokers"),
     (_CROWD, "one-record requests/s, acks=all"),
-    ("1 GB beside a slow follower", "MiB that a leader grows by at most"),
+    ("1 GB with a slow follower", "MiB that a leader grows by at most"),
     (_BEHIND, "MB/s that it catches up by"),
     (_BEHIND, "MiB, all brokers"),
 )
