@@ -16,7 +16,9 @@ from ottla.broker.settings import BrokerSettings
 from ottla.tools import api_page
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [path for folder in (".", "docs", "bench/results") for path in sorted((ROOT / folder).glob("*.md"))]
+PAGES = [
+    path for folder in (".", "docs", "bench/results", "tests/jepsen") for path in sorted((ROOT / folder).glob("*.md"))
+]
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
