@@ -17,7 +17,9 @@ from ottla.tools import api_page
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
-    path for folder in (".", "docs", "bench/results", "tests/jepsen") for path in sorted((ROOT / folder).glob("*.md"))
+    path
+    for folder in (".", "docs", "bench/results", "tests/jepsen", "tests/simulation")
+    for path in sorted((ROOT / folder).glob("*.md"))
 ]
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
