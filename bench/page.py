@@ -37,6 +37,7 @@ _THREE_BROKERS = (
     ("produce, acks=all, 3 replicas, 1024 B, 12 partitions", "records/s"),
     ("one-record requests, acks=all, 3 replicas, 1 in flight", "requests/s"),
     ("one-record requests, acks=all, 3 replicas, 20 in flight", "requests/s"),
+    ("one-record requests, acks=all, 3 replicas, 0 idle partitions", "requests/s"),
     ("one-record requests, acks=all, 3 replicas, 1,300 idle partitions", "requests/s"),
     ("catch-up after a restart", "MB/s"),
     ("1,000 partitions, 3 replicas, created", "s"),
@@ -75,9 +76,14 @@ _GROUPS = (
     "1,000 members, 100 topics of 100: all join",
     "1,000 members, 100 topics of 100: nothing happens",
     "1,000 members, 100 topics of 100: one leaves",
+    "1,000 members, 100 topics of 100: one joins",
     "1,000 members, 100 topics of 100: 100 join",
+    "1,000 members, each reads 900 of 1,000 topics of 10: all join",
+    "1,000 members, each reads 900 of 1,000 topics of 10: one leaves",
+    "1,000 members, each reads 900 of 1,000 topics of 10: 100 join",
     "50 members, a heartbeat every 5 s: all join",
     "50 members, a heartbeat every 5 s: one leaves",
+    "50 members, a heartbeat every 1 s: 5 restart, one after the other",
 )
 
 
@@ -117,30 +123,33 @@ def _theirs(figure: Figure, column: str) -> str:
     return figure.theirs if figure.kafka == column else f"{figure.theirs} ({re.sub(r'[^0-9.]', '', figure.kafka)})"
 
 
-def _excerpt(name: str, number: int = 0, rows: Sequence[str] = (), without: str = "") -> str:
-    """The lines of a table that begin with one of ``rows``, or all; ``without`` is the title of a column left out."""
-    head, alignment, *lines = tables(name)[number]
+def _excerpt(name: str, rows: Sequence[str] = ()) -> str:
+    """The lines of the first table that begin with one of ``rows``, or all."""
+    head, alignment, *lines = tables(name)[0]
     kept = [cells for cells in lines if not rows or cells[0] in rows]
     assert not rows or len(kept) == len(rows), f"{name} lacks some of {rows}"
-    columns = [at for at, title in enumerate(head) if title != without or not without]
-    return "\n".join("| " + " | ".join(cells[at] for at in columns) + " |" for cells in (head, alignment, *kept))
+    return _table([head, alignment, *kept])
 
 
 def _failover() -> str:
-    """The lines of all producers together."""
+    """The lines of all producers together, without the column that says so."""
     head, alignment, *lines = tables("failover")[0]
     kept = [head, alignment, *(cells for cells in lines if cells[1] == "all")]
-    return "\n".join("| " + " | ".join([cells[0], *cells[2:]]) + " |" for cells in kept)
+    return _table([[event, *rest] for event, _, *rest in kept])
+
+
+def _table(lines: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 _BLOCKS: dict[str, Callable[[], str]] = {
     "summary": _summary,
     "one broker": lambda: _ratios("broker", _ONE_BROKER),
     "three brokers": lambda: _ratios("cluster", _THREE_BROKERS),
-    "quorums": lambda: _excerpt("quorums", rows=_QUORUMS),
+    "quorums": lambda: _excerpt("quorums", _QUORUMS),
     "failover": _failover,
     "many partitions": lambda: _ratios("many", _MANY),
-    "consumer groups": lambda: _excerpt("groups", rows=_GROUPS),
+    "consumer groups": lambda: _excerpt("groups", _GROUPS),
     "share groups": lambda: _excerpt("share-groups"),
     "one machine": lambda: _excerpt("machine"),
     "an archive": lambda: _excerpt("archive"),
