@@ -146,7 +146,7 @@ _TOO_OLD = (
     (
         "prometheus-kafka-consumer-group-exporter 0.5.5",
         "no group has an offset: version 4 of OffsetCommitValue is unknown to it",
-        "[`kafka_consumergroup_lag`](operations.md#metrics) of Ottla",
+        "[`kafka_consumergroup_lag`](monitoring.md#metrics) of Ottla",
     ),
 )
 """Clients, what their users see, and what works; as Markdown."""

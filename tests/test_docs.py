@@ -18,7 +18,11 @@ from ottla.tools import api_page
 from .helpers.pages import quickstarts
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    path
+    for folder in (".", "docs", "bench/results", "tests/jepsen", "tests/simulation")
+    for path in sorted((ROOT / folder).glob("*.md"))
+]
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
