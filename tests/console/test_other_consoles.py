@@ -43,7 +43,7 @@ async def test_pages_lead_to_the_consoles_that_can_be_reached() -> None:
         await browser.console.view.find_consoles()
         page = (await browser.get("/connections")).page
         assert linked(page) == {"broker 2": "http://broker2:8080/"}, "that of 3 is on its own machine, 4 has none"
-        assert "are those of this broker" in page.text
+        assert "are what this broker knows" in page.text
         with trio.fail_after(60):
             await cluster.stop(2)
             while 2 in cluster.services(1).metadata.broker_ids():
@@ -56,4 +56,4 @@ async def test_a_console_of_its_own_leads_to_those_of_the_brokers() -> None:
     async with cluster_of_four() as cluster, alone_on(cluster.network, ("broker4", 9092)) as alone:
         page = (await Browsing(cluster.servers[4], cluster.network, alone).get("/")).page
         assert linked(page) == {"broker 1": "http://broker1:8080/", "broker 2": "http://broker2:8080/"}
-        assert "own console has connections, requests and segments" in page.text
+        assert "What only a broker knows is in its own console" in page.text
