@@ -20,14 +20,13 @@ OURS = brokers.ottla_version()
 INTRODUCTION = """\
 # Versions of Spark
 
-The tests of `compat_tests/spark/`: how many of each row passed, by the version of pyspark and the broker. This page is made by
+The tests of `compat_tests/spark/` that passed, by version of pyspark and broker. Make this page with
 
     make compat-spark
 
-n/a: this version of Spark has none of it, or what it takes (spark-avro, Delta, Iceberg) was not released for it. pyspark 4.0.0
-is what `pip install '.[spark]'` brings and what CI runs. Of the connector for 4.2.0 a part is not in Maven Central, and
-stands in from 4.1.0-preview1 (`tools/jars/spark-kafka-4.2.0/`). The lane `spark-4.2` of `make test-all` runs the tests with it,
-on Ottla only.
+n/a: this version of Spark lacks the feature, or spark-avro, Delta or Iceberg was not released for it. `pip install '.[spark]'`
+installs pyspark 4.0.0, and CI runs it. A part of the connector for 4.2.0 is missing from Maven Central; that of 4.1.0-preview1
+replaces it (`tools/jars/spark-kafka-4.2.0/`). The lane `spark-4.2` of `make test-all` runs the tests with 4.2.0, on Ottla only.
 """
 
 Column = tuple[str, str]

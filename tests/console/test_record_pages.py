@@ -369,7 +369,7 @@ async def test_an_offset_without_a_record_leads_to_the_next_one(tmp_path: Path) 
         browser.partition("t").append(build_batch(records), now_ms=1, internal=True)
         answer = await browser.get("/topics/t/0/2")
         assert answer.status == 404
-        assert "It was compacted away, or never there." in answer.page.text
+        assert "It was compacted away, or never existed." in answer.page.text
         assert "v5." in (await browser.get(answer.page.links["The next record, 5"])).page.text
         assert "ends before offset 6" in (await browser.get("/topics/t/0/9")).page.text
         browser.partition("t").log.delete_records_before(3)
