@@ -116,7 +116,9 @@ def _key_store(config: Config, listener: str, protocol: str) -> Iterator[Diagnos
         material = read_material(settings, lambda path: Path(path).read_bytes())
     except SettingError as error:
         yield problem(
-            Area.CERTIFICATES, f"The listener {listener} cannot use its key store: {_sentence(error)}", "docs/security.md"
+            Area.CERTIFICATES,
+            f"The listener {listener} cannot use its key store: {_sentence(error)}",
+            "docs/security.md",
         )
         return
     if material.key is None:

@@ -16,7 +16,7 @@ import trio
 
 from ....base.addresses import split_host_port
 from ....base.errors import KafkaError
-from ....base.seams import TrioWorkers
+from ....base.seams import Clock, SystemClock, TrioWorkers
 from ....base.settings import SettingError
 from ....base.tcp import TcpNetwork
 from ....security.client_security import ClientSecurity
@@ -43,6 +43,7 @@ from .diagnosis import (
 )
 from .examined import ExaminedCluster
 
+_THIS_MACHINES = SystemClock()
 _MOST_SECONDS = 60.0
 """A check of a large cluster ends after so long."""
 _REQUEST_SECONDS = 10.0
@@ -63,11 +64,18 @@ class DoctorOptions:
     looks_at_brokers: bool = True
 
 
-def doctor(connection: ClusterConnection, options: DoctorOptions, *, is_strict: bool, as_json: bool) -> int:
-    """Print the page or the JSON; the exit status. Raises UsageError."""
+def doctor(
+    connection: ClusterConnection,
+    options: DoctorOptions,
+    *,
+    is_strict: bool,
+    as_json: bool,
+    clock: Clock = _THIS_MACHINES,
+) -> int:
+    """Print the page or the JSON; the exit status. ``clock`` is for the ages of transactions. Raises UsageError."""
     found = [] if options.config is None else config_file.examine(options.config)
     if options.looks_at_brokers:
-        found += _of_brokers(connection, options)
+        found += _of_brokers(connection, options, clock)
     if options.console is not None:
         found += _of_console(connection, options.console)
     order = list(Area)
@@ -79,7 +87,7 @@ def doctor(connection: ClusterConnection, options: DoctorOptions, *, is_strict: 
     return exit_status(found, is_strict=is_strict)
 
 
-def _of_brokers(connection: ClusterConnection, options: DoctorOptions) -> list[Diagnosis]:
+def _of_brokers(connection: ClusterConnection, options: DoctorOptions, clock: Clock) -> list[Diagnosis]:
     security = connection.security()
     try:
         check_reachable(connection.bootstrap_server, options=connection.security_options())
@@ -89,7 +97,7 @@ def _of_brokers(connection: ClusterConnection, options: DoctorOptions) -> list[D
         why = str(error)
         return [problem(Area.BROKERS, why[0].upper() + why[1:], _NO_ANSWER)]
     logging.getLogger("ottla").setLevel(max(logging.ERROR, logging.getLogger().level))
-    examination = Examination(connection, security, options)
+    examination = Examination(connection, security, options, clock)
     trio.run(examination.run)
     return examination.found
 
@@ -97,11 +105,14 @@ def _of_brokers(connection: ClusterConnection, options: DoctorOptions) -> list[D
 class Examination:
     """One look at a cluster. ``found`` has the lines so far."""
 
-    def __init__(self, connection: ClusterConnection, security: ClientSecurity, options: DoctorOptions) -> None:
+    def __init__(
+        self, connection: ClusterConnection, security: ClientSecurity, options: DoctorOptions, clock: Clock
+    ) -> None:
         self.found: list[Diagnosis] = []
         self._connection = connection
         self._security = security
         self._options = options
+        self._clock = clock
 
     async def run(self) -> None:
         """Look at everything. Raises UsageError."""
@@ -118,7 +129,7 @@ class Examination:
             except (OSError, KafkaError) as error:
                 self.found.append(problem(Area.BROKERS, f"No broker answers: {error}", _NO_ANSWER))
                 return
-            await self._examine(ExaminedCluster(client, state, workers=workers))
+            await self._examine(ExaminedCluster(client, state, self._clock, workers))
         finally:
             client.close()
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 import trio
 
 from ....base.errors import ErrorCode, KafkaError
-from ....base.seams import SystemClock, TrioWorkers
+from ....base.seams import Clock, Workers
 from ....view.pace import Pace
 from ....view.remote.cluster_client import ClusterClient
 from ....view.remote.topic_requests import ClusterState
@@ -31,8 +31,8 @@ class ExaminedCluster:
 
     client: ClusterClient
     state: ClusterState
-    clock: SystemClock = dataclasses.field(default_factory=SystemClock)
-    workers: TrioWorkers = dataclasses.field(default_factory=TrioWorkers)
+    clock: Clock
+    workers: Workers
     failures: dict[int, Exception] = dataclasses.field(default_factory=dict)
     """The brokers that did not answer since the check began."""
 

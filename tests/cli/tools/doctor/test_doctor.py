@@ -13,9 +13,13 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
 import ottla
+from ottla.base.seams import SystemClock
 from ottla.cli.tools.client import ClusterConnection
 from ottla.cli.tools.doctor.clocks import TOPIC_PREFIX
 from ottla.cli.tools.doctor.doctor import DoctorOptions, doctor
+from ottla.compat_tests.wire_client import connect
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.wire.records import RecordsBuilder
 
 from ...helpers.command import Command
 
@@ -29,8 +33,11 @@ Look = Callable[..., tuple[int, list[Line]]]
 def look(capsys: pytest.CaptureFixture[str]) -> Look:
     """The exit status and the lines, each with area, level and sentence."""
 
-    def at(connection: ClusterConnection, *, is_strict: bool = False, **options: Any) -> tuple[int, list[Line]]:
-        status = doctor(connection, DoctorOptions(**options), is_strict=is_strict, as_json=True)
+    def at(
+        connection: ClusterConnection, *, is_strict: bool = False, clock: SystemClock | None = None, **options: Any
+    ) -> tuple[int, list[Line]]:
+        options_of = DoctorOptions(**options)
+        status = doctor(connection, options_of, is_strict=is_strict, as_json=True, clock=clock or SystemClock())
         found = json.loads(capsys.readouterr().out)
         assert found["healthy"] == (status == 0)
         assert all(each["mend"] for each in found["lines"] if each["level"] in ("warning", "problem"))
@@ -71,7 +78,7 @@ def test_the_file_of_a_stopped_broker_is_looked_at_alone(tmp_path: Path) -> None
     assert (both.returncode, json.loads(both.stdout)["lines"][0]["area"]) == (1, "brokers")
 
 
-def test_lag_that_nobody_reads_and_lag_that_grows(look: Look) -> None:
+def test_lag_that_nobody_reads(look: Look) -> None:
     with ottla.Broker(properties={"group.initial.rebalance.delay.ms": "0"}) as broker:
         connection = ClusterConnection(broker.bootstrap_servers)
         broker.create_topic("orders")
@@ -87,20 +94,51 @@ def test_lag_that_nobody_reads_and_lag_that_grows(look: Look) -> None:
         assert of(look(connection)[1], "groups")[0] == ("warning", "1 group has lag and no member: billing")
 
 
+class LaterClock(SystemClock):
+    """The machine's clock, some minutes later."""
+
+    def __init__(self, minutes: int) -> None:
+        self._ms = minutes * 60_000
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self._ms
+
+
 def test_a_transaction_that_is_open_for_long(look: Look) -> None:
     with ottla.Broker() as broker:
-        connection = ClusterConnection(broker.bootstrap_servers)
         broker.create_topic("orders")
-        producer = KafkaProducer(
-            bootstrap_servers=broker.bootstrap_servers, transactional_id="t", transaction_timeout_ms=900_000
-        )
+        producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers, transactional_id="t")
         producer.init_transactions()
         producer.begin_transaction()
         producer.send("orders", b"x").get(timeout=30)
-        (level, what) = of(look(connection)[1], "transactions")[0]
-        assert level == "ok" and what.startswith("No transaction is open for long in ")
-        # The transaction began by a clock that is behind this machine's: for the doctor it is as old as that.
+        connection, held = ClusterConnection(broker.bootstrap_servers), "An open transaction holds back consumers in"
+        seen = [of(look(connection, clock=LaterClock(minutes))[1], "transactions")[0] for minutes in (0, 5, 20)]
         producer.close(timeout=0)
+    assert [level for level, _ in seen] == ["ok", "warning", "problem"]
+    assert [what for _, what in seen[1:]] == [f"{held} 1 partition: orders-0"] * 2
+
+
+def test_a_transaction_that_hangs(look: Look) -> None:
+    """It is in the log, and its coordinator does not know of it: the broker does not ask, as those before KIP-890."""
+    with ottla.Broker(properties={"transaction.partition.verification.enable": "false"}) as broker:
+        broker.create_topic("orders")
+        batch = RecordsBuilder(producer_id=77, producer_epoch=0, base_sequence=0, is_transactional=True)
+        batch.append(None, b"x", 1_700_000_000_000)
+        data = [PartitionProduceData(index=0, records=batch.build())]
+        request = ProduceRequest(
+            transactional_id="t",
+            acks=-1,
+            timeout_ms=30_000,
+            topic_data=[TopicProduceData(name="orders", partition_data=data)],
+        )
+        with connect(broker.bootstrap_servers) as wire:
+            (topic,) = wire.call(request, 9).responses
+        assert topic.partition_responses[0].error_code == 0
+        status, lines = look(ClusterConnection(broker.bootstrap_servers))
+    assert (status, of(lines, "transactions")) == (
+        1,
+        [("problem", "A transaction hangs in orders-0, and no coordinator will end it")],
+    )
 
 
 def test_a_clock_that_is_ahead(look: Look) -> None:
