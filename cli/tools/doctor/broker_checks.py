@@ -163,7 +163,10 @@ def _differing(told: Mapping[int, DescribedBroker]) -> Iterable[Diagnosis]:
         values_of = ", ".join(
             f"{each.value(name)} on {broker}" for broker, each in sorted(told.items()) if name in each.entries
         )
-        mend = f"the same in every server.properties, or 'ottla configs set --broker-defaults {name}=VALUE'"
+        is_fixed = any(each.entries[name].read_only for each in told.values() if name in each.entries)
+        mend = "set it alike in every server.properties, and start the brokers again"
+        if not is_fixed:
+            mend = f"ottla configs set --broker-defaults {name}=VALUE"
         yield warning(Area.SETTINGS, f"{name} differs: {values_of}", mend)
     if len(differing) > _MOST_SHOWN:
         rest = differing[_MOST_SHOWN:]

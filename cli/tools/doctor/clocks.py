@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import kafka.errors
 
+from ....base.wording import plural
 from ....view.quorum_rows import describe_quorum_request
 from ....wire.messages.describe_quorum import DescribeQuorumResponse
 from ..client import Admin, ClusterConnection
@@ -119,7 +120,8 @@ def lines(
     found = [_line(node, each, node in brokers) for node, each in sorted(known.items())]
     found += _among(known)
     if missing := [str(broker) for broker in brokers if broker not in known]:
-        what = f"The clocks of brokers {', '.join(missing)}: no response tells them unless a record is written"
+        whose = f"{plural(len(missing), 'clock')} of {plural(len(missing), 'broker')} {', '.join(missing)}"
+        what = f"The {whose}: no response tells the time unless a record is written"
         found.append(note(Area.CLOCKS, what, "ottla doctor --probe-clocks"))
     return found
 

@@ -83,7 +83,7 @@ async def quorum(cluster: ExaminedCluster) -> list[Diagnosis]:
     if not check.is_made:
         found.append(unknown(Area.QUORUM, f"{check.what}: {check.why_not}"))
     elif not found:
-        leads = f"controller {row.leader} leads {counted(len(row.voters), 'voter')}"
+        leads = f"Controller {row.leader} leads {counted(len(row.voters), 'voter')}"
         found.append(ok(Area.QUORUM, f"{leads}, and none lags"))
     return [*found, *_voters(row, len(cluster.state.brokers))]
 
@@ -189,7 +189,8 @@ async def topics(cluster: ExaminedCluster) -> list[Diagnosis]:
         mend = f"ottla cluster add-replicas --topic {alone[0]} --replication-factor {wanted}"
         found.append(warning(Area.TOPICS, f"{has}, in a cluster of {brokers} brokers: {named(alone)}", mend))
     count = counted(len(cluster.state.topics), "topic")
-    return found or [ok(Area.TOPICS, f"{count}: the internal ones have replicas on {counted(wanted, 'broker')}")]
+    well = f"{count}: the internal ones have replicas on {counted(wanted, 'broker')}"
+    return found or [ok(Area.TOPICS, well if cluster.state.topics else "There are no topics")]
 
 
 async def disks(cluster: ExaminedCluster, trends: DiskTrends) -> list[Diagnosis]:
