@@ -69,17 +69,17 @@ def transactional_ids(admin: Admin) -> Collection[str]:
 
 def tell_of_like_group(admin: Admin, name: str) -> None:
     """Say on the standard error that a group is not there and another one like it is, where a command may be about a new one."""
-    tell_of_like("group", name, group_names(admin))
+    tell_of_like(f"group {name} yet", name, group_names(admin))
 
 
-def tell_of_like(kind: str, name: str, known: Collection[str]) -> None:
+def tell_of_like(what: str, name: str, known: Collection[str]) -> None:
     """Say on the standard error what may have been meant, where the command itself does not fail without such a thing.
 
     Names that differ in digits only are one more of a series, and not mistyped.
     """
     close = nearest(name, known) if name and name not in known else None
     if close is not None and _DIGITS.sub("", close) != _DIGITS.sub("", name):
-        print(f"there is no {kind} {name} yet; did you mean {close}?", file=sys.stderr)
+        print(f"there is no {what}; did you mean {close}?", file=sys.stderr)
 
 
 def _told(ask: Callable[[], Collection[str]]) -> Collection[str]:

@@ -249,7 +249,7 @@ def _tell_of_like(admin: Admin, principals: Iterable[str]) -> None:
     resources = admin.ask(WireRequest(request, *_VERSIONS)).resources if principals else ()
     known = {acl.principal for resource in resources for acl in resource.acls}
     for principal in principals:
-        tell_of_like("principal with rules", principal, known)
+        tell_of_like(f"principal {principal} with rules", principal, known)
 
 
 def _check(answer: Any) -> None:

@@ -127,7 +127,7 @@ def _tell_of_like(admin: Admin, named: Mapping[str, str | None]) -> None:
     everything = _ask(admin, DescribeClientQuotasRequest(components=[]))
     for kind, name in named.items():
         parts = [part for entry in everything.entries or () for part in entry.entity if part.entity_type == kind]
-        tell_of_like(f"{kind} with quotas", name or "", [part.entity_name for part in parts if part.entity_name])
+        tell_of_like(f"{kind} {name} with quotas", name or "", [part.entity_name for part in parts if part.entity_name])
 
 
 def _ask(admin: Admin, request: DescribeClientQuotasRequest | AlterClientQuotasRequest) -> Any:

@@ -1,4 +1,4 @@
-"""How far the clocks of a cluster are from this machine's, from times in responses.
+"""The differences of a cluster's clocks from this machine's, from times in responses.
 
 Two responses carry a time of a node's own clock:
 
