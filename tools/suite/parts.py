@@ -79,6 +79,7 @@ FOLDERS_OF: Mapping[str, tuple[str, ...]] = {
     "mixed-quorum": ("tests/quorum_mixed",),
     "quorum-clients": ("tests/quorum_mixed/test_quorum_clients.py",),
     "ottla-quorum": (
+        "tests/quorum_mixed/test_doctor_at_kafka.py",
         "tests/quorum_mixed/test_folders_change_over.py",
         "tests/quorum_mixed/test_formatted_by_kafka.py",
         "tests/quorum_mixed/test_group_configs.py",
