@@ -143,6 +143,11 @@ class BrokerSettings(Settings):
         doc="http or https address of a schema registry, from which the console has the Avro schemas of records that name one; "
         "Ottla's own property.",
     )
+    console_connect_urls: tuple[str, ...] = setting(
+        "console.connect.urls",
+        default=(),
+        doc="http or https addresses of workers of Kafka Connect, whose connectors the console shows; Ottla's own property.",
+    )
     log_dir: str = setting("log.dir", default="data", doc="The data folder, where log.dirs is not given.")
     log_dirs: tuple[str, ...] = setting(
         "log.dirs", default=(), doc="The data folders; partitions are spread over them."

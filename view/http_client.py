@@ -48,6 +48,10 @@ class HttpError(OSError):
     """There is no response. ``str()`` is the end of a sentence that begins with the service's name."""
 
 
+class HttpTimeoutError(HttpError):
+    """There is no response in time: the request may have been carried out."""
+
+
 def read_address(url: str, service: str, example: str) -> HttpAddress:
     """The address in ``url``. ``service`` names what is there. Raises ValueError with a sentence."""
     try:
@@ -66,7 +70,7 @@ def read_address(url: str, service: str, example: str) -> HttpAddress:
 async def ask(
     address: HttpAddress, target: str, *, accept: str, seconds: float, most_bytes: int, method: str = "GET"
 ) -> HttpResponse:
-    """Send a request without a body. ``target`` follows the path of the address. Raises HttpError."""
+    """Send a request without a body. ``target`` follows the path of the address. Raises HttpError, HttpTimeoutError."""
     try:
         with trio.fail_after(seconds):
             stream = await _connected(address)
@@ -75,7 +79,7 @@ async def ask(
             finally:
                 await trio.aclose_forcefully(stream)
     except trio.TooSlowError:
-        raise HttpError(f"did not answer within {seconds:g} s") from None
+        raise HttpTimeoutError(f"did not answer within {seconds:g} s") from None
     except HttpError:
         raise
     except (OSError, ValueError, h11.ProtocolError, trio.BrokenResourceError) as error:
