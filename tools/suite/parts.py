@@ -278,7 +278,7 @@ LANES = (
         ("kafka",),
     ),
     Part("pages", "what README and docs say, done; packaging", slow_tests("pages"), ("kafka", "kcat")),
-    Part("browser", "the console in Chromium", slow_tests("browser"), ("browser",)),
+    Part("browser", "the console in Chromium", slow_tests("browser"), ("browser", "kafka")),
     *_client_lanes(),
     Part("codecs", "each client reads what each other wrote", Selection((CODECS,)), _EVERY_CLIENT),
     *(
