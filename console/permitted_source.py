@@ -61,7 +61,8 @@ class PermittedSource:
 
     @property
     def connect(self) -> ConnectView | None:
-        """Its page says what it needs (``application``)."""
+        """Raises KafkaError."""
+        self._rights.check(ApiKey.DESCRIBE_CLUSTER)
         return self._source.connect
 
     @property

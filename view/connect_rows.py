@@ -17,22 +17,20 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 MOST_TRACE = 16 * 1024
 """Characters of a stack trace."""
-FAILED, UNASSIGNED = "FAILED", "UNASSIGNED"
+RUNNING, FAILED, UNASSIGNED = "RUNNING", "FAILED", "UNASSIGNED"
 _SECRET = re.compile(
-    r"pass(word|wd|phrase)|\bpwd|secret|token|credential|jaas|user\.?info|basic\.auth|authorization|\bauth\b.*\bheader"
-    r"|(private|api|access|account|encryption|master|shared|sas|keystore|service)[._-]?key\b",
-    re.IGNORECASE,
+    r"pass(?:word|wd|phrase)|\bpwd|secret|token|credential|jaas|user\.?info|basic\.auth|authorization|auth[._-]?header"
+    r"|(?:private|api|access|account|encryption|master|shared|sas|keystore|service)[._-]?key\b"
 )
-"""In the name of a setting."""
-_SECRET_INSIDE = re.compile(
-    r"://[^/\s@]*:[^/\s@]*@|(pass(word|wd)?|pwd|secret|token|(account|access)_?key)\s*=", re.IGNORECASE
-)
-"""In a value: a URL with a user's password, a property of a connection string."""
+"""In the name of a setting, in small letters."""
+_SECRET_INSIDE = re.compile(r"://[^/\s@:]*:[^/\s@]*@|(?:pass(?:word|wd)?|pwd|secret|token|(?:account|access)_?key)\s*=")
+"""In a value, in small letters: a URL with a user's password, a property of a connection string."""
 _REFERENCE = re.compile(r"\$\{[^{}]*\}")
 """A value that a config provider has (KIP-297): the worker looks it up, so this is no secret."""
 
@@ -76,6 +74,10 @@ class ConnectorRow:
     topics_regex: str
     group: str | None
     """The group that a sink reads as; None for a source."""
+    running: int
+    failed: int
+    unassigned: int
+    """How many of its tasks are so; no worker has those that are unassigned."""
 
     @property
     def short_class(self) -> str:
@@ -84,19 +86,6 @@ class ConnectorRow:
     @property
     def is_failed(self) -> bool:
         return self.state == FAILED
-
-    @property
-    def running(self) -> int:
-        return sum(task.state == "RUNNING" for task in self.tasks)
-
-    @property
-    def failed(self) -> int:
-        return sum(task.is_failed for task in self.tasks)
-
-    @property
-    def unassigned(self) -> int:
-        """Tasks that no worker has."""
-        return sum(task.state == UNASSIGNED for task in self.tasks)
 
     @property
     def has_failed(self) -> bool:
@@ -123,13 +112,20 @@ def hidden(name: str, value: str) -> bool:
     """Whether the value of a setting may be a secret. A reference to a config provider is none."""
     if not value or _REFERENCE.fullmatch(value):
         return False
-    return _SECRET.search(name) is not None or _SECRET_INSIDE.search(value) is not None
+    if _SECRET.search(name.lower()):
+        return True
+    return ("=" in value or "@" in value) and _SECRET_INSIDE.search(value.lower()) is not None
 
 
 def read_connectors(body: bytes, place: str) -> tuple[ConnectorRow, ...]:
     """Those of a worker's response, by name. Raises ValueError, RecursionError for what is no such response."""
-    answer = _object(json.loads(body), "a list of connectors")
+    answer = _object(json.loads(body, object_hook=_as_it_is), "a list of connectors")
     return tuple(_connector(name, answer[name], place) for name in sorted(answer))
+
+
+def _as_it_is(each: dict[str, Any]) -> dict[str, Any]:
+    """A long list is read by a worker thread: calls of Python in between let the loop's thread go on."""
+    return each
 
 
 def read_tasks(body: bytes) -> tuple[ConnectTaskRow, ...]:
@@ -168,6 +164,8 @@ def _connector(name: str, told: Any, place: str) -> ConnectorRow:
     kind = _text(info, "type") or _text(status, "type")
     topics = [topic.strip() for topic in settings.get("topics", "").split(",")] if kind == "sink" else []
     name = _utf8(name)
+    tasks = _tasks(status)
+    states = Counter(task.state for task in tasks)
     return ConnectorRow(
         name,
         place,
@@ -176,11 +174,14 @@ def _connector(name: str, told: Any, place: str) -> ConnectorRow:
         _text(state, "state") or "not known",
         _text(state, "worker_id"),
         _text(state, "trace")[:MOST_TRACE],
-        _tasks(status),
+        tasks,
         tuple((key, None if hidden(key, settings[key]) else settings[key]) for key in sorted(settings)),
         tuple(topic for topic in topics if topic),
         settings.get("topics.regex", "") if kind == "sink" else "",
         settings.get("consumer.override.group.id") or f"connect-{name}" if kind == "sink" else None,
+        states[RUNNING],
+        states[FAILED],
+        states[UNASSIGNED],
     )
 
 

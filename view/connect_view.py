@@ -50,6 +50,7 @@ _MOST_MESSAGE = 64 << 10
 _AT_ONCE = 4
 _TOPICS_SECONDS = 30.0
 _MOST_TOPICS = 1000
+_LIST = "/connectors?expand=info&expand=status"
 _JSON = "application/json"
 
 
@@ -60,6 +61,11 @@ class ConnectError(Exception):
 class _KnownTopics(NamedTuple):
     topics: tuple[str, ...]
     until: float
+
+
+class _Response(NamedTuple):
+    body: bytes
+    connectors: tuple[ConnectorRow, ...]
 
 
 class _Merged(NamedTuple):
@@ -83,6 +89,8 @@ class ConnectView:
             )
             for place, address in self._addresses.items()
         }
+        self._last: dict[str, _Response] = {}
+        """The last list of each worker, which is asked by one task."""
         self._merged: _Merged | None = None
         """What was told last, put together: comparing very many connectors takes a while."""
         self._topics: OrderedDict[tuple[str, str], _KnownTopics] = OrderedDict()
@@ -117,11 +125,17 @@ class ConnectView:
         row = ConnectWorkerRow(address.place, address.url)
         try:
             version, cluster_id = await self._told(address, "/", read_worker)
-            read = partial(read_connectors, place=address.place)
-            connectors = await self._told(address, "/connectors?expand=info&expand=status", read)
+            connectors = await self._told(address, _LIST, partial(self._connectors_in, place=address.place))
         except ConnectError as error:
             return ConnectWorkerRow(address.place, address.url, why_not=str(error))
         return ConnectWorkerRow(row.place, row.url, connectors, version, cluster_id)
+
+    def _connectors_in(self, body: bytes, place: str) -> tuple[ConnectorRow, ...]:
+        """By a worker thread. What has not changed since the last response is not read again."""
+        last = self._last.get(place)
+        if last is None or last.body != body:
+            last = self._last[place] = _Response(body, read_connectors(body, place))
+        return last.connectors
 
     async def _told(self, address: HttpAddress, target: str, read: Callable[[bytes], T]) -> T:
         """What ``read`` makes of a response, in a worker thread. Raises ConnectError, with the end of a sentence."""

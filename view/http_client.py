@@ -6,6 +6,7 @@ limit, and its response a limit of bytes, for whoever answers there may be anybo
 
 from __future__ import annotations
 
+import functools
 import ssl
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -90,11 +91,16 @@ async def ask(
 
 async def _connected(address: HttpAddress) -> trio.abc.Stream:
     """Raises OSError."""
-    if address.is_secure:
-        return await trio.open_ssl_over_tcp_stream(
-            address.host, address.port, ssl_context=ssl.create_default_context(), https_compatible=True
-        )
-    return await trio.open_tcp_stream(address.host, address.port)
+    if not address.is_secure:
+        return await trio.open_tcp_stream(address.host, address.port)
+    context = await trio.to_thread.run_sync(_trusted)
+    return await trio.open_ssl_over_tcp_stream(address.host, address.port, ssl_context=context, https_compatible=True)
+
+
+@functools.cache
+def _trusted() -> ssl.SSLContext:
+    """With the certificates that the system trusts; reading them takes longer than the loop may stand still."""
+    return ssl.create_default_context()
 
 
 async def _exchange(

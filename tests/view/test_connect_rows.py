@@ -78,6 +78,11 @@ def test_the_rest_is_shown(name: str, value: str) -> None:
     assert one({name: value}).config == ((name, value),)
 
 
+def test_names_and_values_of_any_length_are_looked_at() -> None:
+    assert not hidden("auth" * 250_000, "://" + ":" * 1_000_000)
+    assert hidden("x", "://" + ":" * 1_000_000 + "@")
+
+
 @pytest.mark.parametrize("body", [b"", b"[]", b"1", b"<html>", b'{"a": 1}', b'{"a": ', b"[" * 100_000])
 def test_what_is_no_list_of_connectors_is_refused(body: bytes) -> None:
     with pytest.raises((ValueError, RecursionError)):

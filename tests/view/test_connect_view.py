@@ -44,7 +44,8 @@ async def test_connectors_and_the_worker_that_tells_of_them(connect: RecordedCon
     async with viewed(f"{connect.url}/") as view:
         (worker,) = await view.workers()
         assert (worker.place, worker.version, worker.why_not) == (connect.place, "4.3.1", "")
-        rows = {row.name: row for row in await view.connectors()}
+        known = await view.connectors()
+        rows = {row.name: row for row in known}
         assert [*rows] == ["broken-sink", "orders-sink", "orders-source"]
         assert [(row.running, row.failed) for row in rows.values()] == [(0, 1), (2, 0), (1, 0)]
         assert (
@@ -56,6 +57,8 @@ async def test_connectors_and_the_worker_that_tells_of_them(connect: RecordedCon
         await view.topics(rows.values())
         assert len(connect.asked) == 5, "topics are asked for once in a while"
         assert (await view.connector("orders-sink", connect.place)).group == "connect-orders-sink"
+        await view.renew()
+        assert await view.connectors() is known, "what has not changed is not read again"
         with pytest.raises(NotFoundError, match=r"There is no connector orders-sink at b:1\.$"):
             await view.connector("orders-sink", "b:1")
 
