@@ -10,6 +10,7 @@ and the REST interface before them name, without credentials.
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -64,7 +65,8 @@ class _KnownTopics(NamedTuple):
 
 
 class _Response(NamedTuple):
-    body: bytes
+    digest: bytes
+    """Of the body, which has secrets in it that are not kept."""
     connectors: tuple[ConnectorRow, ...]
 
 
@@ -132,9 +134,9 @@ class ConnectView:
 
     def _connectors_in(self, body: bytes, place: str) -> tuple[ConnectorRow, ...]:
         """By a worker thread. What has not changed since the last response is not read again."""
-        last = self._last.get(place)
-        if last is None or last.body != body:
-            last = self._last[place] = _Response(body, read_connectors(body, place))
+        digest, last = hashlib.sha256(body).digest(), self._last.get(place)
+        if last is None or last.digest != digest:
+            last = self._last[place] = _Response(digest, read_connectors(body, place))
         return last.connectors
 
     async def _told(self, address: HttpAddress, target: str, read: Callable[[bytes], T]) -> T:
