@@ -176,8 +176,6 @@ class WholeCluster:
         await self._others.renew()
         if self.has_quorum:
             await self._quorum.renew()
-        if self.connect is not None:
-            await self.connect.renew()
         self._group_rows.forget()
         self._cluster.forget()
         self._details.clear()

@@ -48,6 +48,8 @@ def findings(page: Page) -> list[str]:
 async def renewed(browser: Browsing, target: str) -> Page:
     """A page, after the workers were asked anew."""
     view = browser.alone.view if browser.alone is not None else browser.console.source
+    assert view.connect is not None
+    await view.connect.renew()
     await view.renew()
     return (await browser.get(target)).page
 

@@ -193,8 +193,6 @@ class ClusterView:
         """See everything anew, whatever its age: after something was changed."""
         for part in self._parts():
             await part.renew()
-        if self.connect is not None:
-            await self.connect.renew()
         self._group_rows.forget()
         self._topic_rows.forget()
         self._cluster.forget()
