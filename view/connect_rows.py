@@ -58,7 +58,7 @@ class ConnectorRow:
 
     name: str
     place: str = dataclasses.field(compare=False)
-    """The worker that was asked, HOST:PORT of its URL."""
+    """The worker that was asked, by the host, port and path of its URL."""
     kind: str
     """source or sink."""
     class_name: str
@@ -98,7 +98,7 @@ class ConnectWorkerRow:
     """A worker that is asked, and its connectors."""
 
     place: str
-    """HOST:PORT of its URL."""
+    """The host, port and path of its URL."""
     url: str
     connectors: tuple[ConnectorRow, ...] = ()
     version: str = ""

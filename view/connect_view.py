@@ -11,6 +11,7 @@ and the REST interface before them name, without credentials.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -36,6 +37,8 @@ from .connect_rows import (
 from .errors import NotFoundError
 from .http_client import HttpAddress, HttpError, HttpResponse, HttpTimeoutError, ask, read_address
 from .remote.refreshed import Refreshed
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -81,7 +84,7 @@ class ConnectView:
     def __init__(self, urls: Sequence[str], workers: Workers) -> None:
         """Raises ValueError with a sentence."""
         found = [read_address(url, "a Connect worker", EXAMPLE_URL) for url in urls]
-        self._addresses: Mapping[str, HttpAddress] = {address.place: address for address in found}
+        self._addresses: Mapping[str, HttpAddress] = {address.name: address for address in found}
         self._workers = workers
         self._read: Mapping[str, Refreshed[ConnectWorkerRow]] = {
             place: Refreshed(
@@ -124,13 +127,16 @@ class ConnectView:
         return tuple(read.value for read in self._read.values())
 
     async def _see(self, address: HttpAddress) -> ConnectWorkerRow:
-        row = ConnectWorkerRow(address.place, address.url)
+        place, url = address.name, address.url
         try:
             version, cluster_id = await self._told(address, "/", read_worker)
-            connectors = await self._told(address, _LIST, partial(self._connectors_in, place=address.place))
+            connectors = await self._told(address, _LIST, partial(self._connectors_in, place=place))
+            return ConnectWorkerRow(place, url, connectors, version, cluster_id)
         except ConnectError as error:
-            return ConnectWorkerRow(address.place, address.url, why_not=str(error))
-        return ConnectWorkerRow(row.place, row.url, connectors, version, cluster_id)
+            return ConnectWorkerRow(place, url, why_not=str(error))
+        except Exception:  # an answer that is not understood is no reason to stop serving clients
+            logger.exception("what the Connect worker %s tells could not be read", place)
+            return ConnectWorkerRow(place, url, why_not="its answer could not be read: the log has the error")
 
     def _connectors_in(self, body: bytes, place: str) -> tuple[ConnectorRow, ...]:
         """By a worker thread. What has not changed since the last response is not read again."""

@@ -50,7 +50,7 @@ class Subject:
     key: str = ""
     """The topic, group, client id or connector that the page is of."""
     at: str = ""
-    """Of a connector the worker of Connect that tells of it, HOST:PORT."""
+    """Of a connector the worker of Connect that tells of it, by the host, port and path of its URL."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

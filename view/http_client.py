@@ -30,12 +30,17 @@ class HttpAddress(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The host and port, as people name it."""
+        """The host and port."""
         return join_host_port(self.host, self.port)
 
     @property
+    def name(self) -> str:
+        """The host and port, as people name it; with the path, since several services may be behind one proxy."""
+        return f"{self.place}{self.path}"
+
+    @property
     def url(self) -> str:
-        return f"{'https' if self.is_secure else 'http'}://{self.place}{self.path}"
+        return f"{'https' if self.is_secure else 'http'}://{self.name}"
 
 
 class HttpResponse(NamedTuple):

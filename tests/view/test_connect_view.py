@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -12,6 +13,7 @@ import trio
 import trio.testing
 
 from ottla.base.seams import InlineWorkers
+from ottla.view import connect_view
 from ottla.view.connect_rows import read_connectors
 from ottla.view.connect_view import ConnectError, ConnectView
 from ottla.view.errors import NotFoundError
@@ -129,6 +131,30 @@ async def test_two_workers_of_a_cluster_tell_of_each_connector_once(connect: Rec
             await view.renew(second.place)
             assert [row.state for row in await view.connectors() if row.name == "orders-sink"] == ["RUNNING", "PAUSED"]
             assert (await view.connector("orders-sink", second.place)).state == "PAUSED"
+
+
+async def test_workers_behind_one_proxy_differ_in_their_paths(connect: RecordedConnect) -> None:
+    for path in ("/a", "/b"):
+        for target in ("/", "/connectors?expand=info&expand=status"):
+            connect.answers[f"GET {path}{target}"] = copy.deepcopy(connect.answers[f"GET {target}"])
+    connect.answers["GET /b/connectors?expand=info&expand=status"][1].pop("broken-sink")
+    async with viewed(f"{connect.url}/a", f"{connect.url}/b/") as view:
+        workers = await view.workers()
+        assert [worker.place for worker in workers] == [f"{connect.place}/a", f"{connect.place}/b"]
+        assert [len(worker.connectors) for worker in workers] == [3, 2]
+        row = await view.connector("orders-sink", f"{connect.place}/b")
+        assert view.request_url(row, "/pause") == f"{connect.url}/b/connectors/orders-sink/pause"
+
+
+async def test_an_error_of_the_console_stops_nothing(
+    connect: RecordedConnect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(body: bytes, place: str) -> None:
+        raise KeyError(place)
+
+    monkeypatch.setattr(connect_view, "read_connectors", fails)
+    assert await why_not(connect.url) == ["its answer could not be read: the log has the error"]
+    assert "KeyError" in caplog.text
 
 
 @pytest.mark.parametrize(
