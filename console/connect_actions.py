@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from ..view.connect_rows import ConnectorRow, ConnectTaskRow
+from ..view.connect_rows import FAILED, ConnectorRow, ConnectTaskRow
 from ..view.connect_view import ConnectView
 from ..view.source import ViewSource
 from ..wire.api_keys import ApiKey
@@ -109,7 +109,7 @@ class ConnectAction(PlainAction):
         return connect, await connect.connector(given.get("name", ""), place)
 
     def _result(self, row: ConnectorRow, what: str, tasks: Sequence[ConnectTaskRow]) -> ActionResult:
-        shown = f"{what} The worker {row.place} has taken the request; its page shows what comes of it."
+        shown = f"{what} The worker {row.place} has taken the request. The connector's page shows the outcome."
         rows = [(f"task {task.number}", task.state, task.worker) for task in tasks[:_MOST_ROWS]]
         return ActionResult(
             shown, connector_address(row.name, row.place), row.name, _COLUMNS if rows else (), rows=rows
@@ -141,13 +141,10 @@ class ChangeConnector(ConnectAction):
         parts = [("connector", row.state, row.worker)]
         parts += [(f"task {task.number}", task.state, task.worker) for task in row.tasks]
         if self._change.only_failed:
-            parts = [part for part, is_failed in zip(parts, self._failures(row), strict=True) if is_failed]
+            parts = [part for part in parts if part[1] == FAILED]
             if not parts:
                 raise WrongQuestionError(f"Nothing of the connector {row.name} has failed.")
         return parts[:_MOST_ROWS]
-
-    def _failures(self, row: ConnectorRow) -> list[bool]:
-        return [row.is_failed, *(task.is_failed for task in row.tasks)]
 
     async def carry_out(self, given: Given) -> ActionResult:
         change = self._change
