@@ -144,6 +144,11 @@ class BrokerSettings(Settings):
         doc="http or https address of a schema registry, from which the console reads the Avro schemas that "
         "records name. Ottla's own property.",
     )
+    console_connect_urls: tuple[str, ...] = setting(
+        "console.connect.urls",
+        default=(),
+        doc="http or https addresses of Kafka Connect's workers. The console shows their connectors. Ottla's own property.",
+    )
     log_dir: str = setting("log.dir", default="data", doc="The log directory, if log.dirs is not set.")
     log_dirs: tuple[str, ...] = setting(
         "log.dirs", default=(), doc="The log directories. Partitions are spread over them."

@@ -20,6 +20,7 @@ from .actions import ActionPages
 from .admin_pages import AdminPages
 from .all_actions import all_actions
 from .balance_page import BalancePage
+from .connect_pages import ConnectPages
 from .decoding import Decoding
 from .export import Export
 from .inside_pages import InsidePages
@@ -71,6 +72,7 @@ def make_application(
     routes += _a_broker_knows(addresses, InsidePages(source, renderer))
     routes += _administration(addresses, AdminPages(source, renderer, rights), BalancePage(source, renderer))
     routes.append(addresses.page("/quorum", QuorumPage(source, renderer).page, ApiKey.DESCRIBE_CLUSTER))
+    routes += _connect(addresses, ConnectPages(source, renderer))
     routes.append(Route("/static/{place:path}", renderer.files.serve))
 
     async def fails(request: Request, error: Exception) -> Response:
@@ -203,6 +205,15 @@ def _administration(addresses: _Addresses, admin: AdminPages, balance: BalancePa
         page("/quotas", admin.quotas, cluster, ApiKey.DESCRIBE_CLIENT_QUOTAS),
         page("/cluster", admin.cluster, cluster),
         stream("/cluster/plan", balance.page, cluster),  # a plan takes seconds
+    ]
+
+
+def _connect(addresses: _Addresses, connect: ConnectPages) -> list[Route]:
+    """No API shows connectors: they are a part of the cluster. A connector's name may have slashes."""
+    page, cluster = addresses.page, ApiKey.DESCRIBE_CLUSTER
+    return [
+        page("/connect", connect.connectors, cluster),
+        page("/connect/{connector:path}", connect.connector, cluster),
     ]
 
 

@@ -16,6 +16,7 @@ from ..base.seams import Clock, Workers
 from ..broker.listeners.open_listeners import asks_everywhere
 from ..broker.server import BrokerServer, StartError
 from ..security.authorizer_settings import AuthorizerSettings
+from ..view.connect_view import ConnectView
 from ..view.own.broker_view import BrokerView
 from ..view.own.requests import RequestsSeen
 from ..view.whole_cluster import WholeCluster
@@ -34,13 +35,17 @@ class ConsoleSide(ServedConsole):
     """The console of one broker, a ``broker.server.Side``."""
 
     def __init__(self, server: BrokerServer, network: Network, clock: Clock, workers: Workers) -> None:
-        """Raises StartError where a console would let in whom the broker does not, or cannot read its schemas."""
+        """Raises StartError where a console would let in whom the broker does not, or cannot do as its settings say."""
         passwords = _passwords(server, workers)
         self.view = BrokerView(server, clock, workers)
         """What the broker itself knows."""
-        self.source = WholeCluster(server, self.view)
-        """What the pages show."""
         settings = server.settings
+        try:
+            connect = ConnectView(settings.console_connect_urls, workers) if settings.console_connect_urls else None
+        except ValueError as error:
+            raise StartError(f"console.connect.urls: {error}") from None
+        self.source = WholeCluster(server, self.view, connect)
+        """What the pages show."""
         writes = settings.console_allow_writes
         renderer = Renderer(workers, clock, self.source, writes=writes)
         kafka = OwnBroker(server) if writes else None

@@ -13,6 +13,7 @@ from ..base.addresses import join_host_port
 from ..base.network import Network
 from ..base.seams import Clock, Workers
 from ..security.client_security import ClientSecurity
+from ..view.connect_view import ConnectView
 from ..view.remote.cluster_client import Address, ClusterClient
 from ..view.remote.cluster_view import ClusterView
 from ..view.remote.connection_security import entry
@@ -37,10 +38,16 @@ class ConsoleAlone(ServedConsole):
         *,
         writes: bool = False,
         decoding: Decoding | None = None,
+        connect_urls: Sequence[str] = (),
     ) -> None:
-        """``writes``: whether anything can be changed; ``decoding``: what records are read with. Raises SettingError."""
+        """``writes``: whether anything can be changed; ``decoding``: what records are read with; ``connect_urls``: workers of
+        Kafka Connect. Raises SettingError, ValueError for a wrong URL.
+        """
+        connect = ConnectView(connect_urls, workers) if connect_urls else None
         client = ClusterClient(network, bootstrap, entry(security, workers))
-        self.view = ClusterView(client, ",".join(join_host_port(*address) for address in bootstrap), clock, workers)
+        self.view = ClusterView(
+            client, ",".join(join_host_port(*address) for address in bootstrap), clock, workers, connect
+        )
         """What the pages show."""
         renderer = Renderer(workers, clock, self.view, writes=writes)
         kafka = RemoteKafkaRequests(client, self.view) if writes else None

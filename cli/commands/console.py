@@ -34,6 +34,10 @@ def console(
             "--schema-registry", metavar="URL", help="Address of the registry with the Avro schemas that records name."
         ),
     ] = None,
+    connect_url: Annotated[
+        list[str] | None,
+        typer.Option("--connect-url", metavar="URL", help="A worker of Kafka Connect to show; several, with commas."),
+    ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
@@ -55,5 +59,13 @@ def console(
     from ..tools.console import serve
 
     connection = ClusterConnection.of(bootstrap_server, command_config, command_property)
-    schemas = avro_schema or ()
-    run(debug, serve, connection, listen, writes=allow_writes, schemas=schemas, schema_registry=schema_registry)
+    run(
+        debug,
+        serve,
+        connection,
+        listen,
+        writes=allow_writes,
+        schemas=avro_schema or (),
+        schema_registry=schema_registry,
+        connect_urls=[url for given in connect_url or () for url in given.split(",") if url],
+    )

@@ -18,7 +18,7 @@ function localTimes(root) {
 
 function isInUse(live) {
   const selection = document.getSelection();
-  return live.contains(document.activeElement) ||
+  return live.contains(document.activeElement) || live.querySelector("details[open]") ||
     (selection && !selection.isCollapsed && live.contains(selection.anchorNode));
 }
 

@@ -28,6 +28,12 @@ WRITING = (
     "/abort-transaction",
     "/disconnect",
     "/end-session",
+    "/restart-connector",
+    "/restart-failed",
+    "/restart-task",
+    "/pause-connector",
+    "/resume-connector",
+    "/stop-connector",
 )
 """The addresses of a console that may write."""
 

@@ -279,7 +279,7 @@ LANES = (
         ("kafka",),
     ),
     Part("pages", "the commands of README and docs, and packaging", slow_tests("pages"), ("kafka", "kcat")),
-    Part("browser", "the console in Chromium", slow_tests("browser"), ("browser",)),
+    Part("browser", "the console in Chromium", slow_tests("browser"), ("browser", "kafka")),
     *_client_lanes(),
     Part("codecs", "each client reads the records of every other", Selection((CODECS,)), _EVERY_CLIENT),
     *(
