@@ -24,6 +24,7 @@ from .copy_pages import CopyPages
 from .copying import Copies
 from .decoding import Decoding
 from .export import Export
+from .find_page import FindPage
 from .inside_pages import InsidePages
 from .kafka_requests import KafkaRequests, in_words
 from .pages import Pages
@@ -76,6 +77,7 @@ def make_application(
     routes += _records(addresses, searches, renderer)
     routes += _a_broker_knows(addresses, InsidePages(source, renderer))
     routes += _administration(addresses, AdminPages(source, renderer, rights), BalancePage(source, renderer))
+    routes.append(addresses.page("/find", FindPage(source, renderer).page, ApiKey.METADATA, leaves_out=True))
     routes.append(addresses.page("/quorum", QuorumPage(source, renderer).page, ApiKey.DESCRIBE_CLUSTER))
     routes.append(Route("/static/{place:path}", renderer.files.serve))
 

@@ -398,7 +398,7 @@ document.addEventListener("keydown", (event) => {
   const isTyping = event.target.closest("input, select, textarea");
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "/") {
-    const search = document.querySelector("input[type=search]");
+    const search = document.querySelector("main input[type=search]") || document.querySelector("input[type=search]");
     if (search) { event.preventDefault(); search.focus(); }
   } else if (event.key === "g" && event.timeStamp - went > 1000) {
     went = event.timeStamp;
