@@ -1,7 +1,6 @@
 """A page of the console on which a person has so many clicks for a task, beginning at the overview.
 
-A click is a click, a choice in a list, or a key that does a click's work, as Enter that sends a form. Typing is none, and
-neither is the way to a field by keys, as the slash is to the field of the side bar.
+A click is a click, or a key that does a click's work, as Enter that sends a form. Typing is none, and neither is the way to a field by keys, as the slash is to the field of the side bar.
 """
 
 from __future__ import annotations
@@ -32,17 +31,12 @@ class Clicks:
         self._click(self.shown.get_by_role("link", name=name, exact=True).first, f"link {name}")
 
     def link_of_row(self, row: str, name: str) -> None:
-        """Follow a link in the first row of a table with a text in it."""
-        found = self.shown.get_by_role("row").filter(has_text=row).first.get_by_role("link", name=name).first
-        self._click(found, f"link {name} of {row}")
+        """Follow the first link of this name in a row of a table that has a text in it."""
+        rows = self.shown.get_by_role("row").filter(has_text=row)
+        self._click(rows.get_by_role("link", name=name, exact=True).first, f"link {name} of {row}")
 
     def button(self, name: str) -> None:
         self._click(self.shown.get_by_role("button", name=name), f"button {name}")
-
-    def choose(self, label: str, option: str) -> None:
-        """Choose in a list."""
-        self._count(f"{option} of {label}")
-        self.shown.get_by_label(label, exact=True).select_option(option)
 
     def menu(self, name: str) -> None:
         """Follow a link of the side bar."""
@@ -56,7 +50,8 @@ class Clicks:
 
     def type(self, label: str, text: str) -> None:
         """Type into the last field of this label, in place of what is there."""
-        self.shown.get_by_label(label, exact=True).last.fill(text)
+        by_role = self.shown.get_by_role("textbox", name=label, exact=True)  # a label's text has what is in its field
+        self.shown.get_by_label(label, exact=True).or_(by_role).last.fill(text)
 
     def type_and_enter(self, label: str, text: str) -> None:
         """The same, and Enter."""
