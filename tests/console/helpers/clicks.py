@@ -1,6 +1,7 @@
 """A page of the console on which a person has so many clicks for a task, beginning at the overview.
 
-A click is a click, or a key that does a click's work, as Enter that sends a form. Typing is none, and neither is the way to a field by keys, as the slash is to the field of the side bar.
+A click is a click, or a key that does a click's work, as Enter that sends a form. Typing is none,
+and neither is the way to a field by keys, as the slash is to the field of the side bar.
 """
 
 from __future__ import annotations
