@@ -59,7 +59,8 @@ def _steps(order: CopyOrder, question: Question) -> list[str] | None:
     if question.key:
         steps.append(f"select(.key == {json.dumps(question.key)})")
     if question.contains:
-        steps.append(f"select(.value != null and (.value | contains({json.dumps(question.contains)})))")
+        values = '.value // "", (.value_base64 // "" | @base64d)'  # of bytes that are no UTF-8 the text between stays
+        steps.append(f"select(any({values}; contains({json.dumps(question.contains)})))")
     if question.header:
         name, has_value, text = question.header.partition("=")
         if text.startswith("hex:"):
