@@ -236,7 +236,8 @@ class CopyPages:
         return await self._progress(topic, copy)
 
     async def _progress(self, topic: str, copy: Copy, problem: Problem | None = None) -> Response:
-        left = copy.left
+        is_running = copy.state is CopyState.RUNNING
+        left = [] if is_running else copy.left
         server = self._searches.source.bootstrap_servers
         question = read_source(topic, copy.given, self._searches)
         return await self._renderer.page(
@@ -244,7 +245,7 @@ class CopyPages:
             200 if problem is None else problem.status,
             topic=topic,
             copy=copy,
-            is_running=copy.state is CopyState.RUNNING,
+            is_running=is_running,
             percent=round(copy.reading.done_share * 100),
             rows=copy.copied,
             left=left,

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import trio
 
+from ..view.pace import Pace
 from ..view.record_log import RecordLog
-from ..view.record_search import Range, Search, search_pace
+from ..view.record_search import Range, Search
 from .commands import Command
 from .copy_reading import MOST_RECORDS, CopyReading
 from .copying import CopyOrder
@@ -95,7 +96,7 @@ def reading_of(topic: str, question: Question, ranges: Iterable[Range], searches
             [each],
             most,
             workers,
-            search_pace(searches.source.elapsed),
+            Pace(searches.source.elapsed),
             matches=question.matches(decoding, topic),
             prepare=question.prepare(decoding),
             keep=None,
@@ -110,8 +111,9 @@ async def counted_by(reading: CopyReading, seconds: float) -> Mapping[int, int]:
     until = trio.current_time() + seconds
     found: dict[int, int] = {}
     while not reading.is_done:
-        for record in await reading.step():
-            found[record.partition] = found.get(record.partition, 0) + 1
+        if records := await reading.step():
+            number = records[0].partition
+            found[number] = found.get(number, 0) + len(records)
         if trio.current_time() >= until:
             break
     return found

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
+import trio
+
 from ..view.found_records import FoundRecord
 from ..view.record_search import Range, Search
 from .questions import Rest
@@ -17,6 +19,9 @@ from .questions import Rest
 MOST_RECORDS = 10_000
 MOST_BYTES = 64 << 20
 """Of keys, values and headers; the last record may go beyond."""
+
+_AT_ONCE = 1000
+"""So many records are counted in a step of the loop."""
 
 BeginSearch = Callable[[Range, int], Search]
 """A search of one range for at most so many records, which keeps all bytes and passes over what is not committed."""
@@ -70,7 +75,7 @@ class CopyReading:
         if search.problems:
             each.low, self.problem = low, search.problems[0]
             return ()
-        kept = self._within_bounds(found)
+        kept = await self._within_bounds(found)
         if len(kept) < len(found):
             each.low = found[len(kept)].offset
         if not each.left:
@@ -78,10 +83,12 @@ class CopyReading:
             self._search = None
         return kept
 
-    def _within_bounds(self, found: Sequence[FoundRecord]) -> Sequence[FoundRecord]:
+    async def _within_bounds(self, found: Sequence[FoundRecord]) -> Sequence[FoundRecord]:
         for place, record in enumerate(found):
             if self.is_full:
                 return found[:place]
+            if place % _AT_ONCE == _AT_ONCE - 1:  # a window has ten thousand small records
+                await trio.lowlevel.checkpoint()
             self.records += 1
             self.size += size_of(record)
         return found

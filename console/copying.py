@@ -84,7 +84,7 @@ class CopiedRange(NamedTuple):
     records: int
 
 
-class _Batch(NamedTuple):
+class _CopyBatch(NamedTuple):
     """Records for one partition of the target."""
 
     partition: int
@@ -209,7 +209,7 @@ class Copy:
             else:
                 self._note(batch.records)
 
-    def _about(self, batch: _Batch, message: str | None) -> str:
+    def _about(self, batch: _CopyBatch, message: str | None) -> str:
         first = batch.records[0]
         what = f"{self.order.source}-{first.partition} at offset {first.offset}"
         what += (
@@ -228,7 +228,7 @@ class Copy:
             number, min(before.first, first), max(before.last, last), before.records + len(records)
         )
 
-    def _batches(self, chunk: Sequence[FoundRecord]) -> list[_Batch]:
+    def _batches(self, chunk: Sequence[FoundRecord]) -> list[_CopyBatch]:
         """One for each partition of the target, in a worker. Records without a key go to one partition, each time the next."""
         found: dict[int, list[FoundRecord]] = {}
         for record in chunk:
@@ -237,9 +237,9 @@ class Copy:
             found.setdefault(number, []).append(record)
         return [self._made(number, records) for number, records in found.items()]
 
-    def _made(self, number: int, records: Sequence[FoundRecord]) -> _Batch:
+    def _made(self, number: int, records: Sequence[FoundRecord]) -> _CopyBatch:
         now_ms = self._now_ms()
-        return _Batch(number, records, build_batch([self._copy_of(record, now_ms) for record in records]))
+        return _CopyBatch(number, records, build_batch([self._copy_of(record, now_ms) for record in records]))
 
     def _copy_of(self, record: FoundRecord, now_ms: int) -> Record:
         headers = list(record.headers)

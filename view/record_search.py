@@ -34,6 +34,8 @@ _INLINE_BYTES = 16 * 1024
 _INLINE_COSTLY_BYTES = 2048
 _CHUNK_BYTES = 256 * 1024
 _RECORDS_PER_SLICE = 1000
+_RECORDS_PER_LOOK = 250
+"""After so many the pace is asked: whoever finds all of them has a slower one."""
 _FIRST_WINDOW = 64
 _LARGEST_WINDOW = 1 << 20
 _MOST_PROBLEMS = 20
@@ -274,7 +276,7 @@ class Search:
         seen = 0
         for record in records:
             seen += 1
-            if seen == _RECORDS_PER_SLICE:
+            if seen == _RECORDS_PER_LOOK:
                 self.looked_at += 0 if batch.is_control else seen
                 if self._pace.is_due(seen):
                     await self._pace.rest()
