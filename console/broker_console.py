@@ -21,6 +21,7 @@ from ..view.own.broker_view import BrokerView
 from ..view.own.requests import RequestsSeen
 from ..view.whole_cluster import WholeCluster
 from .application import make_application
+from .copying import Copies
 from .decoding import SchemasError, read_decoding
 from .entrance import OpenEntrance
 from .login import LogIn
@@ -53,7 +54,8 @@ class ConsoleSide(ServedConsole):
             decoding = read_decoding(settings.console_avro_schemas, settings.console_schema_registry_url)
         except SchemasError as error:
             raise StartError(f"the console cannot decode what it was told to: {error}") from None
-        pages = make_application(self.source, renderer, kafka, decoding, VisitorRights(server))
+        self._copies = Copies()
+        pages = make_application(self.source, renderer, kafka, decoding, VisitorRights(server), self._copies)
         entrance = OpenEntrance(pages) if passwords is None else LogIn(pages, renderer, server, passwords)
         super().__init__(pages, entrance, renderer, network, clock, workers, writes=writes, asks=passwords is not None)
 
@@ -68,6 +70,7 @@ class ConsoleSide(ServedConsole):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.view.run)
             nursery.start_soon(self.source.run)
+            nursery.start_soon(self._copies.run)
 
 
 def _passwords(server: BrokerServer, workers: Workers) -> Passwords | None:

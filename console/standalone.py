@@ -19,6 +19,7 @@ from ..view.remote.cluster_view import ClusterView
 from ..view.remote.connection_security import entry
 from .application import make_application
 from .asked_cluster import RemoteKafkaRequests
+from .copying import Copies
 from .decoding import Decoding
 from .entrance import OpenEntrance
 from .render import Renderer
@@ -51,9 +52,15 @@ class ConsoleAlone(ServedConsole):
         """What the pages show."""
         renderer = Renderer(workers, clock, self.view, writes=writes)
         kafka = RemoteKafkaRequests(client, self.view) if writes else None
-        pages = make_application(self.view, renderer, kafka, decoding)
+        self._copies = Copies()
+        pages = make_application(self.view, renderer, kafka, decoding, copies=self._copies)
         super().__init__(pages, OpenEntrance(pages), renderer, network, clock, workers, writes=writes)
 
     async def run(self) -> None:
         """Serve until cancelled; the cluster need not be there."""
-        await self.http.run_beside(trio.sleep_forever, self.view.run)
+        await self.http.run_beside(trio.sleep_forever, self._look)
+
+    async def _look(self) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.view.run)
+            nursery.start_soon(self._copies.run)

@@ -25,6 +25,8 @@ FIRST = (
     "/reset-offsets?id=billing&to=earliest",
     "/topics/orders/configure?name=retention.ms&value=3600000",
     "/topics/orders/delete-records?partition=0&offset=end",
+    "/topics/orders/copy?to=orders-test",
+    "/find?q=o",
 )
 """Pages that are shown for their kind; of actions those with filled-in forms."""
 FIRST_ELSEWHERE = tuple(address for address in FIRST if address not in ("/connections", "/requests"))
