@@ -94,7 +94,7 @@ def _mixed(told: Mapping[int, ApiVersionsResponse]) -> Iterable[Diagnosis]:
         f"Brokers serve different versions of {named(_api_name(key) for key in differing)}: "
         f"{plural(len(older), 'broker')} {named(older)} {plural(len(older), 'is', 'are')} behind in some"
     )
-    yield warning(Area.VERSIONS, what, "end the upgrade: docs/cluster.md#a-rolling-upgrade")
+    yield warning(Area.VERSIONS, what, "end the upgrade: docs/cluster.md#upgrade-without-downtime")
 
 
 def _api_name(key: int) -> str:
@@ -196,7 +196,7 @@ def _contradicting(told: Mapping[int, DescribedBroker]) -> Iterable[Diagnosis]:
         if factor is not None and least is not None and factor < least:
             # Never more are asked for than there are replicas (KAFKA-15583), but such a topic outlives no loss of a broker.
             what = f"Broker {broker} makes topics with {counted(factor, 'replica')}, and min.insync.replicas is {least}"
-            yield warning(Area.SETTINGS, what, "docs/cluster.md#replicas-acks-and-mininsyncreplicas")
+            yield warning(Area.SETTINGS, what, "docs/cluster.md#choose-replicas-acks-and-mininsyncreplicas")
 
 
 def limits(told: Mapping[int, DescribedBroker]) -> list[Diagnosis]:

@@ -30,9 +30,10 @@ _SAFE = 3
 """So many replicas and voters outlive the loss of one with another one in reserve."""
 _NO_RATES = TrafficRates(0.0, None, None)
 _MENDS = {
-    "offline": "start the brokers that 'ottla cluster describe' shows as down; docs/cluster.md#when-no-replica-in-sync-is-left",
+    "offline": "start the brokers that 'ottla cluster describe' shows as down;"
+    " docs/cluster.md#recover-when-no-in-sync-replica-is-left",
     "under-replicated": "ottla topics describe --under-replicated; docs/troubleshooting.md#under-replicated-partitions",
-    "failed folder": "docs/troubleshooting.md#a-data-folder-is-offline-kafka_storage_error",
+    "failed folder": "docs/troubleshooting.md#a-log-directory-is-offline-kafka_storage_error",
     "disk": "'ottla log-dirs' shows the sizes; docs/troubleshooting.md#retention-is-set-and-the-disk-stays-full",
     "filling disk": "'ottla log-dirs' shows the sizes; docs/troubleshooting.md#retention-is-set-and-the-disk-stays-full",
     "quorum": "ottla cluster quorum; docs/quorum.md#seeing-it",
@@ -91,7 +92,7 @@ async def quorum(cluster: ExaminedCluster) -> list[Diagnosis]:
 def _without_quorum(cluster: ExaminedCluster) -> list[Diagnosis]:
     controller = cluster.state.controller_id
     if controller < 0:
-        mend = "docs/cluster.md#what-it-says-when-something-is-wrong"
+        mend = "docs/cluster.md#read-the-error-messages"
         return [problem(Area.QUORUM, "No broker is the controller: nothing in the cluster can be changed", mend)]
     what = f"Broker {controller} is the controller; ZooKeeper has the metadata, and is not looked at"
     return [note(Area.QUORUM, what, "docs/migrate.md says how to leave ZooKeeper")]

@@ -124,7 +124,7 @@ def _memory(whose: str, process: Path) -> Iterator[Diagnosis]:
     available, total = machine["MemAvailable"], machine["MemTotal"]
     if available < _LEAST_AVAILABLE * total:
         what = f"The machine of {whose} has {size_text(available)} of {size_text(total)} memory left"
-        yield warning(Area.LIMITS, f"{what}; the broker has {size_text(own['VmRSS'])}", "docs/operations.md#limits")
+        yield warning(Area.LIMITS, f"{what}; the broker has {size_text(own['VmRSS'])}", "docs/limits.md")
     if swapped := own.get("VmSwap", 0):
         yield warning(
             Area.LIMITS, f"{size_text(swapped)} of {whose} are swapped out: it stalls", "sysctl vm.swappiness=1"
@@ -134,7 +134,7 @@ def _memory(whose: str, process: Path) -> Iterator[Diagnosis]:
         limit = int((_CGROUPS / path / "memory.max").read_text())
         if own["VmRSS"] >= _ALMOST_ALL * limit:
             what = f"{whose.capitalize()} has {size_text(own['VmRSS'])}, and its container ends at {size_text(limit)}"
-            yield problem(Area.LIMITS, what, "raise the container's limit (docs/operations.md#limits)")
+            yield problem(Area.LIMITS, what, "raise the container's limit (docs/limits.md)")
 
 
 def _sizes(file: Path) -> dict[str, int]:

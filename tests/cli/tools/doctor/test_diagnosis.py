@@ -63,4 +63,5 @@ def test_the_docs_have_the_places_that_it_points_to() -> None:
         text = (PROJECT / f"docs/{page}.md").read_text()
         headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
         anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+        anchors |= set(re.findall(r'<a id="([^"]+)">', text))
         assert anchor is None or anchor in anchors, (page, anchor)
