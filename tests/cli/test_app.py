@@ -162,7 +162,9 @@ def test_the_address_and_the_settings_come_from_the_environment(command: Command
     settings.write_text("linger.millis=1\n")
     named = Command(command.environment["OTTLA_BOOTSTRAP_SERVERS"])
     named.environment["OTTLA_COMMAND_CONFIG"] = str(settings)
-    assert named.refused("topics", "list", code=2) == "no client setting is named linger.millis; did you mean linger.ms?"
+    assert (
+        named.refused("topics", "list", code=2) == "no client setting is named linger.millis; did you mean linger.ms?"
+    )
     settings.write_text("client.id=named\n")
     assert topic in named("topics", "list", "-X", "request.timeout.ms=30000")
 
