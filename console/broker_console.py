@@ -47,7 +47,7 @@ class ConsoleSide(ServedConsole):
         try:
             decoding = read_decoding(settings.console_avro_schemas, settings.console_schema_registry_url)
         except SchemasError as error:
-            raise StartError(f"the console cannot decode what it was told to: {error}") from None
+            raise StartError(f"the console cannot use its schemas: {error}") from None
         pages = make_application(self.source, renderer, kafka, decoding, VisitorRights(server))
         entrance = OpenEntrance(pages) if passwords is None else LogIn(pages, renderer, server, passwords)
         super().__init__(pages, entrance, renderer, network, clock, workers, writes=writes, asks=passwords is not None)
@@ -77,7 +77,7 @@ def _passwords(server: BrokerServer, workers: Workers) -> Passwords | None:
         why = "every listener asks clients who they are"
     if why:
         raise StartError(
-            f"console.listener: {why}, and no listener has users with passwords (PLAIN, SCRAM), by whom the console tells "
-            "who looks"
+            f"console.listener: {why}, and no listener has users with passwords (PLAIN, SCRAM), which the console "
+            "needs for its log-in"
         )
     return None

@@ -43,7 +43,7 @@ def read_address(url: str) -> RegistryAddress:
     """Raises ValueError with a sentence."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"{url} is no address of a schema registry, as http://127.0.0.1:8081 is")
+        raise ValueError(f"{url} is not an address of a schema registry, such as http://127.0.0.1:8081")
     if parts.username is not None or parts.password is not None:
         raise ValueError("a schema registry's address cannot have a user name in it")
     is_secure = parts.scheme == "https"
@@ -137,7 +137,7 @@ class SchemaRegistry:
         except trio.TooSlowError:
             self._fail(number, f"Schema {number}: the registry did not answer within {_SECONDS:g} s.")
         except (OSError, ValueError, h11.RemoteProtocolError, trio.BrokenResourceError) as error:
-            self._fail(number, f"Schema {number}: the registry cannot be asked: {error or type(error).__name__}.")
+            self._fail(number, f"Schema {number}: the registry does not respond: {error or type(error).__name__}.")
 
     def _know(self, number: int, schema: AvroSchema | None) -> None:
         self._known[number] = schema
@@ -184,7 +184,7 @@ async def _exchange(stream: trio.abc.Stream, target: str, host: str) -> tuple[in
         elif isinstance(event, h11.Data):
             body += event.data
             if len(body) > _MOST_BYTES:
-                raise ValueError(f"its answer is longer than {_MOST_BYTES} bytes")
+                raise ValueError(f"its response is longer than {_MOST_BYTES} bytes")
         elif not isinstance(event, h11.InformationalResponse):
             return status, bytes(body)
 
@@ -194,7 +194,7 @@ def _schema(number: int, status: int, body: bytes) -> AvroSchema | None:
     if status == 404:
         raise DecodeError(f"The registry has no schema {number}.")
     if status != 200:
-        raise DecodeError(f"Schema {number}: the registry has answered with status {status}.")
+        raise DecodeError(f"Schema {number}: the registry responded with status {status}.")
     answer: Any = json.loads(body)
     kind = answer.get("schemaType", "AVRO") if isinstance(answer, dict) else None
     if kind == "JSON":

@@ -105,7 +105,7 @@ def find_topics(admin: Admin, names: Sequence[str] | None) -> list[DescribedTopi
 def no_topic(name: str) -> ToolError:
     """What to raise where a topic is not there."""
     return ToolError(
-        f"there is no topic {name}; 'ottla topics list' shows those that are there (UNKNOWN_TOPIC_OR_PARTITION)"
+        f"there is no topic {name}; 'ottla topics list' shows the existing ones (UNKNOWN_TOPIC_OR_PARTITION)"
     )
 
 

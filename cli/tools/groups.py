@@ -220,9 +220,7 @@ def find_group(admin: Admin, name: str, *, may_be_absent: bool = False) -> Consu
     if name not in listed and not offsets:
         if may_be_absent:
             return ConsumerGroupDescription(name, "Dead", (), {})
-        raise ToolError(
-            f"there is no group {name}; 'ottla groups list' shows those that are there (GROUP_ID_NOT_FOUND)"
-        )
+        raise ToolError(f"there is no group {name}; 'ottla groups list' shows the existing ones (GROUP_ID_NOT_FOUND)")
     found = listed.get(name, {})
     return ConsumerGroupDescription(
         name, found.get("group_state") or "Unknown", (), offsets, found.get("group_type") or None

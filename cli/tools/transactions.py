@@ -78,7 +78,7 @@ def describe(connection: ClusterConnection, ids: Sequence[str], *, as_json: bool
             told = _description(admin, transactional_id)
             if told is None:
                 raise ToolError(
-                    f"there is no transactional id {transactional_id}; 'ottla transactions list' shows those that are there "
+                    f"there is no transactional id {transactional_id}; 'ottla transactions list' shows the existing ones "
                     "(TRANSACTIONAL_ID_NOT_FOUND)"
                 )
             rows.append(_described(transactional_id, told))

@@ -267,7 +267,7 @@ function startSearch() {
   more.replaceChildren();
   const tell = (state, told) => {
     bar.value = told.percent;
-    text.textContent = `${told.records} records more looked at, ${already + Number(told.found)} found ${state}`;
+    text.textContent = `${told.records} more records read, ${already + Number(told.found)} found ${state}`;
   };
   const end = () => { source.close(); stop.remove(); };
   source.addEventListener("rows", (event) => {

@@ -29,9 +29,8 @@ async def test_the_overview_of_a_cluster_says_what_only_a_broker_knows(tmp_path:
         await commit(browser, "billing", "orders", 2)
         page = (await browser.get("/")).page
         assert (
-            "in what was looked at: the leaders and in-sync replicas of 4 partitions; "
-            "what 1 group has committed in 1 partition; 1 data folder; whether 1 broker answers; "
-            "the 1 voter of the quorum." in page.text
+            "found in: the leaders and in-sync replicas of 4 partitions; what 1 group has committed "
+            "in 1 partition; 1 log directory; whether 1 broker answers; the 1 voter of the quorum." in page.text
         )
         assert "Topics 2 Partitions 4 Groups 1" in page.text
         assert "Brokers 1; controller 1" in page.text
@@ -142,7 +141,7 @@ async def test_a_cluster_that_goes_away_and_comes_back(tmp_path: Path) -> None:
         for place in ("/", "/topics", "/groups"):
             page = (await browser.get(place)).page
             assert "No broker has answered since" in page.text
-            assert "What is shown is from" in page.text
+            assert "The data are from" in page.text
         assert "orders" in (await browser.get("/topics")).page.links
         assert "No trouble" not in (await browser.get("/")).page.text
         for place in ("/topics/orders/records", "/topics/orders", "/group?id=g"):

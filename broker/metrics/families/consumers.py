@@ -56,8 +56,8 @@ GROUPS_BY_PROTOCOL = gauge(
 CONSUMER_GROUPS = gauge(
     "kafka_server_group_coordinator_metrics_consumer_group_count",
     "state",
-    "Consumer groups (KIP-848) of this broker by state: Empty, Assigning (the next target assignment is not made yet), "
-    "Reconciling (members do not have yet what it gives them), Stable, Dead.",
+    "Consumer groups (KIP-848) of this broker by state: Empty, Assigning (the next target assignment is "
+    "being made), Reconciling (members do not have their target assignment yet), Stable, Dead.",
     _COORDINATOR + "state=*,consumer-group-count",
 )
 CONSUMER_GROUP_REBALANCES = counter(

@@ -45,7 +45,7 @@ AT_MIN_ISR = gauge(
 OFFLINE_REPLICAS = gauge(
     "kafka_server_replicamanager_offlinereplicacount",
     "",
-    "Replicas on this broker in data folders that have failed.",
+    "Replicas on this broker in log directories that have failed.",
     _REPLICAS + "OfflineReplicaCount",
 )
 REPLICAS = gauge(
@@ -172,7 +172,7 @@ FOLLOWER_QUOTA_RATE = gauge(
 LOG_DIRS_QUOTA_RATE = gauge(
     "kafka_server_alterlogdirsreplication_byte_rate",
     "",
-    "Recent bytes per second that this broker has copied between its data folders.",
+    "Recent bytes per second that this broker has copied between its log directories.",
     "kafka.server:type=AlterLogDirsReplication, byte-rate",
 )
 

@@ -23,7 +23,7 @@ REQUESTS = counter(
 REQUEST_ERRORS = counter(
     "kafka_network_requestmetrics_errors_total",
     "request error",
-    "Errors in responses, counted for each partition; Kafka counts NONE as well.",
+    "Errors in responses, counted for each partition. Kafka includes NONE.",
     _REQUEST + "ErrorsPerSec",
 )
 TOTAL_TIME = _times(
@@ -75,8 +75,8 @@ PRODUCE_REQUESTS = counter(
 FAILED_PRODUCE_REQUESTS = counter(
     "kafka_server_brokertopicmetrics_failedproducerequests_total",
     "topic",
-    "Produce requests that failed, counted once for each partition; not those that failed because another broker leads it, its "
-    "data folder has failed, or the batch is damaged or too large.",
+    "Failed Produce requests, counted for each partition, except because of another leader, a failed log "
+    "directory, or a damaged or too large batch.",
     _TOPIC + "FailedProduceRequestsPerSec",
 )
 FETCH_REQUESTS = counter(
@@ -88,8 +88,8 @@ FETCH_REQUESTS = counter(
 FAILED_FETCH_REQUESTS = counter(
     "kafka_server_brokertopicmetrics_failedfetchrequests_total",
     "topic",
-    "Reads for Fetch requests that failed, counted once for each partition; not those that failed because another broker leads "
-    "it, its data folder has failed, or the offset is out of range.",
+    "Failed reads for Fetch requests, counted for each partition, except because of another leader, a "
+    "failed log directory, or an offset out of range.",
     _TOPIC + "FailedFetchRequestsPerSec",
 )
 CONNECTIONS = gauge(
