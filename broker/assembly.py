@@ -191,7 +191,7 @@ class Assembly:
 
     def _on_log_dir_failure(self, folder: LogDirectory) -> None:
         if self.logs.is_offline:
-            self._on_failure(f"every data folder has failed, {folder.path} with: {folder.failure}")
+            self._on_failure(f"every log directory has failed, {folder.path} with: {folder.failure}")
         elif folder is self._core.state_log_dir:
             self._on_failure(f"{folder.path}, which has the cluster's state, has failed: {folder.failure}")
         self._log_dir_failed.set()

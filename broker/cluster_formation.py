@@ -152,7 +152,7 @@ class Formation:
                 try:
                     locks.append(self._disk.lock(join(folder, LOCK)))
                 except BlockingIOError:
-                    why = f"the data folder {folder} is in use by another process"
+                    why = f"the log directory {folder} is in use by another process"
                     raise LogStartError(why, may_pass=True) from None
             yield
         finally:
@@ -250,7 +250,7 @@ class Formation:
         await connection.send([encode_request(self._node.statement, self._correlation_id)])
         size = int.from_bytes(await receive_exactly(connection, 4, _ENDED))
         if not 4 <= size <= MOST_FORMATION_BYTES:
-            raise ProtocolError("it is no node of Ottla")
+            raise ProtocolError("it is not a node of Ottla")
         return decode_response(bytes(await receive_exactly(connection, size, _ENDED)))
 
     # --- this node's listener -----------------------------------------------------------------------------------------

@@ -134,7 +134,7 @@ class ControllerOnlyServer:
         check_distinct(self.data_dirs)
         if self._settings.console_listener is not None:
             raise StartError(
-                "console.listener: a controller that is no broker has no console; that of a broker shows the quorum, and so does "
+                "console.listener: a controller that is not a broker has no console; use a broker's console, or "
                 "'ottla console -b BROKER'"
             )
         try:

@@ -47,7 +47,7 @@ async def open_broker(
 ) -> AsyncIterator[RunningBroker]:
     """Run a broker for as long as the block lasts.
 
-    Raises StartError, SettingError; and BrokerFailedError, which ends the block early when every data folder has failed.
+    Raises StartError, SettingError; and BrokerFailedError, which ends the block early when every log directory has failed.
     """
     async with running_server(data_dir, listen, properties) as server:
         yield describe(server)

@@ -114,7 +114,7 @@ def check_roles(config: Config) -> None:
         raise SettingError("node.id", "", "a node of a cluster of KRaft needs one")
     store = config.settings(ZooKeeperSettings).connect
     if store is not None:
-        raise SettingError("zookeeper.connect", store, "process.roles is set as well")
+        raise SettingError("zookeeper.connect", store, "process.roles is set")
     voters, node_id = static_voters(settings), configured_broker_id(config)
     if not voters and not bootstrap_controllers(settings):
         why = (

@@ -315,7 +315,7 @@ class BrokerServer:
         """Log settings, folders and listeners, before anything is opened."""
         given = ", ".join(f"{name}={shown(name, value)}" for name, value in sorted(self.config.effective().items()))
         logger.debug("Settings given, the others being the defaults: %s", given or "none")
-        logger.debug("Data folders: %s", ", ".join(self.data_dirs))
+        logger.debug("Log directories: %s", ", ".join(self.data_dirs))
         logger.debug("Advertised listeners: %s", ", ".join(map(str, self.endpoints)))
 
     async def _serve_bound(self, on_ready: Callable[[], None]) -> None:
@@ -421,7 +421,7 @@ class BrokerServer:
         with trio.move_on_after(_JOIN_SECONDS) as waiting:
             await metadata.wait_initialized()
         if waiting.cancelled_caught:
-            logger.warning("No controller has told this broker of its cluster in %g s", _JOIN_SECONDS)
+            logger.warning("No controller has sent the cluster's state to this broker for %g s", _JOIN_SECONDS)
         on_ready()
 
     async def _end_connections(self, acceptor: Acceptor) -> None:
@@ -474,7 +474,7 @@ def _make_no_console(server: BrokerServer, network: Network, clock: Clock, worke
 def check_distinct(data_dirs: Collection[str]) -> None:
     """Raises StartError where two log directories are one."""
     if len({os.path.realpath(path) for path in data_dirs}) < len(data_dirs):
-        raise StartError("log.dirs names a folder twice")
+        raise StartError("log.dirs names a directory twice")
 
 
 def start_error(error: Exception) -> StartError:

@@ -105,8 +105,8 @@ class ZooKeeperBrokerCore(BrokerCore):
         logs = self.logs
         if logs.cluster_id is not None and await find_cluster(self.session) is None:
             raise LogStartError(
-                f"the data folder {logs.folders[0].path} belongs to cluster {logs.cluster_id}, and the ZooKeeper {zookeeper} has "
-                "no cluster: zookeeper.connect may be wrong"
+                f"the log directory {logs.folders[0].path} belongs to cluster {logs.cluster_id}, and the ZooKeeper "
+                f"{zookeeper} has no cluster: zookeeper.connect may be wrong"
             )
 
     async def _find_broker_id(self) -> int:

@@ -157,7 +157,7 @@ def _folder(data_dir: Path | None) -> Iterator[Path]:
     try:
         if (data_dir / _FORMER_STATE).exists():
             why = f"{data_dir} has the cluster of an earlier version, whose state is in {_FORMER_STATE} and not in a metadata log"
-            raise StartError(f"{why}: choose another folder")
+            raise StartError(f"{why}: choose another directory")
         yield data_dir
     finally:
         lock.close()

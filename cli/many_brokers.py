@@ -1,7 +1,9 @@
 """``ottla serve --brokers N``: N brokers on one machine, each a process of its own, and their supervisor.
 
-Each broker has an id, a port and a data folder of its own; beside that all of them listen at one address, which is the one that
-clients are given. The first one is a node of the list (``--cluster``), and so a voter; without a list it is the only voter. Three
+Each broker has an id, a port and a log directory of its own; beside that all of them listen at one address, which is the one
+that
+clients are given. The first one is a node of the list (``--cluster``), and so a voter; without a list it is the only voter.
+Three
 brokers, by default:
 
 ======  =========================  ===============  =============
@@ -12,9 +14,12 @@ id      listens at                 its controller   data
 201     9092 with the others 9096                   ``data-201``
 ======  =========================  ===============  =============
 
-A broker that ends by itself is started again, after a time that grows; one that ends too often ends all. SIGTERM and SIGINT stop
-all, the first broker last, because the others want a controller to let them go; a second one kills. SIGHUP restarts one after the
-other, each once all replicas are in sync. Brokers whose supervisor is killed stop by themselves (``supervised``). The supervisor
+A broker that ends by itself is started again, after a time that grows; one that ends too often ends all. SIGTERM and SIGINT
+stop
+all, the first broker last, because the others want a controller to let them go; a second one kills. SIGHUP restarts one after
+the
+other, each once all replicas are in sync. Brokers whose supervisor is killed stop by themselves (``supervised``). The
+supervisor
 has no part in serving anybody, and keeps no state.
 
 Exit codes: as of ``ottla serve``; 1 as well when a broker has ended too often, or one did not stop cleanly.

@@ -24,8 +24,8 @@ from ..wire.schema import uuid_to_text
 from .stopped_folder import why_unusable
 
 _NOT_ACCEPTED = (
-    "ottla: nothing was changed. What this log lacks is lost by it. Say --accept-data-loss if no majority of the voters will "
-    "ever come back, and no other node that is left has a longer log"
+    "ottla: nothing was changed. Metadata that this log lacks are lost. Use --accept-data-loss if a "
+    "majority of the voters is permanently lost, and no other remaining node has a longer log"
 )
 
 
@@ -70,8 +70,14 @@ def _done(done: QuorumRecovery) -> list[str]:
     return [
         *_shown(before),
         f"Node {node_id} is the only voter from its next start on. Its metadata log as it was is in {done.kept}",
-        f"Lost is what was committed behind epoch {before.epoch}, offset {before.end_offset}, if anything was.",
-        f"DANGER: if nodes {', '.join(map(str, lost)) or '-'} come back with their old directories, they are a second quorum.",
+        (
+            f"Metadata are lost that were committed after epoch {before.epoch}, offset {before.end_offset}, if "
+            "anything was."
+        ),
+        (
+            f"DANGER: if nodes {', '.join(map(str, lost)) or '-'} start again with their old directories, they "
+            "form a second quorum."
+        ),
         "Empty these directories, and format them with --no-initial-controllers, before such a node is started.",
     ]
 

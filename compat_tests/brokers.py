@@ -76,7 +76,7 @@ class BrokerProcess(ServerProcess):
 
     @property
     def log_dirs(self) -> str:
-        """The data folders as a property."""
+        """The log directories as a property."""
         return ",".join(map(str, self.data_folders))
 
 

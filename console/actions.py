@@ -197,4 +197,4 @@ def number(given: Given, name: str, what: str, least: int = 0, most: int = (1 <<
 def check_typed(given: Given, name: str) -> None:
     """Raises WrongQuestionError unless the name was typed."""
     if given.get("typed", "") != name:
-        raise WrongQuestionError("Nothing was done: what was typed is not the name.", "typed")
+        raise WrongQuestionError("Nothing was done: the typed name is another one.", "typed")

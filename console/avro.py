@@ -213,7 +213,7 @@ def _string(cursor: _Cursor) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise DecodeError(f"The string that ends at byte {cursor.position} is no UTF-8.") from None
+        raise DecodeError(f"The string that ends at byte {cursor.position} is not UTF-8.") from None
 
 
 def _boolean(cursor: _Cursor) -> Tree:

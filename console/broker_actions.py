@@ -28,13 +28,13 @@ class AbortTransaction(KafkaAction):
         found = await self._open(given)
         start = found.current_txn_start_offset
         return ActionPlan(
-            f"The transaction of producer {found.producer_id} in {topic}-{partition} is aborted: its records there, from "
-            f"offset {start} on, are not read by those who read what is committed.",
+            f"The transaction of producer {found.producer_id} in {topic}-{partition} is aborted: its records "
+            f"there, from offset {start} on, are not read by consumers of committed records.",
             "Abort transaction",
             action_commands.abort_transaction(self._server(), topic, partition, start),
             warnings=(
-                "Only for a transaction that hangs: its coordinator knows nothing of this.",
-                "What the producer wrote elsewhere stays as it is.",
+                "Only for a hanging transaction: its coordinator does not learn of this.",
+                "The producer's records elsewhere are not changed.",
             ),
             columns=("Producer", "Epoch", "Coordinator's epoch", "First offset"),
             rows=((found.producer_id, found.producer_epoch, found.coordinator_epoch, start),),
@@ -98,7 +98,7 @@ class Disconnect(PlainAction):
         self._check()
         row, _ = await self._find(given)
         return ActionPlan(
-            f"The connection from {row.peer} is closed, with what it is waiting for.",
+            f"The connection from {row.peer} is closed, with its pending requests.",
             "Disconnect",
             None,
             warnings=("Its client will connect again, unless it is stopped or loses its right to.",),
@@ -147,7 +147,7 @@ class EndSession(PlainAction):
             f"The session of {row.member_id} in the group {group} ends, and its partitions go to the other members.",
             "End session",
             None,
-            warnings=("A client that still runs finds out by its next request, and joins again.",),
+            warnings=("A client that still runs learns this from its next request, and joins again.",),
             columns=("Member", "Instance", "Client id", "Host"),
             rows=((row.member_id, row.instance_id or "", row.client_id, row.host),),
         )

@@ -85,7 +85,7 @@ def _passwords(server: BrokerServer, workers: Workers) -> Passwords | None:
         why = "every listener asks clients who they are"
     if why:
         raise StartError(
-            f"console.listener: {why}, and no listener has users with passwords (PLAIN, SCRAM), by whom the console tells "
-            "who looks"
+            f"console.listener: {why}, and no listener has users with passwords (PLAIN, SCRAM), which the console "
+            "needs for its log-in"
         )
     return None

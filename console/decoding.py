@@ -82,7 +82,7 @@ class Decoding:
         try:
             return tree_of_json(data.decode())
         except UnicodeDecodeError:
-            raise DecodeError("This is no UTF-8, so no JSON.") from None
+            raise DecodeError("This is not UTF-8, and so not JSON.") from None
 
     def is_json(self, data: bytes, show: str) -> bool:
         """Whether ``tree`` reads the data as JSON."""
@@ -121,7 +121,7 @@ class Decoding:
         if not data or not (show in _TREES or is_registered):
             return shown(data, size, show)
         if len(data) < size:
-            why = f"Only the first {len(data):,} bytes are at hand, so it is not decoded."
+            why = f"Only the first {len(data):,} bytes are available, so it is not decoded."
             return shown(data, size, "text")._replace(problem=why)
         if show == "json":
             as_json = shown(data, size, "json")

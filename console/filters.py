@@ -120,7 +120,7 @@ def _parameter(row: FilterRow, place: str) -> tuple[str, str]:
         _not(CONTAINS, row, place)
         return "header", name if operator == IS_THERE else f"{name}={operand}"
     raise WrongQuestionError(
-        f"{field or 'Nothing'} is no field: key, value, header NAME, or a JSON path, as $.order.id is.", place
+        f"{field or 'Nothing'} is not a field: key, value, header NAME, or a JSON path such as $.order.id.", place
     )
 
 

@@ -35,5 +35,5 @@ async def read_form(request: Request) -> dict[str, str]:
         raise RefusedFormError("The form cannot be read.") from None
     token = given.pop("token", "")
     if not hmac.compare_digest(token.encode(), current().form_token.encode()):
-        raise RefusedFormError("The form is not of this session. Go back, load its page again, and send it once more.")
+        raise RefusedFormError("The form is not of this session. Go back, load its page again, and send it again.")
     return {name: value.replace("\r\n", "\n") for name, value in given.items()}

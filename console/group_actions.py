@@ -108,7 +108,7 @@ class ResetOffsets(KafkaAction):
         reset = read_reset(given)
         moves = await self._moves(reset, await self._positions(group, found))
         return ActionPlan(
-            f"The group {group} goes on reading elsewhere in {counted(len(moves), 'partition')}.",
+            f"The group {group} continues at another offset in {counted(len(moves), 'partition')}.",
             "Reset offsets",
             action_commands.reset_offsets(
                 self._server(), group, reset.topics, reset.way, reset.at, is_share=found.is_share
@@ -127,7 +127,10 @@ class ResetOffsets(KafkaAction):
         before = await self._positions(group, found)
         await (self._alter_starts if found.is_share else self._commit)(group, wanted)
         return ActionResult(
-            f"The group {group} goes on reading elsewhere in {counted(len(wanted), 'partition')}: {_moved(wanted, before)}.",
+            (
+                f"The group {group} continues at another offset in {counted(len(wanted), 'partition')}: "
+                f"{_moved(wanted, before)}."
+            ),
             f"/group?id={quote(group, safe='')}",
             group,
             columns=("Partition", "Was", "Is"),
@@ -250,7 +253,7 @@ def _moved(wanted: Mapping[TopicPartition, int], before: Mapping[TopicPartition,
 def _numbers(text: str, numbers: str) -> list[int]:
     parts = numbers.split(",")
     if not all(part.isascii() and part.isdigit() and len(part) <= 9 for part in parts):
-        raise WrongQuestionError(f"{text} is no topic with partitions, as NAME:0,1 is.", "topics")
+        raise WrongQuestionError(f"{text} is not a topic with partitions, such as NAME:0,1.", "topics")
     return [int(part) for part in parts]
 
 
@@ -287,7 +290,7 @@ class DeleteGroup(KafkaAction):
             f"The group {group} is deleted, with {what}.",
             "Delete group",
             action_commands.delete_group(self._server(), group, is_share=is_share),
-            warnings=(f"What is deleted cannot be had back: its consumers begin where {reset}auto.offset.reset says.",),
+            warnings=(f"Deletion is permanent: its consumers begin where {reset}auto.offset.reset says.",),
             typed=group,
         )
 

@@ -59,7 +59,7 @@ class Guard:
         if not self._is_ours(_host_name(host)):
             return 421, "The console is not served under this name. Use the address it listens on, or localhost."
         if method not in self._methods:
-            return 405, "The console is only looked at."
+            return 405, "The console is read-only."
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
             return 403, "This comes from a page of another site."

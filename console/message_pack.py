@@ -39,7 +39,7 @@ def read_message_pack(data: bytes) -> Tree:
         OverflowError,
     ) as error:  # its own are ValueErrors, most of them
         why = str(error) or type(error).__name__
-        raise DecodeError(f"This is no MessagePack: {why}.") from None
+        raise DecodeError(f"This is not MessagePack: {why}.") from None
     return _tree(found, 0)
 
 

@@ -100,7 +100,7 @@ def content_of(fields: Mapping[str, str]) -> RecordContent:
 def _bytes(kind: str, text: str, what: str) -> bytes | None:
     if kind == "null":
         if text:
-            raise WrongQuestionError(f"The {what} is to be null, and there is something in its field.", what)
+            raise WrongQuestionError(f"The {what} is null, but its field is not empty.", what)
         return None
     if kind in ("hex", "base64"):
         return _unwritten(kind, text, what, what)
@@ -135,7 +135,7 @@ def _header(line: str) -> Header:
         try:
             name = json.loads(quoted.group())
         except ValueError:
-            raise WrongQuestionError(f"The header {line} has a name that is no string of JSON.", "headers") from None
+            raise WrongQuestionError(f"The header {line} has a name that is not a JSON string.", "headers") from None
         rest = line[quoted.end() :]
         equals, text = rest[:1], rest[1:]
         if equals not in ("", "="):

@@ -134,7 +134,7 @@ def _schema(number: int, status: int, body: bytes) -> AvroSchema | None:
     if status == 404:
         raise DecodeError(f"The registry has no schema {number}.")
     if status != 200:
-        raise DecodeError(f"Schema {number}: the registry has answered with status {status}.")
+        raise DecodeError(f"Schema {number}: the registry responded with status {status}.")
     answer: Any = json.loads(body)
     kind = answer.get("schemaType", "AVRO") if isinstance(answer, dict) else None
     if kind == "JSON":

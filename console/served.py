@@ -73,7 +73,9 @@ class ServedConsole:
         else:
             may_delete = ", and may delete them" if self._writes else ""
             logger.warning(
-                "The console is at %s without a log-in: whoever reaches it reads all records%s", address, may_delete
+                "The console is at %s without a log-in: everyone who reaches it can read all records%s",
+                address,
+                may_delete,
             )
 
     def close(self) -> None:

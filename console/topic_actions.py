@@ -256,7 +256,7 @@ class DeleteRecords(KafkaAction):
             f"The records of {given['topic']}-{partition} before offset {upto} are deleted: {count} offsets.",
             "Delete records",
             action_commands.delete_records(self._server(), given["topic"], partition, offset),
-            warnings=("What is deleted cannot be had back.",),
+            warnings=("Deletion is permanent.",),
             typed=given["topic"],
             columns=("Partition", "First offset now", "First offset then", "End"),
             rows=((partition, found.start, max(found.start, upto), found.end),),
@@ -318,7 +318,7 @@ class DeleteTopic(KafkaAction):
             f"The topic {given['topic']} is deleted, with its {counted(count, 'partition')} and all that is in them.",
             "Delete topic",
             action_commands.delete_topic(self._server(), given["topic"]),
-            warnings=("What is deleted cannot be had back.",),
+            warnings=("Deletion is permanent.",),
             typed=given["topic"],
         )
 

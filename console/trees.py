@@ -49,14 +49,14 @@ def tree_of_json(text: str, *, is_strict: bool = False) -> Tree:
     except DuplicateNameError:
         raise
     except ValueError as error:
-        raise DecodeError(f"This is no JSON: {error}.") from None
+        raise DecodeError(f"This is not JSON: {error}.") from None
     except RecursionError:
         raise DecodeError("This JSON is nested too deeply.") from None
     return found
 
 
 def _no_constant(text: str) -> None:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _strictly(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

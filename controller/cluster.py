@@ -85,7 +85,7 @@ class ClusterMember(ClusterAccess, Protocol):
         ...
 
     async def report_log_dir_failure(self) -> None:
-        """Tell the controller that a data folder has failed (KIP-112)."""
+        """Tell the controller that a log directory has failed (KIP-112)."""
         ...
 
     async def resign(self) -> None:

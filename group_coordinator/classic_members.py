@@ -187,7 +187,7 @@ def sync(
     name, metadata = classic.protocols[0]
     for asked, known in ((request.protocol_type, CONSUMER_PROTOCOL_TYPE), (request.protocol_name, name)):
         if asked is not None and asked != known:
-            why = f"Member {member.member_id} asks for {asked}, and was told {known} when it joined."
+            why = f"Member {member.member_id} asks for {asked}, and had {known} when it joined."
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, why)
     # One that has partitions to give up has joined already. It joins again when it has done so.
     if member.epoch < group.target.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:

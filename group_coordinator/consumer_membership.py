@@ -491,7 +491,7 @@ def resume(shard: GroupCoordinatorShard, group: ConsumerGroup, now: CoordinatorT
 _RETRY_MS = 500
 """Before a removal that could not be written is tried again, as in Kafka (CoordinatorTimerImpl)."""
 _REASONS: Mapping[str, tuple[EventKind, str]] = {
-    "session": (EventKind.SESSION_ENDED, "nothing was heard of it for its session timeout"),
+    "session": (EventKind.SESSION_ENDED, "it sent no heartbeat within its session timeout"),
     "revocation": (EventKind.NOT_REVOKED, "it did not give up its partitions within its rebalance timeout"),
     "member-join": (EventKind.NOT_REJOINED, "it did not join again within its rebalance timeout"),
     "member-sync": (EventKind.NOT_SYNCED, "it did not ask for its assignment within its rebalance timeout"),

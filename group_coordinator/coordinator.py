@@ -531,7 +531,7 @@ class GroupCoordinator:
             # What really went by: a clock that is set forward has not kept the loop from hearing members.
             late_ms = began_ms + (self._clock.elapsed() - began) * 1000 - self._sleeps_until_ms
             if late_ms > STALL_MS:
-                logger.warning("The event loop stood still for %d ms; sessions are extended by that", late_ms)
+                logger.warning("The event loop was blocked for %d ms; sessions are extended by this time", late_ms)
                 for shard in self._shards:
                     shard.timers.extend_all(late_ms)
             self._fire_timers()

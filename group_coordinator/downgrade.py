@@ -58,7 +58,7 @@ def is_downgrade_due(
     if classic < stay or count == 0:
         return False
     if not shard.context.settings.allows_downgrade:
-        logger.info("Group %s: it stays a consumer group, because the migration policy says so", group.group_id)
+        logger.info("Group %s: it stays a consumer group because of the migration policy", group.group_id)
         return False
     if count > shard.settings.group_max_size:
         logger.info("Group %s: it stays a consumer group, because a classic one may not be so large", group.group_id)

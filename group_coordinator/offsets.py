@@ -213,7 +213,7 @@ def delete(shard: GroupCoordinatorShard, request: OffsetDeleteRequest, now: Coor
     if group is None or isinstance(group, ShareGroup):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
     if isinstance(group, ClassicGroup) and not group.is_empty and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
-        raise KafkaError(ErrorCode.NON_EMPTY_GROUP, "what its members read cannot be known")
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP, "the topics of its members are unknown")
     response = OffsetDeleteResponse()
     records: list[CoordinatorRecord] = []
     for topic in request.topics:

@@ -298,7 +298,7 @@ def _expire_session(shard: GroupCoordinatorShard, group: ClassicGroup, member_id
     # A member that waits for the coordinator is not silent. A new one may be gone unseen, so it is not spared.
     if not member.is_new and (member.join_waiter is not None or member.sync_waiter is not None):
         return
-    silent_for = f"nothing was heard of it for {member.session_timeout_ms} ms"
+    silent_for = f"it sent no heartbeat within {member.session_timeout_ms} ms"
     note_event(shard, group, EventKind.SESSION_ENDED, now, member, silent_for)
     remove_member(shard, group, member_id)
     members_changed(shard, group, now, f"the session of {member_id} ended")

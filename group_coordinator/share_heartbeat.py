@@ -388,7 +388,7 @@ def expire(shard: GroupCoordinatorShard, group: ShareGroup, name: TimerName, now
     member = group.members.newest().get(member_id)
     if member is None:
         return
-    why = "nothing was heard of it for its session timeout"
+    why = "it sent no heartbeat within its session timeout"
     logger.info("Group %s: member %s is removed: %s", group_id, member_id, why)
     try:
         _remove(shard, group, member, now, (EventKind.SESSION_ENDED, why))

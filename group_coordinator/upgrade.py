@@ -167,7 +167,12 @@ def _partitions(member: ConsumerGroupMember) -> dict[bytes, frozenset[int]]:
 
 
 def _malformed(group: ClassicGroup, member: ClassicGroupMember, error: ProtocolError) -> KafkaError:
-    logger.warning("Group %s: member %s offers or has what cannot be read: %s", group.group_id, member.member_id, error)
+    logger.warning(
+        "Group %s: the subscription or assignment of member %s cannot be read: %s",
+        group.group_id,
+        member.member_id,
+        error,
+    )
     return _refusal(group, "the embedded consumer protocol is malformed")
 
 

@@ -114,7 +114,7 @@ def _broker_entries(config: Config, declared: Setting, settings: Settings) -> It
         found = tuple(_found(fallback.name, config.properties.get(fallback.name), default))
         value = found[0].value if found else None
         source = found[0].source if found else ConfigSource.DEFAULT_CONFIG
-        doc = f"Stands in for {declared.name} where that is not given."
+        doc = f"The default of {declared.name}."
         kind = ConfigValueType.LONG if fallback.factor == 1 else ConfigValueType.INT
         yield ConfigEntry(fallback.name, value, source, found, kind, doc, read_only=True)
 

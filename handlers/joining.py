@@ -28,4 +28,4 @@ async def check_known(call: Call, otherwise: ErrorCode = ErrorCode.COORDINATOR_L
     """
     await wait_initialized(call)
     if not call.broker.metadata.is_initialized:
-        raise KafkaError(otherwise, "this broker has not been told yet which topics there are")
+        raise KafkaError(otherwise, "this broker does not know the topics yet")

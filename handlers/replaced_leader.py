@@ -24,7 +24,7 @@ async def refuse_where_replaced(call: Call, response: ProduceResponse) -> None:
                 await call.flush()
                 if not await _leads_still(call, topic.name, answer.index):
                     answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-                    answer.error_message = "this broker leads no more, or cannot tell"
+                    answer.error_message = "this broker is not the leader any more, or does not know"
                     answer.log_start_offset = -1
 
 

@@ -261,8 +261,8 @@ def _unserved(handler: Handler, version: int) -> str:
     if version >= handler.lowest:
         return text
     return (
-        f"{text}: the client is too old, for Apache Kafka 4 as well, or set to too old a version; take one of Kafka 2.1 or "
-        "newer, and leave out settings like api_version and broker.version.fallback"
+        f"{text}: the client or its settings are too old, as for Apache Kafka 4. Use a client of Kafka 2.1 or "
+        "newer, without settings like api_version and broker.version.fallback"
     )
 
 

@@ -152,11 +152,11 @@ def read_meta_properties(disk: Disk, folder: str) -> MetaProperties | None:
         raise CorruptFileError(f"{path}: version {version} is unknown")
     broker_id = properties.get("broker.id" if version == "0" else "node.id")
     if broker_id is not None and not broker_id.isdecimal():
-        raise CorruptFileError(f"{path}: {broker_id!r} is no broker id")
+        raise CorruptFileError(f"{path}: {broker_id!r} is not a broker id")
     try:
         directory_id = None if _DIRECTORY_ID not in properties else uuid_from_text(properties[_DIRECTORY_ID])
     except ValueError:
-        raise CorruptFileError(f"{path}: {properties[_DIRECTORY_ID]!r} is no directory id") from None
+        raise CorruptFileError(f"{path}: {properties[_DIRECTORY_ID]!r} is not a directory id") from None
     return MetaProperties(
         None if broker_id is None else int(broker_id),
         properties.get("cluster.id"),

@@ -66,7 +66,7 @@ def _first_dirty_offset(partition_log: PartitionLog) -> int:
         return log_start_offset
     if cleaned > partition_log.log_end_offset:
         logger.warning(
-            "%s is said to be clean up to %d, but it ends at %d; it is cleaned from its start",
+            "%s: the cleaner checkpoint is %d, but the log ends at %d; it is compacted from its start",
             partition_log.directory,
             cleaned,
             partition_log.log_end_offset,

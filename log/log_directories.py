@@ -141,7 +141,7 @@ class LogDirectories:
                     part.folder.fail("cannot write meta.properties", error, is_half_done=True)
         ids = [part.meta.directory_id for part in self._all_online if part.meta is not None]
         if len(set(ids)) < len(ids):
-            raise LogStartError("two data folders have the same directory.id: one is a copy of the other")
+            raise LogStartError("two log directories have the same directory.id: one is a copy of the other")
         self._check_online()
 
     async def load(self, settings: LogSettings, threads: int) -> None:
@@ -169,7 +169,9 @@ class LogDirectories:
             folder.max_open_files = folder.disk.max_open_files() // len(self._parts)
             part.take()
         except BlockingIOError:
-            raise LogStartError(f"the data folder {folder.path} is in use by another process", may_pass=True) from None
+            raise LogStartError(
+                f"the log directory {folder.path} is in use by another process", may_pass=True
+            ) from None
         except OSError as error:
             folder.fail("it cannot be used", error, is_half_done=True)
         except CorruptFileError as error:
@@ -226,7 +228,7 @@ class LogDirectories:
 
     def _check_online(self) -> None:
         if not self.online:
-            failed = "; ".join(f"the data folder {f.path} cannot be used: {f.failure}" for f in self.folders)
+            failed = "; ".join(f"the log directory {f.path} cannot be used: {f.failure}" for f in self.folders)
             raise LogStartError(failed, may_pass=True)
 
 

@@ -97,7 +97,7 @@ class LogDirectory:
     def check_online(self) -> None:
         """Raise KafkaError(KAFKA_STORAGE_ERROR) when the folder has failed."""
         if self.failure is not None:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the data folder {self.path} is offline: {self.failure}")
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory {self.path} is offline: {self.failure}")
 
     def fail(self, what: str, error: Exception, *, is_half_done: bool = False) -> KafkaError:
         """Take the folder offline; returns the error to raise.
@@ -109,7 +109,7 @@ class LogDirectory:
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error}")
         if self.failure is None:
             self.failure = error
-            logger.error("%s: %s. The data folder %s is offline from now on.", what, explained(error), self.path)
+            logger.error("%s: %s. The log directory %s is offline from now on.", what, explained(error), self.path)
             if self.on_offline is not None:
                 self.on_offline(self)
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error}")
@@ -147,7 +147,7 @@ class LogDirectory:
         self.call_later(delay_ms, functools.partial(self.delete_now, path))
 
     def delete_now(self, path: str) -> None:
-        """Remove a file or folder; an error is only logged, since the next start removes what is left."""
+        """Remove a file or folder; an error is only logged, since the next start removes the rest."""
         try:
             if self.disk.is_dir(path):
                 self.disk.remove_dir(path)

@@ -169,7 +169,7 @@ class LogLoader:
             )
             return True
         except (CorruptIndexError, KafkaError, FileNotFoundError) as error:
-            logger.warning("%s is not what a clean stop leaves: %s", segment.path, error)
+            logger.warning("%s does not have the form of a clean stop: %s", segment.path, error)
             self._recovery_point = segment.base_offset
             self._is_clean = False
             return False

@@ -177,8 +177,8 @@ class LogManager:
                 logs = self._futures if partition_log.is_future else self._logs
                 if (other := logs.get(key)) is not None:
                     raise LogStartError(
-                        f"{key[0]}-{key[1]} is in two data folders, {other.directory} and {partition_log.directory}; "
-                        "one of them has to be removed, preferably the one of a folder that failed recently"
+                        f"{key[0]}-{key[1]} is in two log directories, {other.directory} and {partition_log.directory}; "
+                        "remove one of them, preferably from a directory that failed recently"
                     )
                 logs[key] = partition_log
         # A future log alone: a crash fell between the two renames of its replacement. While a log directory is offline, the
@@ -234,7 +234,7 @@ class LogManager:
             )
 
     def _create(self, topic: str, partition: int, topic_id: bytes | None, settings: LogSettings) -> PartitionLog:
-        refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "every data folder is offline")
+        refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
         for part in self._places(topic, partition):
             partition_log = PartitionLog(part.folder, topic, partition, topic_id, settings)
             if len(self._folders) > 1:

@@ -138,7 +138,7 @@ class _Log:
         """Copy the bytes of a batch to a file, which a crash may have left there before. Raises OSError."""
         path = join(self._directory, name)
         if self._disk.exists(path) and self._disk.read_file(path) != data:
-            raise NothingToSetAsideError(f"{self._partition}/{name} is there already; move it elsewhere first")
+            raise NothingToSetAsideError(f"{self._partition}/{name} already exists; move it elsewhere first")
         self._disk.write_file(path, data)
 
     def put_back(self, offset: int) -> QuarantinedBatch:

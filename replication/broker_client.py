@@ -124,7 +124,7 @@ class BrokerClient:
             response: ApiVersionsResponse
             link, response = await self._exchange(ApiVersionsRequest(), 0)
             if response.error_code:
-                link.close(f"ApiVersions was answered with error {response.error_code}")
+                link.close(f"ApiVersions got error {response.error_code}")
                 raise link.unavailable()
             link.versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
         lowest, version = link.versions.get(request.api_key, (0, -1))

@@ -108,9 +108,9 @@ class CoordinatorShards(Generic[S]):
             logger.info("%s: %s-%d cannot be loaded: %s", self._name, self._topic, partition, error)
             return
         logger.error(
-            "%s: %s-%d cannot be loaded, and is not served: %s. Without what is damaged an older state would count. To get out "
-            "of this, let another replica lead. If there is none, stop this broker: 'ottla verify' names the place, and "
-            "'ottla set-aside' takes the batch out of the log",
+            "%s: %s-%d cannot be loaded, and is not served: %s. Without the damaged records an older state would "
+            "apply. To get out of this, let another replica lead. If there is none, stop this broker: 'ottla "
+            "verify' names the place, and 'ottla set-aside' takes the batch out of the log",
             self._name,
             self._topic,
             partition,

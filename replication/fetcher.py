@@ -243,7 +243,9 @@ class Fetcher:
         """Apply each partition's part of the response; other tasks run in between."""
         if not self._session.take(response):
             if response.error_code not in _SESSION_ERRORS:
-                await self._back_off(KafkaError(known_code(response.error_code), "the answer does not fit the request"))
+                await self._back_off(
+                    KafkaError(known_code(response.error_code), "the response does not fit the request")
+                )
             return
         taken = 0
         later: list[tuple[Key, Partition, FollowerAction]] = []
@@ -316,7 +318,7 @@ class Fetcher:
         except KafkaError as error:
             outcome = process_reset_error(partition, error.code)
         except NoAnswerError as error:
-            logger.info("%s-%d: the leader cannot be asked where its log ends: %s", partition.topic, key[1], error)
+            logger.info("%s-%d: the leader does not report the end of its log: %s", partition.topic, key[1], error)
         if position_of(partition).leader_epoch == asked.leader_epoch:
             self._apply_outcome(key, partition, outcome)
 

@@ -137,7 +137,7 @@ def _may_lack_a_marker(partition: Partition, records: Bytes, silent_since: float
     first = next(iter(log.producer_state.ongoing))
     if first >= partition.coherent_from or not _has_gap(records, log.log_end_offset):
         return False
-    logger.info("%s: fetching again from %d, where a transaction began whose end may be gone", _name(log), first)
+    logger.info("%s: fetching again from %d, the start of a transaction whose end may be missing", _name(log), first)
     partition.coherent_from = first
     _truncate(log, max(first, log.log_start_offset))
     return True
@@ -221,7 +221,7 @@ def _process_error(log: PartitionLog, asked: Position, code: ErrorCode) -> Follo
     if code is ErrorCode.OFFSET_OUT_OF_RANGE:
         return FollowerAction.RESET
     if code is ErrorCode.FENCED_LEADER_EPOCH:
-        logger.debug("%s: the leader has a later epoch than %d; waiting to be told", _name(log), asked.leader_epoch)
+        logger.debug("%s: the leader has a later epoch than %d; waiting for metadata", _name(log), asked.leader_epoch)
         return FollowerAction.STOP
     is_usual = code in _REPEATED_WHILE_LEADERS_CHANGE
     level = logging.DEBUG if is_usual else logging.ERROR

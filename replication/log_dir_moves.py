@@ -67,7 +67,7 @@ class LogDirMoves:
         """
         folder = self._logs.log_dir_at(path)
         if folder is None:
-            raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not one of this broker's data folders")
+            raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not one of this broker's log directories")
         if log_future_dir_name(topic, number, folder.randomness) is None:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic name is too long.")
         folder.check_online()

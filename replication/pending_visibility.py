@@ -45,5 +45,5 @@ def visible_between(log: PartitionLog, start: int, end: int) -> int:
     try:
         return bytes_between(log, start, end)
     except KafkaError as error:
-        log.folder.log_failed(f"{log.topic}-{log.partition}: what is committed cannot be read", error)
+        log.folder.log_failed(f"{log.topic}-{log.partition}: committed records cannot be read", error)
         return _MORE_THAN_A_FETCH_ASKS_FOR

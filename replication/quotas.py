@@ -1,7 +1,7 @@
 """Replication quotas (KIP-73): measured rates in bytes per second, and their limits.
 
 There are three quotas in a broker: of what it sends as a leader, of what it fetches as a follower, and of what it moves
-between its data folders. The first two are for the replicas that a topic lists (``leader.replication.throttled.replicas``,
+between its log directories. The first two are for the replicas that a topic lists (``leader.replication.throttled.replicas``,
 ``follower.…``), the third is for all. What exceeds a quota is delayed, never refused, and counted when it is moved.
 
 Rules (Kafka's ReplicationQuotaManager, SimpleRate, SampledStat):

@@ -1,10 +1,12 @@
 """The replica manager: all partitions of this broker, changed only by the controller's decisions.
 
-``apply`` makes a partition lead or follow, ``stop`` ends or deletes a replica. Like Kafka's ReplicaManager both refuse what is of
-an older leader epoch. A coordinator, which keeps its state in a partition, is told when this broker gets or loses its leadership;
+``apply`` makes a partition lead or follow, ``stop`` ends or deletes a replica. Like Kafka's ReplicaManager both refuse what
+is of
+an older leader epoch. A coordinator, which keeps its state in a partition, is told when this broker gets or loses its
+leadership;
 ``fetchers`` are told whom to follow.
 
-A partition in a data folder that failed is *offline*: each request for it gets KAFKA_STORAGE_ERROR until the broker starts
+A partition in a log directory that failed is *offline*: each request for it gets KAFKA_STORAGE_ERROR until the broker starts
 again. From that error of ``apply`` the controller learns of it.
 """
 
@@ -126,7 +128,7 @@ class ReplicaManager:
 
     def _check_online(self, topic: str, number: int) -> None:
         if (topic, number) in self._offline:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the data folder of {topic}-{number} is offline")
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {topic}-{number} is offline")
 
     def partitions(self) -> Iterator[Partition]:
         for by_number in self._partitions.values():

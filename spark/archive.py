@@ -138,7 +138,7 @@ def check_checkpoint(files: Files, archive: Archive) -> None:
     """Raise JobError if the output was written with another checkpoint."""
     if files.exists(f"{archive.output}/{sink_log.FOLDER}") and not files.exists(archive.checkpoint_location):
         raise JobError(
-            f"{archive.output} holds an archive that was written with another checkpoint than "
+            f"{archive.output} holds an archive that was written with a checkpoint other than "
             f"{archive.checkpoint_location}: name that one, or another output"
         )
 

@@ -89,7 +89,7 @@ def delete_what_is_not_listed(files: Files, log: SinkLog, place: ArchiveLocation
     listed = {file.path for file in log.listed()}
     if not log.exists() or any(place.relative(path) == path for path in listed):
         raise JobError(
-            f"{root} is not an archive, or it was moved: its _spark_metadata does not list the files that are there"
+            f"{root} is not an archive, or it was moved: its _spark_metadata does not list the existing files"
         )
     files.delete(f"{root}/{STAGING}")
     for name in files.names(root):

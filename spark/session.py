@@ -76,8 +76,8 @@ def connector_settings(
         raise SparkSetupError(f"no jars in {named}: it should contain Spark's Kafka connector ({CONNECTOR})")
     if version != SPARK_VERSION:
         raise SparkSetupError(
-            f"pyspark {version} needs its Kafka connector in a folder of jars, named by {JARS_VARIABLE} (in a checkout: "
-            f"{FETCHED_BY[version]}); pyspark {SPARK_VERSION} does not need it"
+            f"pyspark {version} needs its Kafka connector in a directory of jars, named by {JARS_VARIABLE} (in a "
+            f"checkout: {FETCHED_BY[version]}); pyspark {SPARK_VERSION} does not need it"
         )
     return {
         "spark.jars.packages": ",".join((CONNECTOR, *packages)),

@@ -38,7 +38,7 @@ class ClusterEnvironment:
 
 
 class RestartableBroker:
-    """A broker that can be started again with the same data folder, port and faults.
+    """A broker that can be started again with the same log directory, port and faults.
 
     ``properties`` are Kafka's. ``close`` closes ``port``.
     """

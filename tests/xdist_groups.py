@@ -38,7 +38,7 @@ LONG = (
 APART = frozenset({"cli/processes/test_transcripts", "testing/test_failover"})
 """Files whose tests are long and share nothing."""
 TOGETHER = frozenset({"console", "controller", "kafka_files", "mixed", "quorum_mixed"})
-"""Folders whose files share a broker and a browser, Apache Kafka's data folders, a ZooKeeper or a cluster."""
+"""Folders whose files share a broker and a browser, Apache Kafka's log directories, a ZooKeeper or a cluster."""
 
 
 def group(file: PurePath) -> str | None:

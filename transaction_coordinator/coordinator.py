@@ -95,7 +95,7 @@ class TransactionCoordinator:
             return
         for transaction in list(shard.transactions.values()):
             if transaction.state in PREPARED:
-                logger.info("Going on with the end of transaction %s", transaction.transactional_id)
+                logger.info("Resuming the end of transaction %s", transaction.transactional_id)
                 self._finish_soon(shard, transaction.transactional_id)
 
     async def wait_loaded(self, partition: int) -> None:

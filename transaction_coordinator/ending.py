@@ -131,7 +131,9 @@ async def _write(
         response = await channels.write_txn_markers(broker_id, request)
     except KafkaError as error:
         if logged.get(broker_id) != str(error):
-            logger.info("Broker %d could not write end markers and is asked until it does: %s", broker_id, error)
+            logger.info(
+                "Broker %d could not write end markers; the request is repeated until it does: %s", broker_id, error
+            )
         logged[broker_id] = str(error)
         return
     for marker in response.markers:

@@ -92,7 +92,7 @@ class BackgroundCache(Cached[T]):
                 try:
                     await (self._renew() if self._reading is None else self._reading.wait())
                 except Exception:
-                    logger.exception("what the console shows could not be read")
+                    logger.exception("the console's data could not be read")
                 self._renewed.set()
                 self._renewed = trio.Event()
                 if not is_asked:  # it is only there for who does not get a newer one in time

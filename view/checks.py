@@ -48,7 +48,7 @@ _MOVED = frozenset(
 """With these a producer asks again, or somewhere else, and loses nothing."""
 
 KNOWN_TO_BROKERS = CheckRow(
-    "what producers were answered, and the event loops of Ottla brokers",
+    "responses to producers, and the event loops of Ottla brokers",
     "each broker alone knows them, for its own console",
 )
 
@@ -195,7 +195,7 @@ def held_back(held: Iterable[HeldPartition], now_ms: int, what: str, why_not: st
 def refused_producers(errors: Iterable[ErrorRow], now_ms: int) -> Outcome:
     """Clients whose records or transactions were refused in the last minutes, the newest error of each."""
     minutes = REFUSED_MS // 60_000
-    check = CheckRow(f"what producers were answered in the last {counted(minutes, 'minute')}")
+    check = CheckRow(f"responses to producers in the last {counted(minutes, 'minute')}")
     newest: dict[str, ErrorRow] = {}
     for row in errors:
         if row.api in _WRITING and row.error not in _MOVED and now_ms - row.last_ms <= REFUSED_MS:
@@ -215,25 +215,25 @@ def refused_producers(errors: Iterable[ErrorRow], now_ms: int) -> Outcome:
 
 
 def disks(rows: Sequence[DiskRow], whose: str, why_not: str = "") -> Outcome:
-    """Data folders that have failed, that are nearly full, and that will be full soon; ``whose``: " of this broker"."""
+    """Log directories that have failed, that are nearly full, and that will be full soon; ``whose``: " of this broker"."""
     silent = sum(row.usable is None and not row.failure for row in rows)
     if not why_not and silent:
         why_not = f"{counted(silent, 'of them tells', 'of them tell')} no free space"
-    check = CheckRow(f"{counted(len(rows), 'data folder')}{whose}", why_not)
+    check = CheckRow(f"{counted(len(rows), 'log directory', 'log directories')}{whose}", why_not)
     failed = [row for row in rows if row.failure]
     full = sorted((row for row in rows if _is_below(row, _FREE_WARNING)), key=lambda row: row.free or 0)
     soon = [row for row in rows if row.full_in_ms is not None and row.full_in_ms < _FULL_SOON_MS and row not in full]
     soon.sort(key=lambda row: row.full_in_ms or 0)
     found = []
     if failed:
-        what = f"{counted(len(failed), 'data folder')} {plural(len(failed), 'has', 'have')} failed"
+        what = f"{counted(len(failed), 'log directory', 'log directories')} {plural(len(failed), 'has', 'have')} failed"
         found.append(_folders("failed folder", Severity.PROBLEM, what, failed, [row.failure for row in failed]))
     if full:
         severity = Severity.PROBLEM if any(_is_below(row, _FREE_PROBLEM) for row in full) else Severity.WARNING
-        what = f"{counted(len(full), 'data folder')} {plural(len(full), 'is', 'are')} nearly full"
+        what = f"{counted(len(full), 'log directory', 'log directories')} {plural(len(full), 'is', 'are')} nearly full"
         found.append(_folders("disk", severity, what, full, [f"{row.free or 0:.1%} free" for row in full]))
     if soon:
-        what = f"{counted(len(soon), 'data folder')} will be full soon"
+        what = f"{counted(len(soon), 'log directory', 'log directories')} will be full soon"
         times = [f"in about {_hours(row.full_in_ms or 0)}" for row in soon]
         found.append(_folders("filling disk", Severity.WARNING, what, soon, times))
     return check, found
@@ -263,7 +263,7 @@ def event_loop(worst_seconds: float) -> Outcome:
     if worst_seconds < STILL_WARNING_SECONDS:
         return check, []
     severity = Severity.PROBLEM if worst_seconds >= STILL_PROBLEM_SECONDS else Severity.WARNING
-    what = f"The event loop has stood still for {worst_seconds * 1000:.0f} ms in the last minute"
+    what = f"The event loop was blocked for {worst_seconds * 1000:.0f} ms in the last minute"
     return check, [FindingRow("event loop", severity, what, Place.SLOWEST)]
 
 
@@ -282,7 +282,7 @@ def readiness(ready: Mapping[str, bool]) -> Outcome:
 
 
 def quorum(row: QuorumRow) -> Outcome:
-    why_not = row.why or ("" if row.voters else "nobody tells who the voters are")
+    why_not = row.why or ("" if row.voters else "no node reports the voters")
     check = CheckRow(f"the {counted(len(row.voters), 'voter')} of the quorum", why_not)
     severity = Severity.PROBLEM if row.leader is None else Severity.WARNING
     return check, [FindingRow("quorum", severity, each.removesuffix("."), Place.QUORUM) for each in row.warnings()]
@@ -294,14 +294,13 @@ def answers(brokers: int, silent: Mapping[int, str], seconds: int) -> Outcome:
     within = f"in the last {counted(seconds, 'second')}"
     if len(silent) <= 1:
         sentences = [
-            f"Broker {broker_id} has not answered all that it was asked {within}: {why}"
-            for broker_id, why in silent.items()
+            f"Broker {broker_id} has not answered all requests {within}: {why}" for broker_id, why in silent.items()
         ]
         return check, [FindingRow("silent broker", Severity.WARNING, what, Place.CLUSTER) for what in sentences]
     subjects = tuple(
         Subject(f"broker {broker_id} ({why})", Place.CLUSTER) for broker_id, why in [*silent.items()][:MOST_NAMED]
     )
-    what = f"{len(silent)} brokers have not answered all that they were asked {within}"
+    what = f"{len(silent)} brokers have not answered all requests {within}"
     return check, [FindingRow("silent broker", Severity.WARNING, what, Place.CLUSTER, subjects, len(silent))]
 
 

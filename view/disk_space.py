@@ -19,7 +19,7 @@ _LEAST_FALL = 0.01
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DiskRow:
-    """A data folder and its volume, in bytes."""
+    """A log directory and its volume, in bytes."""
 
     broker_id: int
     path: str

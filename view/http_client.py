@@ -64,9 +64,9 @@ def read_address(url: str, service: str, example: str) -> HttpAddress:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise ValueError(f"{url} is no address of {service}, as {example} is") from None
+        raise ValueError(f"{url} is not an address of {service}, such as {example}") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"{url} is no address of {service}, as {example} is")
+        raise ValueError(f"{url} is not an address of {service}, such as {example}")
     if parts.username is not None or parts.password is not None:
         raise ValueError(f"the address of {service} cannot have a user name in it")
     is_secure = parts.scheme == "https"

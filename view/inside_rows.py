@@ -99,7 +99,7 @@ class EventRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RetentionRow:
-    """What retention deletes next."""
+    """Next deletion by retention."""
 
     retention_ms: int
     retention_bytes: int

@@ -94,7 +94,7 @@ async def layout_of(
         try:
             disks[broker_id] = await _disk(ask, broker_id, here[broker_id])
         except (OSError, KafkaError) as error:
-            logger.debug("broker %d does not tell of its disks: %s", broker_id, error)
+            logger.debug("broker %d does not report its disks: %s", broker_id, error)
 
     async with trio.open_nursery() as nursery:
         for broker_id in racks:

@@ -169,7 +169,7 @@ class Search:
             if self._wants_more_of(each):
                 await (self._step_back(each) if self.backwards else self._step_on(each))
                 return
-        raise AssertionError("nothing is left to be looked at")
+        raise AssertionError("nothing is left to read")
 
     async def _step_on(self, each: Range) -> None:
         end, found = await self._look(each, each.low, each.high, READ_BYTES)
@@ -242,7 +242,7 @@ class Search:
             if self._is_too_much(found):
                 break
         if position == start:  # what is read has the offset in it, or comes after it
-            self._note(each, start, ValueError("what the log has there is no batch"))
+            self._note(each, start, ValueError("the log has no valid batch there"))
             return end, found
         return position, found
 

@@ -187,7 +187,7 @@ class WholeCluster:
         try:
             return await self._ask_others(services)
         except Exception:  # an answer that is not understood is no reason to stop serving clients
-            logger.exception("what other brokers have could not be read for the console")
+            logger.exception("the state of other brokers could not be read for the console")
             return None
 
     async def _see_quorum(self) -> QuorumDetail | None:

@@ -29,7 +29,7 @@ def read_secret(path: str) -> str:
     except OSError as error:
         raise SettingError(SECRET, path, f"it cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise SettingError(SECRET, path, "it is no text in UTF-8") from None
+        raise SettingError(SECRET, path, "it is not UTF-8 text") from None
     if len(text) < _LEAST_CHARACTERS:
         raise SettingError(SECRET, path, f"the secret has less than {_LEAST_CHARACTERS} characters")
     return text

@@ -82,9 +82,9 @@ class ListenerTls:
             try:
                 changed = self._changed(self._config)
             except SettingError as error:
-                logger.error("listener %s goes on with the stores it has: %s", self._config.listener, error)
+                logger.error("listener %s keeps its present stores: %s", self._config.listener, error)
             except Exception:  # whatever OpenSSL or cryptography raises for a bad file must not end the broker
-                logger.exception("listener %s goes on with the stores it has", self._config.listener)
+                logger.exception("listener %s keeps its present stores", self._config.listener)
             else:
                 if changed is not self._current:
                     logger.info("listener %s has read its key store and trust store again", self._config.listener)

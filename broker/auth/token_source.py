@@ -65,9 +65,9 @@ class TokenSource:
         try:
             token = json.loads(data)["access_token"]
         except (ValueError, RecursionError, KeyError, TypeError):
-            raise ProviderError("there is no access_token in the answer") from None
+            raise ProviderError("the response has no access_token") from None
         if not isinstance(token, str):
-            raise ProviderError("the access_token in the answer is not a string")
+            raise ProviderError("the access_token in the response is not a string")
         return token.strip()
 
 

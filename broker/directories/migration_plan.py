@@ -46,7 +46,7 @@ class MigratingNode:
     def check(self) -> None:
         """Raises MigrationError, SettingError."""
         if self.old.settings(ZooKeeperSettings).connect is None:
-            raise MigrationError("the file of before has no zookeeper.connect")
+            raise MigrationError("the previous file has no zookeeper.connect")
         if self.new.settings(ZooKeeperSettings).connect is not None:
             raise MigrationError("the new file has zookeeper.connect, which a node of KRaft has not")
         quorum = self.new.settings(QuorumSettings)
@@ -164,7 +164,7 @@ class MigrationPlan:
             if meta is None:
                 yield f"{directory} is formatted"
             elif meta.version == 0:
-                yield f"{directory}: {META_PROPERTIES} gets version 1, and what it was is kept as {KEPT_META}"
+                yield f"{directory}: {META_PROPERTIES} gets version 1; the previous file is kept as {KEPT_META}"
         yield f"node {self.node.node_id} {'is the first voter' if self.is_first else 'follows the quorum'}"
 
     def _left_behind(self) -> Iterator[str]:

@@ -113,8 +113,8 @@ def _known_endpoints(remains: QuorumRemains) -> Endpoints:
         raise QuorumRecoveryError(f"node {remains.key.node_id} is the only voter already")
     if not remains.voters.is_voter(remains.key):
         raise QuorumRecoveryError(
-            f"node {remains.key.node_id} was no voter with this directory: say where it is as a controller, by --endpoint "
-            "LISTENER://HOST:PORT"
+            f"node {remains.key.node_id} was not a voter with this directory: name its address as a controller "
+            "with --endpoint LISTENER://HOST:PORT"
         )
     return remains.voters.endpoints(remains.key.node_id)
 

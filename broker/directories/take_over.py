@@ -159,7 +159,7 @@ class TakeOver:
         for directory, meta in self._known_metas.items():
             if meta.zookeeper is not None:
                 raise LogStartError(
-                    f"the data folder {directory} belongs to broker {meta.broker_id} of a cluster whose state is in the "
+                    f"the log directory {directory} belongs to broker {meta.broker_id} of a cluster whose state is in the "
                     f"ZooKeeper {meta.zookeeper}: it is started with zookeeper.connect"
                 )
 
@@ -171,9 +171,9 @@ class TakeOver:
         for directory in found:
             if has_kept_state(self._disk, directory) or is_being_set_aside(self._disk, directory):
                 raise LogStartError(
-                    f"{directory} has a folder __cluster_state of an Ottla before KRaft, and files {KEPT_PREFIX}* that were set "
-                    "aside before it was made: an older Ottla has run here without them. Remove the folder to go on with the "
-                    "metadata log, or the files to go on with the folder"
+                    f"{directory} has a folder __cluster_state of an Ottla before KRaft, and files {KEPT_PREFIX}* that "
+                    "were set aside before it was made: an older Ottla has run here without them. Remove the directory "
+                    "to use the metadata log, or the files to use the directory"
                 )
         return found[0] if found else None
 
@@ -253,7 +253,7 @@ class TakeOver:
         format_folders(disk, wanted, randomness, now_ms, logger.info)
         self._finish_deletions(moved.deleted, found, randomness)
         for line in moved.left_behind:
-            logger.error("The cluster goes on without %s", line)
+            logger.error("The cluster continues without %s", line)
         if self._state_directory is not None:
             set_state_aside(disk, self._state_directory)
         logger.info(

@@ -39,7 +39,7 @@ from ...log.verify.findings import Finding, Findings, reason
 from ...log.verify.partition import PartitionCheck
 from ...log.verify.start import Expectations
 
-_IS_REFUSED = "refuses the folder"
+_IS_REFUSED = "refuses the directory"
 
 
 def verify_metadata(disk: Disk, path: str) -> Iterator[Finding]:

@@ -83,7 +83,7 @@ def _parsed(text: bytes | memoryview) -> dict[str, Any]:
     try:
         content = json.loads(bytes(text))
     except (ValueError, RecursionError):
-        raise ProtocolError("it is no node of Ottla") from None
+        raise ProtocolError("it is not a node of Ottla") from None
     if not isinstance(content, dict):
         raise ProtocolError("a formation's message is no object")
     return content

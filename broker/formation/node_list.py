@@ -41,7 +41,7 @@ def parse_nodes(text: str) -> NodeList:
             raise SettingError(NODES, text, str(error)) from None
         if not host or not 0 < port < HIGHEST_PORT:
             raise SettingError(
-                NODES, text, f"{item!r} is no address that other nodes can reach, with the next port free"
+                NODES, text, f"{item!r} is not an address that other nodes can reach, with the next port free"
             )
         nodes.append(ListedNode(host.lower(), port))
     if not nodes:
@@ -171,9 +171,9 @@ def _check_security(properties: Mapping[str, str], nodes: NodeList) -> None:
     )
     if protocol != "SSL" or asks.strip() != "required":
         why = (
-            "beyond loopback whoever reaches a controller could join the cluster. Give all nodes one secret "
-            f"(--cluster-secret-file FILE), or certificates ({_MAP} with {CONTROLLER_LISTENER}:SSL, a key store, a trust store, "
-            "ssl.client.auth=required)"
+            "beyond loopback every host that reaches a controller could join the cluster. Give all nodes one "
+            f"secret (--cluster-secret-file FILE), or certificates ({_MAP} with {CONTROLLER_LISTENER}:SSL, a key "
+            "store, a trust store, ssl.client.auth=required)"
         )
         raise SettingError(NODES, shown_list(nodes), why)
 

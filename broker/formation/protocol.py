@@ -18,10 +18,12 @@ What makes it safe:
 - A coordinator that has lost its disk may have decided before. Where a majority of the first voters of one cluster have
   promised it, it takes that one. With fewer of them left that cluster could never elect a leader.
 
-A node that finds a formed cluster joins it. It is one of its first voters only by the directory id that it promised with: a node
-with a wiped disk has another one, and is no voter.
+A node that finds a formed cluster joins it. It is one of its first voters only by the directory id that it promised with: a
+node
+with a wiped disk has another one, and is not a voter.
 
-Pure: no clock, no I/O. The caller writes ``next_record`` to the disk and hands it to ``persisted`` before anything else is said.
+Pure: no clock, no I/O. The caller writes ``next_record`` to the disk and hands it to ``persisted`` before anything else is
+said.
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ class ClientConnection:
                 logger.info("closing connection from %s: %s", self.peer, error)
         except Exception:
             self._monitor.errors[Ending.BUG] += 1
-            logger.exception("closing connection from %s: its answer could not be made or sent", self.peer)
+            logger.exception("closing connection from %s: its response could not be created or sent", self.peer)
         finally:
             self._drop_responses()
             self._connection.close()

@@ -64,7 +64,7 @@ def check_listener_change(before: Config, after: Config) -> None:
     if differing := sorted(
         name for name in old_fixed.keys() | new_fixed.keys() if old_fixed.get(name) != new_fixed.get(name)
     ):
-        why = "it cannot be changed on a listener that is there: restart the broker, or add a listener"
+        why = "it cannot be changed on an existing listener: restart the broker, or add a listener"
         raise SettingError(differing[0], new_fixed.get(differing[0], ""), why)
 
 

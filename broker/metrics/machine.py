@@ -58,7 +58,7 @@ class MachineMetrics:
             for broker_id, address in self._others.items():
                 nursery.start_soon(ask, broker_id, address)
         joined: dict[str, Metric] = {}
-        up = GaugeMetricFamily("ottla_machine_broker_up", "Whether a broker of this machine has told its metrics.")
+        up = GaugeMetricFamily("ottla_machine_broker_up", "Whether a broker of this machine has sent its metrics.")
         for broker_id, families in sorted(found.items()):
             up.add_sample(up.name, {LABEL: str(broker_id)}, float(families is not None))
             for family in families or ():

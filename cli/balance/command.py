@@ -101,7 +101,7 @@ def _execute(admin: Admin, options: BalanceOptions, proposal: Proposal, *, as_js
         show_brokers(after, proposal.plan.before, reached)
     if stop and (run.is_stopped or len(within) < len(proposal.folder_moves)):
         done = counted(len(run.done), "partition")
-        print(f"ottla: stopped after {done} of {len(proposal.plan.moves)}; the same command goes on", file=sys.stderr)
+        print(f"ottla: stopped after {done} of {len(proposal.plan.moves)}; the same command continues", file=sys.stderr)
         return INTERRUPTED
     if run.left_out:
         key, why = next(iter(run.left_out.items()))

@@ -129,7 +129,7 @@ def _do(admin: Admin, layout: ClusterLayout, targets: Mapping[Key, Replicas], by
         submit(admin, targets)
         wait(admin, targets.keys(), math.inf)
     except KeyboardInterrupt:
-        _say("cancels what is on its way")
+        _say("cancels the moves under way")
         if left := {key: None for key in under_way(admin) if key in targets}:
             submit(admin, left)
             wait(admin, left.keys(), _CANCEL_S)

@@ -125,7 +125,7 @@ def _summary(proposal: Proposal) -> str:
     parts = [f"{counted(copied, 'partition')} to move with {size_text(plan.bytes)} to copy"]
     parts.append(f"{counted(ordered, 'leader')} to change")
     if proposal.folder_moves:
-        parts.append(f"{counted(len(proposal.folder_moves), 'replica')} to move to another folder")
+        parts.append(f"{counted(len(proposal.folder_moves), 'replica')} to move to another log directory")
     return f"{', '.join(parts)}, in {counted(len(proposal.steps.steps), 'step')}."
 
 
@@ -159,7 +159,7 @@ def _move_rows(proposal: Proposal) -> list[tuple[Any, ...]]:
     for key in proposal.plan.elections:
         if all(move.key != key for move in proposal.plan.moves):
             replicas = list(partitions[key].replicas)
-            rows.append((*key, replicas, replicas, 0, f"leaders: broker {partitions[key].leader} leads in its place"))
+            rows.append((*key, replicas, replicas, 0, f"leaders: broker {partitions[key].leader} leads instead"))
     rows += [
         (*move.key, f"{move.broker_id}:{move.before}", f"{move.broker_id}:{move.after}", move.size, move.why)
         for move in proposal.folder_moves

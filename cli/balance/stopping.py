@@ -36,7 +36,7 @@ class Stop:
             raise KeyboardInterrupt
         self._is_asked = True
         print(
-            "ottla: stops when the replicas that are on their way have arrived; once more cancels them",
+            "ottla: stops when the moves under way are done; a second Ctrl-C cancels them",
             file=sys.stderr,
             flush=True,
         )

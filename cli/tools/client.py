@@ -221,8 +221,8 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
         except (*_UNREACHED, kafka.errors.UnknownBrokerIdError) as error:
             self._controller_id = None
             raise ToolError(
-                f"the controller is not reached ({error}); if its broker is gone, another one takes over when its session "
-                "has ended: try again in a moment"
+                f"the controller is not reached ({error}); if its broker is down, another one takes over when its "
+                "session ends: try again in a moment"
             ) from None
         except kafka.errors.RequestTimedOutError:
             self._controller_id = None

@@ -59,7 +59,7 @@ class CompatOptions:
         for file in (self.json_file, self.html_file):
             # An hour later is too late to find out.
             if file is not None and not file.absolute().parent.is_dir():
-                raise UsageError(f"{file}: there is no such folder")
+                raise UsageError(f"{file}: there is no such directory")
         if self.bootstrap_server is not None:
             check_reachable(self.bootstrap_server)
         if self.command_config is not None:
@@ -130,7 +130,7 @@ def _print_tables(report: Report, details: bool) -> None:
     for outcome in shown:
         for client, reason, tests in report.reasons(outcome):
             screen.print(f"{outcome}: {client}: {reason} ({counted(tests, 'test')})")
-    hint = "" if details or not report.of("n/a") else " (--details tells what and why)"
+    hint = "" if details or not report.of("n/a") else " (--details shows them and the reasons)"
     screen.print(f"\n{report.summary()}{hint}, in {report.seconds} s", style="bold")
 
 

@@ -59,14 +59,14 @@ class ConsoleClient:
                     f"the console at {self.place} does not show this to {self._security.username}: it takes Describe of the "
                     "cluster (CLUSTER_AUTHORIZATION_FAILED)"
                 ) from None
-            raise ToolError(f"what answers at {self.place} is no console of Ottla's: it says {error.code}") from None
+            raise ToolError(f"the server at {self.place} is not a console of Ottla: it says {error.code}") from None
         except (OSError, ValueError, http.client.HTTPException) as error:
             why = getattr(error, "reason", error)
             raise ToolError(
                 f"no console answers at {self.place} ({why}); 'ottla serve --console {self.place}' has one"
             ) from None
         if not isinstance(found, dict) or not found.keys() >= {"broker", "topics", "groups", "errors"}:
-            raise ToolError(f"what answers at {self.place} is no console of Ottla's")
+            raise ToolError(f"the server at {self.place} is not a console of Ottla")
         return found
 
     def _get(self, path: str, form: Mapping[str, str] | None = None) -> str:

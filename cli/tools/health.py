@@ -1,7 +1,7 @@
 """``ottla cluster health``: reports the problems of a cluster, with an exit status for scripts.
 
-Metadata leaves out the topics that a user may not describe without a word, so the brokers are asked for what is in their data
-folders, too. A user who may not see everything is never told that the cluster is healthy.
+Metadata leaves out the topics that a user may not describe without a word, so the brokers are asked for what is in their log
+directories, too. A user who may not see everything is never told that the cluster is healthy.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def _findings(broker: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield plain(finding["what"], _LONGEST_FINDING) + names, "red" if finding["severity"] == "problem" else "yellow"
     missing = [check for check in broker["checks"] if check["why_not"]]
     if missing:
-        yield f"not looked at, or not completely: {'; '.join(check['what'] for check in missing)}", "dim"
+        yield f"not checked, or not completely: {'; '.join(check['what'] for check in missing)}", "dim"
     elif not broker["findings"]:
         yield f"nothing wrong in {counted(len(broker['checks']), 'check')}", "green"
 

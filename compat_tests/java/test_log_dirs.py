@@ -1,4 +1,4 @@
-"""A broker with two data folders: Kafka's tools, and a Python client, move partitions from one to the other.
+"""A broker with two log directories: Kafka's tools, and a Python client, move partitions from one to the other.
 
 These tests start a broker of their own, since the folders are part of its configuration.
 """
@@ -40,7 +40,7 @@ def tools(broker: brokers.BrokerProcess, tmp_path: Path) -> KafkaTools:
 
 
 def places(tools: KafkaTools, topic: str) -> dict[str, str]:
-    """Partition -> the data folder it is in; nothing while it moves."""
+    """Partition -> the log directory it is in; nothing while it moves."""
     described = tools.run("log-dirs", "--describe", "--topic-list", topic)
     (broker,) = json.loads(described.splitlines()[-1])["brokers"]
     found: dict[str, str] = {}
@@ -60,7 +60,7 @@ def fill(broker: brokers.BrokerProcess, topic: str) -> ClientSession:
     return session
 
 
-@pytest.mark.capability("kafka-reassign-partitions, kafka-log-dirs: moves between data folders")
+@pytest.mark.capability("kafka-reassign-partitions, kafka-log-dirs: moves between log directories")
 def test_reassign_partitions(broker: brokers.BrokerProcess, tools: KafkaTools) -> None:
     session = fill(broker, "moved")
     before = places(tools, "moved")
@@ -87,7 +87,7 @@ def test_reassign_partitions(broker: brokers.BrokerProcess, tools: KafkaTools) -
 
 
 @pytest.mark.client("kafka-python")
-@pytest.mark.capability("moves between data folders")
+@pytest.mark.capability("moves between log directories")
 def test_alter_replica_log_dirs(broker: brokers.BrokerProcess) -> None:
     session = fill(broker, "moved")
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)

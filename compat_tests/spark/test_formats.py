@@ -156,7 +156,7 @@ def test_a_checkpoint_that_belongs_to_something_else(
     fill(stock, topic, 10)
     assert run(kafka.spark, copy()) == {"copy": 10}
     with pytest.raises(
-        JobError, match=r"^sinks.copy: \S+ was written with another checkpoint than \S+new/copy: name that"
+        JobError, match=r"^sinks.copy: \S+ was written with a checkpoint other than \S+new/copy: name that"
     ):
         run(kafka.spark, copy(checkpoint="checkpoint").model_copy(update={"checkpoint": "new"}))
     other = make_topic(1)

@@ -130,7 +130,7 @@ class DirectoryAssignments:
             response: AssignReplicasToDirsResponse = await self._channel.send(request, timeout=_REQUEST_SECONDS)
         except (PeerUnavailableError, KafkaError) as error:
             logger.warning(
-                "The controller is not told of the log directories of %d replicas yet: %s", len(assigned), error
+                "The controller does not know the log directories of %d replicas yet: %s", len(assigned), error
             )
             return False
         if response.error_code:

@@ -189,7 +189,7 @@ class AclStore:
         (node,) = await self._store.get_many([path])
         before: Entries | None = frozenset() if node is None else decoded(path, node, acl_znodes.decode_entries)
         if before is None:
-            raise StoreError(path, "the rules that are there are not understood")
+            raise StoreError(path, "the existing rules are not understood")
         entries = transform(before)
         if entries != before:
             operations = _operations(path, None if node is None else node.stat.version, entries)

@@ -161,7 +161,7 @@ class ZooKeeperCluster:
         try:
             await self._membership.change(registration)
         except StoreError as error:
-            logger.error("The cluster is not told of this broker's listeners: %s", error)
+            logger.error("The cluster does not know this broker's listeners: %s", error)
 
     async def report_log_dir_failure(self) -> None:
         """Tell the controller that a log directory has failed (KIP-112)."""
@@ -170,7 +170,7 @@ class ZooKeeperCluster:
         except SessionExpiredError:
             pass  # the controller finds out when the broker registers again: it then asks for all of its replicas
         except StoreError as error:
-            logger.error("The controller cannot be told of a failed data folder: %s", error)
+            logger.error("A failed log directory cannot be reported to the controller: %s", error)
 
     async def resign(self) -> None:
         """Let another broker become the controller at once, and not only when this one has flushed its logs."""
@@ -313,7 +313,7 @@ class ZooKeeperCluster:
                 await self.configs.load(wanted)
             except StoreError as error:
                 logger.warning(
-                    "What is set on %d topics cannot be read now, and is as last known: %s", len(wanted), error
+                    "The settings of %d topics cannot be read now; the last known ones apply: %s", len(wanted), error
                 )
 
 

@@ -71,8 +71,8 @@ class Membership:
             try:
                 if state is SessionState.SUSPECTED:
                     logger.warning(
-                        "The cluster store does not answer: partitions are served as they are led now; what changes leaders, "
-                        "topics or settings waits"
+                        "The cluster store does not respond: partitions keep their leaders, and changes of leaders, topics "
+                        "or settings wait"
                     )
                     self._controller.suspend()
                 elif state is SessionState.CONNECTED:

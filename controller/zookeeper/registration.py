@@ -84,7 +84,7 @@ async def register_broker(store: ClusterStore, registration: BrokerRegistration,
         where = "" if other is None else f" by a broker at {_addresses(other.registration)}"
         raise KafkaError(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
-            f"broker.id {registration.broker_id} is registered already{where}: each broker needs one of its own",
+            f"broker.id {registration.broker_id} is registered already{where}: each broker needs a different one",
         ) from None
     stat = results[1]
     assert isinstance(stat, Stat)

@@ -55,9 +55,9 @@ def _check_kind(disk: Disk, path: str) -> None:
     if any(_has_segment(disk.names(join(path, name))) for name in folders):
         return
     if _has_segment(names):
-        raise NotADataFolderError(f"{path} is the folder of one partition; what can be checked is the folder it is in")
+        raise NotADataFolderError(f"{path} is the directory of one partition: check the log directory that contains it")
     raise NotADataFolderError(
-        f"{path} is no data folder of a broker: there is no {META_PROPERTIES} in it, no checkpoint and no partition"
+        f"{path} is not a log directory of a broker: it has no {META_PROPERTIES}, no checkpoint and no partition"
     )
 
 
@@ -108,11 +108,11 @@ def _check_identity(disk: Disk, path: str, findings: Findings, *, has_logs: bool
     try:
         meta = read_meta_properties(disk, path)
     except CorruptFileError as error:
-        findings.add(META_PROPERTIES, reason(error), "refuses the folder")
+        findings.add(META_PROPERTIES, reason(error), "refuses the directory")
         return
     if meta is None:
         if has_logs:
-            findings.add(META_PROPERTIES, "it is missing", "takes the folder for its own and writes it")
+            findings.add(META_PROPERTIES, "it is missing", "adopts the directory and writes it")
     elif meta.cluster_id is None or meta.broker_id is None:
         missing = "cluster" if meta.cluster_id is None else "broker"
         findings.add(META_PROPERTIES, f"it names no {missing}", f"takes the folder for that of its own {missing}")
@@ -124,7 +124,7 @@ def _read_checkpoint(
     try:
         offsets = read_offsets(disk, join(path, name))
     except CorruptFileError as error:
-        findings.add(name, reason(error), "does without it")
+        findings.add(name, reason(error), "continues without it")
         return {}
     for topic, partition in sorted(offsets.keys() - partitions):
         findings.add(name, f"it has an entry for {topic}-{partition}, which is not here", "forgets it")

@@ -71,7 +71,7 @@ class PartitionCheck:
                 snapshots.append(found[0])
         for offset in [offset for offset, files in by_offset.items() if LOG_SUFFIX not in files]:
             for name in by_offset.pop(offset).values():
-                self._findings.add(name, "there is no .log file beside it", "removes it")
+                self._findings.add(name, "there is no .log file next to it", "removes it")
         if not by_offset:
             self._without_segments()
             return
@@ -94,7 +94,7 @@ class PartitionCheck:
             problem = (
                 f"{deleted} file{'s' if deleted > 1 else ''} (*{DELETED_SUFFIX}) left of segments that are deleted"
             )
-            self._findings.add("", problem, "removes what is left")
+            self._findings.add("", problem, "removes the rest")
         for name in sorted(name for name in names if name.endswith(".tmp")):
             self._findings.add(name, "it was not written to its end", "removes it")
         self._was_compacted |= any(name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)) for name in names)
@@ -153,7 +153,9 @@ class PartitionCheck:
             try:
                 found[offset] = decode_snapshot(self._disk.read_file(join(self._directory, name)))
             except ValueError as error:
-                self._findings.add(name, str(error), "does without it, and removes it where it would begin with it")
+                self._findings.add(
+                    name, str(error), "continues without it, and removes it if the log would begin with it"
+                )
         return found
 
     # --- segments -----------------------------------------------------------------------------------------------------
@@ -225,7 +227,7 @@ class PartitionCheck:
                 taken.correct(epoch, first, last)
         taken.truncate_from_end(start.end_offset)
         if not self._has_epochs:
-            consequence = "drops what does not fit" if _ascends(taken.entries()) else "believes it"
+            consequence = "drops entries that do not fit" if _ascends(taken.entries()) else "believes it"
             self._findings.add(LEADER_EPOCH_CHECKPOINT, "its entries do not ascend", consequence)
             return
         for _, (offset, epoch, known) in sorted(self._epoch_problems.items()):
@@ -252,8 +254,8 @@ class PartitionCheck:
         if segment.base_offset < previous.next_offset:
             self._findings.add(
                 segment.log_name,
-                f"the segment before it goes on to offset {previous.next_offset - 1}",
-                "removes it and what follows" if is_removed else "does not look there",
+                f"the previous segment ends at offset {previous.next_offset - 1}",
+                "removes it and all after it" if is_removed else "does not look there",
             )
         elif segment.base_offset > previous.next_offset and not self._was_compacted:
             self._findings.add(

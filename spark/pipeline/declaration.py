@@ -242,7 +242,7 @@ class Pipeline(_Table):
         tables: dict[str, PipelineSource | PipelineSink] = {**self.sources, **self.sinks}
         for place, table in tables.items():
             if table.client_properties is not None and table.bootstrap_servers is None:
-                raise ValueError(f"{place}: client-properties go with bootstrap-servers of its own")
+                raise ValueError(f"{place}: client-properties need bootstrap-servers here")
         if not self.sinks:
             raise ValueError("there is no sink")
         for name, sink in self.sinks.items():

@@ -70,7 +70,8 @@ def _check_checkpoint(spark: SparkSession, place: str, output: str, checkpoint: 
     files = Files(spark)
     if files.exists(f"{output}/{FOLDER}") and not files.exists(checkpoint):
         raise JobError(
-            f"{place}: {output} was written with another checkpoint than {checkpoint}: name that one, or another folder"
+            f"{place}: {output} was written with a checkpoint other than {checkpoint}: name that checkpoint, or "
+            "another directory"
         )
 
 

@@ -22,7 +22,7 @@ SEGMENT = "00000000000000000000.log"
 
 def test_folder_of_no_broker(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("")
-    why = f"{tmp_path} is no data folder of a broker: there is no meta.properties in it, no checkpoint and no partition"
+    why = f"{tmp_path} is not a log directory of a broker: it has no meta.properties, no checkpoint and no partition"
     for arguments in ((), ("--json",)):
         assert run_alone("verify", tmp_path, *arguments) == (2, "", f"ottla: {why}\n")
 

@@ -243,7 +243,7 @@ async def test_the_topic_itself_only_if_its_name_is_typed(tmp_path: Path) -> Non
         browser.put("orders", *some("a", "b"))
         form = fields((await preview(browser, to="orders")).page)
         refused = await browser.post("/topics/orders/copy", {**form, "typed": "order"})
-        assert refused.page.problems() == {"typed": "Nothing was done: what was typed is not the name."}
+        assert refused.page.problems() == {"typed": "Nothing was done: the typed name is another one."}
         assert await values(browser, "orders") == [b"a", b"b"]
         await copied(browser, to="orders", typed="orders")
         assert await values(browser, "orders") == [b"a", b"b", b"a", b"b"]

@@ -145,7 +145,7 @@ def test_logical_types_of_avro() -> None:
         ({"type": "array", "items": "null"}, "feffffffffffffffff0100", "more than 200,000 values"),
         ("bytes", "feffffffffffffffff01", "has not so many"),
         ("string", "01", "has not so many"),
-        ("string", "02ff", "no UTF-8"),
+        ("string", "02ff", "not UTF-8"),
         ("long", "ffffffffffffffffffff01", "longer than 64 bits"),
         ("long", "ff", "ends within a number"),
         ("boolean", "02", "boolean"),
@@ -262,7 +262,7 @@ def test_what_cannot_be_decoded_is_raw_with_why() -> None:
         assert "c1 ff ff" in shown.text
         assert shown.problem
     assert decoding.shown(b"{nonsense", 9, "json", "t").text == "{nonsense"
-    assert "no JSON" in decoding.shown(b"{nonsense", 9, "json", "t").problem
+    assert "not JSON" in decoding.shown(b"{nonsense", 9, "json", "t").problem
     assert "Only the first 2 bytes" in decoding.shown(b"\x92\x01", 3, "msgpack", "t").problem
     assert "no Avro schema for other" in decoding.shown(b"\x02", 1, "avro", "other").problem
     assert decoding.shown(None, 0, "avro", "t").kind == "null"
@@ -282,7 +282,7 @@ def test_schemas_are_files_of_topics_or_of_all(tmp_path: Path) -> None:
     for schemas, registry, why in (
         ([str(tmp_path / "no.avsc")], None, "no.avsc"),
         (["missing.avsc"], None, "cannot read missing.avsc"),
-        ([], "ftp://x", "no address"),
+        ([], "ftp://x", "not an address"),
         ([], "http://user:secret@x", "cannot have a user"),
         ([], "http://x:99999", "no address"),
     ):

@@ -30,7 +30,7 @@ async def test_the_overview_of_a_cluster_says_what_only_a_broker_knows(tmp_path:
         page = (await browser.get("/")).page
         assert (
             "Checked: the leaders and in-sync replicas of 4 partitions; "
-            "what 1 group has committed in 1 partition; 1 data folder; whether 1 broker answers; "
+            "what 1 group has committed in 1 partition; 1 log directory; whether 1 broker answers; "
             "the 1 voter of the quorum." in page.text
         )
         assert "Topics 2 Partitions 4 Groups 1" in page.text

@@ -43,9 +43,9 @@ def test_an_old_address_with_two_signs_of_equality_is_shown_as_one_row() -> None
         (("value", "equals", "x"), "one operator, contains; a place in it, as $.order.id, also equals."),
         (("$.a", "contains", "x"), "A filter of $.a equals or is there."),
         (("header h", "contains", "x"), "A filter of header h equals or is there."),
-        (("colour", "equals", "x"), "colour is no field: key, value, header NAME"),
-        (("header ", "equals", "x"), "is no field"),
-        (("", "equals", "x"), "Nothing is no field"),
+        (("colour", "equals", "x"), "colour is not a field: key, value, header NAME"),
+        (("header ", "equals", "x"), "is not a field"),
+        (("", "equals", "x"), "Nothing is not a field"),
         (("key", "equals", ""), "What key equals is not said."),
         (("key", "resembles", "x"), "not resembles."),
     ],
@@ -114,7 +114,7 @@ async def test_a_row_that_is_no_filter_stays_as_it_was_typed(tmp_path: Path) -> 
         answer = await browser.get(f"/topics/t/records?{urlencode([*form, ('operand', 'red')])}")
         assert answer.status == 400
         assert answer.page.problems() == {
-            "operand": "colour is no field: key, value, header NAME, or a JSON path, as $.order.id is."
+            "operand": "colour is not a field: key, value, header NAME, or a JSON path such as $.order.id."
         }
         typed = [
             each.get("value") for tag, each in answer.page.elements if tag == "input" and each.get("name") == "operand"

@@ -145,7 +145,7 @@ async def test_green_is_said_when_every_check_was_made(tmp_path: Path, autojump_
             "the leaders and in-sync replicas of 3 partitions; what 0 groups have committed in 0 partitions; "
             "whether the lag of a group grows; groups that have lag and no member; "
             "open transactions in the 3 partitions that this broker leads; "
-            "what producers were answered in the last 5 minutes; 1 data folder of this broker; "
+            "responses to producers in the last 5 minutes; 1 log directory of this broker; "
             "the event loop's last minute; the 1 voter of the quorum." in page.text
         )
         assert "fine" in classes(page)
@@ -170,10 +170,10 @@ async def test_any_kafka_does_not_tell_everything_so_it_is_never_green(tmp_path:
         assert (
             "No problem found. Checked: the leaders and in-sync replicas of 3 partitions; "
             "what 0 groups have committed in 0 partitions; whether the lag of a group grows; "
-            "groups that have lag and no member; open transactions in 3 partitions; 1 data folder; "
+            "groups that have lag and no member; open transactions in 3 partitions; 1 log directory; "
             "whether 1 broker answers; the 1 voter of the quorum." in page.text
         )
-        assert "Not checked, or not completely: 1 what producers were answered, and the event loops" in page.text
+        assert "Not checked, or not completely: 1 responses to producers, and the event loops" in page.text
         state = (await browser.get("/state")).page
         assert state.text == "Nothing found"
         assert state.elements[0][1].get("data-variant") is None
@@ -337,14 +337,14 @@ async def test_disks_that_fill_up(browsing: Open, tmp_path: Path, autojump_clock
     async with browsing(tmp_path, clock=SimulatedClock(), disk=disk) as browser:
         assert await shown(browser) == []
         with limited(disk, free=9 * GIB):
-            line, page = await until_found(browser, "1 data folder is nearly full")
+            line, page = await until_found(browser, "1 log directory is nearly full")
             assert line.endswith("of broker 1 (9.0% free)")
             assert 'data-variant="warning"' in page.html
-        await until_gone(browser, "1 data folder")
+        await until_gone(browser, "1 log directory")
         with limited(disk, free=GIB):
-            _, page = await until_found(browser, "1 data folder is nearly full")
+            _, page = await until_found(browser, "1 log directory is nearly full")
             assert 'data-variant="danger"' in page.html
-        await until_gone(browser, "1 data folder")
+        await until_gone(browser, "1 log directory")
 
 
 @on_both
@@ -359,7 +359,7 @@ async def test_disks_that_will_be_full_soon(browsing: Open, tmp_path: Path, auto
                 assert await shown(browser) == []
                 await trio.sleep(10)
         with limited(disk, free=78 * GIB):
-            line, _ = await until_found(browser, "1 data folder will be full soon")
+            line, _ = await until_found(browser, "1 log directory will be full soon")
             assert "(in about " in line
 
 
@@ -369,7 +369,7 @@ async def test_a_data_folder_that_has_failed(browsing: Open, tmp_path: Path, aut
     async with watched(browsing, tmp_path, log_dirs=folders) as browser:
         assert await shown(browser) == []
         browser.services.logs.folders[1].fail("writing", OSError("it broke"))
-        line, page = await until_found(browser, "1 data folder has failed")
+        line, page = await until_found(browser, "1 log directory has failed")
         assert f"{tmp_path}/b of broker 1" in line
         assert 'data-variant="danger"' in page.html
 
@@ -379,7 +379,7 @@ async def test_a_loop_that_stands_still(tmp_path: Path, autojump_clock: Clock) -
         await trio.sleep(1)
         assert await shown(browser) == []
         autojump_clock.jump(0.9)
-        line, page = await until_found(browser, "The event loop has stood still for")
+        line, page = await until_found(browser, "The event loop was blocked for")
         assert page.links[line] == "/requests/slowest"
         await trio.sleep(61)
         assert await shown(browser) == []

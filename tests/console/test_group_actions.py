@@ -88,7 +88,7 @@ async def test_offsets_go_where_the_plan_says(
         done = await browser.do(target(**asked))
         assert done.status == 200, done.page.text
         changed = 2 if asked.get("topics") == "orders" else 1
-        where = f"The group {GROUP} goes on reading elsewhere in {counted(changed, 'partition')}"
+        where = f"The group {GROUP} continues at another offset in {counted(changed, 'partition')}"
         assert f"{where}: {said}" in done.page.text
         if "topics" not in asked:
             assert f"orders-0 5 {new[0]}" in done.page.text
@@ -102,7 +102,7 @@ async def test_what_cannot_be_reset_is_said(tmp_path: Path) -> None:
         for asked, why, field in (
             ({"to": "shift", "at": "1", "topics": "prices"}, "Cannot shift offset for partition prices-0", "to"),
             ({"to": "earliest", "topics": "orders:7"}, "There is no orders-7.", "topics"),
-            ({"to": "earliest", "topics": "orders:x"}, "orders:x is no topic with partitions", "topics"),
+            ({"to": "earliest", "topics": "orders:x"}, "orders:x is not a topic with partitions", "topics"),
             ({"to": "earliest", "topics": "nothing"}, "There is no topic nothing.", None),
             ({"to": "offset"}, "Where to was not said.", "at"),
             ({"to": "offset", "at": "-1"}, "-1 is not an offset.", "at"),

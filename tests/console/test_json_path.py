@@ -131,7 +131,7 @@ def test_what_is_not_there_is_not(path: str) -> None:
     ],
 )
 def test_what_is_no_path_is_refused_with_its_place(path: str, why: str) -> None:
-    with pytest.raises(JsonPathError, match="is no path of JSON") as refused:
+    with pytest.raises(JsonPathError, match="is not a JSON path") as refused:
         read_condition(path)
     assert why in str(refused.value)
 

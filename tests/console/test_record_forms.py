@@ -59,7 +59,7 @@ def test_what_fields_look_like() -> None:
         ({"key_as": "base64", "key": "A"}, "key is not base64"),
         ({"value_as": "json", "value": "{"}, "value is no JSON"),
         ({"value_as": "json", "value": "[" * 100_000}, "value is no JSON"),
-        ({"value_as": "null", "value": "x"}, "to be null"),
+        ({"value_as": "null", "value": "x"}, "is null, but"),
         ({"value_as": "xml"}, "not xml"),
         ({"headers": '"a" b'}, "something other than ="),
         ({"headers": "a=hex:0"}, "header a is not hexadecimal"),

@@ -315,7 +315,7 @@ async def test_a_json_path_filters(browsing: Open, tmp_path: Path) -> None:
         assert await found("$.v.list[0] = 3", contains="shown", **{"from": "oldest"}) == ["v3."]
         answer = await browser.get("/topics/t/records?path=$..v")
         assert answer.status == 400
-        assert "$..v is no path of JSON: at character 3 a name should stand" in answer.page.problems()["operand"]
+        assert "$..v is not a JSON path: at character 3 a name should stand" in answer.page.problems()["operand"]
         assert await found("$.v.list[0] == 17") == ["v17."]
         assert await found("$.shown == 'v17.'") == ["v17."]
 

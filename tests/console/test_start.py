@@ -64,7 +64,7 @@ def test_without_a_console_nothing_of_it_is_loaded(tmp_path: Path) -> None:
         (
             ["--override", "console.connect.urls=ftp://x"],
             "",
-            "console.connect.urls: ftp://x is no address of a Connect worker",
+            "console.connect.urls: ftp://x is not an address of a Connect worker",
         ),
         (["--console", "8080"], "", "'8080' is not HOST:PORT"),
     ],

@@ -69,7 +69,7 @@ def test_members_that_go_have_their_reasons(beat: Consumers) -> None:
     assert (epoch.kind, epoch.epoch, epoch.detail) == (K.EPOCH, 4, "A is gone, 1 member left")
     beat.machine.advance(SESSION_MS)
     assert [(event.kind, event.detail) for event in events(beat, before)] == [
-        (K.SESSION_ENDED, "nothing was heard of it for its session timeout"),
+        (K.SESSION_ENDED, "it sent no heartbeat within its session timeout"),
         (K.EPOCH, "B is gone, 0 members left"),
         (K.EMPTIED, ""),
     ]

@@ -39,7 +39,7 @@ def test_leaves_and_ends_of_sessions_have_their_reason(machine):
     assert kinds(machine)[before:] == [K.LEFT, K.REBALANCE, K.GENERATION, K.ASSIGNED, *ended]
     event = machine.timeline.of("g")[before + 4]
     assert event.member_id == first
-    assert event.detail == "nothing was heard of it for 10000 ms"
+    assert event.detail == "it sent no heartbeat within 10000 ms"
 
 
 def test_who_was_late_is_named(machine):

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs and DescribeLogDirs on a broker with two data folders, and what clients see when one of them fails."""
+"""AlterReplicaLogDirs and DescribeLogDirs on a broker with two log directories, and what clients see when one of them fails."""
 
 from __future__ import annotations
 

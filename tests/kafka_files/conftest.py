@@ -1,4 +1,4 @@
-"""Data folders of Apache Kafka and of Ottla, filled with the same requests, and Kafka's tools to look into them."""
+"""Log directories of Apache Kafka and of Ottla, filled with the same requests, and Kafka's tools to look into them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Contents:
 
 @dataclass
 class Filled:
-    """A data folder after a clean stop, and its contents. ``stock`` is a client that has written and can continue."""
+    """A log directory after a clean stop, and its contents. ``stock`` is a client that has written and can continue."""
 
     process: BrokerProcess
     contents: Contents

@@ -21,7 +21,7 @@ INDEXES = (".index", ".timeindex")
 
 @pytest.fixture(params=["by_kafka", "by_ottla"])
 def data(request) -> Path:
-    """A data folder."""
+    """A log directory."""
     return request.getfixturevalue(request.param).data
 
 

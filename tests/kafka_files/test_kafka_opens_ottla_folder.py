@@ -1,4 +1,4 @@
-"""A data folder of Ottla is opened by Apache Kafka 3.9 in ZooKeeper mode, with the state of Ottla's cluster in ZooKeeper.
+"""A log directory of Ottla is opened by Apache Kafka 3.9 in ZooKeeper mode, with the state of Ottla's cluster in ZooKeeper.
 
 Two states of a compaction that a crash interrupted are made in it first, since Kafka has to finish them as Ottla would.
 """
@@ -143,7 +143,7 @@ def look_at_pages(bootstrap: str, contents: Contents) -> None:
     """Pages of ``ottla console`` show what Kafka has."""
     committed = [(value or b"").decode() for _, _, _, value, _ in contents.rows["read_committed"]["stock"]]
     with console_of(bootstrap) as page:
-        assert "No trouble in what was looked at: the leaders and in-sync replicas of " in page("/").text
+        assert "No problems found in: the leaders and in-sync replicas of " in page("/").text
         assert {"stock", "plain", "compacted"} <= page("/topics").links.keys()
         topic = page("/topics/stock")
         assert {"readers", "exactly-once"} <= topic.links.keys()

@@ -1,4 +1,4 @@
-"""A data folder of Apache Kafka 4.3 (KRaft) is opened by Ottla: the topics are there, and everything in them."""
+"""A log directory of Apache Kafka 4.3 (KRaft) is opened by Ottla: the topics are there, and everything in them."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class HeldWorkers:
 
 
 class World:
-    """A data folder on some disk, and the managers that are started on it one after the other."""
+    """A log directory on some disk, and the managers that are started on it one after the other."""
 
     def __init__(self, disk: Disk, path: str) -> None:
         self.disk = disk

@@ -15,7 +15,7 @@ TOPIC_ID = bytes(range(16))
 
 @pytest.fixture
 def two_in_memory(memory_world):
-    """A world with two data folders."""
+    """A world with two log directories."""
     memory_world.more_paths = ["second"]
     return memory_world
 

@@ -1,4 +1,4 @@
-"""Several data folders: where a log is made, a folder that fails, and logs that move from one to another."""
+"""Several log directories: where a log is made, a folder that fails, and logs that move from one to another."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def in_second(path: str) -> bool:
 
 @pytest.fixture
 def two(world, tmp_path):
-    """A world with two data folders."""
+    """A world with two log directories."""
     world.more_paths = [SECOND if world.path == "data" else str(tmp_path / SECOND)]
     return world
 
@@ -157,7 +157,7 @@ async def test_partition_in_two_folders(two):
     two.append(manager.get_or_create("t", 1, TOPIC_ID))
     await manager.stop()
     two.disk.rename(f"{two.more_paths[0]}/t-1", f"{two.more_paths[0]}/t-0")
-    with pytest.raises(LogStartError, match="t-0 is in two data folders"):
+    with pytest.raises(LogStartError, match="t-0 is in two log directories"):
         await two.start()
     await two.managers[-1].stop()
 

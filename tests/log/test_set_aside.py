@@ -227,7 +227,7 @@ async def test_the_file_of_another_batch_is_not_replaced(world):
     size = await filled(world)
     flip_record(world, size, 5)
     world.disk.write_file(f"{world.path}/t-0/{15:020d}.damaged", b"of another time")
-    with pytest.raises(NothingToSetAsideError, match="is there already"):
+    with pytest.raises(NothingToSetAsideError, match="already exists"):
         set_aside(world.disk, world.path, "t-0", 15)
 
 

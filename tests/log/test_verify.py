@@ -129,10 +129,10 @@ async def test_folder_of_no_broker(os_world, tmp_path):
         other = tmp_path / f"other {content[:4]}"
         (other / content).parent.mkdir(parents=True, exist_ok=True)
         (other / content).write_text("") if content else other.mkdir(exist_ok=True)
-        with pytest.raises(NotADataFolderError, match="is no data folder of a broker"):
+        with pytest.raises(NotADataFolderError, match="is not a log directory of a broker"):
             list(verify_folder(ReadOnlyDisk(), str(other)))
     await stopped(os_world)
-    with pytest.raises(NotADataFolderError, match="is the folder of one partition"):
+    with pytest.raises(NotADataFolderError, match="is the directory of one partition"):
         list(verify_folder(ReadOnlyDisk(), str(folder(os_world))))
 
 
@@ -252,12 +252,12 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "snapshot": (
         lambda w: flip(nth(w, ".snapshot", -1), 20),
-        "its CRC is not that of its bytes; a start does without it",
+        "its CRC is not that of its bytes; a start continues without it",
     ),
     "snapshot content": (overwrite_snapshot, "has sequence 120 in it, and 119 in the log"),
     "stray index": (
         lambda w: (folder(w) / "00000000000000999999.index").write_bytes(b""),
-        "there is no .log file beside it; a start removes it",
+        "there is no .log file next to it; a start removes it",
     ),
     "leader epochs damaged": (
         lambda w: (folder(w) / "leader-epoch-checkpoint").write_text("0\n7\n"),
@@ -282,7 +282,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "deleted file": (
         lambda w: (folder(w) / "00000000000000000000.log.deleted").write_bytes(b""),
-        "1 file (*.deleted) left of segments that are deleted; a start removes what is left",
+        "1 file (*.deleted) left of segments that are deleted; a start removes the rest",
     ),
     "unfinished file": (
         lambda w: (folder(w) / "leader-epoch-checkpoint.tmp").write_bytes(b""),
@@ -303,7 +303,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "checkpoint damaged": (
         lambda w: (Path(w.path) / "replication-offset-checkpoint").write_text("1\n"),
-        "replication-offset-checkpoint: version '1' is not 0; a start does without it",
+        "replication-offset-checkpoint: version '1' is not 0; a start continues without it",
     ),
     "checkpoint of another": (
         write_checkpoint("recovery-point-offset-checkpoint", "gone", 5),
@@ -322,7 +322,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "meta.properties damaged": (
         lambda w: (Path(w.path) / "meta.properties").write_text("version=7\n"),
-        "version 7 is unknown; a start refuses the folder",
+        "version 7 is unknown; a start refuses the directory",
     ),
 }
 
@@ -377,7 +377,7 @@ async def test_command(os_world, tmp_path):
     (tmp_path / "copy/meta.properties").unlink()
     damaged = run(str(tmp_path / "copy"))
     assert damaged.returncode == 1
-    assert damaged.stdout == "meta.properties: it is missing; a start takes the folder for its own and writes it\n"
+    assert damaged.stdout == "meta.properties: it is missing; a start adopts the directory and writes it\n"
     (finding,) = json.loads(run(str(tmp_path / "copy"), "--json").stdout)
     assert finding["path"] == "meta.properties" and finding["problem"] == "it is missing"
     assert run(str(tmp_path / "nowhere")).returncode == 2

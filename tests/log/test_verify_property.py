@@ -170,7 +170,7 @@ def check_segments(finding: Finding, log: PartitionLog, before: Folder, name: st
         assert not later or number_in(r"removes (\d+)", start) == len(later)
     elif start == "removes the segment":
         assert after.get(base, 0) == 0 if emptied else base not in after
-    elif start == "removes it and what follows":
+    elif start == "removes it and all after it":
         assert emptied or not [other for other in after if other >= base]
     elif start == "removes the segments behind it":
         assert emptied or not [other for other in after if other > base]

@@ -466,7 +466,7 @@ async def test_versions_are_asked_for_over_a_connection_that_is_there_already() 
 async def test_a_peer_that_does_not_tell_its_versions_is_unavailable() -> None:
     async with opened() as world, trio.open_nursery() as nursery:
         nursery.start_soon(play_versions, world, ApiVersionsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
-        with pytest.raises(PeerUnavailableError, match="ApiVersions was answered with error 31"):
+        with pytest.raises(PeerUnavailableError, match="ApiVersions got error 31"):
             await world.client.negotiate(HeartbeatRequest)
         await world.is_answered()
 

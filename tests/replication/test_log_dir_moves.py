@@ -1,4 +1,4 @@
-"""Moves between data folders as the replica manager sees them: begun, shown, changed, ended, and taken up after a crash."""
+"""Moves between log directories as the replica manager sees them: begun, shown, changed, ended, and taken up after a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replication that is throttled: what a leader keeps back, what a follower does not ask for, moves between data folders."""
+"""Replication that is throttled: what a leader keeps back, what a follower does not ask for, moves between log directories."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """One simulated machine with one broker: its starts and its crashes.
 
 The broker is the real ``BrokerServer``, with a ``FaultyDisk``, workers that run on the loop, and a clock that follows trio's.
-``keep_running`` starts it again whenever it has crashed, or has stopped because its data folder has failed.
+``keep_running`` starts it again whenever it has crashed, or has stopped because its log directory has failed.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class Machine:
 
     @property
     def is_offline(self) -> bool:
-        """Whether the broker has given up its data folder."""
+        """Whether the broker has given up its log directory."""
         return self.server is not None and self.server.assembly is not None and self.server.assembly.logs.is_offline
 
     @property

@@ -55,5 +55,5 @@ async def test_a_leader_that_is_away_is_asked_until_it_writes_and_logged_once(
     await write_markers(AbsentLeader(50), transaction, 0)
     assert trio.current_time() - began == pytest.approx(50 * RETRY_SECONDS)
     assert [record.getMessage() for record in caplog.records] == [
-        "Broker 1 could not write end markers and is asked until it does: BROKER_NOT_AVAILABLE: Connection refused"
+        "Broker 1 could not write end markers; the request is repeated until it does: BROKER_NOT_AVAILABLE: Connection refused"
     ]

@@ -106,7 +106,7 @@ def test_a_disk_is_nearly_full_by_its_share_and_by_bytes(row: DiskRow, severity:
 def test_a_disk_that_tells_nothing_is_not_looked_at() -> None:
     check, found = disks([disk(500, 400), disk(0, None, path="/old")], " of this broker")
     assert found == []
-    assert check == CheckRow("2 data folders of this broker", "1 of them tells no free space")
+    assert check == CheckRow("2 log directories of this broker", "1 of them tells no free space")
 
 
 def test_how_soon_a_disk_is_full_takes_ten_minutes_to_tell() -> None:
@@ -158,7 +158,7 @@ def test_how_long_a_transaction_may_hold_back_consumers() -> None:
 def test_many_silent_brokers_are_one_line() -> None:
     _, found = answers(200, dict.fromkeys(range(7, 90), "connection refused"), 60)
     assert [(each.what, each.count) for each in found] == [
-        ("83 brokers have not answered all that they were asked in the last 60 seconds", 83)
+        ("83 brokers have not answered all requests in the last 60 seconds", 83)
     ]
     _, (one,) = answers(3, {2: "connection refused"}, 60)
-    assert one.what == "Broker 2 has not answered all that it was asked in the last 60 seconds: connection refused"
+    assert one.what == "Broker 2 has not answered all requests in the last 60 seconds: connection refused"

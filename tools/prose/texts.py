@@ -25,7 +25,10 @@ _PRODUCT = (
     "share_partitions handlers broker view console testing spark cli"
 ).split()
 _GENERATED = {"docs/api.md", "docs/command-reference.md", "docs/configuration.md"}
-_SHOWN_DOCSTRINGS = ("cli/app.py", "cli/commands/", "spark/commands/", "testing/", "broker/embedded.py")
+_SHOWN_DOCSTRINGS = (
+    *("cli/app.py", "cli/commands/", "spark/commands/", "broker/embedded.py"),
+    *(f"testing/{name}.py" for name in "broker clock cluster faults plugin rebalance_hold records requests".split()),
+)
 
 
 class Sentence(NamedTuple):

@@ -1,4 +1,4 @@
-"""The data folders of this broker and the free space of their volumes, read every half minute by a worker.
+"""The log directories of this broker and the free space of their volumes, read every half minute by a worker.
 
 A page shows what was read last: a volume that does not answer holds up the reading, and no page.
 """

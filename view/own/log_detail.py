@@ -83,11 +83,11 @@ def cleaning_row(services: Services, log: PartitionLog, now_ms: int) -> Cleaning
     if log in cleaner.in_progress:
         state = "It is being compacted."
     elif log in cleaner.paused:
-        state = "It is left alone while it is moved to another folder."
+        state = "It is not compacted while it moves to another log directory."
     elif cleaner.is_given_up(log):
         state = "It cannot be compacted, because of a damaged record; the broker's log says which."
     elif clean > log.log_end_offset:
-        state = "It is said to be clean beyond its end, and will be compacted from its start."
+        state = "The cleaner checkpoint is beyond its end; it will be compacted from its start."
     else:
         try:
             cleanable = find_cleanable(log, now_ms)

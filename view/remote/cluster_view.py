@@ -405,7 +405,7 @@ class ClusterView:
             *checks.held_back(self._held.at(now_ms), now_ms, counted(partitions.partitions, "partition"), why_not)
         )
         folders = self._sizes.value
-        unread = "" if self._sizes.read_at is not None else "data folders were not read yet"
+        unread = "" if self._sizes.read_at is not None else "log directories were not read yet"
         report.add(*checks.disks(folders.disks, "", nothing or unread or folders.refused))
         brokers = self._client.nodes
         answers, silent = checks.answers(len(brokers), self._silent.silent(brokers), SILENT_SECONDS)

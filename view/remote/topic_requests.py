@@ -162,7 +162,7 @@ def _parts(keys: Sequence[TopicPartition], size: int) -> Iterator[Sequence[Topic
 
 
 class DataFolders(NamedTuple):
-    """What brokers tell of their data folders."""
+    """What brokers tell of their log directories."""
 
     sizes: Mapping[TopicPartition, int] = {}
     """Bytes of the leaders' replicas."""
@@ -174,7 +174,7 @@ class DataFolders(NamedTuple):
 
 
 async def log_directories(client: ClusterClient, cluster: ClusterState, failed: Failed) -> DataFolders:
-    """The data folders of all brokers that answer, and what is in them."""
+    """The log directories of all brokers that answer, and what is in them."""
     found: dict[TopicPartition, int] = {}
     disks: list[DiskRow] = []
     refused: list[str] = []
@@ -185,7 +185,7 @@ async def log_directories(client: ClusterClient, cluster: ClusterState, failed: 
         if response.error_code:
             refused.append(known_code(response.error_code).name)
         elif not response.results:
-            refused.append(f"broker {broker} tells nothing of its data folders")
+            refused.append(f"broker {broker} does not report its log directories")
         for folder in response.results:
             failure = known_code(folder.error_code).name if folder.error_code else ""
             disks.append(

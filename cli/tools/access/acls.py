@@ -153,7 +153,7 @@ def _checked(resources: Resources, who: AclEntryOptions) -> list[Resource]:
             raise UsageError(f"none of these rights is one of {_shown(kind)} {name}")
     for operation in who.parsed():
         if not any(_fits(operation, kind) for kind, _ in named):
-            raise UsageError(f"{_shown(operation)} is no operation on any of these resources")
+            raise UsageError(f"{_shown(operation)} is not an operation on any of these resources")
     return named
 
 

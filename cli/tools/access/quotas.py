@@ -65,7 +65,7 @@ class QuotaEntityOptions:
             if name is not None or is_default:
                 found[kind] = name
         if "ip" in found and len(found) > 1:
-            raise UsageError("an address has quotas of its own: --ip goes with neither --user nor --client-id")
+            raise UsageError("quotas of an address are separate: --ip goes with neither --user nor --client-id")
         return found
 
 

@@ -50,7 +50,7 @@ def own_quorum_directory(data_dir: Path | None, config: Path | None) -> str | No
     directory = metadata_log_dir_of(properties.settings(QuorumSettings).metadata_log_dir, directories)
     if has_state(OsDisk(), directories[0]):
         why = "has the metadata of an Ottla before KRaft: start the broker once, which takes them over"
-        raise ToolError(f"the data folder {directories[0]} {why}")
+        raise ToolError(f"the log directory {directories[0]} {why}")
     return directory
 
 

@@ -64,7 +64,7 @@ class Quorum(NamedTuple):
 
     @property
     def leader(self) -> ReplicaState | None:
-        """None where the leader is no voter any more."""
+        """None where the leader is not a voter any more."""
         return self.voters.get(self.leader_id)
 
     @property
@@ -74,7 +74,7 @@ class Quorum(NamedTuple):
 
     @property
     def end_offset(self) -> int:
-        """That of the leader's log, or the highest there is where the leader is no voter."""
+        """That of the leader's log, or the highest there is where the leader is not a voter."""
         if self.leader is not None:
             return self.leader.log_end_offset
         return max(each.log_end_offset for each in (*self.voters.values(), *self.observers))

@@ -77,7 +77,7 @@ class ControllerConnection:
         first, last = self._versions.get(int(key), (0, _NOBODY))
         chosen = min(last, highest)
         if chosen < max(first, lowest):
-            raise ToolError(f"{self.address} does not take {key.name}: it is no controller, or an older one")
+            raise ToolError(f"{self.address} does not take {key.name}: it is not a controller, or an older one")
         with self._failing():
             return ask(self._socket, request, chosen)
 
@@ -150,9 +150,7 @@ class ByBrokers(QuorumClient):
         try:
             return self._admin.ask(WireRequest(request, lowest, highest))
         except kafka.errors.IncompatibleBrokerVersion:
-            raise ToolError(
-                "this cluster has no quorum of controllers that could be asked: ZooKeeper has its metadata"
-            ) from None
+            raise ToolError("this cluster has no quorum of controllers: ZooKeeper has its metadata") from None
 
     def find_again(self) -> None:
         """Brokers forward to the one that is."""

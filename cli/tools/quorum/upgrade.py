@@ -146,7 +146,7 @@ def _common(nodes: Iterable[_Node]) -> dict[str, VersionRange]:
     """What every node that could be asked supports. Raises ToolError where none could be."""
     ranges = [node.supported for node in nodes if node.supported is not None]
     if not ranges:
-        raise ToolError("no node has told which features it supports")
+        raise ToolError("no node has reported the features it supports")
     names = {name for each in ranges for name in each}
     found = {}
     for name in names:
@@ -186,7 +186,7 @@ def _check_direction(changes: Mapping[str, int], finalized: Mapping[str, int], w
         if level < current and not wish.is_downgrade:
             raise UsageError(f"{name} is at level {current}: a lower one takes --downgrade")
         if level > current and wish.is_downgrade and wish.release is None:
-            raise UsageError(f"{name} is at level {current}: {level} is no downgrade")
+            raise UsageError(f"{name} is at level {current}: {level} is not a downgrade")
 
 
 def _refused(

@@ -101,17 +101,20 @@ def remove_voter(
         quorum = _described(client, timeout_ms)
         voter = quorum.voters.get(node_id)
         if voter is None:
-            raise ToolError(f"node {node_id} is no voter. {_voters_text(quorum)}")
+            raise ToolError(f"node {node_id} is not a voter. {_voters_text(quorum)}")
         if len(quorum.voters) == 1:
             raise ToolError(f"node {node_id} is the only voter: without it there is no quorum")
         if not force:
             _check_majority(quorum, node_id)
         is_alive = _is_alive(quorum, node_id)
         quorum = _carry_out(client, change, lambda quorum: node_id not in quorum.voters, timeout_ms)
-    print(f"Node {node_id} is no voter any more. {_voters_text(quorum)}")
+    print(f"Node {node_id} is not a voter any more. {_voters_text(quorum)}")
     if is_alive:
         print(
-            f"Node {node_id} runs still: with controller.quorum.auto.join.enable it will join again, unless it is stopped.",
+            (
+                f"Node {node_id} still runs: with controller.quorum.auto.join.enable it will join again, unless it is "
+                "stopped."
+            ),
             file=sys.stderr,
         )
 
@@ -175,7 +178,7 @@ def _observer(quorum: Quorum, node_id: int) -> bytes:
     # A node whose disk was replaced is listed by its old directory as well, until the leader forgets that.
     newest = max(found, key=lambda each: each.last_fetch_timestamp)
     if newest.replica_directory_id == ZERO_UUID:
-        raise ToolError("the controllers are too old to tell directories: Kafka's can change their voters from 3.9 on")
+        raise ToolError("the controllers are too old to report directories: Kafka's can change their voters since 3.9")
     return newest.replica_directory_id
 
 

@@ -73,7 +73,7 @@ class ConsumeOptions:
             raise UsageError("--group and --share exclude each other")
         if self.partitions or self.offsets or self.until_end:
             raise UsageError(
-                "a share group says which records come: --partitions, --offset and --until-end don't go with --share "
+                "a share group chooses the records: --partitions, --offset and --until-end don't go with --share "
                 "('ottla groups reset-offsets' moves a group, share.auto.offset.reset says where a new one begins, "
                 "and --timeout-ms ends when nothing comes)"
             )
@@ -148,7 +148,7 @@ def find_partitions(consumer: Any, names: Sequence[str], numbers: Sequence[int])
         else:
             topics = [topic for topic in consumer.topics() if _compiled(name).match(topic)]
             if not topics:
-                raise ToolError(f"no topic matches {name}; 'ottla topics list' shows those that are there")
+                raise ToolError(f"no topic matches {name}; 'ottla topics list' shows the existing ones")
         for topic in topics:
             there = consumer.partitions_for_topic(topic)
             if not there:
@@ -164,7 +164,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as error:
-        raise UsageError(f"{pattern} is no regular expression: {error}") from None
+        raise UsageError(f"{pattern} is not a regular expression: {error}") from None
 
 
 def _subscribe(consumer: Any, names: Sequence[str]) -> None:

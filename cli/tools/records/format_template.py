@@ -120,7 +120,7 @@ def _closing(template: str, at: int) -> int:
 
 def _letter(letter: str, modifier: str | None, null: bytes, letters: str) -> Formatter:
     if letter in _UNTOLD:
-        raise UsageError(f"--format: %{letter} would be {_UNTOLD[letter]}, which the client does not tell")
+        raise UsageError(f"--format: %{letter} would be {_UNTOLD[letter]}, which the client does not report")
     if letter == "c" and letter not in letters:
         raise UsageError("--format: %c would be the delivery count, which records have that come by --share")
     if letter not in letters:

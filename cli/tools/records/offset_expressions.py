@@ -99,7 +99,7 @@ def _half_or_both(text: str) -> tuple[OffsetExpression | None, OffsetExpression 
         place = OffsetExpression(OffsetOrigin.TIME, int(text[2:]))
         return (place, None) if text[0] == "s" else (None, place)
     if text == "stored":
-        raise UsageError("--offset stored: what a group has committed is read with --group")
+        raise UsageError("--offset stored: use --group to read from a group's committed offsets")
     if text.startswith("@"):
         return _times(text)
     first, colon, second = text.partition(":")

@@ -73,12 +73,12 @@ class ReassignmentReport:
         outcomes = [row[-1] for row in self.rows]
         if on_their_way := outcomes.count(_ON_ITS_WAY):
             raise ToolError(
-                f"still on the way: {counted(on_their_way, 'partition')} of {len(outcomes)}; "
-                "the cluster goes on with it, and the same command waits for it again"
+                f"still on the way: {counted(on_their_way, 'partition')} of {len(outcomes)}; the cluster continues, "
+                "and the same command waits again"
             )
         if cancelled := outcomes.count(_CANCELLED):
             raise ToolError(
-                f"{counted(cancelled, 'move')} of {len(outcomes)} ended elsewhere: another one was asked for"
+                f"{counted(cancelled, 'move')} of {len(outcomes)} ended elsewhere: another move was requested"
             )
 
 
@@ -103,7 +103,7 @@ def carry_out(
             submit(admin, new)
         left = wait(admin, targets.keys(), math.inf if limits.timeout_ms is None else limits.timeout_ms / 1000)
     except KeyboardInterrupt:
-        print("ottla: the cluster goes on with it; the same command waits for the end again", file=sys.stderr)
+        print("ottla: the cluster continues; the same command waits for the end again", file=sys.stderr)
         raise
     except ToolError:
         # Moves that did begin go on, and need their limit: the next run with these partitions removes it.

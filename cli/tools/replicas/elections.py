@@ -80,9 +80,7 @@ def _ask(admin: Admin, unclean: bool, keys: Iterable[Key] | None) -> dict[Key, t
         answer = admin.ask_controller(request)
     except kafka.errors.IncompatibleBrokerVersion:
         first = "2.4 for unclean ones" if unclean else "2.2"
-        raise ToolError(
-            f"these brokers are too old to be asked for elections, which Kafka knows since {first}"
-        ) from None
+        raise ToolError(f"these brokers are too old for elections, which Kafka has since {first}") from None
     if answer.error_code:
         raise ToolError(refusal(answer.error_code, None))
     return {

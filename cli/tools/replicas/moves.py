@@ -124,4 +124,4 @@ def named(keys: list[Key]) -> str:
 
 def _check_version(admin: Admin) -> None:
     if not admin.knows(WireRequest(AlterPartitionReassignmentsRequest(topics=[]), *_VERSIONS)):
-        raise ToolError("these brokers are too old to be asked to move replicas, which Kafka knows since 2.4")
+        raise ToolError("these brokers are too old to move replicas, which Kafka can since 2.4")

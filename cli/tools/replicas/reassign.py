@@ -42,7 +42,7 @@ def reassign(connection: ClusterConnection, path: Path | None, limits: Limits, *
     elif outcome.rows:
         outcome.show()
     else:
-        print("No replicas are on their way." if wanted is None else "Every replica is where it is to be.")
+        print("No replicas are on their way." if wanted is None else "Every replica is in place.")
     outcome.check()
 
 

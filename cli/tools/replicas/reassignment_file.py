@@ -19,7 +19,7 @@ from .replica_plan import Assignment, Replicas
 _VERSION = 1
 _ANY_FOLDER = "any"
 Folders = dict[tuple[str, int, int], str]
-"""Data folder by topic, partition and broker."""
+"""Log directory by topic, partition and broker."""
 
 
 class Wanted(NamedTuple):
@@ -45,7 +45,7 @@ def read(path: Path) -> Wanted:
     except ValueError as error:
         raise ToolError(f"{path} is not JSON: {error}") from None
     if not isinstance(document, Mapping) or document.get("version", _VERSION) != _VERSION:
-        raise ToolError(f"{path} is no reassignment of version {_VERSION}")
+        raise ToolError(f"{path} is not a reassignment of version {_VERSION}")
     wanted = Wanted({}, {})
     for entry in document.get("partitions") or ():
         _take(path, entry, wanted)
@@ -59,7 +59,7 @@ def _take(path: Path, entry: Any, wanted: Wanted) -> None:
         key, replicas = (str(entry["topic"]), int(entry["partition"])), tuple(map(int, entry["replicas"]))
         folders = list(map(str, entry.get("log_dirs", [_ANY_FOLDER] * len(replicas))))
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise ToolError(f"{path}: topic, partition and replicas are to be given, not {json.dumps(entry)}") from None
+        raise ToolError(f"{path}: topic, partition and replicas are required, not {json.dumps(entry)}") from None
     where = f"{path}: {key[0]}-{key[1]}"
     if key in wanted.replicas:
         raise ToolError(f"{where} is named twice")

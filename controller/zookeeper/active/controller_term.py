@@ -2,7 +2,7 @@
 
 At its beginning it loads the cluster into its context, elects leaders where they are missing, and sends everything to every
 broker. Then it follows what happens in the store: brokers that come and go, topics that others make or want deleted
-(``topic_changes``), data folders that fail. Each method reads all that its watch is for and applies what is different, so a
+(``topic_changes``), log directories that fail. Each method reads all that its watch is for and applies what is different, so a
 call too many does no harm; the watch is set by the same read.
 
 A broker that has lost a log directory leaves a node under ``/log_dir_event_notification``. The controller then asks it by

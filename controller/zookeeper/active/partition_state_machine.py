@@ -121,7 +121,11 @@ class PartitionStateMachine:
         try:
             settings = self.log_settings.with_topic_overrides(overrides) if overrides else self.log_settings
         except SettingError as error:
-            logger.error("Topic %s uses none of its own settings, because one is not understood: %s", topic, error)
+            logger.error(
+                "Topic %s uses the defaults of all settings, because one of its settings is not understood: %s",
+                topic,
+                error,
+            )
             settings = self.log_settings
         return settings.unclean_leader_election_enable
 

@@ -154,7 +154,7 @@ class TopicDeletionManager:
                 logger.info("There is more below %s than was known", error.path)
                 unknown |= dict.fromkeys(await self._below(error.path))
             except (NoNodeError, ConnectionLossError):
-                logger.info("The nodes of deleted topics have changed, and are looked at again")
+                logger.info("The nodes of deleted topics have changed, and are read again")
         for name in names:
             del self._left[name]
             self._context.deleting.discard(name)

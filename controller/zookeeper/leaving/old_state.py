@@ -64,9 +64,9 @@ def check_no_own_cluster(disk: Disk, directories: Iterable[str]) -> None:
     for directory in directories:
         if disk.is_dir(directory) and (has_state(disk, directory) or is_being_set_aside(disk, directory)):
             raise LogStartError(
-                f"{directory} has the metadata of a cluster of its own, and zookeeper.connect names another place for them. "
-                "Start it without zookeeper.connect: it becomes a quorum of KRaft, which other nodes can join. Only an Ottla "
-                "before KRaft moves the metadata into a ZooKeeper"
+                f"{directory} has the metadata of a cluster, and zookeeper.connect names another place for them. "
+                "Start it without zookeeper.connect: it becomes a quorum of KRaft, which other nodes can join. Only "
+                "an Ottla before KRaft moves the metadata into a ZooKeeper"
             )
 
 

@@ -117,7 +117,7 @@ def check_movable(tree: ZnodeTree) -> None:
     unknown = sorted(path for path in tree.nodes if path != "/" and not _KNOWN.fullmatch(path))
     if unknown:
         shown = listed(unknown, _SHOWN)
-        raise UnmovableStateError(f"it is not known what these nodes are for, and they would be lost: {shown}")
+        raise UnmovableStateError(f"these nodes are unknown, and would be lost: {shown}")
 
 
 def _is_moved_by_kafka(tree: ZnodeTree) -> bool:

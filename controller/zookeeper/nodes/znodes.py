@@ -20,7 +20,7 @@
 ``/feature``                         version 2: what the brokers of the cluster have finalized (KIP-584)
 ``/brokers/seqid``                   its version is the number of broker ids that were made up
 ``/ottla_known_brokers``             Ottla's own: the registrations that controllers have handled (see ``known_brokers``)
-``/log_dir_event_notification/log_dir_event_N``  a data folder of a broker has failed; the controller removes it
+``/log_dir_event_notification/log_dir_event_N``  a log directory of a broker has failed; the controller removes it
 ``/isr_change_notification/isr_change_N``  a leader of an older Kafka has written states itself; the controller removes it
 ==================================== ==================================================================
 

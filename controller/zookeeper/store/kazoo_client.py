@@ -179,7 +179,7 @@ class KazooConnection:
         except exceptions.KazooException as error:
             answered(None, _ERRORS.get(type(error), StoreError)(path, _why(error)))
         except Exception as error:
-            logger.warning("An answer of ZooKeeper is not understood: %r", error)
+            logger.warning("A response of ZooKeeper is not understood: %r", error)
             self.drop()
             answered(None, ConnectionLossError(path, repr(error)))
         else:

@@ -133,7 +133,7 @@ class BrokerSession:
                 return await step()
             except SessionExpiredError:
                 logger.warning(
-                    "The session at the cluster store ended while the broker started; it goes on in a new one"
+                    "The session at the cluster store ended while the broker started; the broker opens a new one"
                 )
         await self.renew()
         return await step()

@@ -231,7 +231,7 @@ async def test_a_topic_that_is_being_deleted() -> None:
 async def test_nodes_that_are_not_known() -> None:
     nodes = MigratingNodes()
     write(nodes, Create("/config/gadgets"), Create("/hbase"))
-    assert await refused(nodes) == "it is not known what these nodes are for, and they would be lost: /config/gadgets"
+    assert await refused(nodes) == "these nodes are unknown, and would be lost: /config/gadgets"
 
 
 async def test_a_migration_of_kafkas_own() -> None:
@@ -322,7 +322,7 @@ async def test_a_dry_run_changes_nothing() -> None:
     assert f"cluster {CLUSTER_ID}, node 1" in shown.stays
     assert "2 topics with 3 partitions: ids, replicas, in-sync replicas, epochs" in shown.stays
     assert "1 topic without an id get one: aged" in shown.changes
-    assert f"/a: meta.properties gets version 1, and what it was is kept as {KEPT_META}" in shown.changes
+    assert f"/a: meta.properties gets version 1; the previous file is kept as {KEPT_META}" in shown.changes
     assert "node 1 is the first voter" in shown.changes
 
 

@@ -175,7 +175,7 @@ async def test_a_broker_with_the_longest_log_becomes_the_voter(autojump_clock: M
         await world.kill(1)
         await world.kill(2)
         disk = world.disk(2)
-        with pytest.raises(QuorumRecoveryError, match="node 2 was no voter with this directory: say where it is"):
+        with pytest.raises(QuorumRecoveryError, match="node 2 was not a voter with this directory: name its address"):
             recover_quorum(disk, "/data", SimulatedClock())
         recover_quorum(disk, "/data", SimulatedClock(), (ListenerEndpoint("CONTROLLER", "node2", 9093),))
         world.roles[2] = BOTH

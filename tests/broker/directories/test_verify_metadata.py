@@ -76,17 +76,17 @@ BEFORE = {
     "a damaged journal": (
         damage("__cluster_state/journal"),
         "__cluster_state/journal: damaged at byte 0",
-        "refuses the folder",
+        "refuses the directory",
     ),
     "a damaged snapshot": (
         damage("__cluster_state/snapshot"),
         "__cluster_state/snapshot: damaged at byte 17",
-        "refuses the folder",
+        "refuses the directory",
     ),
     "a topic": (
         add_what_is_not_understood,
         "__cluster_state: /brokers/topics/t is not understood",
-        "refuses the folder",
+        "refuses the directory",
     ),
 }
 
@@ -106,13 +106,13 @@ def add_an_older_snapshot(disk: Disk) -> None:
 
 
 AFTER = {
-    "the first records": (damage("bootstrap.checkpoint"), "bootstrap.checkpoint: ", "refuses the folder"),
-    "the voters": (damage(VOTERS), f"{VOTERS}: ", "refuses the folder"),
+    "the first records": (damage("bootstrap.checkpoint"), "bootstrap.checkpoint: ", "refuses the directory"),
+    "the voters": (damage(VOTERS), f"{VOTERS}: ", "refuses the directory"),
     "an older snapshot": (add_an_older_snapshot, f"{VOTERS}: ", "does not look there"),
     "a vote": (
         lambda disk: disk.write_file("/a/__cluster_metadata-0/quorum-state", b"{"),
         "__cluster_metadata-0/quorum-state: ",
-        "refuses the folder",
+        "refuses the directory",
     ),
     "what was not written to its end": (
         lambda disk: disk.write_file(f"/a/{VOTERS}.part", b""),
@@ -127,7 +127,7 @@ AFTER = {
     "an older Ottla since": (
         lambda disk: (disk.remove("/a/__cluster_state"), write_state(disk, full_state())),
         "__cluster_state: it is beside before-kraft.*, so an Ottla before KRaft has run without what was set aside there",
-        "refuses the folder",
+        "refuses the directory",
     ),
 }
 

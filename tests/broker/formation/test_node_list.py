@@ -95,7 +95,7 @@ def test_what_is_given_stays() -> None:
         ("", "it lists no node"),
         ("a,a", "two nodes have one address"),
         ("a:9092,a:9093", "each needs its port and the next one"),
-        ("a:0", "no address that other nodes can reach"),
+        ("a:0", "not an address that other nodes can reach"),
         ("a:b", "is not HOST:PORT"),
         ("a:65535", "with the next port free"),
     ],
@@ -113,7 +113,7 @@ def test_a_node_needs_its_number(number: str) -> None:
 
 @pytest.mark.parametrize(
     ("content", "why"),
-    [(b"short", "less than 16 characters"), (b"\xff" * 20, "no text in UTF-8"), (None, "cannot be read")],
+    [(b"short", "less than 16 characters"), (b"\xff" * 20, "not UTF-8 text"), (None, "cannot be read")],
     ids=["short", "bytes", "absent"],
 )
 def test_a_secret_that_is_none_is_refused(tmp_path: Path, content: bytes | None, why: str) -> None:

@@ -1,4 +1,4 @@
-"""What a client said last, before it broke the protocol: in a file in the data folder, to be read by ``wire decode``."""
+"""What a client said last, before it broke the protocol: in a file in the log directory, to be read by ``wire decode``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A data folder without metadata of a cluster: the topics are those of its folders, and go on where they were."""
+"""A log directory without metadata of a cluster: the topics are those of its folders, and go on where they were."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ REFUSED = {
         {"controller_quorum_auto_join_enable": "true", **ELSEWHERE},
         "only supported when process.roles contains the 'controller' role",
     ),
-    "a ZooKeeper": ("controller", {"zookeeper_connect": "z:2181"}, "process.roles is set as well"),
+    "a ZooKeeper": ("controller", {"zookeeper_connect": "z:2181"}, "process.roles is set"),
     "no id": ("controller", {"node_id": ""}, "node.id"),
     "a console": ("controller", {"console_listener": "node1:1"}, "'ottla console -b BROKER'"),
     "metrics without a port": ("controller", {"metrics_listener": "node1"}, "metrics.listener: "),

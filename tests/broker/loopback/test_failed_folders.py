@@ -1,4 +1,4 @@
-"""Brokers with two data folders each, of which one fails, moves or is replaced while they replicate."""
+"""Brokers with two log directories each, of which one fails, moves or is replaced while they replicate."""
 
 from __future__ import annotations
 

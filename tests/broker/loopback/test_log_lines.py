@@ -177,7 +177,7 @@ async def test_debug_tells_of_the_start_and_of_decisions(tmp_path: Path, caplog:
         await ask(client, produce("t"), 7)
     (start,) = lines(caplog, "Settings given")
     assert "num.partitions=3" in start
-    assert lines(caplog, "Data folders:", str(tmp_path))
+    assert lines(caplog, "Log directories:", str(tmp_path))
     assert lines(caplog, "Advertised listeners", "PLAINTEXT://test:9092")
     assert lines(caplog, "opened 0 logs")
     assert lines(caplog, "t-0: leader with epoch 0")

@@ -1,4 +1,5 @@
-"""The metadata log of a broker in a folder beside its data folders: whose it is, who may use it, and what its failure means."""
+"""The metadata log of a broker in a folder beside its log directories: whose it is, who may use it, and what its failure
+means."""
 
 from __future__ import annotations
 

@@ -440,7 +440,7 @@ async def start_fails(world: QuorumWorld, why: str, **properties: str) -> None:
 async def test_what_a_start_refuses(tmp_path: Path, autojump_clock: Clock) -> None:
     async with quorum_world(tmp_path) as world:
         await start_fails(world, "controller.listener.names", controller_listener_names="")
-        await start_fails(world, "process.roles is set as well", zookeeper_connect="z:2181")
+        await start_fails(world, "process.roles is set", zookeeper_connect="z:2181")
         world.controller.refusal_to_register = ErrorCode.UNSUPPORTED_VERSION
         await start_fails(world, r"has not registered this broker \(UNSUPPORTED_VERSION\)")
         world.controller.refusal_to_register = ErrorCode.NONE

@@ -371,4 +371,4 @@ async def test_stores_that_fail_as_nothing_should_are_not_gone_by(
     stores.write(client())
     config.change_dynamic({}, {LOCATION: str(stores.key)})
     assert tls.current() is before
-    assert "goes on with the stores it has" in caplog.text
+    assert "keeps its present stores" in caplog.text

@@ -57,7 +57,7 @@ def librdkafka(broker: ottla.Broker, who: dict[str, str]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ottla.Broker]:
-    """As the page says, except for the port, the data folder, and sessions that end sooner."""
+    """As the page says, except for the port, the log directory, and sessions that end sooner."""
     folder = tmp_path_factory.mktemp("sasl")
     page = PAGE.read_text()
     (text,) = re.findall(r"```properties\n(listeners=SASL_PLAINTEXT.*?)```", page, re.DOTALL)

@@ -272,7 +272,7 @@ def test_a_broker_whose_only_data_folder_fails_stops_and_says_why(serve: Callabl
     assert broker.process.returncode == 1
     assert log.count(" ERROR ") == 1, log
     assert log.splitlines()[-1].startswith(
-        f"ottla: the broker has stopped: every data folder has failed, {folder} with:"
+        f"ottla: the broker has stopped: every log directory has failed, {folder} with:"
     )
 
 
@@ -297,4 +297,4 @@ def test_a_data_folder_that_fails_is_one_error(serve: Callable[..., Served], tmp
     assert code == 0
     errors = [line for line in log.splitlines() if " ERROR " in line or " WARNING " in line]
     assert len(errors) == 1, log
-    assert f"The data folder {folders[1]} is offline from now on" in errors[0]
+    assert f"The log directory {folders[1]} is offline from now on" in errors[0]

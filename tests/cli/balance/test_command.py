@@ -125,7 +125,7 @@ def test_ctrl_c_ends_it_after_the_step_and_the_same_command_goes_on(
     began.send_signal(signal.SIGINT)
     output, errors = began.communicate(timeout=60)
     assert (began.returncode, json.loads(output)["stopped"]) == (130, True), errors
-    assert "the same command goes on" in errors.decode()
+    assert "the same command continues" in errors.decode()
     assert not ClusterLayout(admin).moves and not throttles(admin, name)
     rest = command.json(*options, "--dry-run")
     assert 0 < len(rest["moves"]) < len(whole["moves"])

@@ -1,4 +1,4 @@
-"""``ottla cluster balance`` with 3,000 partitions, and on brokers with several data folders."""
+"""``ottla cluster balance`` with 3,000 partitions, and on brokers with several log directories."""
 
 from __future__ import annotations
 

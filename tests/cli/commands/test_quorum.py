@@ -115,7 +115,7 @@ def test_who_cannot_become_a_voter(ottla: Command) -> None:
     [
         (["--feature", "metadata.version"], "--feature takes NAME=LEVEL"),
         (["--feature", "transaction.version=0"], "transaction.version is at level 2: a lower one takes --downgrade"),
-        (["--feature", "transaction.version=3", "--downgrade"], "3 is no downgrade"),
+        (["--feature", "transaction.version=3", "--downgrade"], "3 is not a downgrade"),
         (["--downgrade"], "--downgrade needs --feature, or --release-version"),
         (["--release-version", "9.9"], "Unknown metadata.version '9.9'"),
         (["--release-version", "4.2", "--feature", "a=1"], "cannot be given together"),
@@ -158,7 +158,7 @@ def test_a_broker_is_forgotten_once_it_is_gone(ottla: Command, nodes: dict[int, 
 
 def test_dead_voters_are_removed_before_live_ones(ottla: Command, nodes: dict[int, QuorumNode]) -> None:
     """The last test: two voters are left by it."""
-    assert "node 9 is no voter. The voters: 1, 2, 3." in failure(ottla, "remove-voter", "9")
+    assert "node 9 is not a voter. The voters: 1, 2, 3." in failure(ottla, "remove-voter", "9")
     nodes[3].kill()
 
     def is_silent() -> bool:
@@ -169,7 +169,7 @@ def test_dead_voters_are_removed_before_live_ones(ottla: Command, nodes: dict[in
     refused = failure(ottla, "remove-voter", "2")
     assert "without node 2 there is no majority: of the other 2 voters, 3 has not fetched for 5 s" in refused
     assert set(described(ottla)) >= {1, 2, 3}
-    assert "Node 3 is no voter any more. The voters: 1, 2." in ottla("cluster", "remove-voter", "3")
+    assert "Node 3 is not a voter any more. The voters: 1, 2." in ottla("cluster", "remove-voter", "3")
 
 
 def test_voters_that_are_a_property_become_records(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A broker that dies or hangs under a client of the tools: another controller is asked; a data folder's broker is named."""
+"""A broker that dies or hangs under a client of the tools: another controller is asked; a log directory's broker is named."""
 
 from __future__ import annotations
 

@@ -153,7 +153,8 @@ def test_refusals_are_a_line(command: Command, broker: ottla.Broker) -> None:
     why = command.refused(*on(broker, "--client", "unknown"), code=2)
     assert why.startswith("there is no client unknown, only kafka-python, kafka-python-2,")
     assert (
-        command.refused(*on(broker, "--json", "/no/such/x.json"), code=2) == "/no/such/x.json: there is no such folder"
+        command.refused(*on(broker, "--json", "/no/such/x.json"), code=2)
+        == "/no/such/x.json: there is no such directory"
     )
     assert command.refused("compat", "--broker", "redpanda", code=2).startswith("--broker takes ottla or kafka")
     assert command.refused(*on(broker, "--nope"), code=2) == "pytest: unrecognized arguments: --nope"

@@ -109,7 +109,7 @@ def test_what_the_broker_is_doing(served: tuple[str, str]) -> None:
     lines = done.stdout.splitlines()
     assert lines[0].startswith(f"Ottla broker 1 at {address}, up ")
     assert "topics 1   partitions 1   groups 0" in lines[2]
-    assert lines[3].startswith("not looked at, or not completely: whether the lag of a group grows"), (
+    assert lines[3].startswith("not checked, or not completely: whether the lag of a group grows"), (
         "it has just started"
     )
     (orders,) = [line.split() for line in lines if line.startswith("orders ")]

@@ -49,7 +49,7 @@ async def _refresh_nothing(topics: Iterable[str]) -> None:
 class RecordingBroker:
     """A broker that records the requests of its controller, in order, and keeps a metadata cache.
 
-    ``lost``: the numbers of the partitions in a data folder that has failed.
+    ``lost``: the numbers of the partitions in a log directory that has failed.
     """
 
     def __init__(self) -> None:

@@ -95,7 +95,7 @@ class ControllerMachine(Machine):
             self._wish_to_stop.set()
 
     async def replace_disk(self) -> None:
-        """The machine dies, and comes back with an empty disk, as a controller that is no voter."""
+        """The machine dies, and comes back with an empty disk, as a controller that is not a voter."""
         self.is_held = True
         self.crash(power_lost=False)
         while self.is_serving:

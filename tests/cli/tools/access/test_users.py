@@ -1,4 +1,4 @@
-"""``ottla users`` in the data folder of a broker that is stopped, and what it refuses; at brokers it is shown by the page."""
+"""``ottla users`` in the log directory of a broker that is stopped, and what it refuses; at brokers it is shown by the page."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_records_are_counted() -> None:
         ("%k{rot13}", "%k knows no {rot13}, only hex, base64 and base64raw"),
         ("%o{hex}", "%o knows no {hex}, only ascii, hex8"),
         ("%k{hex", "a { behind a letter, and no } after it"),
-        ("%x", "%x would be the producer id, which the client does not tell"),
+        ("%x", "%x would be the producer id, which the client does not report"),
         ("%h{%o}", "--format knows no %o"),
     ],
 )

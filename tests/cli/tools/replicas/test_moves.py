@@ -104,7 +104,7 @@ def test_replicas_go_where_a_file_says(
     assert replicas_of(admin, name) == {0: (3, 4), 1: (2, 3)}
     assert cluster.isr_of(name) == {3, 4}
     assert read(cluster, name, 2) == 2 * RECORDS
-    assert command("cluster", "reassign", path) == "Every replica is where it is to be.\n"
+    assert command("cluster", "reassign", path) == "Every replica is in place.\n"
     assert command("cluster", "reassign") == "No replicas are on their way.\n"
 
 
@@ -168,7 +168,7 @@ def test_a_drain_is_throttled_interrupted_and_taken_up_again(
     began.send_signal(signal.SIGINT)
     _, errors = began.communicate(timeout=60)
     assert began.returncode == 130
-    assert errors.decode() == "ottla: the cluster goes on with it; the same command waits for the end again\n"
+    assert errors.decode() == "ottla: the cluster continues; the same command waits for the end again\n"
 
     done = command.run("cluster", "drain", "1", "--replicas", "--timeout-ms", "300")
     assert (done.returncode, "still on the way: 1 partition of 1" in done.stderr) == (1, True)

@@ -150,7 +150,7 @@ def test_a_file_names_folders(tmp_path: Path) -> None:
         ("{", "is not JSON"),
         ('{"version": 2}', "version 1"),
         ('{"partitions": []}', "names no partitions"),
-        ('{"partitions": [{"topic": "t", "partition": 0}]}', "are to be given"),
+        ('{"partitions": [{"topic": "t", "partition": 0}]}', "are required"),
         ('{"partitions": [{"topic": "t", "partition": 0, "replicas": [1, 1]}]}', "each on another broker"),
         (
             '{"partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": []}]}',

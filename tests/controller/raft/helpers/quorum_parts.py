@@ -15,7 +15,7 @@ from ottla.wire.records import RecordBatch, build_batch
 from ottla.wire.schema import Message
 
 OWN = 1
-"""The node's id. 2 and 3 are the other voters unless a scenario has other ones; 4 is no voter."""
+"""The node's id. 2 and 3 are the other voters unless a scenario has other ones; 4 is not a voter."""
 START_MS = 50_000.0
 ELECTION_MS = 1000
 FETCH_MS = 2000
