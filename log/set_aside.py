@@ -98,7 +98,7 @@ def _locked(disk: Disk, data_folder: str) -> Iterator[None]:
 
 
 def _partitions(disk: Disk, data_folder: str) -> list[str]:
-    """The folders of partitions; none where that is no data folder."""
+    """The folders of partitions; none where that is not a log directory."""
     if not disk.is_dir(data_folder):
         return []
     return [name for name in disk.names(data_folder) if parse_topic_partition_name(name) is not None]

@@ -36,11 +36,11 @@ def test_kafka_is_looked_at_whole(tmp_path: Path) -> None:
         assert said["2 brokers are alive: 1, 2"] == "ok"
         assert said["metadata.version is 4.1-IV1, and every broker supports 4.3-IV0"] == "note"
         assert said["log.retention.hours differs: 168 on 1, 5 on 2"] == "warning"
-        assert said["2 data folders: " + free_of(said)] == "ok"
+        assert said["2 log directories: " + free_of(said)] == "ok"
         assert sum("is as this machine's" in what for what in said) == 2
         assert sum("Open files, mapped files and memory of broker" in what for what in said) == 2
 
 
 def free_of(said: dict[str, str]) -> str:
-    (disks,) = [what for what in said if "data folders: " in what]
+    (disks,) = [what for what in said if "log directories: " in what]
     return disks.partition(": ")[2]

@@ -174,7 +174,7 @@ async def test_without_a_limit_the_rate_is_measured_all_the_same(autojump_clock:
         assert quota.rate(trio.current_time()) == len(batch_at(0))
 
 
-# --- moves between data folders ---------------------------------------------------------------------------------------
+# --- moves between log directories ---------------------------------------------------------------------------------------
 
 
 async def test_a_move_between_folders_is_as_fast_as_its_quota(autojump_clock: trio.testing.MockClock) -> None:

@@ -101,7 +101,7 @@ def test_faults_are_named_with_what_mends_them(cluster: KRaftCluster) -> None:
     assert found["1 topic refuses acks=all, below min.insync.replicas: orders"] == "problem"
     if may_mount():
         (full,) = [line for line in lines["disks"] if line["level"] == "problem"]
-        assert full["what"].startswith("1 data folder is nearly full: ") and "of broker 2 (" in full["what"]
+        assert full["what"].startswith("1 log directory is nearly full: ") and "of broker 2 (" in full["what"]
 
 
 def lines_of(command: Command, broker: int) -> str:
