@@ -143,7 +143,7 @@ def look_at_pages(bootstrap: str, contents: Contents) -> None:
     """Pages of ``ottla console`` show what Kafka has."""
     committed = [(value or b"").decode() for _, _, _, value, _ in contents.rows["read_committed"]["stock"]]
     with console_of(bootstrap) as page:
-        assert "No problems found in: the leaders and in-sync replicas of " in page("/").text
+        assert "No problem found. Checked: the leaders and in-sync replicas of " in page("/").text
         assert {"stock", "plain", "compacted"} <= page("/topics").links.keys()
         topic = page("/topics/stock")
         assert {"readers", "exactly-once"} <= topic.links.keys()
