@@ -6,17 +6,26 @@ import dataclasses
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
 
+from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
 from ottla.broker.server import BrokerServer
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
 from ottla.console.broker_console import ConsoleSide
+from ottla.handlers.api_versions import ASKING_SOFTWARE
+from ottla.handlers.call import Call
+from ottla.handlers.connection_context import ConnectionContext
 from ottla.replication.broker_client import BrokerClient
+from ottla.security.acl import CLUSTER_NAME, AclBinding, AclEntry, Permission, ResourcePattern, ResourceType
+from ottla.security.acl import Operation as AclOperation
+from ottla.security.authorizer_settings import ACL_AUTHORIZER
+from ottla.security.principal import USER, Principal
 from ottla.view.own.all_brokers import SECONDS
 from ottla.view.own.told_rows import MOST_TOLD
 from ottla.wire.api_keys import ApiKey
@@ -24,6 +33,7 @@ from ottla.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
 )
+from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.describe_inside import DescribeInsideRequest, DescribeInsideResponse
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest
@@ -31,6 +41,8 @@ from ottla.wire.schema import Message
 
 from ..helpers.memory_cluster import MemoryCluster, running_as, until
 from .helpers.browsing import Browsing, Page
+from .helpers.quorum_browsing import console_world
+from .helpers.secured import USERS_OF_PLAIN, log_in
 from .test_cluster_actions import known
 from .test_inside_pages import join
 
@@ -61,20 +73,46 @@ class Consoles(MemoryCluster):
 
     def make_server(self, broker_id: int, /, **own_properties: str) -> BrokerServer:
         listener = {} if broker_id == WITHOUT_CONSOLE else {"console_listener": f"broker{broker_id}:8080"}
-        two = f"PLAINTEXT://broker{broker_id}:9092,CLIENTS://broker{broker_id}:9093"
-        protocols = "PLAINTEXT:PLAINTEXT,CLIENTS:PLAINTEXT"
-        own = {"listeners": two, "listener_security_protocol_map": protocols, **own_properties}
-        server = super().make_server(broker_id, **listener, **own)
+        server = super().make_server(broker_id, **listener, **self.listeners(broker_id), **own_properties)
         server._make_console = ConsoleSide
         return server
+
+    def listeners(self, broker_id: int) -> dict[str, str]:
+        return {
+            "listeners": f"PLAINTEXT://broker{broker_id}:9092,CLIENTS://broker{broker_id}:9093",
+            "listener_security_protocol_map": "PLAINTEXT:PLAINTEXT,CLIENTS:PLAINTEXT",
+        }
 
     def browser(self, broker_id: int = 1) -> Browsing:
         return Browsing(self.servers[broker_id], self.network)
 
 
+class OneListener(Consoles):
+    """Clients connect where brokers do, and are not asked who they are."""
+
+    def listeners(self, broker_id: int) -> dict[str, str]:
+        return {"listeners": f"PLAINTEXT://broker{broker_id}:9092"}
+
+
+class WithUsers(Consoles):
+    """Clients log in; brokers, who do not, are super users."""
+
+    def listeners(self, broker_id: int) -> dict[str, str]:
+        return {
+            "listeners": f"PLAINTEXT://broker{broker_id}:9092,SASL://broker{broker_id}:9093",
+            "listener_security_protocol_map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT",
+            "sasl_enabled_mechanisms": "PLAIN",
+            "listener_name_sasl_plain_sasl_jaas_config": (
+                f"org.apache.kafka.common.security.plain.PlainLoginModule required {USERS_OF_PLAIN};"
+            ),
+            "authorizer_class_name": ACL_AUTHORIZER,
+            "super_users": "User:ANONYMOUS",
+        }
+
+
 @asynccontextmanager
-async def consoles(*broker_ids: int, **properties: str) -> AsyncIterator[Consoles]:
-    async with running_as(Consoles, *broker_ids, **properties) as cluster:
+async def consoles(*broker_ids: int, kind: type[Consoles] = Consoles, **properties: str) -> AsyncIterator[Consoles]:
+    async with running_as(kind, *broker_ids, **properties) as cluster:
         await until(lambda: all(cluster.services(each).inside for each in broker_ids if each != WITHOUT_CONSOLE))
         yield cluster
 
@@ -154,6 +192,92 @@ async def test_a_request_to_another_broker_in_full(autojump_clock: Clock) -> Non
         gone = await browser.get("/requests/1?broker=77")
         assert gone.status == 503
         assert "Broker 77 has not told what it knows: broker 77 is not known to be alive" in gone.page.text
+
+
+# --- who is told ------------------------------------------------------------------------------------------------------
+
+
+async def told(cluster: Consoles, port: int, software: str = ASKING_SOFTWARE) -> tuple[bool, int]:
+    """Whether broker 2 names the request to a client that calls itself so, and what it answers."""
+    asking = BrokerClient(cluster.network, "broker2", port, "curious")
+    versions = ApiVersionsRequest(client_software_name=software, client_software_version="1")
+    served = {each.api_key for each in (await asking.send(versions, 3)).api_keys}
+    answer = await asking.send(DescribeInsideRequest(kind="connections"), 0)
+    asking.close()
+    assert answer.error_code == 0 or not answer.rows
+    return ApiKey.DESCRIBE_INSIDE in served, answer.error_code
+
+
+async def test_clients_are_refused_at_their_own_listener(autojump_clock: Clock) -> None:
+    async with consoles(1, 2) as cluster:
+        assert await told(cluster, 9092) == (True, 0)
+        assert await told(cluster, 9093) == (True, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        assert await told(cluster, 9092, "apache-kafka-java") == (False, 0)
+
+
+async def test_where_clients_come_as_brokers_do_nobody_is_told(autojump_clock: Clock) -> None:
+    async with consoles(1, 2, kind=OneListener) as cluster:
+        assert await told(cluster, 9092) == (True, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        page = (await cluster.browser().get("/connections")).page
+        assert "Broker 2 has not told what it knows: it tells only brokers: clients reach its listener" in page.text
+        assert "docs/security.md says what does" in page.text
+        answer = await cluster.browser().get("/requests/1?broker=2")
+        assert answer.status == 503
+
+
+async def test_brokers_know_each_other_by_the_clusters_secret(autojump_clock: Clock, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("sixteen or more characters")
+    async with consoles(1, 2, kind=OneListener, cluster_secret_file=str(secret)) as cluster:
+        assert await told(cluster, 9092) == (True, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        page = (await cluster.browser().get("/connections")).page
+        assert "has not told" not in page.text
+        assert row_of(page, "broker-1-inside").endswith(" 2")
+
+
+async def test_a_visitor_sees_of_other_brokers_what_the_visitors_rights_show(autojump_clock: Clock) -> None:
+    describe, alter = AclOperation.DESCRIBE, AclOperation.ALTER
+    async with consoles(1, 2, kind=WithUsers) as cluster:
+        await cluster.ask(2, ListGroupsRequest(), 4)
+        browser = cluster.browser()
+        await log_in(browser, "alice")
+        for address in (*TABLES, "/requests/1?broker=2", "/topics/orders/consumers", "/group/timeline?id=g"):
+            assert (await browser.get(address)).status == 403, address
+        await grant(cluster, "alice", describe)
+        for address in ("/connections", "/requests", "/applications"):
+            assert any(text.endswith(" 2") for text in (await browser.get(address)).page.row_texts()), address
+        link = (await browser.get("/requests?q=ListGroups")).page.links["ListGroups"]
+        assert link.endswith("?broker=2")
+        assert (await browser.get(link)).status == 403, "records may be in it"
+        await grant(cluster, "alice", alter)
+        assert "ListGroupsResponse" in (await browser.get(link)).page.text
+        assert (await browser.get("/topics/orders/consumers")).status == 403, (
+            "that needs the right to the topic as well"
+        )
+
+
+async def grant(cluster: Consoles, user: str, operation: AclOperation) -> None:
+    pattern = ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME)
+    binding = AclBinding(pattern, AclEntry(f"User:{user}", Permission.ALLOW, "*", operation))
+    assert await cluster.services(1).commands.create_acls([binding]) == [None]
+
+
+async def test_clients_with_rights_of_their_own_are_no_brokers(autojump_clock: Clock) -> None:
+    async with consoles(1, 2, kind=WithUsers) as cluster:
+        services = cluster.services(2)
+        connection = ConnectionContext("PLAINTEXT", "client:1", is_inter_broker_listener=True)
+        connection.principal = Principal(USER, "alice")
+
+        async def flush() -> None:
+            return
+
+        call = Call(services, connection, flush)
+        call.key = ApiKey.DESCRIBE_INSIDE << 16
+        handler = services.served.by_key[ApiKey.DESCRIBE_INSIDE]
+        handler.load()
+        assert handler.handle is not None
+        with pytest.raises(KafkaError, match="CLUSTER_AUTHORIZATION_FAILED"):
+            await handler.handle(call, DescribeInsideRequest(kind="connections"))
 
 
 # --- topics and groups ------------------------------------------------------------------------------------------------
@@ -272,6 +396,14 @@ async def test_a_broker_that_refuses_connections_is_named(autojump_clock: Clock)
         page = (await cluster.browser().get("/connections")).page
         assert "Broker 2 has not told what it knows: broker2:9092: the client was closed" in page.text
         assert page.rows() > 1, "what this broker knows is there"
+
+
+async def test_a_broker_that_the_controller_has_fenced_is_named(autojump_clock: Clock) -> None:
+    async with console_world({1: "controller", 11: "broker", 12: "broker"}) as world:
+        await world.kill(12)
+        await until(lambda: 12 not in world.services(11).metadata.broker_ids())
+        page = (await world.browsing(11).get("/connections")).page
+        assert "Broker 12 has not told what it knows: it is fenced: the controller has not heard from it" in page.text
 
 
 async def test_a_broker_that_does_not_serve_the_request_is_named(autojump_clock: Clock) -> None:
