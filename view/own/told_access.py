@@ -14,7 +14,7 @@ import secrets
 from ...base.config import Config
 from ...base.errors import ErrorCode
 from ...broker.auth.cluster_secret import secret_of
-from ...broker.listeners.addresses import configured_listeners
+from ...broker.listeners.addresses import client_listeners
 from ...broker.listeners.open_listeners import is_on_loopback
 from ...broker.settings import BrokerSettings
 from ...handlers.connection_context import ConnectionContext
@@ -58,11 +58,9 @@ class ToldAccess:
     def _is_for_brokers(self, inter_broker: str) -> bool:
         """Whether only brokers, or only programs of this machine, are to be expected at the listener."""
         settings = self._config.settings(BrokerSettings)
-        listeners, _ = configured_listeners(settings)
-        not_of_clients = {name.upper() for name in settings.controller_listener_names}
-        if settings.control_plane_listener_name is not None:
-            not_of_clients.add(settings.control_plane_listener_name.upper())
-        if {each.name for each in listeners} - not_of_clients - {inter_broker}:
+        listeners, control_plane = client_listeners(settings), settings.control_plane_listener_name
+        not_of_clients = {inter_broker, *([] if control_plane is None else [control_plane.upper()])}
+        if {each.name for each in listeners} - not_of_clients:
             return True
         if settings.machine_listener is not None:
             return False  # clients come by the machine's address as well

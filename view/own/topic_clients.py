@@ -1,4 +1,4 @@
-"""Who writes and who reads a topic, at all brokers of the cluster.
+"""The producers and consumers of a topic, at all brokers of the cluster.
 
 Of a producer each replica remembers something. What its partition's leader knows is told, and where that does not answer, what
 the replica of this broker remembers. A consumer is connected to a leader or a follower, and its group's coordinator may be a
