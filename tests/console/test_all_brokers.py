@@ -190,8 +190,8 @@ async def test_a_request_to_another_broker_in_full(autojump_clock: Clock) -> Non
         assert b"secret".hex() not in kept.html
         assert (await browser.get("/requests/999999?broker=2")).status == 404
         gone = await browser.get("/requests/1?broker=77")
-        assert gone.status == 503
-        assert "Broker 77 has not told what it knows: broker 77 is not known to be alive" in gone.page.text
+        assert gone.status == 404
+        assert "No broker 77 is alive" in gone.page.text
 
 
 # --- who is told ------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from ...replication.broker_client import NoAnswerError
 from ...wire.messages.describe_inside import DescribeInsideRequest, DescribeInsideResponse
 from ...wire.schema import replace
 from ..cached import Cached
+from ..errors import NotFoundError
 from .row_json import row_from_json
 from .told_rows import KINDS, MOST_TOLD, own_rows
 
@@ -88,6 +89,8 @@ class AllBrokers:
         """The rows of one broker, None for the one in this process. Raises NotFoundError, KafkaError."""
         if broker in (None, self._view.node_id):
             return await own_rows(self._view, asked)
+        if broker not in self._others():
+            raise NotFoundError(f"No broker {broker} is alive.")
         try:
             return await self._rows_in(await self._told(broker, asked), asked.kind, broker)
         except (OSError, KafkaError) as error:
