@@ -48,6 +48,11 @@ class Cached(Generic[T]):
             await self._reading.wait()
         return self._result
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being read, and what was is old."""
+        return self._reading is None and trio.current_time() >= self._until
+
     def forget(self) -> None:
         """What was read is read again for the next who asks."""
         self._until = 0.0

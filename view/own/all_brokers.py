@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 
 SECONDS = 2.0
 _QUIET_SECONDS = 10.0
-_MOST_KEPT = 64
-"""Of what pages have asked for lately: 1,000 rows of each broker at most in each."""
 _NO_OTTLA = "it is not an Ottla broker of this version"
 _FENCED = "it is fenced: the controller has not heard from it"
 
@@ -66,7 +63,8 @@ class AllBrokers:
 
     def __init__(self, view: BrokerView) -> None:
         self._view = view
-        self._kept: OrderedDict[tuple[str, str], Cached[BrokersRows]] = OrderedDict()
+        self._kept: dict[tuple[str, str], Cached[BrokersRows]] = {}
+        """What is being read or is fresh, by kind and name; all else would only take memory."""
         self._quiet: dict[int, float] = {}
         """Until when (trio's time) a broker that was silent is taken to be."""
         self.on_silent: Callable[[int, Exception], None] = lambda broker, error: None
@@ -76,14 +74,11 @@ class AllBrokers:
         """The rows of a kind; ``name``: the topic or group that they are about. Raises NotFoundError."""
         if not self._others() and not self._fenced():  # what is in this process needs no sharing
             return BrokersRows(await own_rows(self._view, DescribeInsideRequest(kind=kind, name=name)), several=False)
-        key = kind, name
-        # Waiting is no work, so what was slow to come is asked for as often as all else.
-        kept = self._kept.get(key) or Cached(lambda: self._read(kind, name), share=0)
-        self._kept[key] = kept
-        self._kept.move_to_end(key)
-        if len(self._kept) > _MOST_KEPT:
-            self._kept.popitem(last=False)
-        return await kept.get()
+        self._kept = {key: each for key, each in self._kept.items() if not each.is_idle}
+        if (kind, name) not in self._kept:
+            # Waiting is no work, so what was slow to come is asked for as often as all else.
+            self._kept[kind, name] = Cached(lambda: self._read(kind, name), share=0)
+        return await self._kept[kind, name].get()
 
     async def of_broker(self, broker: int | None, asked: DescribeInsideRequest) -> Sequence[Any]:
         """The rows of one broker, None for the one in this process. Raises NotFoundError, KafkaError."""
