@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SECONDS = 2.0
 _QUIET_SECONDS = 10.0
 _NO_OTTLA = "it is not an Ottla broker of this version"
-_FENCED = "it is fenced: the controller has not heard from it"
+_FENCED = "it is fenced: it is down, or the controller does not hear from it"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class AllBrokers:
         """Those that are not; a cluster without a quorum forgets them."""
         services = self._view.services
         known = {} if services is None else services.metadata.image.quorum_brokers.newest()
-        return sorted(broker for broker, each in known.items() if each.is_fenced)
+        return sorted(broker for broker, each in known.items() if each.is_fenced and broker != self._view.node_id)
 
     async def _read(self, kind: str, name: str) -> BrokersRows:
         view, asked = self._view, DescribeInsideRequest(kind=kind, name=name)
