@@ -190,7 +190,8 @@ class InsidePages:
         replicas = view.replicas(name, number)
         broker = _broker(request)
         if broker is None:
-            broker = view.node_id if view.node_id in replicas else view.leaders(name)[number]
+            leader = view.leaders(name)[number]
+            broker = view.node_id if view.node_id in replicas or leader < 0 else leader
 
         async def of(kind: str, offset: int = -1) -> Sequence[Any]:
             asked = DescribeInsideRequest(kind=kind, name=name, number=number, offset=offset)

@@ -364,6 +364,10 @@ async def test_the_log_of_a_replica_elsewhere(autojump_clock: Clock) -> None:
         assert [text for text in two.links if text.startswith("At broker")] == ["At broker 1", "At broker 2"]
         assert (await browser.get("/topics/far/0/log?broker=1")).status == 404
         assert (await browser.get("/topics/nothing/0/log")).status == 404
+        await cluster.stop(2)
+        await until(lambda: cluster.services(1).metadata.topics["far"].partitions[0].leader < 0)
+        gone = await browser.get("/topics/far/0/log")
+        assert (gone.status, "This broker has no replica of far-0" in gone.page.text) == (404, True)
 
 
 # --- who does not tell ------------------------------------------------------------------------------------------------
