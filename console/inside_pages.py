@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -10,11 +9,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..view.inside_rows import ApplicationRow, ClientRow, ConsumerRow, WriterRow
-from ..view.own.details import BrokerDetails
+from ..view.own.all_brokers import BrokersRows
+from ..view.own.broker_view import NotFoundError
+from ..view.own.told_rows import APPLICATIONS, BATCHES, ERRORS, LOG, REQUEST, SEGMENTS, SLOWEST, TIMELINE
+from ..view.own.topic_clients import consumers_of, producers_of
+from ..view.rows import ErrorRow, RequestRow
 from ..view.source import ViewSource, seen_inside
+from ..wire.messages.describe_inside import DescribeInsideRequest
 from . import commands, more_commands
 from .render import Renderer
-from .tables import TableColumn, TableQuery, none_last
+from .tables import TableColumn, TableQuery, none_last, of_brokers
 
 T = TypeVar("T")
 
@@ -91,8 +95,8 @@ class InsidePages:
         self._source = source
         self._renderer = renderer
 
-    def _details(self) -> BrokerDetails:
-        return seen_inside(self._source).details
+    async def _told(self, kind: str) -> BrokersRows:
+        return await seen_inside(self._source).all_brokers.rows(kind)
 
     async def _table(
         self,
@@ -112,87 +116,112 @@ class InsidePages:
 
     async def producers(self, request: Request) -> Response:
         name = request.path_params["topic"]
-        rows = await self._details().writers(name)
+        told = await producers_of(seen_inside(self._source), name)
 
         def text(row: WriterRow) -> str:
             return f"{_about_client(row.client)} {row.transactional_id or ''} {row.producer_id}"
 
         command = more_commands.producers(self._source.bootstrap_servers, name)
-        choice = TableQuery(request, WRITER_COLUMNS, "last")
-        return await self._table("producers.html", choice, rows, text, command, topic=name)
+        choice = TableQuery(request, of_brokers(WRITER_COLUMNS, told), "last")
+        return await self._table("producers.html", choice, told.rows, text, command, told=told, topic=name)
 
     async def consumers(self, request: Request) -> Response:
         name = request.path_params["topic"]
-        rows = await self._details().consumers(name)
+        told = await consumers_of(seen_inside(self._source), name)
 
         def text(row: ConsumerRow) -> str:
             return f"{_about_client(row.client)} {row.group_id or ''}"
 
-        choice = TableQuery(request, CONSUMER_COLUMNS, "lag")
-        return await self._table("consumers.html", choice, rows, text, topic=name)
+        choice = TableQuery(request, of_brokers(CONSUMER_COLUMNS, told), "lag")
+        return await self._table("consumers.html", choice, told.rows, text, told=told, topic=name)
 
     async def applications(self, request: Request) -> Response:
         def text(row: ApplicationRow) -> str:
             return f"{row.client_id} {row.host} {row.software} {row.software_version} {row.principal}"
 
-        choice = TableQuery(request, APPLICATION_COLUMNS, "connections")
-        return await self._table("applications.html", choice, await self._details().applications(), text)
+        told = await self._told(APPLICATIONS)
+        choice = TableQuery(request, of_brokers(APPLICATION_COLUMNS, told), "connections")
+        return await self._table("applications.html", choice, told.rows, text, told=told)
 
     # --- groups -------------------------------------------------------------------------------------------------------
 
     async def timeline(self, request: Request) -> Response:
-        """The id is in the query, as on the group's own page; the group may be gone."""
+        """The id is in the query, as on the group's own page; the group may be gone, or another broker's by now."""
         group_id = request.query_params.get("id", "")
-        events = self._details().timeline(group_id)
+        told = await seen_inside(self._source).all_brokers.rows(TIMELINE, group_id)
+        events = sorted(told.rows, key=lambda each: each.at_ms, reverse=True) if told.several else told.rows
         command = commands.group(self._source.bootstrap_servers, group_id)
-        return await self._renderer.page("timeline.html", group_id=group_id, events=events, command=command)
+        return await self._renderer.page("timeline.html", group_id=group_id, told=told, events=events, command=command)
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
     async def errors(self, request: Request) -> Response:
-        choice = TableQuery(request, ERROR_COLUMNS, "last")
-        rows = self._details().errors()
-        return await self._table(
-            "errors.html", choice, rows, lambda row: f"{row.api} {row.error} {row.client_id} {row.reason}"
-        )
+        def text(row: ErrorRow) -> str:
+            return f"{row.api} {row.error} {row.client_id} {row.reason}"
+
+        told = await self._told(ERRORS)
+        choice = TableQuery(request, of_brokers(ERROR_COLUMNS, told), "last")
+        return await self._table("errors.html", choice, told.rows, text, told=told)
 
     async def slowest(self, request: Request) -> Response:
-        choice = TableQuery(request, SLOW_COLUMNS, "took")
-        rows = self._details().slowest()
-        return await self._table("slowest.html", choice, rows, lambda row: f"{row.api} {row.client_id} {row.peer}")
+        def text(row: RequestRow) -> str:
+            return f"{row.api} {row.client_id} {row.peer}"
+
+        told = await self._told(SLOWEST)
+        choice = TableQuery(request, of_brokers(SLOW_COLUMNS, told), "took")
+        return await self._table("slowest.html", choice, told.rows, text, told=told)
 
     async def request(self, request: Request) -> Response:
         """One request with its response."""
-        row, asked, answered = await self._details().request(request.path_params["number"])
-        return await self._renderer.page(
-            "request.html", row=row, asked=_as_text(asked), answered=_as_text(answered), command=None
-        )
+        broker, number = _broker(request), request.path_params["number"]
+        asked = DescribeInsideRequest(kind=REQUEST, number=number)
+        found = await seen_inside(self._source).all_brokers.of_broker(broker, asked)
+        if not found:
+            raise NotFoundError("That broker does not keep that request any more.")
+        (whole,) = found
+        return await self._renderer.page("request.html", whole=whole, broker=broker, command=None)
 
     # --- logs ---------------------------------------------------------------------------------------------------------
 
     async def log(self, request: Request) -> Response:
-        """A partition's log: what becomes of it, its newest segments, and batches from an offset on."""
+        """A replica's log: what becomes of it, its newest segments, and batches from an offset on."""
         name, number = request.path_params["topic"], request.path_params["partition"]
-        details = self._details()
-        log = details.log(name, number)
-        segments = await seen_inside(self._source).segments(name, number)
+        view = seen_inside(self._source)
+        replicas = view.replicas(name, number)
+        broker = _broker(request)
+        if broker is None:
+            leader = view.leaders(name)[number]
+            broker = view.node_id if view.node_id in replicas or leader < 0 else leader
+
+        async def of(kind: str, offset: int = -1) -> Sequence[Any]:
+            asked = DescribeInsideRequest(kind=kind, name=name, number=number, offset=offset)
+            return await view.all_brokers.of_broker(broker, asked)
+
+        logs, segments = await of(LOG), await of(SEGMENTS)
+        if not logs:
+            raise NotFoundError(f"Broker {broker} has no replica of {name}-{number}.")
+        (log,) = logs
         given = request.query_params.get("from", "")
-        offset = int(given) if given.isascii() and given.isdigit() and len(given) < 20 else None
+        offset = int(given) if given.isascii() and given.isdigit() and len(given) < 19 else None
         if offset is None:
-            offset = segments[-1].base_offset if segments else log.start
+            offset = segments[0].base_offset if segments else log.start
         offset = max(offset, log.start)
-        batches = await details.batches(name, number, offset) if log.start <= offset < log.high_watermark else []
-        file = f"ottla dump-log --files {log.directory}/{segments[-1].base_offset:020}.log" if segments else ""
+        batches = await of(BATCHES, offset) if log.start <= offset < log.high_watermark else ()
+        file = f"ottla dump-log --files {log.directory}/{segments[0].base_offset:020}.log" if segments else ""
         return await self._renderer.page(
             "log.html",
             log=log,
-            broker_id=seen_inside(self._source).broker_id,
-            segments=segments[-_MOST_SEGMENTS:],
+            broker=broker,
+            own=view.node_id,
+            replicas=replicas,
+            segments=segments[:_MOST_SEGMENTS],
             batches=batches,
             offset=offset,
             command=commands.Command(file) if file else None,
         )
 
 
-def _as_text(message: dict[str, Any] | None) -> str | None:
-    return None if message is None else json.dumps(message, indent=2, ensure_ascii=False)
+def _broker(request: Request) -> int | None:
+    """The broker in the query; None where there is none."""
+    given = request.query_params.get("broker", "")
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else None

@@ -12,11 +12,12 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from ..base.wording import counted
 from ..handlers.config_entries import ConfigSource
 from ..view.findings import all_made
+from ..view.own.told_rows import CONNECTIONS, ERRORS, REQUESTS
 from ..view.rows import BrokerRow, ConfigRow, ConnectionRow, GroupRow, RequestRow, TopicRow
 from ..view.source import ONLY_INSIDE, ViewSource, seen_inside
 from . import commands
 from .render import Renderer
-from .tables import TableColumn, TableQuery, none_last
+from .tables import TableColumn, TableQuery, first, none_last, of_brokers
 
 _MOST_ERRORS = 20
 _MOST_PARTITIONS = 200
@@ -212,26 +213,28 @@ class Pages:
         )
 
     async def connections(self, request: Request) -> Response:
-        choice = TableQuery(request, CONNECTION_COLUMNS, "age")
+        told = await seen_inside(self._source).all_brokers.rows(CONNECTIONS)
+        choice = TableQuery(request, of_brokers(CONNECTION_COLUMNS, told), "age")
         wanted = choice.q.lower()
 
         def matches(row: ConnectionRow) -> bool:
             return wanted in f"{row.peer} {row.client_id} {row.software} {row.principal}".lower()
 
-        inside = seen_inside(self._source)
-        part = await choice.part(await inside.connections(), matches, inside.pace())
-        return await self._table("connections.html", choice, part, None)
+        part = await choice.part(told.rows, matches, self._source.pace())
+        return await self._table("connections.html", choice, part, None, told=told, own=told.own)
 
     async def requests(self, request: Request) -> Response:
-        choice = TableQuery(request, REQUEST_COLUMNS, "at")
+        brokers = seen_inside(self._source).all_brokers
+        told, errors = await brokers.rows(REQUESTS), await brokers.rows(ERRORS)
+        choice = TableQuery(request, of_brokers(REQUEST_COLUMNS, told), "at")
         wanted = choice.q.lower()
 
         def matches(row: RequestRow) -> bool:
             return wanted in f"{row.api} {row.client_id} {row.peer} {' '.join((*row.errors, *row.steps))}".lower()
 
-        inside = seen_inside(self._source)
-        part = await choice.part(inside.last_requests(), matches, inside.pace())
-        return await self._table("requests.html", choice, part, None, errors=inside.errors()[:_MOST_ERRORS])
+        part = await choice.part(told.rows, matches, self._source.pace())
+        newest = await first(errors.rows, lambda row: row.last_ms, _MOST_ERRORS, self._source.pace())
+        return await self._table("requests.html", choice, part, None, told=told, errors=newest)
 
     async def _table(
         self,

@@ -14,7 +14,7 @@ from ..base.settings import SettingError
 from ..broker.auth.sasl_mechanisms import enabled_mechanisms
 from ..broker.auth.sasl_settings import SaslSettings
 from ..broker.listener_config import ListenerConfig
-from ..broker.listeners.addresses import configured_listeners
+from ..broker.listeners.addresses import client_listeners
 from ..broker.settings import BrokerSettings
 from ..handlers.services import Services
 from ..security.plain import PLAIN, PlainClient
@@ -38,9 +38,8 @@ class Passwords:
         return any(True for _ in self._listeners())
 
     def _listeners(self) -> Iterator[tuple[ListenerConfig, str]]:
-        """Each listener with each of its mechanisms that has passwords."""
-        listeners, _ = configured_listeners(self._config.settings(BrokerSettings))
-        for endpoint in listeners:
+        """Each listener of clients with each of its mechanisms that has passwords."""
+        for endpoint in client_listeners(self._config.settings(BrokerSettings)):
             if endpoint.security_protocol.startswith("SASL_"):
                 listener = ListenerConfig(self._config, endpoint.name, endpoint.security_protocol)
                 for name in listener.settings(SaslSettings).enabled_mechanisms:

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 from starlette.requests import Request
 
+from ..view.own.all_brokers import BrokersRows
 from ..view.pace import Pace
 
 T = TypeVar("T")
@@ -107,6 +108,14 @@ class TableQuery:
             if pace.is_due(_PART):
                 await pace.rest()
         return Part(list(islice(merged, first - taken, first - taken + PAGE_ROWS)), found, len(rows), page, pages)
+
+
+_BROKER = TableColumn("broker", "Broker", lambda row: -row.broker, is_number=True)
+
+
+def of_brokers(columns: Sequence[TableColumn], told: BrokersRows) -> Sequence[TableColumn]:
+    """The columns, with the broker as the last one where there are several."""
+    return (*columns, _BROKER) if told.several else columns
 
 
 async def first(rows: Sequence[T], key: Callable[[T], Any], count: int, pace: Pace) -> list[T]:

@@ -1,9 +1,9 @@
 """ApiVersions (key 18): which APIs this broker serves.
 
-Behaviour: the list is computed from what is served (``table.ServedApis``). A name or version of the client's software that
-does not match Kafka's pattern (KIP-511) is answered INVALID_REQUEST. A request at a version this broker does not know is
-answered before its body is read, in the layout of version 0 with UNSUPPORTED_VERSION and the range of this one API, and
-the connection stays open for the retry.
+Behaviour: the list is computed from what is served (``table.ServedApis``); of what is not Kafka's only other Ottla brokers are
+told. A name or version of the client's software that does not match Kafka's pattern (KIP-511) is answered INVALID_REQUEST. A
+request at a version this broker does not know is answered before its body is read, in the layout of version 0 with
+UNSUPPORTED_VERSION and the range of this one API, and the connection stays open for the retry.
 
 A broker that is alone has transactions V2 (KIP-890) finalized: a client that knows ``transaction.version`` 2 uses them. In a
 cluster of several nothing is finalized, as in Kafka 3.9's ZooKeeper mode, and so transactions are V1: the broker verifies that a
@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from ..base.errors import ErrorCode, KafkaError
 from ..metadata.types import FinalizedFeatures, VersionRange
 from ..transaction_coordinator.transaction import TRANSACTIONS_V2
-from ..wire.api_keys import ApiKey
+from ..wire.api_keys import FIRST_OF_OTTLA, ApiKey
 from ..wire.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -44,7 +44,12 @@ _SUPPORTED_BY_ONE_ALONE = {_TRANSACTION_VERSION: VersionRange(0, TRANSACTIONS_V2
 _LOWEST_CAN_BE_0_FROM = 4
 
 
-def _ranges(served: ServedApis) -> list[ApiVersion]:
+ASKING_SOFTWARE = "ottla-broker"
+"""What an Ottla broker calls itself where it asks another for what is not Kafka's."""
+
+
+def _ranges(served: ServedApis, software: str = "") -> list[ApiVersion]:
+    """Of Ottla's own APIs only other Ottla brokers are told."""
     return [
         ApiVersion(
             api_key=int(handler.api_key),
@@ -52,6 +57,7 @@ def _ranges(served: ServedApis) -> list[ApiVersion]:
             max_version=handler.highest,
         )
         for handler in sorted(served.by_key.values(), key=lambda handler: handler.api_key)
+        if handler.api_key < FIRST_OF_OTTLA or software == ASKING_SOFTWARE
     ]
 
 
@@ -83,14 +89,15 @@ async def handle(call: NodeCall, request: ApiVersionsRequest) -> ApiVersionsResp
     if request.node_id != -1 and request.node_id != call.node.node_id:
         raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED, f"this is broker {call.node.node_id}")
     served = call.node.served
+    ranges = _ranges(served, request.client_software_name)
     if not served.has_features:
-        return ApiVersionsResponse(api_keys=_ranges(served))
+        return ApiVersionsResponse(api_keys=ranges)
     features = call.node.finalized_features
     supported = call.node.supported_features
     if features is None:
         features, supported = _OF_ONE_ALONE, _SUPPORTED_BY_ONE_ALONE
     return ApiVersionsResponse(
-        api_keys=_ranges(served),
+        api_keys=ranges,
         supported_features=_supported_features(supported, call.version),
         finalized_features_epoch=features.epoch,
         finalized_features=_finalized_features(features.levels),

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from .node_services import NodeServices
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from ..base.repeated_lines import RepeatedLines
     from ..controller.cluster import ClusterAccess, ClusterCommands
     from ..controller.configs.broker_passwords import StoredPasswords
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
     from ..share_partitions.sessions import ShareSessions
     from ..transaction_coordinator.add_partitions_to_txn import AddPartitionsToTxnManager
     from ..transaction_coordinator.coordinator import TransactionCoordinator
+    from ..wire.messages.describe_inside import DescribeInsideRequest, DescribeInsideResponse
+    from .connection_context import ConnectionContext
+
+    Inside = Callable[[ConnectionContext, DescribeInsideRequest], Awaitable[DescribeInsideResponse]]
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -59,6 +65,8 @@ class Services(NodeServices):
     share_sessions: ShareSessions
     partition_ends: PartitionEnds
     end_markers: TransactionMarkerWriter
+    inside: Inside | None = None
+    """What tells other Ottla brokers of this one (``describe_inside``), once its console runs."""
     absent_topics: RepeatedLines
     """Decides which failures to make a coordinator's topic have a line in the log."""
 

@@ -212,6 +212,8 @@ HANDLERS = (
     Handler(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 0, 1, cluster_right=_O.CLUSTER_ACTION),
     Handler(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1, cluster_right=_O.DESCRIBE_CONFIGS),
     Handler(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1, cluster_right=_O.ALTER_CONFIGS),
+    # Not Kafka's: only Ottla brokers are told of it.
+    Handler(ApiKey.DESCRIBE_INSIDE, 0, 0, cluster_right=_O.CLUSTER_ACTION),
 )
 
 

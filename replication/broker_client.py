@@ -51,6 +51,9 @@ Returns what is read and written from then on, which owns the connection given. 
 _SIZE = struct.Struct(">i")
 _HIGHEST_CORRELATION_ID = (1 << 31) - 1
 _SMALL_BUFFER = 512
+_SOFTWARE_VERSION = "1"
+_WITH_SOFTWARE = 3
+"""The first version of ApiVersions in which a client says what its software is."""
 _LARGE_FRAME = 256 << 10  # a larger one is not copied out of the buffer that it began in
 
 
@@ -71,7 +74,8 @@ class BrokerClient:
 
     ``client_id`` is the name it gives itself in each request. ``timeout``: seconds that a request may take, from the call on.
     ``max_in_flight``: requests that wait for their answers at a time; further callers wait for their turn. ``max_response``:
-    the largest answer taken, in bytes. ``secure``: None where the peer's listener is PLAINTEXT.
+    the largest answer taken, in bytes. ``secure``: None where the peer's listener is PLAINTEXT. ``software``: what it says of
+    itself where it ``negotiate``s (KIP-511); empty where it says nothing.
     """
 
     def __init__(
@@ -85,6 +89,7 @@ class BrokerClient:
         max_in_flight: int = 5,
         max_response: int = 100 << 20,
         secure: Secure | None = None,
+        software: str = "",
     ) -> None:
         self.peer = join_host_port(host, port)
         self._network = network
@@ -93,6 +98,7 @@ class BrokerClient:
         self._timeout = timeout
         self._max_response = max_response
         self._secure = secure
+        self._software = software
         self._slots = trio.Semaphore(max_in_flight)
         # Not round state: a frame is written whole before the next, and of two callers only one connects.
         self._writing = trio.StrictFIFOLock()
@@ -115,14 +121,14 @@ class BrokerClient:
         """The highest version of ``request``, up to ``highest``, that both sides know.
 
         Requests to the controller are sent with it (NodeToControllerChannelManager). ApiVersions is asked once per connection,
-        in version 0, which every Kafka serves. Should an older peer take this one's place before the request is sent, it
-        closes the connection. Raises KafkaError (UNSUPPORTED_VERSION) where there is no common version, and what ``send``
-        raises.
+        in version 0, which every Kafka serves, or in the first that has ``software``. Should an older peer take this one's place
+        before the request is sent, it closes the connection. Raises KafkaError (UNSUPPORTED_VERSION) where there is no common
+        version, and what ``send`` raises.
         """
         link = self._link
         if link is None or not link.is_usable() or link.versions is None:
             response: ApiVersionsResponse
-            link, response = await self._exchange(ApiVersionsRequest(), 0)
+            link, response = await self._exchange(*self._versions_request())
             if response.error_code:
                 link.close(f"ApiVersions got error {response.error_code}")
                 raise link.unavailable()
@@ -136,6 +142,12 @@ class BrokerClient:
                 ErrorCode.UNSUPPORTED_VERSION, f"{self.peer} serves no version of {name} that is known here"
             )
         return version
+
+    def _versions_request(self) -> tuple[ApiVersionsRequest, int]:
+        if not self._software:
+            return ApiVersionsRequest(), 0
+        request = ApiVersionsRequest(client_software_name=self._software, client_software_version=_SOFTWARE_VERSION)
+        return request, _WITH_SOFTWARE
 
     def close(self) -> None:
         """End the connection, and with it every request in flight: PeerUnavailableError, as for each one after."""

@@ -38,8 +38,10 @@ class Peers:
         self._is_closed = False
         metadata.publishers.append(self._close_those_gone)
 
-    def client(self, broker_id: int, purpose: str, *, timeout: float = 30.0, max_in_flight: int = 5) -> BrokerClient:
-        """The way to a broker; ``timeout`` (seconds for a request) and ``max_in_flight`` are those of the purpose.
+    def client(
+        self, broker_id: int, purpose: str, *, timeout: float = 30.0, max_in_flight: int = 5, software: str = ""
+    ) -> BrokerClient:
+        """The way to a broker; ``timeout`` (seconds for a request), ``max_in_flight`` and ``software`` are those of the purpose.
 
         Ask again for each request: the address may have changed. Raises PeerUnavailableError for a broker that is not known
         to be alive, or has no such listener.
@@ -53,7 +55,13 @@ class Peers:
             raise PeerUnavailableError(f"broker {broker_id} is not known to be alive")
         name = f"broker-{self._broker_id}-{purpose}"
         client = BrokerClient(
-            self._network, *address, name, timeout=timeout, max_in_flight=max_in_flight, secure=self._secure
+            self._network,
+            *address,
+            name,
+            timeout=timeout,
+            max_in_flight=max_in_flight,
+            secure=self._secure,
+            software=software,
         )
         self._clients[key] = address, client
         return client

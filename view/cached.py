@@ -22,10 +22,13 @@ _FEW = 1000
 
 
 class Cached(Generic[T]):
-    """The newest result of ``read``. It is read again when it is asked for and older than a second, or 20 times what it took."""
+    """The newest result of ``read``. It is read again when it is asked for and older than a second, or ``share`` times what it
+    took.
+    """
 
-    def __init__(self, read: Callable[[], Awaitable[T]]) -> None:
+    def __init__(self, read: Callable[[], Awaitable[T]], *, share: int = _SHARE) -> None:
         self._read = read
+        self._share = share
         self._result: T | None = None
         self._until = 0.0
         self._reading: trio.Event | None = None
@@ -45,6 +48,11 @@ class Cached(Generic[T]):
             await self._reading.wait()
         return self._result
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being read, and what was is old."""
+        return self._reading is None and trio.current_time() >= self._until
+
     def forget(self) -> None:
         """What was read is read again for the next who asks."""
         self._until = 0.0
@@ -56,7 +64,7 @@ class Cached(Generic[T]):
             result = self._result = await self._read()
             now = trio.current_time()
             self._took = now - began
-            self._until = now + max(FRESH_SECONDS, _SHARE * self._took)
+            self._until = now + max(FRESH_SECONDS, self._share * self._took)
             return result
         finally:  # a reader that is cancelled leaves it to the next who asks
             self._reading = None

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from .rows import RequestRow
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClientRow:
@@ -38,6 +40,8 @@ class WriterRow:
     """The first offset of its open transaction."""
     client: ClientRow | None
     """None if that connection is closed, or goes to another broker."""
+    broker: int | None = None
+    """The broker that it is of; None where that is not said."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,7 +80,20 @@ class ConsumerRow:
     lag: int | None
     """The number of offsets from ``position`` to ``end``."""
     group_id: str | None
-    """None if no group of this broker has it as a member for the partition: it reads without one, or assigns by itself."""
+    """None if no group that is known has it as a member for the partition: it reads without one, or assigns by itself."""
+    committed: int | None
+    broker: int | None = None
+    """The broker that it is of; None where that is not said."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AssignedRow:
+    """A partition that a group's coordinator has given to a member."""
+
+    partition: int
+    client_id: str
+    host: str
+    group_id: str
     committed: int | None
 
 
@@ -95,6 +112,17 @@ class EventRow:
     detail: str
     duration_ms: int | None
     """How long the rebalance had taken by then."""
+    broker: int | None = None
+    """The broker that it is of; None where that is not said."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WholeRequest:
+    """A request in full, with its answer, each as JSON for people; None for what is not kept."""
+
+    row: RequestRow
+    asked: str | None
+    answered: str | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -189,3 +217,5 @@ class ApplicationRow:
     idle_ms: int
     why_old: str
     """A sentence; empty if the client is not old."""
+    broker: int | None = None
+    """The broker that it is of; None where that is not said."""

@@ -337,6 +337,8 @@ class ConnectionRow:
     age_ms: int
     idle_ms: int
     is_busy: bool
+    broker: int | None = None
+    """The broker that it is of; None where that is not said."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -359,6 +361,8 @@ class RequestRow:
     reason: str
     number: int
     """Unique among the requests of this run of the broker."""
+    broker: int | None = None
+    """The broker that it is of; None where that is not said."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -372,6 +376,8 @@ class ErrorRow:
     last_ms: int
     reason: str
     """Of the last one, in words."""
+    broker: int | None = None
+    """The broker that it is of; None where that is not said."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

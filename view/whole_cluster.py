@@ -101,6 +101,7 @@ class WholeCluster:
         self.connect = connect
         self._client = PeersClient(broker)
         self._silent = SilentBrokers()
+        view.all_brokers.on_silent = self._silent.note
         self._others: Refreshed[PeerReports] = Refreshed(
             self._see_others, _EVERY, PeerReports(), idle_period=_WHILE_IDLE
         )

@@ -1,7 +1,8 @@
 """Kafka's API keys, and the first flexible version of each.
 
 Names are those of Kafka's message definitions, so key 23 is OFFSET_FOR_LEADER_EPOCH. Keys 4-7 were removed
-with ZooKeeper mode in Kafka 4.0. Not every key that is listed here is served.
+with ZooKeeper mode in Kafka 4.0. Not every key that is listed here is served. Those from ``FIRST_OF_OTTLA`` on are no Kafka's:
+Ottla brokers ask each other by them, and nobody else is told that they are there (``handlers.describe_inside``).
 """
 
 from __future__ import annotations
@@ -107,6 +108,7 @@ class ApiKey(IntEnum):
     DELETE_SHARE_GROUP_OFFSETS = 92
     STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
     UNREGISTER_CONTROLLER = 94
+    DESCRIBE_INSIDE = 32000
 
     @property
     def title(self) -> str:
@@ -116,6 +118,9 @@ class ApiKey(IntEnum):
 
 TITLES = {int(key): "".join(word.capitalize() for word in key.name.split("_")) for key in ApiKey}
 """``ApiKey.title`` by number: made once, because an authorizer names the request at each of its decisions."""
+
+FIRST_OF_OTTLA = 32000
+"""Far beyond what Kafka has numbered, so that no key of a later Kafka is taken for one of these."""
 
 NEVER_FLEXIBLE = 1 << 15
 

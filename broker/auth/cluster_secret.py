@@ -59,3 +59,7 @@ class ClusterSecret:
 
     async def client(self, workers: Workers) -> SaslClient:
         return ScramClient(ScramMechanism.SHA_512, SECRET_USER, self._secret)
+
+    def key(self, purpose: str) -> bytes:
+        """A key that only who has the secret can make; to be called by a worker, for it takes milliseconds."""
+        return ScramMechanism.SHA_512.salted_password(self._secret, purpose.encode(), MIN_ITERATIONS)

@@ -117,6 +117,12 @@ def configured_listeners(settings: BrokerSettings) -> tuple[list[ListenerAddress
     return listeners, advertised
 
 
+def client_listeners(settings: BrokerSettings) -> list[ListenerAddress]:
+    """Those of ``listeners`` that are no controller's. Raises SettingError."""
+    of_controller = {name.upper() for name in settings.controller_listener_names}
+    return [endpoint for endpoint in configured_listeners(settings)[0] if endpoint.name not in of_controller]
+
+
 def inter_broker_listener(settings: BrokerSettings, advertised: Sequence[ListenerAddress]) -> str:
     """The name of the listener that brokers use among themselves, the same on every broker. Raises SettingError.
 

@@ -9,7 +9,7 @@ from ...base.addresses import join_host_port
 from ...base.config import Config
 from ..listener_config import ListenerConfig
 from ..settings import BrokerSettings
-from .addresses import ListenerAddress, configured_listeners
+from .addresses import ListenerAddress, client_listeners, configured_listeners
 
 logger = logging.getLogger(__name__)
 
@@ -28,9 +28,8 @@ def warn_of_open_listeners(config: Config) -> None:
 
 
 def asks_everywhere(config: Config) -> bool:
-    """Whether every listener asks for authentication. Raises SettingError."""
-    listeners, _ = configured_listeners(config.settings(BrokerSettings))
-    return all(_asks(endpoint, config) for endpoint in listeners)
+    """Whether every listener of clients asks for authentication. Raises SettingError."""
+    return all(_asks(endpoint, config) for endpoint in client_listeners(config.settings(BrokerSettings)))
 
 
 def is_on_loopback(host: str) -> bool:

@@ -11,6 +11,7 @@ from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import InlineWorkers, SystemClock
 from ottla.broker.server import BrokerServer, StartError
 from ottla.console.broker_console import ConsoleSide
+from ottla.console.passwords import Passwords
 
 from ..helpers.memory_broker import HOST, PORT
 from .helpers.browsing import browsing
@@ -172,6 +173,15 @@ async def test_what_every_answer_says(tmp_path: Path) -> None:
             {"listeners": f"SSL://{HOST}:{PORT}", "listener.name.ssl.ssl.client.auth": "required"},
             "every listener asks clients who they are, and no listener has users with passwords",
         ),
+        (
+            {
+                "listeners": f"SSL://{HOST}:{PORT},CONTROLLER://{HOST}:{PORT + 1}",
+                "listener.security.protocol.map": "SSL:SSL,CONTROLLER:PLAINTEXT",
+                "controller.listener.names": "CONTROLLER",
+                "listener.name.ssl.ssl.client.auth": "required",
+            },
+            "every listener asks clients who they are, and no listener has users with passwords",
+        ),
     ],
 )
 def test_it_lets_nobody_in_whom_the_broker_would_not(properties: dict[str, str], why: str, tmp_path: Path) -> None:
@@ -180,3 +190,15 @@ def test_it_lets_nobody_in_whom_the_broker_would_not(properties: dict[str, str],
     server = BrokerServer(config, network=MemoryNetwork())
     with pytest.raises(StartError, match=why):
         ConsoleSide(server, MemoryNetwork(), SystemClock(), InlineWorkers())
+
+
+def test_the_secret_of_controllers_is_no_log_in() -> None:
+    protocols = "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT"
+    properties = {
+        "listeners": f"PLAINTEXT://{HOST}:{PORT},CONTROLLER://{HOST}:{PORT + 1}",
+        "listener.security.protocol.map": protocols,
+        "controller.listener.names": "CONTROLLER",
+        "listener.name.controller.sasl.enabled.mechanisms": "SCRAM-SHA-512",
+    }
+    assert not Passwords(Config(properties), InlineWorkers()).are_there
+    assert Passwords(Config({**properties, "controller.listener.names": "OTHER"}), InlineWorkers()).are_there

@@ -43,7 +43,7 @@ async def test_pages_lead_to_the_consoles_that_can_be_reached() -> None:
         await browser.console.view.find_consoles()
         page = (await browser.get("/connections")).page
         assert linked(page) == {"broker 2": "http://broker2:8080/"}, "that of 3 is on its own machine, 4 has none"
-        assert "are what this broker knows" in page.text
+        assert "Sizes, rates and data folders are this broker's" in page.text
         with trio.fail_after(60):
             await cluster.stop(2)
             while 2 in cluster.services(1).metadata.broker_ids():

@@ -9,6 +9,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.session import eventually
+from ottla.handlers.api_versions import ASKING_SOFTWARE
 from ottla.handlers.table import HANDLERS, SERVED, without_transactions_v2
 from ottla.testing.kafka_versions import api_versions as api_versions_of
 from ottla.wire.api_keys import ApiKey
@@ -61,7 +62,7 @@ def test_every_version_names_what_is_served(send: Send, cluster_kind: str, versi
     response = api_versions(send, version)
     assert response.error_code == ErrorCode.NONE
     served = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
-    expected = {handler.api_key for handler in HANDLERS}
+    expected = {handler.api_key for handler in HANDLERS} - {ApiKey.DESCRIBE_INSIDE}
     if cluster_kind == QUORUM:
         expected = expected - AMONG_BROKERS_ON_A_ZOOKEEPER | OF_A_QUORUM
     else:
@@ -156,3 +157,11 @@ def test_on_a_zookeeper_nothing_is_served_that_a_coordinator_of_kafka_3_9_could_
     assert {key: served[key].highest for key in (*ends, *enters)} == {key: kafka[key][1] for key in (*ends, *enters)}
     assert served.keys() == SERVED.by_key.keys()
     assert all(served[key].highest == SERVED.by_key[key].highest for key in served.keys() - set(ends))
+
+
+def test_only_a_broker_of_ottla_is_told_of_what_is_not_kafkas(send: Send) -> None:
+    def told(name: str) -> bool:
+        return ApiKey.DESCRIBE_INSIDE in {each.api_key for each in api_versions(send, 3, name).api_keys}
+
+    assert told(ASKING_SOFTWARE)
+    assert not told("apache-kafka-java")

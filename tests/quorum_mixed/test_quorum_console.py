@@ -146,3 +146,16 @@ def committed(bootstrap: str, group: str, partitions: dict[int, int]) -> list[in
         return [each.offset for each in found]
     finally:
         consumer.close()
+
+
+def test_brokers_of_kafka_are_named_where_only_ottla_tells(tmp_path: Path, port: HeldPort) -> None:
+    """Without their having logged a request that they do not know."""
+    cluster = QuorumCluster(tmp_path, 1, 1, properties=PROPERTIES)
+    ottla = cluster.nodes[-1]
+    ottla.properties |= {"console.listener": f"127.0.0.1:{port.number}"}
+    with contextlib.closing(cluster):
+        cluster.start()
+        console = Console(f"http://127.0.0.1:{port.number}")
+        text = console.page("/connections").text
+        assert "has not told what it knows: it is not an Ottla broker of this version" in text
+        assert "ottla-broker" not in cluster.nodes[0].log() and "32000" not in cluster.nodes[0].log()

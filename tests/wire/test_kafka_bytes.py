@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ottla.wire.api_keys import ApiKey
+from ottla.wire.api_keys import FIRST_OF_OTTLA, ApiKey
 from ottla.wire.codec import decode, encode_bytes
 from ottla.wire.coordinator_records import (
     OFFSETS_TOPIC_TYPES,
@@ -23,7 +23,9 @@ from ottla.wire.metadata_records import RECORD_TYPES, metadata_record_class
 from ottla.wire.registry import request_class, response_class
 from ottla.wire.schema import Array, Message, Primitive, Struct, WireType, uuid_to_text
 
-API_CLASSES = {cls.__name__: cls for key in ApiKey for cls in (request_class(key), response_class(key))}
+API_CLASSES = {
+    cls.__name__: cls for key in ApiKey if key < FIRST_OF_OTTLA for cls in (request_class(key), response_class(key))
+}
 PROTOCOL_CLASSES = {cls.__name__: cls for cls in (ConsumerProtocolSubscription, ConsumerProtocolAssignment)}
 RECORD_CLASSES = {
     cls.__name__: cls

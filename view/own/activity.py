@@ -17,7 +17,7 @@ from ...handlers.services import Services
 from ...log.producer_snapshot import ProducerStateEntry
 from ...metadata.image import TopicImage
 from ...replication.delayed_fetch import FetchedPartition
-from ..inside_rows import ClientRow, ConsumerRow, WriterRow
+from ..inside_rows import AssignedRow, ClientRow, ConsumerRow, WriterRow
 from ..pace import Pace
 from ..rows import MemberRow
 from .groups import member_rows
@@ -152,6 +152,19 @@ async def consumer_rows(
             if pace.is_due(2):
                 await pace.rest()
         if pace.is_due(1 + len(fetches) // 8):
+            await pace.rest()
+    return rows
+
+
+async def assigned_rows(services: Services, topic: str, pace: Pace) -> list[AssignedRow]:
+    """The members that groups of this broker have for partitions of a topic."""
+    rows = []
+    for (client_id, host, number), groups in (await _groups_by_member(services, topic, pace)).items():
+        for group, offsets in groups:
+            committed = find_commit(offsets, topic, number)
+            offset = None if committed is None else committed.value.offset
+            rows.append(AssignedRow(number, client_id, host, group.group_id, offset))
+        if pace.is_due(1 + len(groups)):
             await pace.rest()
     return rows
 

@@ -19,9 +19,12 @@ from ...broker.listeners.connection import ClientConnection
 from ...broker.listeners.monitor import Monitor
 from ...broker.metrics.loop_lag import LoopLag
 from ...controller.quorum.cluster import QuorumCluster
+from ...handlers.connection_context import ConnectionContext
 from ...handlers.services import Services
 from ...replication.broker_client import PeerUnavailableError
 from ...replication.partition import Partition
+from ...replication.peers import Peers
+from ...wire.messages.describe_inside import DescribeInsideRequest, DescribeInsideResponse
 from ...wire.schema import Message
 from .. import checks
 from ..cached import BackgroundCache, Cached
@@ -53,6 +56,7 @@ from ..rows import (
     id_text,
 )
 from .administration import BrokerAdministration
+from .all_brokers import AllBrokers
 from .connections import connection_rows
 from .details import BrokerDetails
 from .disks import OwnDisks
@@ -61,6 +65,8 @@ from .lag_times import LagTimes
 from .own_quorum import controller_of, quorum_detail
 from .replica_log import ReplicaLog
 from .requests import RequestsSeen
+from .told_access import ToldAccess
+from .told_rows import tell
 from .topics import (
     ReplicasHere,
     config_rows,
@@ -123,6 +129,10 @@ class BrokerView:
         self._held = HeldPartitions()
         self.disks = OwnDisks(services, clock, workers)
         self.details = BrokerDetails(services, broker.connections, self.requests, clock, workers, pace)
+        self.all_brokers = AllBrokers(self)
+        """What the other brokers tell, beside what this one knows."""
+        self.access: ToldAccess | None = None
+        """None before the broker has started."""
         self.administration = BrokerAdministration(services, self._ask, clock, pace)
 
     def pace(self) -> Pace:
@@ -141,9 +151,20 @@ class BrokerView:
         return assembly.services if assembly is not None and assembly.is_started else None
 
     @property
-    def broker_id(self) -> int:
+    def node_id(self) -> int:
         """-1 before the broker has started."""
         return -1 if self.services is None else self.services.node_id
+
+    @property
+    def peers(self) -> Peers | None:
+        """The ways to the other brokers; None before the broker has started."""
+        assembly = self._broker.assembly
+        return None if assembly is None or not assembly.is_started else assembly.peers
+
+    async def _tell(self, connection: ConnectionContext, asked: DescribeInsideRequest) -> DescribeInsideResponse:
+        """What the console of another broker asks for. Raises KafkaError."""
+        assert self.access is not None, "it was made before anyone was told of this"
+        return self.access.refusal(connection, asked.proof) or await tell(self, asked)
 
     @property
     def bootstrap_servers(self) -> str:
@@ -186,6 +207,12 @@ class BrokerView:
         """What lists show is at hand once the broker has started."""
         while self.services is None:
             await trio.sleep(_UNTIL_STARTED)
+        services = self.services
+        has_authorizer = services.authorizer is not None
+        self.access = await self.workers.run(
+            lambda: ToldAccess(services.config, services.node_id, has_authorizer=has_authorizer)
+        )
+        services.inside = self._tell
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._groups.run)
             nursery.start_soon(self._topics.run)
@@ -323,6 +350,18 @@ class BrokerView:
             readers,
         )
 
+    def leaders(self, topic: str) -> dict[int, int]:
+        """The leader of each partition of a topic, NO_LEADER where there is none."""
+        found = None if self.services is None else self.services.metadata.topic(topic)
+        return {} if found is None else {number: state.leader for number, state in found.partitions.items()}
+
+    def replicas(self, topic: str, number: int) -> list[int]:
+        """The brokers that have a replica of a partition. Raises NotFoundError."""
+        found = None if self.services is None else self.services.metadata.partition(topic, number)
+        if found is None:
+            raise NotFoundError(f"There is no {topic}-{number}.")
+        return [*found.replicas]
+
     def partition(self, name: str, number: int) -> Partition:
         """A replica on this broker. Raises NotFoundError."""
         services = self.services
@@ -441,7 +480,7 @@ class BrokerView:
             self.traffic.total if services is not None else NO_RATES,
             report.findings,
             report.checks,
-            self.broker_id,
+            self.node_id,
             int((trio.current_time() - self._began) * 1000),
             of_partitions.led,
             self._open_connections(),

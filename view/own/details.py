@@ -13,10 +13,20 @@ from ...metadata.image import TopicImage
 from ..admin_rows import HolderRow
 from ..cached import Cached
 from ..errors import NotFoundError
-from ..inside_rows import ApplicationRow, BatchRow, ConsumerRow, EventRow, LogRow, SharePartitionRow, WriterRow
+from ..inside_rows import (
+    ApplicationRow,
+    AssignedRow,
+    BatchRow,
+    ConsumerRow,
+    EventRow,
+    LogRow,
+    SharePartitionRow,
+    WholeRequest,
+    WriterRow,
+)
 from ..pace import Pace
 from ..rows import ErrorRow, MemberRow, RequestRow
-from .activity import consumer_rows, positions, writer_rows
+from .activity import assigned_rows, consumer_rows, positions, transactional_ids, writer_rows
 from .applications import application_rows
 from .kept_requests import decoded
 from .log_detail import batch_rows, log_row
@@ -88,6 +98,20 @@ class BrokerDetails:
 
         return await self._shared(("consumers", topic), read)
 
+    async def assigned(self, topic: str) -> list[AssignedRow]:
+        """Which members groups of this broker have for partitions of a topic. Raises NotFoundError."""
+        self._found(topic)
+
+        async def read() -> list[AssignedRow]:
+            return await assigned_rows(self._found(topic)[0], topic, self._pace())
+
+        return await self._shared(("assigned", topic), read)
+
+    async def transactional_ids(self) -> dict[int, str]:
+        """By producer id, those that this broker coordinates."""
+        services = self._services()
+        return {} if services is None else await transactional_ids(services, self._pace())
+
     async def _shared(self, key: tuple[str, str], read: Callable[[], Awaitable[list[T]]]) -> list[T]:
         """What several pages of one topic ask for at the same time is read once."""
         cached: Cached[list[T]] = self._by_topic.pop(key) if key in self._by_topic else Cached(read)
@@ -143,13 +167,12 @@ class BrokerDetails:
         """The errors sent to clients in the last hour."""
         return self._requests.errors()
 
-    async def request(self, number: int) -> tuple[RequestRow, dict[str, Any] | None, dict[str, Any] | None]:
+    async def request(self, number: int) -> WholeRequest:
         """One of the last or slowest requests, and what it and its response say. Raises NotFoundError."""
         kept = self._requests.kept.find(number)
         if kept is None:
             raise NotFoundError("There is no such request any more: only the last ones and the slowest are kept.")
-        request, answer = await self._workers.run(decoded, kept)
-        return kept.row, request, answer
+        return WholeRequest(kept.row, *await self._workers.run(decoded, kept))
 
     # --- logs ---------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ kept, nor of what is larger than ``MOST_BYTES``; nor is a response with records 
 from __future__ import annotations
 
 import heapq
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -89,8 +90,8 @@ class KeptRequests:
         return found or next((kept for _, _, kept in self._slow if kept.row.number == number), None)
 
 
-def decoded(kept: KeptRequest) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """A request and its response, field by field as JSON has them; None for what is not kept. To be called by a worker."""
+def decoded(kept: KeptRequest) -> tuple[str | None, str | None]:
+    """A request and its response, field by field as JSON; None for what is not kept. To be called by a worker."""
     request = answer = None
     if kept.request is not None:
         try:
@@ -99,7 +100,11 @@ def decoded(kept: KeptRequest) -> tuple[dict[str, Any] | None, dict[str, Any] | 
             request = {"problem": str(error)}
         if kept.answer is not None:
             answer = _decoded_answer(kept.request, kept.answer)
-    return request, answer
+    return _as_text(request), _as_text(answer)
+
+
+def _as_text(message: dict[str, Any] | None) -> str | None:
+    return None if message is None else json.dumps(message, indent=2, ensure_ascii=False)
 
 
 def _decoded_answer(request: bytes, answer: bytes) -> dict[str, Any]:

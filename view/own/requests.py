@@ -80,6 +80,8 @@ class RequestsSeen:
     ) -> None:
         self.count += 1
         api_key, version = key_and_version(call.key)
+        if api_key == ApiKey.DESCRIBE_INSIDE:
+            return  # by consoles that look: it would push out what they look at
         codes: Sequence[int] = ()
         if call.error_counts is not None:
             codes = list(call.error_counts)

@@ -1,4 +1,7 @@
-"""``ottla serve --node N --cluster …`` in processes: three form a cluster, one is killed, one loses its disk, a fourth joins."""
+"""``ottla serve --node N --cluster …`` in processes: three form a cluster, one is killed, one loses its disk, a fourth joins.
+
+And a console of one of them tells of all.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -159,3 +163,28 @@ def _votes(node: Node) -> bool:
     ).stdout
     voters = [line for line in shown.splitlines() if "KRaftVoters" in line]
     return bool(voters) and identity(node)["directory.id"] in voters[-1]
+
+
+def test_one_console_tells_of_three_brokers_of_which_one_stands_still(nodes: list[Node]) -> None:
+    first, second, third = nodes[:3]
+    for node in (first, second, third):
+        node.arguments += ["--console", "127.0.0.1:0"]
+        node.launch()
+    for node in (first, second, third):
+        node.wait_ready()
+    console = eventually(lambda: re.search(r"the console is on (http://[^/]+)", first.log()))[1]
+
+    def page() -> str:
+        with urllib.request.urlopen(f"{console}/connections?q=broker-1-inside", timeout=60) as answer:
+            text: str = re.sub("<[^>]*>", "", answer.read().decode())
+        return text
+
+    eventually(lambda: "has not told" not in page() and "broker-1-inside" in page())
+    third.pause()
+    try:
+        # Once its session has ended it is fenced.
+        eventually(lambda: re.search("Broker 3 has not told what it knows: it (has not answered|is fenced)", page()))
+        assert "Broker 2 has not told" not in page()
+    finally:
+        third.resume()
+    eventually(lambda: "has not told" not in page(), 60)
