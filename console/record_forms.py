@@ -110,7 +110,7 @@ def _bytes(kind: str, text: str, what: str) -> bytes | None:
         try:
             json.loads(text, parse_int=str, parse_float=str)
         except (ValueError, RecursionError) as error:
-            raise WrongQuestionError(f"The {what} is no JSON: {error}.", what) from None
+            raise WrongQuestionError(f"The {what} is not JSON: {error}.", what) from None
     try:
         return text.encode()
     except UnicodeEncodeError:

@@ -57,8 +57,8 @@ def test_what_fields_look_like() -> None:
     [
         ({"value_as": "hex", "value": "0g"}, "value is not hexadecimal"),
         ({"key_as": "base64", "key": "A"}, "key is not base64"),
-        ({"value_as": "json", "value": "{"}, "value is no JSON"),
-        ({"value_as": "json", "value": "[" * 100_000}, "value is no JSON"),
+        ({"value_as": "json", "value": "{"}, "value is not JSON"),
+        ({"value_as": "json", "value": "[" * 100_000}, "value is not JSON"),
         ({"value_as": "null", "value": "x"}, "is null, but"),
         ({"value_as": "xml"}, "not xml"),
         ({"headers": '"a" b'}, "something other than ="),

@@ -105,7 +105,7 @@ async def test_errors_are_kafkas_own_and_what_was_typed_stays(browsing: Open, tm
             ({"partition": "9", "value": "x"}, 409, "UNKNOWN_TOPIC_OR_PARTITION"),
             ({"to": "none", "value": "x"}, 404, "There is no topic none"),
             ({"value_as": "hex", "value": "x"}, 400, "not hexadecimal"),
-            ({"value_as": "json", "value": "{x"}, 400, "no JSON"),
+            ({"value_as": "json", "value": "{x"}, 400, "not JSON"),
             ({"key_as": "null", "key": "k"}, 400, "is null, but"),
             ({"headers": "a=hex:x"}, 400, "not hexadecimal"),
             ({"partition": "x"}, 400, "x is not a partition"),
