@@ -19,6 +19,7 @@
 #   tools/setup.sh zsh             zsh
 #   tools/setup.sh pypy            .venv-pypy with Ottla and pytest, by the pypy3 on the PATH
 #   tools/setup.sh spark-4.2       .venv-spark-4.2 with what the tests of Spark need, pyspark 4.2.0 being the Spark; and its jars
+#   tools/setup.sh release         .venv-release with what builds and checks a release
 #
 # What benchmarks need beside bench, if they are to say what another Python does:
 #
@@ -211,6 +212,16 @@ install_spark_4_2() {
     fi
 }
 
+install_release() {
+    make_venv .venv-release
+    if ! stamped .venv-release release; then
+        echo "setup: installing what makes a release into .venv-release" >&2
+        pip_install .venv-release --upgrade 'pip>=25.1' # the first that reads [dependency-groups]
+        pip_install .venv-release --group release
+        echo "$wanted" >.venv-release/.stamp-release
+    fi
+}
+
 missing=
 case $level in
 run | check | docs) find_python ;;
@@ -219,7 +230,7 @@ bench | cluster)
     java_is_17 || missing="${missing:+$missing, }a JDK of Java 17 or newer (javac)"
     need mvn "Maven (mvn)"
     ;;
-test | kafka-python-2) find_python ;;
+test | kafka-python-2 | release) find_python ;;
 java | kafka | spark-4.2)
     find_python
     need_java
@@ -260,6 +271,10 @@ go | js | rust)
 browser | zsh) exit ;;
 kafka-python-2)
     install_kafka_python_2
+    exit
+    ;;
+release)
+    install_release
     exit
     ;;
 spark-4.2)
