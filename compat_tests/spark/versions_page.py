@@ -25,9 +25,8 @@ The tests of `compat_tests/spark/`: how many of each row passed, by the version 
     make compat-spark
 
 n/a: this version of Spark has none of it, or what it takes (spark-avro, Delta, Iceberg) was not released for it. pyspark 4.0.0
-is what `pip install '.[spark]'` brings and what CI runs. Of the connector for 4.2.0 a part is not in Maven Central, and
-stands in from 4.1.0-preview1 (`tools/jars/spark-kafka-4.2.0/`). The lane `spark-4.2` of `make test-all` runs the tests with it,
-on Ottla only.
+is the oldest that `pip install '.[spark]'` takes, and what CI runs; 4.2.0 is the newest that is tested, in the lane
+`spark-newest` of `make test-all`, on Ottla only. Without a constraint pip brings the newest 4.x there is.
 """
 
 Column = tuple[str, str]

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-VENV, VENV_SPARK_4_2, VENV_PYPY = ".venv", ".venv-spark-4.2", ".venv-pypy"
+VENV, VENV_SPARK_NEWEST, VENV_PYPY = ".venv", ".venv-spark-newest", ".venv-pypy"
 
 
 class Selection(NamedTuple):
@@ -293,11 +293,11 @@ LANES = (
         for broker in ("ottla", "kafka")
     ),
     Part(
-        "spark-4.2",
-        "spark on pyspark 4.2.0",
+        "spark-newest",
+        "spark on pyspark 4.2.0, the newest that is tested",
         clients(("spark",), ignored=SECURITY),
-        ("java", "spark-4.2"),
-        venv=VENV_SPARK_4_2,
+        ("java", "spark-newest"),
+        venv=VENV_SPARK_NEWEST,
     ),
     Part(
         "pypy",
