@@ -56,7 +56,7 @@ FOLDERS_OF: Mapping[str, tuple[str, ...]] = {
         "tests/cli/processes/test_listeners_page.py",
         "tests/testing/test_page.py",
     ),
-    "release": ("tests/test_release.py",),
+    "release": ("tests/test_release.py", "tests/test_image.py", "tests/test_workflow.py"),
     "browser": ("tests/console",),
     "zookeeper": (
         "tests/broker/processes/test_serve_zookeeper.py",
@@ -279,7 +279,12 @@ LANES = (
         ("kafka",),
     ),
     Part("pages", "what README and docs say, done; packaging", slow_tests("pages"), ("kafka", "kcat")),
-    Part("release", "`make release`", slow_tests("release"), ("release",)),
+    Part(
+        "release",
+        "`make release`; the steps of the image, its services and the workflow",
+        slow_tests("release"),
+        ("release",),
+    ),
     Part("browser", "the console in Chromium", slow_tests("browser"), ("browser",)),
     *_client_lanes(),
     Part("codecs", "each client reads what each other wrote", Selection((CODECS,)), _EVERY_CLIENT),
