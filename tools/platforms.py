@@ -23,7 +23,7 @@ from typing import NamedTuple
 from packaging import tags
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 from pypi_simple import DistributionPackage, PyPISimple
@@ -80,8 +80,7 @@ class Index:
         releases: dict[Version, list[DistributionPackage]] = {}
         for file in self.files[name]:
             version = _version(file)
-            runs_here = f"{python}.99" in SpecifierSet(file.requires_python or "")
-            if runs_here and not file.is_yanked and allowed.contains(version, prereleases=False):
+            if _runs_on(python, file) and not file.is_yanked and allowed.contains(version, prereleases=False):
                 releases.setdefault(version, []).append(file)
         return releases[max(releases)] if releases else []
 
@@ -91,6 +90,13 @@ def _version(file: DistributionPackage) -> Version:
         return Version(file.version or "")
     except InvalidVersion:  # of a time before there were rules
         return Version("0.dev0")
+
+
+def _runs_on(python: str, file: DistributionPackage) -> bool:
+    try:
+        return f"{python}.99" in SpecifierSet(file.requires_python or "")
+    except InvalidSpecifier:  # pip takes it
+        return True
 
 
 def needs_no_compiler(files: list[DistributionPackage], system: System, python: str) -> bool:

@@ -51,11 +51,17 @@ def test_the_release_that_pip_takes() -> None:
             *files("lib-1-py3-none-any.whl", "lib-2.tar.gz"),
             *files("lib-3.tar.gz", requires=">=3.12"),
             *files("lib-4a1.tar.gz"),
+            *files("lib-0.1.tar.gz", requires=">= '2.7'"),
         ]
     }
     with PyPISimple() as client:
         index = Index(client, releases)
-        for python, allowed, expected in (("3.11", "", "2"), ("3.12", "", "3"), ("3.12", "<2", "1")):
+        for python, allowed, expected in (
+            ("3.11", "", "2"),
+            ("3.12", "", "3"),
+            ("3.12", "<2", "1"),
+            ("3.11", "<1", "0.1"),
+        ):
             assert {file.version for file in index.newest("lib", SpecifierSet(allowed), python)} == {expected}
         assert index.newest("lib", SpecifierSet(">4"), "3.12") == []
 
