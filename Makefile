@@ -75,7 +75,7 @@ jepsen: ## MINUTES=5 SEED=1 SYSTEM=ottla: faults of every kind on a cluster of p
 	@tools/setup.sh check
 	@$(PYTHON_IN_VENV) -m ottla.tests.jepsen --minutes $(MINUTES) --seed $(SEED) --system $(SYSTEM) $(ARGS)
 
-bench: ## the same load on Ottla and Apache Kafka, alternating; table in docs/bench-broker.md; BROKER_PYTHON=/usr/bin/python3 runs Ottla
+bench: ## the same load on Ottla and Apache Kafka, alternating; table in bench/results/broker.md; BROKER_PYTHON=/usr/bin/python3 runs Ottla
 	@tools/setup.sh bench
 	$(if $(BROKER_PYTHON),@tools/setup.sh broker-python)
 	$(PYTHON_IN_VENV) -m bench $(if $(BROKER_PYTHON),--python .venv-broker-python/bin/python) $(ARGS)
@@ -134,10 +134,11 @@ screenshots: ## pictures of each page of the console, in docs/console and docs/c
 docs: ## the documentation as a site in site/, after writing what is generated in docs/ anew; a warning is an error
 	@tools/setup.sh docs
 	$(PYTHON_IN_VENV) -m ottla.broker.settings_page > docs/configuration.md
-	$(PYTHON_IN_VENV) -m ottla.broker.metrics.page docs/operations.md
+	$(PYTHON_IN_VENV) -m ottla.broker.metrics.page docs/metrics.md
 	$(PYTHON_IN_VENV) -m ottla.cli.help_page > docs/command-reference.md
 	$(PYTHON_IN_VENV) tools/api_page.py > docs/api.md
 	$(PYTHON_IN_VENV) -m bench.plot
+	$(PYTHON_IN_VENV) -m bench.page
 	$(PYTHON_IN_VENV) -m mkdocs build --strict
 
 clean: ## remove what make built; ./data stays

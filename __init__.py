@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from .broker.embedded import RunningBroker, open_broker
     from .testing.broker import Broker
     from .testing.cluster import Cluster
+    from .testing.expected_records import ExpectedRecord
 
-__all__ = ["Broker", "Cluster", "RunningBroker", "open_broker"]
+__all__ = ["Broker", "Cluster", "ExpectedRecord", "RunningBroker", "open_broker"]
 __version__ = "0.1.0"
 
 
@@ -27,6 +28,10 @@ def __getattr__(name: str) -> Any:
         from .testing.cluster import Cluster
 
         return Cluster
+    if name == "ExpectedRecord":
+        from .testing.expected_records import ExpectedRecord
+
+        return ExpectedRecord
     if name in __all__:
         from .broker import embedded
 

@@ -126,7 +126,7 @@ class Setting:
         return value
 
     def render(self, value: Any) -> str | None:
-        """The value as Kafka prints it; None where it is not set."""
+        """The value as Kafka prints it, or None."""
         if value is None:
             return None
         if isinstance(value, bool):

@@ -31,6 +31,7 @@ from .many_and_large import MANY_AND_LARGE
 from .metrics_cost import main as measure_metrics
 from .raw_rows import RAW
 from .report import profile_table
+from .result_tables import RESULTS
 from .rows import LIFECYCLES, LOADS, WARM_UP, Load
 from .run import Run
 from .sink import RunningSink, Sink
@@ -40,10 +41,9 @@ OWN_BROKERS = (*LIFECYCLES, *MANY_AND_LARGE, *OVER_TLS)
 EVERY_LOAD = (*LOADS, *SESSIONS, *RAW)
 _PAIRS = 3
 _PYTHON = Path(sys.executable)
-_DOCS = Path(__file__).resolve().parent.parent / "docs"
-_PAGE = _DOCS / "bench-broker.md"
+_PAGE = RESULTS / "broker.md"
 _ABOUT_SINK = f"The {Sink.name} reads the same requests, drops them and answers: its costs are the kernel's part."
-_CLUSTER_PAGE = _DOCS / "bench-cluster.md"
+_CLUSTER_PAGE = RESULTS / "cluster.md"
 
 
 def chosen_loads(rows: re.Pattern[str]) -> list[Load]:
@@ -131,10 +131,10 @@ def main(
     ] = False,
     cluster: Annotated[
         bool,
-        typer.Option("--cluster", help="Three nodes of each, brokers and controllers; docs/bench-cluster.md."),
+        typer.Option("--cluster", help="Three nodes of each, brokers and controllers; bench/results/cluster.md."),
     ] = False,
     output: Annotated[
-        Path | None, typer.Option(help="Page to write; by default docs/bench-broker.md, if nothing is omitted.")
+        Path | None, typer.Option(help="Page to write; by default bench/results/broker.md, if nothing is omitted.")
     ] = None,
     profile: Annotated[
         bool, typer.Option("--profile", help="Only Ottla, and which parts use its CPU time, by row.")

@@ -121,7 +121,7 @@ def slow_follower(cluster: MeasuredCluster, scale: float) -> Iterator[Figure]:
     follower = cluster.cluster.broker(_FOLLOWER)
     leaders = [broker for broker in cluster.running if broker is not follower]
     cluster.create_topic("slow", _LOAD_PARTITIONS)
-    row = f"{records * _RECORD_BYTES / 1e9:.2g} GB beside a slow follower"
+    row = f"{records * _RECORD_BYTES / 1e9:.2g} GB with a slow follower"
     java.producer_perf(cluster.bootstrap, "slow", records // 10, _RECORD_BYTES, "none", "1")
     before = {broker.pid: resident_mib(broker.pid) for broker in leaders}
     with _beside(lambda: _highest(before)) as highest, _slowed(follower):

@@ -1,4 +1,4 @@
-"""Medians, ratios and missed floors of a run: as a table on the terminal, and as a page of the docs.
+"""Medians, ratios and missed floors of a run: as a table on the terminal, and as a page of bench/results.
 
 A ratio is calculated within one pair, in which the two brokers ran one after the other; the report has the median of the
 pairs, and the lowest and highest. Absolute figures differ from machine to machine and are only for information.
@@ -19,9 +19,9 @@ from .rows import Figure, Floor
 _NOISY = 0.1
 _WIDTH = 170
 _ABOVE_TABLE = """\
-[Benchmarks](bench.md) draws the conclusion from this table. A *ratio* is Ottla's figure divided by Apache Kafka's, the
-median of the pairs, and *range* its lowest and highest; a *floor* is what the ratio has to keep. *Noise* is explained
-[below](#how-it-was-measured)."""
+[Benchmarks](../../docs/bench.md) sums this table up. A *ratio* is Ottla's figure divided by Apache Kafka's, the median of the
+pairs; *range* is its lowest and highest. A *floor* is the limit that Ottla has set itself for the ratio.
+[How it was measured](#how-it-was-measured) explains *noise*."""
 
 
 @dataclass

@@ -186,8 +186,8 @@ def page(records: int, output: Path | None, rows: list[Measured]) -> str:
 broker and a worker were killed; {kept}.
 
 {"".join(f"| {' | '.join(line)} |" + chr(10) for line in table)}
-*records/s* and *broker CPU s* are of the undisturbed run, the rate from the plan of the first micro-batch to the end of the last,
-*s, disturbed* is the length of the other one. The [audits](#the-audit-on-ottla) below are of the disturbed run.
+*records/s* and *broker CPU s* are of the undisturbed run; the rate is from the plan of the first micro-batch to the end of the
+last. *s, disturbed* is the length of the other run. Its [audits](#the-audit-on-ottla) are below.
 
 ## How it was measured
 

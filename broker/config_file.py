@@ -115,12 +115,14 @@ def warn_of_unused(properties: Mapping[str, str]) -> None:
     """One warning for each property that has no effect."""
     names = declared_names()
     for name in sorted(properties):
-        if without_prefix(name) in names:
+        plain = without_prefix(name)
+        if plain in names:
             continue
-        if without_prefix(name) in KAFKA_PROPERTY_NAMES:
+        if plain in KAFKA_PROPERTY_NAMES:
             logger.warning("%s is a property of Kafka that Ottla does not use", name)
         else:
-            logger.warning("%s is not a property that Kafka or Ottla knows", name)
+            close = meant(plain, names | KAFKA_PROPERTY_NAMES)
+            logger.warning("%s is not a property that Kafka or Ottla knows%s", name, close)
 
 
 def load_config(properties: Mapping[str, str]) -> Config:

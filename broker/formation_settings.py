@@ -10,18 +10,18 @@ SECRET_USER = "ottla-cluster"
 
 
 class FormationSettings(Settings):
-    """The nodes that form a cluster, and the secret that lets a node in."""
+    """The nodes that form a cluster, and its secret."""
 
     nodes: tuple[str, ...] = setting(
         "cluster.nodes",
         default=(),
-        doc="The first nodes of a cluster in their order, HOST or HOST:PORT with commas between, where clients reach them; "
-        "node.id is this node's place, counted from 1. Their controllers are at the next port. They form a cluster once all of "
-        "them are there, and a node that starts later joins it (`ottla serve --cluster`).",
+        doc="The first nodes of a cluster in order, HOST or HOST:PORT separated by commas, as clients reach "
+        "them. node.id is this node's position, counted from 1. Controllers use the next port. The nodes "
+        "form a cluster when all of them run; later nodes join it (`ottla serve --cluster`).",
     )
     secret_file: str | None = setting(
         "cluster.secret.file",
         default=None,
-        doc="A file with the secret by which the nodes of a cluster know one another, of 16 characters or more, the same on "
-        "each. The controllers' listener then asks for it, by SCRAM-SHA-512.",
+        doc="File with the secret of the cluster's nodes: 16 characters or more, the same on each. The "
+        "controllers' listener then requires it (SCRAM-SHA-512).",
     )

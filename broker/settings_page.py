@@ -11,22 +11,20 @@ from .config_file import declared_classes
 _HEAD = """\
 # Configuration
 
-Every property that Ottla reads, under Kafka's name. This page is generated from the declarations in the source:
-`make docs` rewrites it, and a test compares the two.
+All properties that Ottla reads, under Kafka's names. `make docs` generates this page from the source, and a test compares them.
 
-A property is given in a file (`ottla serve --config server.properties`, in Java's format) or on the command line
-(`--override name=value`, stronger than the file). Where a *topic property* is named, a topic may have a value of its
-own under that name, given when it is created or altered later. A property that Kafka has and Ottla doesn't use is ignored with a
-warning, and so is an unknown one in a file; a malformed value stops the start.
+Set a property in a file (`ottla serve --config server.properties`, in Java's format) or on the command line
+(`--override name=value`, which takes precedence). A topic can set the *topic property* of a row, when it is created or later.
+Properties that Ottla does not use are ignored with a warning. With a malformed value the broker does not start.
 
-A property marked *dynamic* can be set while brokers run, on one of them or on all (`ottla configs set`,
-`kafka-configs --alter`). It is then stronger than what was given at the start, and outlives restarts. What Kafka lets a
-running broker change and Ottla doesn't use is accepted, stored and shown, with a warning in the log; passwords are refused.
-Listeners are set on one broker at a time: a listener with a new name is opened, one whose name is missing is closed, with its
-connections; the others keep their addresses and protocols.
+*Dynamic* properties can be changed while brokers run, for one broker or for all (`ottla configs set`, `kafka-configs --alter`).
+They take precedence over the file and the command line, and survive restarts. Properties that are dynamic in Kafka but unused
+in Ottla are accepted, stored and shown, with a warning in the log; passwords are refused. Listeners are changed on one broker
+at a time: listeners with new names open, missing ones close with their connections, and the others keep their addresses and
+protocols.
 
-With the prefix `listener.name.<listener>.` (in lower case) a setting of connections, TLS or SASL holds for one listener.
-With `listener.name.<listener>.<mechanism>.` a setting of SASL holds for one mechanism of that listener.
+The prefix `listener.name.<listener>.` (in lower case) limits a setting of connections, TLS or SASL to one listener, and
+`listener.name.<listener>.<mechanism>.` limits a setting of SASL to one mechanism of it.
 """
 
 

@@ -25,12 +25,12 @@ app = typer.Typer(
 
 Override = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=VALUE", help="A property; stronger than the file. May be repeated."),
+    typer.Option(metavar="NAME=VALUE", help="A property, which takes precedence over the file. May be repeated."),
 ]
 Brokers = Annotated[
     str | None,
     typer.Option(
-        metavar="NUMBER", help="So many brokers on this machine, each a process; auto: one for each processor."
+        metavar="NUMBER", help="Number of brokers on this machine, each a process; auto: one for each processor."
     ),
 ]
 ZooKeeper = Annotated[
@@ -39,7 +39,7 @@ ZooKeeper = Annotated[
 ]
 NodeNumber = Annotated[
     int | None,
-    typer.Option(metavar="NUMBER", help="This node's number: its place in --cluster, or the next free one.", min=1),
+    typer.Option(metavar="NUMBER", help="This node's number: its position in --cluster, or the next free one.", min=1),
 ]
 ClusterNodes = Annotated[
     str | None,
@@ -50,13 +50,13 @@ ClusterNodes = Annotated[
 ]
 ClusterSecretFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="The secret that lets a node into the cluster; the same on each."),
+    typer.Option(metavar="FILE", help="File with the cluster's secret, the same on each node."),
 ]
 LogLevel = Annotated[
     str,
-    typer.Option(metavar="LEVELS", help="debug, info, warning or error; AREA=LEVEL after a comma is for one area."),
+    typer.Option(metavar="LEVELS", help="debug, info, warning or error; AREA=LEVEL after a comma sets one area."),
 ]
-LogFormat = Annotated[str, typer.Option(metavar="FORMAT", help="text, or json: an object in a line for each event.")]
+LogFormat = Annotated[str, typer.Option(metavar="FORMAT", help="text, or json: one object in a line for each event.")]
 Trace = Annotated[
     str | None,
     typer.Option(metavar="API,…", help="Log a line for each request of these APIs: produce,fetch or all."),
@@ -91,9 +91,9 @@ def serve(
     ] = None,
     advertise: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Address that clients are told to connect to, if it differs."),
+        typer.Option(metavar="HOST:PORT", help="Address that clients connect to, if it differs."),
     ] = None,
-    data_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Data folder. [./data]")] = None,
+    data_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Log directory. [./data]")] = None,
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A server.properties with Kafka's property names.")
     ] = None,
@@ -104,7 +104,7 @@ def serve(
     ] = None,
     console: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Serve the console there, pages to look at in a browser."),
+        typer.Option(metavar="HOST:PORT", help="Serve the web console there."),
     ] = None,
     console_allow_writes: Annotated[
         bool,
@@ -153,13 +153,13 @@ def serve(
 
 @app.command("dump-log")
 def dump_log(
-    files: Annotated[str, typer.Option(metavar="FILE[,…]", help="Files of partitions' folders, with commas between.")],
+    files: Annotated[
+        str, typer.Option(metavar="FILE[,…]", help="Files of partitions' directories, separated by commas.")
+    ],
     print_data_log: Annotated[
-        bool, typer.Option("--print-data-log", help="Print keys and values, too; a decoder implies it.")
+        bool, typer.Option("--print-data-log", help="Print keys and values. A decoder implies it.")
     ] = False,
-    deep_iteration: Annotated[
-        bool, typer.Option("--deep-iteration", help="Print records, too, not only batches.")
-    ] = False,
+    deep_iteration: Annotated[bool, typer.Option("--deep-iteration", help="Print records as well as batches.")] = False,
     offsets_decoder: Annotated[
         bool, typer.Option("--offsets-decoder", help="Read the records as those of __consumer_offsets.")
     ] = False,
@@ -187,13 +187,13 @@ def dump_log(
         bool, typer.Option("--index-sanity-check", help="Check indexes only as Apache Kafka does when it starts.")
     ] = False,
     max_message_size: Annotated[
-        int, typer.Option(metavar="BYTES", min=1, help="How many bytes are read to find the batch of an index entry.")
+        int, typer.Option(metavar="BYTES", min=1, help="Bytes to read in search of the batch of an index entry.")
     ] = 5 << 20,
     max_bytes: Annotated[
         int | None, typer.Option(metavar="BYTES", min=0, help="Read .log files only up to this many bytes.")
     ] = None,
 ) -> None:
-    """Print what is in .log, .checkpoint, .index, .timeindex, .txnindex and .snapshot files, as kafka-dump-log does.
+    """Print the contents of .log, .checkpoint, .index, .timeindex, .txnindex and .snapshot files, as kafka-dump-log does.
 
     \b
     Examples:
@@ -224,12 +224,12 @@ def dump_log(
 
 @app.command()
 def verify(
-    data_dir: Annotated[Path, typer.Argument(metavar="DATA_DIR", help="The data folder of a broker that is stopped.")],
+    data_dir: Annotated[Path, typer.Argument(metavar="DATA_DIR", help="The log directory of a stopped broker.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as a JSON array.")] = False,
 ) -> None:
-    """Check the data folder of a stopped broker: a line for each thing that is wrong, and what a start would do.
+    """Check the log directory of a stopped broker: print each problem, and the effect of a start on it.
 
-    The folder is only read. Exit status: 0 nothing is wrong, 1 something is, 2 the folder cannot be checked.
+    Nothing is written. Exit status: 0 no problems, 1 problems, 2 the directory cannot be checked.
 
     \b
     Examples:
@@ -243,17 +243,19 @@ def verify(
 
 @app.command("set-aside")
 def set_aside(
-    data_dir: Annotated[Path, typer.Argument(metavar="DATA_DIR", help="The data folder of a broker that is stopped.")],
-    partition: Annotated[str, typer.Argument(metavar="PARTITION", help="The partition's folder in it: TOPIC-NUMBER.")],
+    data_dir: Annotated[Path, typer.Argument(metavar="DATA_DIR", help="The log directory of a stopped broker.")],
+    partition: Annotated[
+        str, typer.Argument(metavar="PARTITION", help="The partition's directory in it: TOPIC-NUMBER.")
+    ],
     offset: Annotated[int, typer.Argument(metavar="OFFSET", min=0, help="An offset of the damaged batch.")],
     undo: Annotated[bool, typer.Option("--undo", help="Put the batch back that begins at OFFSET.")] = False,
 ) -> None:
-    """Take a damaged batch out of the log of a stopped broker, so that what follows it is served.
+    """Remove a damaged batch from the log of a stopped broker, so that the records after it are served.
 
-    The batch is copied to a file beside the segment, and an empty one takes its place. 'ottla verify' names damaged batches. If
-    another replica has the batch, remove the partition's folder instead: the broker fetches it again.
+    The batch is copied to a file next to the segment, and replaced by an empty one. 'ottla verify' names damaged batches. If
+    another replica has the batch, remove the partition's directory instead: the broker fetches it again.
 
-    Exit status: 0 done, 1 there is no damaged batch, 2 the folder cannot be used.
+    Exit status: 0 done, 1 there is no damaged batch, 2 the directory cannot be used.
 
     \b
     Examples:

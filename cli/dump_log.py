@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TextIO
 
 from ..controller.zookeeper.leaving.state_dump import state_dumps
@@ -24,6 +25,7 @@ from ..log.dump.decoders import (
 from ..log.dump.files import DumpOptions, dump_files
 from ..log.dump.report import DumpError
 from ..log.read_only_disk import ReadOnlyDisk
+from .nearest_path import meant_path
 
 
 def run(
@@ -71,6 +73,10 @@ def run(
         max_message_size=max_message_size,
         by_name=state_dumps(shows_data=decoder is not None),
     )
+    files = list(files)
+    for missing in (path for path in map(Path, files) if not path.exists()):
+        print(f"ottla: {missing}: No such file or directory{meant_path(missing)}", file=sys.stderr)
+        return 1
     try:
         return 0 if dump_files(ReadOnlyDisk(), files, options, _utf8(sys.stdout), sys.stderr) else 1
     except BrokenPipeError:

@@ -13,9 +13,8 @@ from .app import app
 _HEAD = """\
 # Command reference
 
-Every command of `ottla` and its options, as `--help` tells them. This page is generated from the declarations in the
-source: `make docs` rewrites it, and a test compares the two, and both with what the commands print. What it looks like
-when they run is in [the command line](command-line.md).
+Every command of `ottla` with its options, as `--help` prints them. `make docs` generates this page from the source, and a test
+compares it with the source and the commands. [The command line](command-line.md) shows the commands in use.
 """
 
 _CODE = re.compile(r"'(ottla[^']*)'|(?<![^ ])(--?[a-z][a-z-]*|\w*_\w*)(?![^ ,.;:)])")

@@ -27,6 +27,7 @@ class Lazy(NamedTuple):
 
 LAZY = {
     "dev-cluster": Lazy(".commands.dev_cluster", "Run a cluster of brokers in this process, to develop against."),
+    "doctor": Lazy(".commands.doctor", "Say what is wrong with a broker or a cluster, and what mends it."),
     "topics": Lazy(".commands.topics", "Create, list, describe, alter, trim and delete topics."),
     "produce": Lazy(".commands.produce", "Write lines, or JSON lines, of standard input or files to a topic."),
     "consume": Lazy(".commands.consume", "Print the records of topics."),
@@ -37,18 +38,18 @@ LAZY = {
     "configs": Lazy(".commands.configs", "Describe, set and unset the settings of topics and brokers."),
     "users": Lazy(".commands.users", "Add, list and remove users with SCRAM passwords."),
     "quotas": Lazy(".commands.quotas", "Describe, set and unset the quotas of users, client ids and addresses."),
-    "acls": Lazy(".commands.acls", "Add, list and remove access rules: who may do what."),
-    "top": Lazy(".commands.top", "Show what a broker is doing: traffic, busiest topics, lag, errors."),
+    "acls": Lazy(".commands.acls", "Add, list and remove access rules."),
+    "top": Lazy(".commands.top", "Show the activity of a broker: traffic, busiest topics, lag, errors."),
     "console": Lazy(".commands.console", "Serve the console for any Kafka: pages of topics, records and groups."),
     "cluster": Lazy(".commands.cluster", "Describe the cluster, elect leaders, drain a broker."),
-    "log-dirs": Lazy(".commands.log_dirs", "Show the data folders of brokers, and what is in them."),
-    "format": Lazy(".commands.format", "Format the data folders of a node of a KRaft cluster, as kafka-storage does."),
+    "log-dirs": Lazy(".commands.log_dirs", "Show the log directories of brokers and their contents."),
+    "format": Lazy(
+        ".commands.format", "Format the log directories of a node of a KRaft cluster, as kafka-storage does."
+    ),
     "migrate": Lazy(".commands.migrate", "Move a cluster out of its ZooKeeper into a KRaft quorum."),
     "certs": Lazy(".commands.certs", "Make certificates for development: an authority, brokers, clients."),
     "perf": Lazy(".commands.perf", "Measure throughput and latency of producing and consuming."),
-    "compat": Lazy(
-        ".commands.compat", "Run stock clients against any broker (needs the extra compat): who can do what."
-    ),
+    "compat": Lazy(".commands.compat", "Run the tests of stock clients against any broker (needs the extra compat)."),
     "spark": Lazy("..spark.cli", "Spark jobs on topics (needs the extra spark, and Java 17)."),
 }
 

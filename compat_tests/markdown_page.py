@@ -18,46 +18,45 @@ from ottla.compat_tests.record import Cell, Report
 INTRODUCTION = """\
 # Compatibility
 
-The tables show what stock clients can do on Ottla and, by the same tests, on Apache Kafka: a test that Kafka fails is wrong.
+Stock clients run the same tests on Ottla and on Apache Kafka. A test that Apache Kafka fails is wrong.
 
 | in a cell | means |
 | --- | --- |
 | pass | all tests passed |
 | fail 2/7 | two of seven failed |
-| n/a | the client's public API has no way to ask for it, or what it has does not work |
+| n/a | the client's public API lacks it, or has it and it does not work |
 | pass, 1 n/a | one of the row's tests is n/a, the rest passed |
 | skipped | the toolchain was missing |
-| not run | it restarts the broker, which the run had not started |
-| nothing | no test of that kind for this client |
+| not run | the test restarts the broker, which the run had not started |
+| empty | no such test for this client |
 
-Reasons are below the tables. `make compat-oracle` makes this page, and each table is made by the commands above it;
-`--details` splits the rows. Against a broker of your own: `ottla compat --bootstrap-server HOST:PORT`.
+Reasons are below the tables. `make compat-oracle` writes this page, with the commands above each table; `--details` splits the
+rows. To test your own broker: `ottla compat --bootstrap-server HOST:PORT`.
 """
 
 NOT_SERVED = """\
 ## What is not in the tables
 
-The suite does not ask for these:
+The suite does not test:
 
-- several brokers: the tables are of one; the same tests run on [a cluster](cluster.md#stock-clients-on-it), and in a cluster of
-  KRaft (below);
-- ACLs: the suite runs on brokers without an authorizer, where requests for them answer that security is off.
+- several brokers. The same tests run on [a cluster](cluster.md#stock-clients-on-it) and [in KRaft](#in-a-kraft-cluster);
+- ACLs: the suite's brokers have no authorizer.
 
-No client can have these, for Ottla does not serve them:
+Ottla does not serve:
 
-- KIP-1071's groups of Streams;
+- Streams groups (KIP-1071);
 - tiered storage;
-- what is about a quorum of controllers, where a broker is alone or on a ZooKeeper: `kafka-metadata-quorum`, and `kafka-features`
-  for `metadata.version`.
+- requests to a quorum of controllers (`kafka-metadata-quorum`, `kafka-features` for `metadata.version`), on a broker without a
+  quorum.
 """
 
 KIP_848 = """\
 ## Groups of KIP-848
 
-In the row "groups of KIP-848" clients are members by the consumer protocol, where the broker assigns partitions. Each test of
-groups that says nothing of either protocol runs by both. Clients that have it:
+In the row "groups of KIP-848" clients use the consumer protocol, in which the broker assigns partitions. Tests of groups that
+name no protocol run with both. Clients that have it:
 
-| client | how it is asked for |
+| client | setting |
 | --- | --- |
 | java, kafka-clients 4.0 or newer | `group.protocol=consumer` |
 | confluent-kafka and others on librdkafka 2.15 or newer | `group.protocol=consumer` |
@@ -66,36 +65,37 @@ groups that says nothing of either protocol runs by both. Clients that have it:
 | kafka-verifiable-consumer | `--group-protocol consumer` |
 | kafka-console-consumer | `--command-property group.protocol=consumer` |
 
-The others are in the row with one test: a classic member, beside one of the consumer protocol. Of some, users need to know:
+The others have one test in the row: a classic member in a group with a member of the consumer protocol. Known problems:
 
-- librdkafka 2.12 to 2.14 is reported to stop reading for minutes, and to fail commits with `STALE_MEMBER_EPOCH`, while members
-  come and go; the crate rdkafka 0.39 is built on 2.12;
-- a static member of franz-go 1.22.2 leaves without its instance id, which brokers refuse: its successor waits for a session;
-- a group with a member of kafka-go or @platformatic/kafka stays classic, and refuses members by the consumer protocol with
-  `GROUP_ID_NOT_FOUND`: these libraries send a subscription of version 1 that ends before the field which this version has.
+- librdkafka 2.12 to 2.14 reportedly stops reading for minutes, and fails commits with `STALE_MEMBER_EPOCH`, while members join
+  and leave. The crate rdkafka 0.39 is built on 2.12.
+- A static member of franz-go 1.22.2 leaves without its instance id, which brokers refuse. Its successor waits for the session's
+  end.
+- A group with a member of kafka-go or @platformatic/kafka stays classic, and refuses members of the consumer protocol with
+  `GROUP_ID_NOT_FOUND`. These libraries send a subscription of version 1 without the field that this version adds.
 """
 
 KIP_932 = """\
 ## Share groups
 
-In the row "share groups" clients are members of share groups (KIP-932). Clients that have share consumers:
+Clients with share consumers (KIP-932):
 
-| client | what it has |
+| client | share consumer |
 | --- | --- |
 | java, kafka-clients 4.4 | `KafkaShareConsumer` |
 | franz-go 1.22 | `kgo.ShareGroup()` |
-| confluent-kafka 2.16, on librdkafka 2.16 | `ShareConsumer`, which renews no locks; `max.poll.records` is no strict limit |
-| Kafka's tools 4.3 | kafka-share-groups, and the share consumers: console, verifiable, perf-test |
+| confluent-kafka 2.16, on librdkafka 2.16 | `ShareConsumer`; it cannot renew locks, and may exceed `max.poll.records` |
+| Kafka's tools 4.3 | kafka-share-groups, and the console, verifiable and perf-test share consumers |
 
-The others have none, and are in the row with one test that is n/a.
+The others have none: their test in the row "share groups" is n/a.
 """
 
 IN_KRAFT = """\
 ## In a KRaft cluster
 
-The same tests were run at brokers of Ottla in [a cluster of Apache Kafka 4.3.1](kraft.md) with `transaction.version` 2. Its three
-nodes of Apache Kafka had all their log directories cordoned (KIP-1066): the brokers of Ottla led every partition, and coordinated
-every group and transaction. With two of them each partition had two replicas.
+The same tests ran on brokers of Ottla in [a cluster of three Apache Kafka 4.3.1 nodes](kraft.md) with `transaction.version` 2.
+All log directories of Apache Kafka were cordoned (KIP-1066), so brokers of Ottla led every partition, and coordinated every group
+and transaction. With two of them each partition had two replicas.
 
 | client | brokers of Ottla | passed | n/a | transactions |
 | --- | --- | --- | --- | --- |
@@ -112,19 +112,20 @@ every group and transaction. With two of them each partition had two replicas.
 | Kafka Connect 4.3.1 | 1 | 3 | 0 |  |
 | frames on a socket | 1 | 203 | 0 | both |
 
-One test failed, of frames on a socket: it adds partitions to a topic with a replica on every broker, and Apache Kafka's
-controller refuses that while brokers are cordoned. No broker logged an error. Left out were tests that restart brokers, and those
-that need a client which was not built.
+One test failed, of frames on a socket: it adds partitions with a replica on every broker, which Apache Kafka's controller
+refuses while brokers are cordoned. No broker logged an error. Tests that restart brokers did not run.
 
-With transactions of version 2 (KIP-890) a producer has an epoch for each transaction. Clients without them are served as
-before, by Apache Kafka's brokers as well. `make test-all ARGS="--lane quorum-clients"` runs transactions of confluent-kafka and
-franz-go at both kinds of brokers, and Spark.
+With transactions of version 2 (KIP-890) a producer has an epoch for each transaction. Older clients use classic transactions.
+`make test-all ARGS="--lane quorum-clients"` runs Spark, and transactions of confluent-kafka and franz-go, at both kinds.
+
+Conversely, brokers of Apache Kafka 4.3.1 run on [controllers of Ottla](kraft.md#apache-kafka-on-controllers-of-ottla). Kafka's
+tools print the same there as on controllers of Apache Kafka.
 """
 
 _TOO_OLD = (
     (
         "kafka-python 1.4.7 with `api_version=(0, 11)`",
-        "it produces, and reads 0 records without an error: `(0, 11)` is below `(0, 11, 0)`, so it fetches as with Kafka 0.10",
+        "it produces, but reads no records and reports no error, because `(0, 11)` is below `(0, 11, 0)`",
         "no `api_version`, or `(0, 11, 0)`",
     ),
     ("the same with `(0, 10)`", "`KafkaConnectionError: socket disconnected`", "the same"),
@@ -137,15 +138,15 @@ _TOO_OLD = (
         "2.1 or newer",
     ),
     (
-        "librdkafka 0.11.6 and 1.0.1, and what is built on them",
-        "it produces, and reads without a group; in a group it gets no record: `Required feature not supported by broker`",
+        "librdkafka 0.11.6 and 1.0.1, and clients built on them",
+        "it reads without a group only: `Required feature not supported by broker`",
         "a newer one",
     ),
-    ("Burrow 1.2.1", "it cannot connect", "[`ottla spark lag`](lag.md), which judges by Burrow's rules"),
+    ("Burrow 1.2.1", "it cannot connect", "[`ottla spark lag`](lag.md), which uses Burrow's rules"),
     (
         "prometheus-kafka-consumer-group-exporter 0.5.5",
-        "no group has an offset: it does not know version 4 of OffsetCommitValue",
-        "[`kafka_consumergroup_lag`](operations.md#metrics) of Ottla",
+        "no group has an offset: version 4 of OffsetCommitValue is unknown to it",
+        "[`kafka_consumergroup_lag`](monitoring.md#metrics) of Ottla",
     ),
 )
 """Clients, what their users see, and what works; as Markdown."""
@@ -153,14 +154,13 @@ _TOO_OLD = (
 TOO_OLD = f"""\
 ## Clients that are too old
 
-Apache Kafka 4 has dropped the requests of clients from before Kafka 2.1 (KIP-896), and Ottla does not serve them either. These
-clients fail on Ottla and on Apache Kafka 4.3.1 alike:
+Apache Kafka 4 has dropped the requests of clients older than Kafka 2.1 (KIP-896), and Ottla does not serve them. These clients
+fail on both:
 
-| client | what its user sees | what works |
+| client | symptom | use instead |
 | --- | --- | --- |
 {"".join(f"| {' | '.join(row)} |{chr(10)}" for row in _TOO_OLD)}
-The broker closes the connection of such a client, which most take for an outage and try again. Ottla's log has one line for each
-address and kind of request, with the versions that are served:
+The broker closes the connection, and most clients retry. Ottla logs a line for each address and kind of request:
 
     closing connection from 192.0.2.7:51312: FETCH version 3 is not served, only 4 to 18: the client is too old, …
 """
@@ -274,7 +274,7 @@ def _clients(reports: Sequence[Report]) -> str:
         versions = dict.fromkeys(report.versions.get(name, "") for report in reports)
         what = programs.PROGRAMS[name].what if name in programs.PROGRAMS else "client library"
         rows.append((name, what, ", ".join(filter(None, versions))))
-    return "## Clients\n\n" + table(("client", "what it is", "version"), rows)
+    return "## Clients\n\n" + table(("client", "kind", "version"), rows)
 
 
 def main() -> None:

@@ -66,7 +66,7 @@ def test_clean_restart(group_client: ClientSession, broker_process: Restartable)
     after.close()
 
 
-@pytest.mark.capability("restart: running clients go on")
+@pytest.mark.capability("restart: running clients continue")
 def test_running_clients_go_on(group_client: ClientSession, broker_process: Restartable) -> None:
     Operator(broker_process.bootstrap).create_topic("log", 1, {})
     # Nothing is in flight while the broker stops, so that one without idempotence repeats nothing either.

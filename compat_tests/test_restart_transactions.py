@@ -120,7 +120,7 @@ def read_until(client: ClientSession, last: bytes) -> list[bytes | None]:
     return values
 
 
-@pytest.mark.capability("kill -9 of a client: its successor aborts what was open")
+@pytest.mark.capability("kill -9 of a client: its successor aborts the open transaction")
 def test_client_is_killed(client: ClientSession, broker_process: Restartable) -> None:
     Operator(broker_process.bootstrap).create_topic("log", 1, {})
     spawn = multiprocessing.get_context("spawn")

@@ -129,7 +129,7 @@ def reset_offsets(
     chosen = [word for topic in topics for word in ("--topic", topic)] or ["--all-topics"]
     to = [f"--to-{way}"]
     if way == "time":
-        to = ["--to-datetime", _moment(at)]
+        to = ["--to-datetime", moment(at)]
     elif way == "shift":
         to = [f"--shift-by={at}"] if at < 0 else ["--shift-by", str(at)]
     elif way == "offset":
@@ -141,7 +141,7 @@ def reset_offsets(
     )
 
 
-def _moment(ms: int) -> str:
+def moment(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03}Z"
 
 

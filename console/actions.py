@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..base.errors import KafkaError
+from ..view.connect_view import ConnectError
 from ..view.own.broker_view import NotFoundError
 from ..wire.api_keys import ApiKey
 from .commands import Command
@@ -104,7 +105,7 @@ class Action(Protocol):
         ...
 
     async def carry_out(self, given: Given) -> ActionResult:
-        """Do it. Raises the same."""
+        """Do it. Raises the same, and ConnectError."""
         ...
 
 
@@ -173,7 +174,7 @@ class ActionPages:
         try:
             sent = await read_form(request)
             done = await action.carry_out({**sent, **_path(request)})
-        except (RefusedFormError, WrongQuestionError, NotFoundError, KafkaError) as error:
+        except (RefusedFormError, WrongQuestionError, NotFoundError, ConnectError, KafkaError) as error:
             return await self._plan(action, sent, _path(request), problem_of(error))
         return await self._renderer.page("done.html", title=action.title, here=action.here, done=done)
 

@@ -6,6 +6,7 @@ from ..view.own.broker_view import BrokerView
 from ..view.source import ViewSource
 from .actions import Action
 from .broker_actions import AbortTransaction, Disconnect, EndSession
+from .connect_actions import connect_actions
 from .group_actions import DeleteGroup, ResetOffsets
 from .kafka_requests import KafkaRequests
 from .topic_actions import AddPartitions, ConfigureTopic, CreateTopic, DeleteRecords, DeleteTopic
@@ -36,4 +37,4 @@ def all_actions(
     if inside is not None:
         actions["/disconnect"] = Disconnect(inside, rights)
         actions["/end-session"] = EndSession(inside, rights)
-    return actions
+    return actions | connect_actions(source, rights)

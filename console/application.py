@@ -20,8 +20,12 @@ from .actions import ActionPages
 from .admin_pages import AdminPages
 from .all_actions import all_actions
 from .balance_page import BalancePage
+from .connect_pages import ConnectPages
+from .copy_pages import CopyPages
+from .copying import Copies
 from .decoding import Decoding
 from .export import Export
+from .find_page import FindPage
 from .inside_pages import InsidePages
 from .kafka_requests import KafkaRequests, in_words
 from .pages import Pages
@@ -53,24 +57,30 @@ def make_application(
     kafka: KafkaRequests | None = None,
     decoding: Decoding | None = None,
     rights: VisitorRights | None = None,
+    copies: Copies | None = None,
 ) -> Starlette:
     """``kafka``: what actions ask; None for a console that changes nothing. ``decoding``: what records are read with.
-    ``rights``: those of visitors, None where whoever runs the console is the one who looks.
+    ``rights``: those of visitors, None where whoever runs the console is the one who looks. ``copies``: run beside the pages of
+    a console that may write.
     """
     inside = source.inside
     if rights is not None:
         source = PermittedSource(source, rights)
     addresses = _Addresses(renderer, rights)
     routes: list[Route] = []
-    if kafka is not None:
+    searches = Searches(source, decoding or Decoding())
+    if kafka is not None and copies is not None:
         # Before the route of a record's parts, which have any name.
-        routes += _writing(addresses, SendPages(kafka, source, renderer))
+        copying = CopyPages(kafka, searches, renderer, rights, copies)
+        routes += _writing(addresses, SendPages(kafka, source, renderer), copying)
         routes += ActionPages(renderer).routes(all_actions(kafka, source, inside, rights))
     routes += _clients_see(addresses, Pages(source, renderer), Top(source))
-    routes += _records(addresses, Searches(source, decoding or Decoding()), renderer)
+    routes += _records(addresses, searches, renderer)
     routes += _a_broker_knows(addresses, InsidePages(source, renderer))
     routes += _administration(addresses, AdminPages(source, renderer, rights), BalancePage(source, renderer))
+    routes.append(addresses.page("/find", FindPage(source, renderer).page, ApiKey.METADATA, leaves_out=True))
     routes.append(addresses.page("/quorum", QuorumPage(source, renderer).page, ApiKey.DESCRIBE_CLUSTER))
+    routes += _connect(addresses, ConnectPages(source, renderer))
     routes.append(Route("/static/{place:path}", renderer.files.serve))
 
     async def fails(request: Request, error: Exception) -> Response:
@@ -138,12 +148,14 @@ class _Addresses:
             yield piece
 
 
-def _writing(addresses: _Addresses, sending: SendPages) -> list[Route]:
+def _writing(addresses: _Addresses, sending: SendPages, copying: CopyPages) -> list[Route]:
     page, both = addresses.page, ("GET", "POST")
     return [
         page("/topics/{topic}/produce", sending.produce, ApiKey.METADATA, methods=both),  # Produce is asked by the page
         page("/topics/{topic}/{partition:int}/{offset:int}/edit", sending.edit, ApiKey.FETCH),
         page("/topics/{topic}/send-again", sending.send_again, ApiKey.FETCH, methods=both),
+        page("/topics/{topic}/copy", copying.copy, ApiKey.FETCH, methods=both),
+        page("/topics/{topic}/copies/{number:int}", copying.progress, ApiKey.FETCH, methods=both),
     ]
 
 
@@ -203,6 +215,15 @@ def _administration(addresses: _Addresses, admin: AdminPages, balance: BalancePa
         page("/quotas", admin.quotas, cluster, ApiKey.DESCRIBE_CLIENT_QUOTAS),
         page("/cluster", admin.cluster, cluster),
         stream("/cluster/plan", balance.page, cluster),  # a plan takes seconds
+    ]
+
+
+def _connect(addresses: _Addresses, connect: ConnectPages) -> list[Route]:
+    """No API shows connectors: they are a part of the cluster. A connector's name may have slashes."""
+    page, cluster = addresses.page, ApiKey.DESCRIBE_CLUSTER
+    return [
+        page("/connect", connect.connectors, cluster),
+        page("/connect/{connector:path}", connect.connector, cluster),
     ]
 
 

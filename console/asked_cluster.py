@@ -31,8 +31,12 @@ _ASKS_ONLY = (
     "OFFSET_FETCH",
     "METADATA",
     "FETCH",
+    "PRODUCE",
 )
-"""What the names of APIs begin with that change nothing."""
+"""What the names of APIs begin with that change nothing which the view would have to ask for anew at once.
+
+Offsets go on with every record anyway.
+"""
 
 
 class RemoteKafkaRequests:

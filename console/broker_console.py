@@ -16,10 +16,12 @@ from ..base.seams import Clock, Workers
 from ..broker.listeners.open_listeners import asks_everywhere
 from ..broker.server import BrokerServer, StartError
 from ..security.authorizer_settings import AuthorizerSettings
+from ..view.connect_view import ConnectView
 from ..view.own.broker_view import BrokerView
 from ..view.own.requests import RequestsSeen
 from ..view.whole_cluster import WholeCluster
 from .application import make_application
+from .copying import Copies
 from .decoding import SchemasError, read_decoding
 from .entrance import OpenEntrance
 from .login import LogIn
@@ -34,13 +36,17 @@ class ConsoleSide(ServedConsole):
     """The console of one broker, a ``broker.server.Side``."""
 
     def __init__(self, server: BrokerServer, network: Network, clock: Clock, workers: Workers) -> None:
-        """Raises StartError where a console would let in whom the broker does not, or cannot read its schemas."""
+        """Raises StartError where a console would let in whom the broker does not, or cannot do as its settings say."""
         passwords = _passwords(server, workers)
         self.view = BrokerView(server, clock, workers)
         """What the broker itself knows."""
-        self.source = WholeCluster(server, self.view)
-        """What the pages show."""
         settings = server.settings
+        try:
+            connect = ConnectView(settings.console_connect_urls, workers) if settings.console_connect_urls else None
+        except ValueError as error:
+            raise StartError(f"console.connect.urls: {error}") from None
+        self.source = WholeCluster(server, self.view, connect)
+        """What the pages show."""
         writes = settings.console_allow_writes
         renderer = Renderer(workers, clock, self.source, writes=writes)
         kafka = OwnBroker(server) if writes else None
@@ -48,7 +54,8 @@ class ConsoleSide(ServedConsole):
             decoding = read_decoding(settings.console_avro_schemas, settings.console_schema_registry_url)
         except SchemasError as error:
             raise StartError(f"the console cannot decode what it was told to: {error}") from None
-        pages = make_application(self.source, renderer, kafka, decoding, VisitorRights(server))
+        self._copies = Copies()
+        pages = make_application(self.source, renderer, kafka, decoding, VisitorRights(server), self._copies)
         entrance = OpenEntrance(pages) if passwords is None else LogIn(pages, renderer, server, passwords)
         super().__init__(pages, entrance, renderer, network, clock, workers, writes=writes, asks=passwords is not None)
 
@@ -63,6 +70,7 @@ class ConsoleSide(ServedConsole):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.view.run)
             nursery.start_soon(self.source.run)
+            nursery.start_soon(self._copies.run)
 
 
 def _passwords(server: BrokerServer, workers: Workers) -> Passwords | None:

@@ -186,6 +186,7 @@ class InsidePages:
         return await self._renderer.page(
             "log.html",
             log=log,
+            broker_id=seen_inside(self._source).broker_id,
             segments=segments[-_MOST_SEGMENTS:],
             batches=batches,
             offset=offset,

@@ -67,7 +67,7 @@ class LogIn:
         connection = connection_of(scope)
         connection.principal = session.principal
         token = form_token(self._secret, session.token)
-        with visited_by(Visitor(connection, token, session.principal.name)):
+        with visited_by(Visitor(connection, token, session.principal.name, session.scopes, session.ends)):
             if scope["path"] in ("/login", "/logout"):
                 await (await self._log_out(request, session))(scope, receive, send)
             else:

@@ -162,6 +162,9 @@ class Pages:
             "topic.html",
             detail=detail,
             partitions=detail.partitions[:_MOST_PARTITIONS],
+            largest=max(
+                (each for each in detail.partitions if each.size), key=lambda each: each.size or 0, default=None
+            ),
             command=commands.topic(server, name),
         )
 
@@ -197,11 +200,13 @@ class Pages:
         group_id = request.query_params.get("id", "")
         detail = await self._source.group(group_id)
         inside = self._source.inside
+        holders = [] if inside is None else await inside.details.holders()
         return await self._renderer.page(
             "group.html",
             detail=detail,
             partitions=detail.partitions[:_MOST_PARTITIONS],
             positions={} if inside is None else await inside.details.positions(detail.members),
+            holders={(each.topic, each.partition): each for each in holders if each.is_first},
             shared=[] if inside is None else (await inside.details.share_partitions(group_id))[:_MOST_PARTITIONS],
             command=commands.group(self._server(), group_id),
         )

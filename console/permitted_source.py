@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from ..base.seams import Workers
 from ..handlers.rights import CLUSTER, GROUP, TOPIC
+from ..view.connect_view import ConnectView
 from ..view.findings import Place, Subject
 from ..view.history import History
 from ..view.own.broker_view import BrokerView
@@ -57,6 +58,12 @@ class PermittedSource:
     @property
     def has_quorum(self) -> bool:
         return self._source.has_quorum
+
+    @property
+    def connect(self) -> ConnectView | None:
+        """Raises KafkaError."""
+        self._rights.check(ApiKey.DESCRIBE_CLUSTER)
+        return self._source.connect
 
     @property
     def workers(self) -> Workers:

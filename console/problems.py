@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..base.errors import KafkaError
+from ..view.connect_view import ConnectError
 from ..view.own.broker_view import NotFoundError
 from .forms import RefusedFormError
 from .kafka_requests import in_words
@@ -28,6 +29,8 @@ def problem_of(error: Exception) -> Problem:
         case KafkaError():
             status = 403 if error.code.name.endswith("_AUTHORIZATION_FAILED") else 409
             return Problem(f"Kafka's answer: {in_words(error)}", status)
+        case ConnectError():
+            return Problem(str(error), 409)
         case RefusedFormError():
             return Problem(str(error), 403)
         case NotFoundError():

@@ -2,8 +2,9 @@
 
 A filter compares, and computes nothing: a key that equals, a header of a name or of a name and a value, a value that contains,
 a value that has something at a JSON path. All that are given must hold. ``from`` is newest, oldest, offset or time, the last two
-with ``at``, or live: the newest, and then what comes. ``rest`` is what an earlier part of the same search has left,
-``PARTITION:LOW-HIGH`` with dots between.
+with ``at``, or live: the newest, and then what comes. ``until`` ends it before an offset, where it begins at one, and else before
+the first record as new as a time. ``rest`` is what an earlier part of the same search has left, ``PARTITION:LOW-HIGH`` with dots
+between. ``range`` is a button of the form, a time range by name, which becomes ``from``, ``at`` and ``until`` (``time_ranges``).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .trees import DecodeError
 MOST_RECORDS = 500
 DEFAULT_RECORDS = 50
 NOTHING_ASKED: Mapping[str, str] = {
-    **dict.fromkeys(("partition", "at", "key", "header", "contains", "path"), ""),
+    **dict.fromkeys(("partition", "at", "until", "key", "header", "contains", "path"), ""),
     "from": "newest",
     "n": str(DEFAULT_RECORDS),
     "show": "auto",
@@ -61,6 +62,8 @@ class Question:
     start: str
     at: int
     """An offset, or a time in ms."""
+    until: int | None
+    """The same of where it ends, without it; None for the end of what there is."""
     count: int
     key: str
     header: str
@@ -157,6 +160,7 @@ def read_question(
         _number(given, "partition", "a partition", None),
         start,
         _at(start, given),
+        _until(start, given),
         min(max(_number(given, "n", "a number of records", default) or 1, 1), most),
         given.get("key", "")[:_MOST_TEXT],
         given.get("header", "")[:_MOST_TEXT],
@@ -166,7 +170,7 @@ def read_question(
         show,
         decoding.of_values(show, topic),
         read_show(given, "keys", decoding),
-        tuple(_rest(given.get("rest", ""))),
+        tuple(read_rest(given.get("rest", ""))),
         given,
     )
     question.matches(decoding, topic)  # whether it can be made
@@ -203,6 +207,15 @@ def _at(start: str, given: Mapping[str, str]) -> int:
     return moment_ms(given.get("at", "").strip(), "at") if start == "time" else 0
 
 
+def _until(start: str, given: Mapping[str, str]) -> int | None:
+    text = given.get("until", "").strip()
+    if not text:
+        return None
+    if start == "live":
+        raise WrongQuestionError("What comes live has no end.", "until")
+    return _number(given, "until", "an offset", None) if start == "offset" else moment_ms(text, "until")
+
+
 def moment_ms(text: str, field: str) -> int:
     """A field with a time as a person writes it, in ms since 1970; without a zone it is UTC. Raises WrongQuestionError."""
     if text.isascii() and text.isdigit() and len(text) <= 16:
@@ -217,7 +230,8 @@ def moment_ms(text: str, field: str) -> int:
         ) from None
 
 
-def _rest(text: str) -> Sequence[Rest]:
+def read_rest(text: str) -> Sequence[Rest]:
+    """The parts of ``rest``. Raises WrongQuestionError."""
     if not text:
         return []
     found = [_REST.fullmatch(part) for part in text.split(".")]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import trio
 from starlette.requests import Request
@@ -31,6 +31,7 @@ from .render import Renderer
 from .searches import Searches, address, look
 from .tail import tail_address
 from .texts import Shown
+from .time_ranges import RANGES, range_parameters
 
 _PAGE_SECONDS = 0.5
 _PAGE_SECONDS_ELSEWHERE = 3.0
@@ -66,8 +67,8 @@ class RecordPages:
         sent = sent_rows(request.query_params.multi_items())
         form = self._form(topic, request, known, sent)
         try:
-            if sent is not None:
-                return RedirectResponse(_with_filters(request, sent), 303)
+            if sent is not None or request.query_params.get("range", ""):
+                return RedirectResponse(_settled(request, sent, self._renderer.now_ms()), 303)
             question = read_question(topic, request.query_params, self._decoding)
         except WrongQuestionError as error:
             problem = problem_of(error)
@@ -119,6 +120,8 @@ class RecordPages:
             "numbers": [str(number) for number in known],
             "starts": STARTS,
             "shows": self._decoding.shows,
+            "ranges": RANGES,
+            "copy_address": f"/topics/{quote(topic, safe='')}/copy?{_query(request, {'n': ''})}",
         }
 
     async def _rows(self, topic: str, question: Question, found: Sequence[FoundRecord], **options: bool) -> Any:
@@ -263,9 +266,12 @@ class RecordPages:
         )
 
 
-def _with_filters(request: Request, sent: Sequence[FilterRow]) -> str:
-    """The address that says the same as the rows of a form. Raises WrongQuestionError."""
-    return f"{request.url.path}?{_query(request, {**dict.fromkeys(PARAMETERS, ''), **parameters_of(sent)})}"
+def _settled(request: Request, sent: Sequence[FilterRow] | None, now_ms: int) -> str:
+    """The address that says the same as the rows of a form and its time range. Raises WrongQuestionError."""
+    changed = {} if sent is None else {**dict.fromkeys(PARAMETERS, ""), **parameters_of(sent)}
+    if name := request.query_params.get("range", ""):
+        changed |= range_parameters(name, now_ms)
+    return f"{request.url.path}?{_query(request, changed)}"
 
 
 def _query(request: Request, changed: Mapping[str, str]) -> str:
@@ -273,7 +279,7 @@ def _query(request: Request, changed: Mapping[str, str]) -> str:
     given = {
         name: text
         for name, text in request.query_params.items()
-        if name not in ("field", "operator", "operand", "rest")
+        if name not in ("field", "operator", "operand", "rest", "range")
     }
     return urlencode({name: text for name, text in {**given, **changed}.items() if text}, errors="surrogatepass")
 

@@ -82,6 +82,7 @@ class Renderer:
             "inside": self._source.inside is not None,
             "outage": self._source.outage(),
             "has_quorum": self._source.has_quorum,
+            "has_connect": self._source.connect is not None,
             "consoles": sorted(self._source.consoles.items()),
             "writes": self.writes,
             "visitor": current(),

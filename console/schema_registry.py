@@ -8,15 +8,13 @@ records, so from anyone: at most ``_MOST_A_MINUTE`` are asked for, each for ``_S
 from __future__ import annotations
 
 import json
-import ssl
 from collections import OrderedDict, deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
-import h11
 import trio
 
+from ..view.http_client import HttpError, ask, read_address
 from .avro import AvroSchema, SchemaError
 from .trees import DecodeError, Tree, tree_of_json
 
@@ -26,28 +24,9 @@ _MOST_BYTES = 1 << 20
 _MOST_KNOWN = 1000
 _MOST_A_MINUTE = 120
 _AT_ONCE = 4
+_ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
 _HEAD = 5
 """Confluent's framing: a byte 0, and the schema's number in four bytes, the highest first."""
-
-
-class RegistryAddress(NamedTuple):
-    """Of a registry."""
-
-    is_secure: bool
-    host: str
-    port: int
-    path: str
-
-
-def read_address(url: str) -> RegistryAddress:
-    """Raises ValueError with a sentence."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"{url} is no address of a schema registry, as http://127.0.0.1:8081 is")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("a schema registry's address cannot have a user name in it")
-    is_secure = parts.scheme == "https"
-    return RegistryAddress(is_secure, parts.hostname, parts.port or (443 if is_secure else 80), parts.path.rstrip("/"))
 
 
 class _Failure(NamedTuple):
@@ -60,7 +39,7 @@ class SchemaRegistry:
 
     def __init__(self, url: str) -> None:
         """Raises ValueError."""
-        self.address = read_address(url)
+        self.address = read_address(url, "a schema registry", "http://127.0.0.1:8081")
         self._known: OrderedDict[int, AvroSchema | None] = OrderedDict()
         self._failed: dict[int, _Failure] = {}
         self._loading: dict[int, trio.Event] = {}
@@ -126,18 +105,18 @@ class SchemaRegistry:
                     f"Schema {number} was not asked for: there were {_MOST_A_MINUTE} others within a minute."
                 )
             self._asked.append(now)
-            with trio.fail_after(_SECONDS):
-                status, body = await self._get(f"{self.address.path}/schemas/ids/{number}")
-            self._know(number, _schema(number, status, body))
+            target = f"/schemas/ids/{number}"
+            answer = await ask(self.address, target, accept=_ACCEPT, seconds=_SECONDS, most_bytes=_MOST_BYTES)
+            self._know(number, _schema(number, answer.status, answer.body))
             self._failed.pop(number, None)
         except DecodeError as error:
             self._fail(number, str(error))
         except SchemaError as error:
             self._fail(number, f"Schema {number}: {error}")
-        except trio.TooSlowError:
-            self._fail(number, f"Schema {number}: the registry did not answer within {_SECONDS:g} s.")
-        except (OSError, ValueError, h11.RemoteProtocolError, trio.BrokenResourceError) as error:
-            self._fail(number, f"Schema {number}: the registry cannot be asked: {error or type(error).__name__}.")
+        except HttpError as error:
+            self._fail(number, f"Schema {number}: the registry {error}.")
+        except ValueError as error:
+            self._fail(number, f"Schema {number}: the registry cannot be asked: {error}.")
 
     def _know(self, number: int, schema: AvroSchema | None) -> None:
         self._known[number] = schema
@@ -148,45 +127,6 @@ class SchemaRegistry:
         if len(self._failed) >= _MOST_KNOWN:
             self._failed.clear()
         self._failed[number] = _Failure(why, trio.current_time())
-
-    async def _get(self, target: str) -> tuple[int, bytes]:
-        """Raises OSError, ValueError, trio.BrokenResourceError, h11.RemoteProtocolError."""
-        address = self.address
-        stream: trio.abc.Stream
-        if address.is_secure:
-            stream = await trio.open_ssl_over_tcp_stream(
-                address.host, address.port, ssl_context=ssl.create_default_context(), https_compatible=True
-            )
-        else:
-            stream = await trio.open_tcp_stream(address.host, address.port)
-        try:
-            return await _exchange(stream, target, f"{address.host}:{address.port}")
-        finally:
-            await trio.aclose_forcefully(stream)
-
-
-async def _exchange(stream: trio.abc.Stream, target: str, host: str) -> tuple[int, bytes]:
-    protocol = h11.Connection(h11.CLIENT)
-    headers = [
-        ("Host", host),
-        ("Accept", "application/vnd.schemaregistry.v1+json, application/json"),
-        ("Connection", "close"),
-    ]
-    request = protocol.send(h11.Request(method="GET", target=target, headers=headers))
-    await stream.send_all((request or b"") + (protocol.send(h11.EndOfMessage()) or b""))
-    status, body = 0, bytearray()
-    while True:
-        event = protocol.next_event()
-        if event is h11.NEED_DATA:
-            protocol.receive_data(bytes(await stream.receive_some(64 * 1024)))
-        elif isinstance(event, h11.Response):
-            status = event.status_code
-        elif isinstance(event, h11.Data):
-            body += event.data
-            if len(body) > _MOST_BYTES:
-                raise ValueError(f"its answer is longer than {_MOST_BYTES} bytes")
-        elif not isinstance(event, h11.InformationalResponse):
-            return status, bytes(body)
 
 
 def _schema(number: int, status: int, body: bytes) -> AvroSchema | None:

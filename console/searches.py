@@ -64,7 +64,7 @@ class Searches:
         if question.rest:
             ranges = [Range(logs[each.number], each.low, each.high) for each in question.rest if each.number in logs]
         else:
-            ranges = [Range(log, await _first(log, question), log.end) for log in logs.values()]
+            ranges = [Range(log, await first(log, question), await last(log, question)) for log in logs.values()]
         return self.over(topic, question, ranges, is_backwards=question.is_backwards, keeps_all=keeps_all)
 
     def over(
@@ -95,13 +95,24 @@ async def look(search: Search, seconds: float) -> None:
             await search.step()
 
 
-async def _first(log: RecordLog, question: Question) -> int:
+async def first(log: RecordLog, question: Question) -> int:
+    """The offset at which a question begins in a partition. Raises KafkaError, OSError."""
     if question.start == "offset":
         return question.at
     if question.start == "time":
         offset = await log.offset_at(question.at)
         return log.end if offset is None else offset
     return log.start
+
+
+async def last(log: RecordLog, question: Question) -> int:
+    """The offset before which it ends. Raises KafkaError, OSError."""
+    if question.until is None:
+        return log.end
+    if question.start == "offset":
+        return question.until
+    offset = await log.offset_at(question.until)
+    return log.end if offset is None else offset
 
 
 def address(topic: str, page: str, question: Question, **others: str) -> str:

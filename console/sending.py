@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from kafka.partitioner.default import murmur2
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -21,21 +20,19 @@ from ..base.wording import counted
 from ..view.own.broker_view import NotFoundError
 from ..view.record_search import WholeRecord, whole_record
 from ..view.source import ViewSource
-from ..wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ..wire.records import Record, build_batch
 from . import action_commands
 from .actions import number
 from .forms import RefusedFormError, read_form
-from .kafka_requests import KafkaRequests, LeaderTarget, check
+from .kafka_requests import KafkaRequests
 from .problems import Problem, problem_of
+from .producing import partition_of, produce_batch
 from .questions import WrongQuestionError
 from .record_forms import KINDS, RecordContent, RecordPosition, content_of, fields_of, places_of
 from .render import Renderer
 from .topic_actions import described
 
-_TIMEOUT_MS = 30_000
 _MOST_PARTITION = (1 << 31) - 1
-_ALL_REPLICAS = -1
 _EMPTY = {"key_as": "null", "key": "", "value_as": "text", "value": "", "headers": ""}
 
 
@@ -187,24 +184,6 @@ class SendPages:
         """Raises NotFoundError, KafkaError, WrongQuestionError."""
         now_ms = self._renderer.now_ms()
         if partition is None:
-            partition = _partition(content.key, len((await described(self._kafka, topic)).partitions), now_ms)
+            partition = partition_of(content.key, len((await described(self._kafka, topic)).partitions), now_ms)
         record = Record(timestamp=now_ms, key=content.key, value=content.value, headers=list(content.headers))
-        data = PartitionProduceData(index=partition, records=build_batch([record]))
-        request = ProduceRequest(
-            acks=_ALL_REPLICAS,
-            timeout_ms=_TIMEOUT_MS,
-            topic_data=[TopicProduceData(name=topic, partition_data=[data])],
-        )
-        response = await self._kafka.ask(request, LeaderTarget(topic, partition))
-        answer = response.responses[0].partition_responses[0]
-        reasons = [
-            each.batch_index_error_message for each in answer.record_errors or () if each.batch_index_error_message
-        ]
-        check(answer.error_code, answer.error_message or " ".join(reasons))
-        return Sent(partition, answer.base_offset)
-
-
-def _partition(key: bytes | None, count: int, now_ms: int) -> int:
-    """As Kafka's clients choose: by the key; any without one."""
-    hashed = now_ms if key is None else int(murmur2(key))
-    return (hashed & 0x7FFFFFFF) % max(count, 1)
+        return Sent(partition, await produce_batch(self._kafka, topic, partition, build_batch([record])))

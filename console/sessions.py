@@ -38,7 +38,7 @@ class Session:
     seen: float
     """trio's time of the last use by a person."""
     scopes: set[trio.CancelScope] = dataclasses.field(default_factory=set)
-    """Of the responses being sent, which are cut off when the session ends."""
+    """Of the responses being sent, and of copies of records, which are cut off when the session ends."""
 
     @property
     def is_over(self) -> bool:

@@ -245,7 +245,7 @@ class DeleteRecords(KafkaAction):
         )
 
     async def plan(self, given: Given) -> ActionPlan | None:
-        await _alterable(self._kafka, given["topic"])
+        await alterable(self._kafka, given["topic"])
         if not given.get("partition", "").strip() or not given.get("offset", "").strip():
             return None
         partition, offset = _records(given)
@@ -264,7 +264,7 @@ class DeleteRecords(KafkaAction):
 
     async def carry_out(self, given: Given) -> ActionResult:
         name = given["topic"]
-        await _alterable(self._kafka, name)
+        await alterable(self._kafka, name)
         check_typed(given, name)
         number, offset = _records(given)
         before = await self._bounds(name, number)
@@ -312,7 +312,7 @@ class DeleteTopic(KafkaAction):
     api = ApiKey.DELETE_TOPICS
 
     async def plan(self, given: Given) -> ActionPlan | None:
-        topic = await _alterable(self._kafka, given["topic"])
+        topic = await alterable(self._kafka, given["topic"])
         count = len(topic.partitions)
         return ActionPlan(
             f"The topic {given['topic']} is deleted, with its {counted(count, 'partition')} and all that is in them.",
@@ -324,7 +324,7 @@ class DeleteTopic(KafkaAction):
 
     async def carry_out(self, given: Given) -> ActionResult:
         name = given["topic"]
-        count = len((await _alterable(self._kafka, name)).partitions)
+        count = len((await alterable(self._kafka, name)).partitions)
         check_typed(given, name)
         request = DeleteTopicsRequest(topic_names=[name], timeout_ms=TIMEOUT_MS)
         response = await self._kafka.ask(request, ControllerTarget())
@@ -346,8 +346,8 @@ async def described(kafka: KafkaRequests, name: str) -> MetadataResponseTopic:
     return topic
 
 
-async def _alterable(kafka: KafkaRequests, name: str) -> MetadataResponseTopic:
-    """A topic whose records may be deleted. Raises NotFoundError, KafkaError, for one of the brokers' own, too."""
+async def alterable(kafka: KafkaRequests, name: str) -> MetadataResponseTopic:
+    """A topic whose records may be deleted or written. Raises NotFoundError, KafkaError, for one of the brokers' own, too."""
     topic = await described(kafka, name)
     if topic.is_internal:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is the brokers' own: the console leaves it alone.")

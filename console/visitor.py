@@ -9,9 +9,12 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import hmac
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+
+import trio
 
 from ..handlers.connection_context import ConnectionContext
 
@@ -26,6 +29,10 @@ class Visitor:
     """The token that this visitor's forms send back."""
     name: str | None = None
     """Of the user who has logged in; None if the console asks nobody."""
+    scopes: set[trio.CancelScope] = dataclasses.field(default_factory=set)
+    """Cancelled when the session ends: for what goes on after the response."""
+    ends: float = math.inf
+    """trio's time at which the session is over, however much it is used."""
 
 
 _VISITOR: ContextVar[Visitor] = ContextVar("visitor")

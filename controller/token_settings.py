@@ -11,40 +11,42 @@ if TYPE_CHECKING:
 
 
 class DelegationTokenSettings(Settings):
-    """Delegation tokens, with which a client authenticates in a user's name."""
+    """Delegation tokens, with which clients authenticate as a user."""
 
     secret_key: str | None = setting(
         "delegation.token.secret.key",
         kind=ConfigValueType.PASSWORD,
         default=None,
-        doc="Secret that the passwords of delegation tokens are made with, the same on all brokers; without it there are none.",
+        doc="Secret from which the passwords of delegation tokens are derived, the same on all brokers. Without "
+        "it there are no tokens.",
     )
     master_key: str | None = setting(
         "delegation.token.master.key",
         kind=ConfigValueType.PASSWORD,
         default=None,
-        doc="An older name of delegation.token.secret.key, which is used if both are given.",
+        doc="The older name of delegation.token.secret.key, which takes precedence.",
     )
     max_lifetime_ms: int = setting(
         "delegation.token.max.lifetime.ms",
         kind=ConfigValueType.LONG,
         default=7 * 24 * 3600 * 1000,
         at_least=1,
-        doc="How long a delegation token can be renewed.",
+        doc="Longest lifetime of a delegation token, with renewals.",
     )
     expiry_time_ms: int = setting(
         "delegation.token.expiry.time.ms",
         kind=ConfigValueType.LONG,
         default=24 * 3600 * 1000,
         at_least=1,
-        doc="How long a delegation token is valid before it has to be renewed.",
+        doc="Time after which a delegation token must be renewed.",
     )
     expiry_check_interval_ms: int = setting(
         "delegation.token.expiry.check.interval.ms",
         kind=ConfigValueType.LONG,
         default=3600 * 1000,
         at_least=1,
-        doc="How often expired delegation tokens are removed; no client can authenticate with them, removed or not.",
+        doc="Interval at which expired delegation tokens are removed. Clients cannot authenticate with them in "
+        "the meantime.",
     )
 
     @property

@@ -24,7 +24,7 @@ class ConsumerGroupSettings(GroupTimeSettings):
         "group.consumer.session.timeout.ms",
         default=45_000,
         at_least=1,
-        doc="How long a member of a consumer group (KIP-848) may be silent before it is removed.",
+        doc="Time without a heartbeat after which a member of a consumer group (KIP-848) is removed.",
     )
     min_session_timeout_ms: int = setting(
         "group.consumer.min.session.timeout.ms",
@@ -42,7 +42,7 @@ class ConsumerGroupSettings(GroupTimeSettings):
         "group.consumer.heartbeat.interval.ms",
         default=5000,
         at_least=1,
-        doc="How often members of a consumer group are to send a heartbeat.",
+        doc="Heartbeat interval of members of a consumer group.",
     )
     min_heartbeat_interval_ms: int = setting(
         "group.consumer.min.heartbeat.interval.ms",
@@ -57,27 +57,27 @@ class ConsumerGroupSettings(GroupTimeSettings):
         doc="Longest heartbeat interval that may be set for a consumer group.",
     )
     max_size: int = setting(
-        "group.consumer.max.size", default=(1 << 31) - 1, at_least=1, doc="Most members a consumer group may have."
+        "group.consumer.max.size", default=(1 << 31) - 1, at_least=1, doc="Most members of a consumer group."
     )
     assignors: tuple[str, ...] = setting(
         "group.consumer.assignors",
         default=ASSIGNORS,
         choices=ASSIGNORS,
-        doc="The assignors that members may ask for; the first one is used where they ask for none.",
+        doc="The assignors that members may choose. The first is the default.",
     )
     migration_policy: str = setting(
         "group.consumer.migration.policy",
         default="bidirectional",
         check=_is_policy,
-        doc="Whether groups with members change between the classic and the consumer protocol: bidirectional, upgrade (to "
-        "the consumer protocol), downgrade (to the classic one) or disabled.",
+        doc="Changes of the protocol of groups with members: bidirectional, upgrade (to the consumer protocol), "
+        "downgrade (to the classic protocol) or disabled.",
     )
     assignment_interval_ms: int = setting(
         "group.consumer.assignment.interval.ms",
         default=1000,
         at_least=0,
         dynamic=True,
-        doc="Time from one assignment of a consumer group to the next, so that many joins make one.",
+        doc="Shortest time between two assignments of a consumer group. Joins in this time share one assignment.",
     )
     min_assignment_interval_ms: int = setting(
         "group.consumer.min.assignment.interval.ms",
@@ -95,7 +95,7 @@ class ConsumerGroupSettings(GroupTimeSettings):
         "group.consumer.regex.refresh.interval.ms",
         default=600_000,
         at_least=10_000,
-        doc="How often the topics of a regular expression are looked up again where no topic was made.",
+        doc="Interval at which the topics of a regular expression are resolved again, if no topic was created.",
     )
 
     @property

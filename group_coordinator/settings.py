@@ -15,34 +15,33 @@ class GroupSettings(Settings):
     """Groups and committed offsets."""
 
     group_min_session_timeout_ms: int = setting(
-        "group.min.session.timeout.ms", default=6000, doc="Shortest session timeout a member may ask for."
+        "group.min.session.timeout.ms", default=6000, doc="Shortest session timeout of a member."
     )
     group_max_session_timeout_ms: int = setting(
-        "group.max.session.timeout.ms", default=1_800_000, doc="Longest session timeout a member may ask for."
+        "group.max.session.timeout.ms", default=1_800_000, doc="Longest session timeout of a member."
     )
     group_initial_rebalance_delay_ms: int = setting(
         "group.initial.rebalance.delay.ms",
         default=0,
-        doc="How long the first rebalance of an empty group waits for more members; each new one extends the wait.",
+        doc="Time that the first rebalance of an empty group waits for more members. Each new member extends it.",
     )
-    group_max_size: int = setting(
-        "group.max.size", default=(1 << 31) - 1, at_least=1, doc="Most members a group may have."
-    )
+    group_max_size: int = setting("group.max.size", default=(1 << 31) - 1, at_least=1, doc="Most members of a group.")
     offset_metadata_max_bytes: int = setting(
-        "offset.metadata.max.bytes", default=4096, doc="Longest metadata string that may go with a committed offset."
+        "offset.metadata.max.bytes", default=4096, doc="Longest metadata string of a committed offset."
     )
     offsets_retention_minutes: int = setting(
         "offsets.retention.minutes",
         default=7 * 24 * 60,
         at_least=1,
-        doc="How long committed offsets outlive the members of their group, or the commit where a group has no members.",
+        doc="Time that committed offsets stay after the last member has left, or after the commit if the group "
+        "has no members.",
     )
     offsets_retention_check_interval_ms: int = setting(
         "offsets.retention.check.interval.ms",
         default=600_000,
         kind=ConfigValueType.LONG,
         at_least=1,
-        doc="How often expired offsets and groups without offsets are looked for.",
+        doc="Interval of the search for expired offsets and groups without offsets.",
     )
     offsets_topic_num_partitions: int = setting(
         "offsets.topic.num.partitions",
@@ -58,7 +57,7 @@ class GroupSettings(Settings):
         default=3,
         kind=ConfigValueType.SHORT,
         at_least=1,
-        doc="Replicas of __consumer_offsets, which is not made until there are as many brokers; 1 where there can be only one.",
+        doc="Replicas of __consumer_offsets, which is created once there are as many brokers; 1 on a single broker.",
     )
     offsets_topic_compression_codec: int = setting(
         "offsets.topic.compression.codec",
@@ -71,5 +70,5 @@ class GroupSettings(Settings):
         "offsets.commit.timeout.ms",
         default=5000,
         at_least=1,
-        doc="How long an answer waits until the replicas have what it depends on.",
+        doc="Longest wait for replication before a response is sent.",
     )

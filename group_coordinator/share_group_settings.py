@@ -22,7 +22,7 @@ class ShareGroupSettings(GroupTimeSettings):
         "group.share.session.timeout.ms",
         default=45_000,
         at_least=1,
-        doc="How long a member of a share group (KIP-932) may be silent before it is removed.",
+        doc="Time without a heartbeat after which a member of a share group (KIP-932) is removed.",
     )
     min_session_timeout_ms: int = setting(
         "group.share.min.session.timeout.ms",
@@ -40,7 +40,7 @@ class ShareGroupSettings(GroupTimeSettings):
         "group.share.heartbeat.interval.ms",
         default=5000,
         at_least=1,
-        doc="How often members of a share group are to send a heartbeat.",
+        doc="Heartbeat interval of members of a share group.",
     )
     min_heartbeat_interval_ms: int = setting(
         "group.share.min.heartbeat.interval.ms",
@@ -59,27 +59,27 @@ class ShareGroupSettings(GroupTimeSettings):
         default=200,
         at_least=1,
         at_most=1000,
-        doc="Most members a share group may have.",
+        doc="Most members of a share group.",
     )
     max_share_sessions: int = setting(
         "group.share.max.share.sessions",
         default=2000,
         at_least=1,
-        doc="How many members of share groups may fetch from a broker at a time.",
+        doc="Most members of share groups that fetch from a broker.",
     )
     assignors: tuple[str, ...] = setting(
         "group.share.assignors",
         default=ASSIGNORS,
         choices=ASSIGNORS,
         check=_is_one_assignor,
-        doc="The assignor of share groups. There is one.",
+        doc="The assignor of share groups. Only one exists.",
     )
     assignment_interval_ms: int = setting(
         "group.share.assignment.interval.ms",
         default=1000,
         at_least=0,
         dynamic=True,
-        doc="Time from one assignment of a share group to the next, so that many joins make one.",
+        doc="Shortest time between two assignments of a share group. Joins in this time share one assignment.",
     )
     min_assignment_interval_ms: int = setting(
         "group.share.min.assignment.interval.ms",
@@ -97,7 +97,8 @@ class ShareGroupSettings(GroupTimeSettings):
         "group.share.initialize.retry.interval.ms",
         default=30_000,
         at_least=1,
-        doc="How long the share coordinator has to make the state of a partition before it is asked again.",
+        doc="Time to wait for the share coordinator to create the state of a partition, before the request is "
+        "repeated.",
     )
 
     def check_relations(self) -> None:

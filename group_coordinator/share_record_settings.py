@@ -12,35 +12,35 @@ _KINDS = ("record_lock_duration_ms", "delivery_count_limit", "partition_max_reco
 
 
 class ShareRecordSettings(OrderedSettings):
-    """Records that members of share groups have."""
+    """Records in flight in share groups."""
 
     record_lock_duration_ms: int = setting(
         "group.share.record.lock.duration.ms",
         default=30_000,
         at_least=1000,
         at_most=3_600_000,
-        doc="How long a record is a member's before a share group (KIP-932) gives it to another.",
+        doc="Time that a member of a share group (KIP-932) holds a record, before it is delivered again.",
     )
     min_record_lock_duration_ms: int = setting(
         "group.share.min.record.lock.duration.ms",
         default=15_000,
         at_least=1000,
         at_most=30_000,
-        doc="Shortest time for which a share group may be set to lock records.",
+        doc="Shortest lock duration that may be set for a share group.",
     )
     max_record_lock_duration_ms: int = setting(
         "group.share.max.record.lock.duration.ms",
         default=60_000,
         at_least=30_000,
         at_most=3_600_000,
-        doc="Longest time for which a share group may be set to lock records.",
+        doc="Longest lock duration that may be set for a share group.",
     )
     delivery_count_limit: int = setting(
         "group.share.delivery.count.limit",
         default=5,
         at_least=2,
         at_most=10,
-        doc="How often a share group is given a record that is not acknowledged.",
+        doc="Most deliveries of a record that is not acknowledged.",
     )
     min_delivery_count_limit: int = setting(
         "group.share.min.delivery.count.limit",
@@ -61,7 +61,7 @@ class ShareRecordSettings(OrderedSettings):
         default=2000,
         at_least=100,
         at_most=10_000,
-        doc="How many records of a partition are members' of one share group at a time.",
+        doc="Most locked records of a partition in a share group.",
     )
     min_partition_max_record_locks: int = setting(
         "group.share.min.partition.max.record.locks",

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ..base.errors import KafkaError
+from ..base.wording import meant
 from ..wire.batch_layout import BATCH_HEADER_SIZE, BATCH_LENGTH_POSITION, LENGTH_PREFIX_SIZE, MAGIC, MAGIC_POSITION
 from ..wire.records import RecordBatch, RecordsBuilder
 from .checkpoints import LOCK
@@ -96,6 +97,13 @@ def _locked(disk: Disk, data_folder: str) -> Iterator[None]:
             lock.close()
 
 
+def _partitions(disk: Disk, data_folder: str) -> list[str]:
+    """The folders of partitions; none where that is no data folder."""
+    if not disk.is_dir(data_folder):
+        return []
+    return [name for name in disk.names(data_folder) if parse_topic_partition_name(name) is not None]
+
+
 class _Log:
     """The segments of one partition."""
 
@@ -105,7 +113,8 @@ class _Log:
         self._directory = join(data_folder, partition)
         if parse_topic_partition_name(partition) is None or not disk.is_dir(self._directory):
             raise NothingToSetAsideError(
-                f"there is no partition {partition} in {data_folder}; they are named TOPIC-NUMBER"
+                f"there is no partition {partition} in {data_folder}"
+                + (meant(partition, _partitions(disk, data_folder)) or "; they are named TOPIC-NUMBER")
             )
         finish_swaps(disk, self._directory, set(disk.names(self._directory)))  # as a start does after a crash
         parsed = (parse_file_name(name) for name in disk.names(self._directory))

@@ -52,21 +52,22 @@ def _replica_list(listed: tuple[str, ...]) -> ReplicaList:
 
 
 class LogSettings(Settings):
-    """What governs one partition's log. Broker defaults, which a topic can override."""
+    """The log of a partition. Topics can override these defaults."""
 
     cleanup_policy: tuple[str, ...] = setting(
         "log.cleanup.policy",
         topic="cleanup.policy",
         default=("delete",),
         choices=("compact", "delete"),
-        doc="How old segments go: delete drops them by age and size, compact keeps the last record of each key.",
+        doc="Removal of old records: delete removes segments by age and size, compact keeps the last record of "
+        "each key.",
     )
     compression_type: str = setting(
         "compression.type",
         topic="compression.type",
         default="producer",
         choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
-        doc="Codec of the batches in the log; producer keeps what the producer chose.",
+        doc="Codec of the batches in the log; producer keeps the producer's codec.",
     )
     compression_gzip_level: int = setting(
         "compression.gzip.level",
@@ -174,14 +175,14 @@ class LogSettings(Settings):
         topic="max.message.bytes",
         default=1_048_588,
         at_least=0,
-        doc="Largest record batch the log takes, after compression.",
+        doc="Largest record batch, after compression.",
     )
     record_validation: str = setting(
         "ottla.record.validation",
         default="lengths",
         choices=("header", "lengths", "fields"),
         dynamic=True,
-        doc="How produced batches are checked: by their headers only, record by record by lengths, or all fields of each record.",
+        doc="Check of produced batches: their headers, the lengths of records, or all fields of records.",
     )
     message_timestamp_after_max_ms: int = setting(
         "log.message.timestamp.after.max.ms",
@@ -189,7 +190,7 @@ class LogSettings(Settings):
         default=_HOUR_MS,
         at_least=0,
         kind=ConfigValueType.LONG,
-        doc="How far a record's time may be ahead of the broker's clock.",
+        doc="Most by which a record's time may be ahead of the broker's clock.",
     )
     message_timestamp_before_max_ms: int = setting(
         "log.message.timestamp.before.max.ms",
@@ -197,14 +198,14 @@ class LogSettings(Settings):
         default=LONG_MAX,
         at_least=0,
         kind=ConfigValueType.LONG,
-        doc="How far a record's time may be behind the broker's clock.",
+        doc="Most by which a record's time may be behind the broker's clock.",
     )
     message_timestamp_type: str = setting(
         "log.message.timestamp.type",
         topic="message.timestamp.type",
         default="CreateTime",
         choices=("CreateTime", "LogAppendTime"),
-        doc="Whose time a record carries: the producer's, or the broker's at the append.",
+        doc="Time of a record: the producer's (CreateTime), or the broker's at the append (LogAppendTime).",
     )
     min_cleanable_dirty_ratio: float = setting(
         "log.cleaner.min.cleanable.ratio",
@@ -227,13 +228,13 @@ class LogSettings(Settings):
         topic="min.insync.replicas",
         default=1,
         at_least=1,
-        doc="Replicas that must have a record before acks=all is answered.",
+        doc="Replicas that must have a record before a producer with acks=all gets its acknowledgement.",
     )
     preallocate: bool = setting(
         "log.preallocate",
         topic="preallocate",
         default=False,
-        doc="Accepted, without effect: a segment's file grows as it is written.",
+        doc="Accepted without effect: a segment's file grows as it is written.",
     )
     remote_log_copy_disable: bool = setting(
         None,
@@ -333,40 +334,40 @@ class LogSettings(Settings):
 
 
 class LogManagerSettings(Settings):
-    """What governs the log folders of the broker as a whole."""
+    """All logs of the broker."""
 
     retention_check_interval_ms: int = setting(
         "log.retention.check.interval.ms",
         default=300_000,
         at_least=1,
         kind=ConfigValueType.LONG,
-        doc="Time between two looks for segments to delete.",
+        doc="Interval of the search for segments to delete.",
     )
     flush_offset_checkpoint_interval_ms: int = setting(
         "log.flush.offset.checkpoint.interval.ms",
         default=60_000,
         at_least=0,
-        doc="Time between two writings of the recovery points.",
+        doc="Interval at which recovery points are written.",
     )
     flush_start_offset_checkpoint_interval_ms: int = setting(
         "log.flush.start.offset.checkpoint.interval.ms",
         default=60_000,
         at_least=0,
-        doc="Time between two writings of the log start offsets.",
+        doc="Interval at which log start offsets are written.",
     )
     high_watermark_checkpoint_interval_ms: int = setting(
         "replica.high.watermark.checkpoint.interval.ms",
         default=5_000,
         at_least=1,
         kind=ConfigValueType.LONG,
-        doc="Time between two writings of the high watermarks.",
+        doc="Interval at which high watermarks are written.",
     )
     recovery_threads_per_data_dir: int = setting(
         "num.recovery.threads.per.data.dir",
         default=2,
         at_least=1,
         dynamic=True,
-        doc="Threads that load logs at the start and flush them at the end.",
+        doc="Threads that load logs at startup and flush them at shutdown.",
     )
     producer_id_expiration_ms: int = setting(
         "producer.id.expiration.ms",
@@ -379,17 +380,17 @@ class LogManagerSettings(Settings):
         "producer.id.expiration.check.interval.ms",
         default=600_000,
         at_least=1,
-        doc="Time between two looks for idle producers.",
+        doc="Interval of the search for idle producers.",
     )
 
 
 class LogCleanerSettings(Settings):
-    """What governs compaction for the broker as a whole."""
+    """Compaction on the whole broker."""
 
     log_cleaner_enable: bool = setting(
         "log.cleaner.enable",
         default=True,
-        doc="Whether logs with cleanup.policy=compact are compacted, the one of group offsets among them.",
+        doc="Whether logs with cleanup.policy=compact are compacted, group offsets included.",
     )
     log_cleaner_threads: int = setting(
         "log.cleaner.threads",
@@ -402,7 +403,7 @@ class LogCleanerSettings(Settings):
         "log.cleaner.io.max.bytes.per.second",
         default=sys.float_info.max,
         dynamic=True,
-        doc="Limit of what compaction reads and writes, over all logs.",
+        doc="Most bytes per second that compaction reads and writes, over all logs.",
     )
     log_cleaner_dedupe_buffer_size: int = setting(
         "log.cleaner.dedupe.buffer.size",
@@ -425,7 +426,7 @@ class LogCleanerSettings(Settings):
         at_least=0,
         at_most=1,
         dynamic=True,
-        doc="How full the memory for keys may get: fuller takes more of the log at a time, and longer.",
+        doc="Share of the memory for keys that is used. More compacts more of the log at a time, and takes longer.",
     )
     log_cleaner_backoff_ms: int = setting(
         "log.cleaner.backoff.ms",
@@ -433,5 +434,5 @@ class LogCleanerSettings(Settings):
         at_least=0,
         kind=ConfigValueType.LONG,
         dynamic=True,
-        doc="Time between two looks for a log to compact.",
+        doc="Interval of the search for logs to compact.",
     )

@@ -23,25 +23,25 @@ def _why_not_super_users(text: str) -> str | None:
 
 
 class AuthorizerSettings(Settings):
-    """Access control: whether there are access rules, and which principals they do not apply to."""
+    """Access control, and the principals that are exempt from it."""
 
     authorizer_class_name: str = setting(
         "authorizer.class.name",
         default="",
         kind=ConfigValueType.CLASS,
         choices=("", ACL_AUTHORIZER, STANDARD_AUTHORIZER),
-        doc="Kafka's name of its authorizer; empty: everybody may do everything. Both names stand for the same authorizer, with "
-        "the rules of AclAuthorizer.",
+        doc="Kafka's name of its authorizer; empty: no access control. Both names select the same authorizer, "
+        "with the rules of AclAuthorizer.",
     )
     super_users: str = setting(
         "super.users",
         default="",
         check=_why_not_super_users,
-        doc="Principals that may do everything, such as User:admin, with semicolons between. Brokers of a cluster have to be "
-        "among them, or be allowed CLUSTER_ACTION.",
+        doc="Principals with all rights, such as User:admin, separated by semicolons. Brokers of a cluster must "
+        "be among them, or have CLUSTER_ACTION.",
     )
     allow_everyone_if_no_acl_found: bool = setting(
         "allow.everyone.if.no.acl.found",
         default=False,
-        doc="Whether a resource without any access rule is open to everybody.",
+        doc="Whether all principals may use a resource without access rules.",
     )

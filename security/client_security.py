@@ -16,6 +16,7 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..base.wording import meant
 from .jaas import parse_jaas
 from .tls_settings import TlsSettings
 
@@ -60,14 +61,21 @@ class ClientSecurity:
 
 def is_about_security(name: str) -> bool:
     """Whether a client property is read here."""
-    return name in _OWN_NAMES or any(name in setting.names() for setting in TlsSettings.declared.values())
+    return name in security_names()
+
+
+def security_names() -> frozenset[str]:
+    """The client properties that are read here."""
+    return _OWN_NAMES.union(*(setting.names() for setting in TlsSettings.declared.values()))
 
 
 def read_client_security(properties: Mapping[str, str], read: Read) -> ClientSecurity:
     """Read Kafka's client properties; those about other things are ignored. Raises ValueError."""
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in PROTOCOLS:
-        raise ValueError(f"security.protocol is one of {', '.join(PROTOCOLS)}, not {protocol}")
+        raise ValueError(
+            f"security.protocol is one of {', '.join(PROTOCOLS)}, not {protocol}{meant(protocol, PROTOCOLS)}"
+        )
     security = ClientSecurity(protocol)
     if protocol.endswith("SSL"):
         security = dataclasses.replace(security, tls=_read_tls(properties, read))
@@ -86,7 +94,9 @@ def _read_tls(properties: Mapping[str, str], read: Read) -> tuple[TlsSettings, T
 def _with_login(security: ClientSecurity, properties: Mapping[str, str], read: Read) -> ClientSecurity:
     mechanism = properties.get("sasl.mechanism", "GSSAPI").strip()
     if mechanism not in MECHANISMS:
-        raise ValueError(f"sasl.mechanism is one of {', '.join(MECHANISMS)} here, not {mechanism}")
+        raise ValueError(
+            f"sasl.mechanism is one of {', '.join(MECHANISMS)} here, not {mechanism}{meant(mechanism, MECHANISMS)}"
+        )
     if "sasl.jaas.config" not in properties:
         raise ValueError(f"{mechanism} needs sasl.jaas.config")
     options = parse_jaas(properties["sasl.jaas.config"]).options

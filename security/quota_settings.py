@@ -8,13 +8,13 @@ _UNLIMITED = 2**31 - 1
 
 
 class ClientQuotaSettings(Settings):
-    """Quotas of clients (KIP-13): over which time a rate is measured."""
+    """The time over which clients' rates are measured (KIP-13)."""
 
     quota_window_num: int = setting(
         "quota.window.num",
         default=11,
         at_least=1,
-        doc="Over how many windows the rates of clients are averaged: bytes, time of requests, and connections.",
+        doc="Number of windows over which clients' rates are averaged: bytes, time of requests, connections.",
     )
     quota_window_size_seconds: int = setting(
         "quota.window.size.seconds",
@@ -26,7 +26,7 @@ class ClientQuotaSettings(Settings):
         "controller.quota.window.num",
         default=11,
         at_least=1,
-        doc="How many windows of a client's controller_mutation_rate may be used up at once.",
+        doc="Number of windows of controller_mutation_rate that a client may use at once.",
     )
     controller_quota_window_size_seconds: int = setting(
         "controller.quota.window.size.seconds",
@@ -44,6 +44,7 @@ class ConnectionRateSettings(Settings):
         default=_UNLIMITED,
         at_least=1,
         dynamic=True,
-        doc="Connections a second that the broker accepts, or one of its listeners with the prefix `listener.name.…`; further "
-        "ones wait. Those of inter.broker.listener.name, where it is not the only listener, don't count for the broker.",
+        doc="Most new connections per second of the broker, or of one listener with the prefix "
+        "`listener.name.…`. Further ones wait. If there are several listeners, the one of "
+        "inter.broker.listener.name does not count for the broker.",
     )

@@ -50,8 +50,7 @@ class TlsSettings(Settings):
         "ssl.protocol",
         default="TLSv1.3",
         choices=_PROTOCOLS,
-        doc="The newest protocol on connections to other brokers, where it is TLSv1.2; any other value leaves it to "
-        "ssl.enabled.protocols.",
+        doc="TLSv1.2 limits connections to other brokers to it. With another value ssl.enabled.protocols decides.",
     )
     enabled_protocols: tuple[str, ...] = setting(
         "ssl.enabled.protocols",
@@ -70,33 +69,35 @@ class TlsSettings(Settings):
         "ssl.client.auth",
         default="none",
         choices=("required", "requested", "none"),
-        doc="Whether clients need a certificate. For a SASL_SSL listener it counts with the listener's prefix only.",
+        doc="Whether clients need a certificate. For a SASL_SSL listener it needs the listener's prefix.",
     )
     principal_mapping_rules: str = setting(
         "ssl.principal.mapping.rules",
         default="DEFAULT",
         check=_why_no_rules,
-        doc="How the name in a client's certificate becomes the principal: RULE:pattern/replacement/[LU] or DEFAULT, with commas "
-        "between; the first that matches the whole name decides.",
+        doc="Rules that turn the name in a client's certificate into the principal: "
+        "RULE:pattern/replacement/[LU] or DEFAULT, separated by commas. The first that matches the whole "
+        "name applies.",
     )
     principal_builder_class: str = setting(
         "principal.builder.class",
         kind=ConfigValueType.CLASS,
         default=_DEFAULT_BUILDER,
         check=_no_class,
-        doc="Kafka's default only: a class of Java cannot be loaded.",
+        doc="Only Kafka's default: Java classes cannot be loaded.",
     )
     engine_factory_class: str | None = setting(
         "ssl.engine.factory.class",
         kind=ConfigValueType.CLASS,
         default=None,
         check=_no_class,
-        doc="Cannot be given: a class of Java cannot be loaded.",
+        doc="Refused: Java classes cannot be loaded.",
     )
     endpoint_identification_algorithm: str = setting(
         "ssl.endpoint.identification.algorithm",
         default="https",
-        doc="On connections to other brokers: https to have the broker's certificate name the host; empty not to.",
+        doc="On connections to other brokers: https requires the host's name in the broker's certificate; empty "
+        "does not.",
     )
     keystore_type: str = setting(
         "ssl.keystore.type",
@@ -109,7 +110,7 @@ class TlsSettings(Settings):
         "ssl.keystore.location",
         default=None,
         dynamic=True,
-        doc="The file with the private key and its certificates. Set again at run time, it is read again, if it has changed.",
+        doc="File with the private key and its certificates. Setting it at run time reads a changed file again.",
     )
     keystore_password: str | None = setting(
         "ssl.keystore.password",
@@ -123,7 +124,7 @@ class TlsSettings(Settings):
         kind=ConfigValueType.PASSWORD,
         default=None,
         dynamic=True,
-        doc="Password of the private key; in JKS, if not given, that of the file; without effect in PKCS12.",
+        doc="Password of the private key. In JKS the default is the file's password; in PKCS12 it has no effect.",
     )
     keystore_key: str | None = setting(
         "ssl.keystore.key",
@@ -146,7 +147,7 @@ class TlsSettings(Settings):
         "ssl.truststore.location",
         default=None,
         dynamic=True,
-        doc="The file with the certificates that are trusted; those of the system where there is none.",
+        doc="File with the trusted certificates; by default the system's.",
     )
     truststore_password: str | None = setting(
         "ssl.truststore.password",
@@ -170,5 +171,5 @@ class TlsSettings(Settings):
     allow_san_changes: bool = setting(
         "ssl.allow.san.changes",
         default=False,
-        doc="Whether a key store that is read again at run time may lack an alternative name that the one before had.",
+        doc="Whether a key store that is read again at run time may lack an alternative name of the previous one.",
     )

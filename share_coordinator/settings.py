@@ -24,14 +24,14 @@ class ShareCoordinatorSettings(Settings):
         default=3,
         kind=ConfigValueType.SHORT,
         at_least=1,
-        doc="Replicas of __share_group_state, which is not made until there are as many brokers; 1 where there can be only one.",
+        doc="Replicas of __share_group_state, which is created once there are as many brokers; 1 on a single broker.",
     )
     share_coordinator_state_topic_min_isr: int = setting(
         "share.coordinator.state.topic.min.isr",
         default=2,
         kind=ConfigValueType.SHORT,
         at_least=1,
-        doc="min.insync.replicas of __share_group_state; its replication factor where that is lower.",
+        doc="min.insync.replicas of __share_group_state, at most its replication factor.",
     )
     share_coordinator_state_topic_segment_bytes: int = setting(
         "share.coordinator.state.topic.segment.bytes",
@@ -51,23 +51,23 @@ class ShareCoordinatorSettings(Settings):
         default=500,
         at_least=0,
         at_most=500,
-        doc="How many updates of a share partition are written between two snapshots of it.",
+        doc="Updates of a share partition between two snapshots.",
     )
     share_coordinator_write_timeout_ms: int = setting(
         "share.coordinator.write.timeout.ms",
         default=5000,
         at_least=1,
-        doc="How long an answer waits until the replicas have what it depends on.",
+        doc="Longest wait for replication before a response is sent.",
     )
     share_coordinator_state_topic_prune_interval_ms: int = setting(
         "share.coordinator.state.topic.prune.interval.ms",
         default=300_000,
         at_least=1,
-        doc="How often records that no share partition needs any more are deleted from __share_group_state.",
+        doc="Interval at which records that no share partition needs are deleted from __share_group_state.",
     )
     share_coordinator_cold_partition_snapshot_interval_ms: int = setting(
         "share.coordinator.cold.partition.snapshot.interval.ms",
         default=300_000,
         at_least=1,
-        doc="After how long without a snapshot a share partition gets one, so that the records before it can be deleted.",
+        doc="Time without a snapshot after which a share partition gets one, so that earlier records can be deleted.",
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -31,12 +31,14 @@ from .broker_security import BrokerSecurity
 from .clock import AdjustableClock, BrokerClock
 from .cluster_network import ClusterNetwork
 from .controller_commands import ControllerCommands, wait_applied
+from .expected_records import Expected
 from .faults import Faults
 from .held_port import HeldPorts
 from .interception import Interception
 from .kafka_versions import served_by
 from .loop_thread import LoopThread
 from .rebalance_hold import RebalanceHold
+from .record_differences import check_records
 from .records import KafkaRecord, unknown_topic, wait_for_records
 from .requests import Requests
 
@@ -178,6 +180,17 @@ class Broker:
             return await wait_for_records(find_partitions, topic, count, timeout)
 
         return self._call(read)
+
+    def assert_topic(
+        self, topic: str, expected: Sequence[Expected], *, in_order: bool | None = None, timeout: float = 10.0
+    ) -> None:
+        """Check that the topic has the records that are expected, and no others. Raises AssertionError with the difference.
+
+        Each is a value (``bytes``, ``str``, None for a tombstone; ``dict``, ``list`` and numbers for JSON), a pair of key and
+        value, or an ``ExpectedRecord``. ``in_order`` None: in a topic with one partition. Waits at most ``timeout`` seconds until
+        there are as many; for none at all it does not wait. Raises KafkaError for a topic that does not exist.
+        """
+        check_records(lambda count: self.records(topic, count, timeout), topic, expected, in_order)
 
     def move_leader(self, topic: str, partition: int = 0) -> int:
         """Move the partition's leadership, as clients see it. Returns the new leader epoch.

@@ -8,7 +8,7 @@ the calling thread waits.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -21,9 +21,11 @@ from ..handlers.services import Services
 from ..share_partitions.led_partition import DeliveryEnd
 from . import administration
 from .clock import AdjustableClock, BrokerClock
+from .expected_records import Expected
 from .faults import Faults
 from .loop_thread import LoopThread
 from .rebalance_hold import RebalanceHold
+from .record_differences import check_records
 from .records import KafkaRecord, wait_for_records
 from .requests import Requests
 from .restartable_broker import ClusterEnvironment, RestartableBroker
@@ -289,6 +291,12 @@ class Cluster:
             return None if leader < 0 else leader
 
         return self._loop.call(find)
+
+    def assert_topic(
+        self, topic: str, expected: Sequence[Expected], *, in_order: bool | None = None, timeout: float = 10.0
+    ) -> None:
+        """Check the records of a topic; see ``Broker.assert_topic``. Raises AssertionError, KafkaError."""
+        check_records(lambda count: self.records(topic, count, timeout), topic, expected, in_order)
 
     def expire_session(self, group: str, member: str | None = None) -> list[str]:
         """End the session of a member; see ``Broker.expire_session``. Raises KafkaError."""

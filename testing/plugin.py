@@ -1,7 +1,8 @@
 """The pytest plugin that comes with the package (entry point pytest11): a Kafka broker for tests, and a cluster of them.
 
 A required fault that was added during a test, in any broker, and never struck fails the test at its end. A session has one
-``ottla_broker``, so a test whose ``ottla_broker_options`` are not those that it was started with fails in its setup.
+``ottla_broker``, and one more for each set of options that tests are marked with (``marked_options``). A test whose
+``ottla_broker_options`` are not those that its broker was started with fails in its setup.
 
 Brokers run in a thread of the test process, so the fixtures serve synchronous tests and those of asyncio and trio. Neither the
 broker nor trio is imported before a test uses one of the fixtures.
@@ -14,14 +15,17 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from . import marked_options
+
 if TYPE_CHECKING:
     from .broker import Broker
     from .cluster import Cluster
+    from .expected_records import Expected
     from .faults import Fault, Faults
     from .records import KafkaRecord
     from .requests import Requests
@@ -36,14 +40,15 @@ _numbers = itertools.count(1)
 
 
 class _Started(NamedTuple):
-    """The session's broker, the options that it was started with, and the test that asked first."""
+    """A broker of the session, the options of marks, the ``ottla_broker_options``, and the test that asked first."""
 
     broker: Broker
+    marked: dict[str, Any]
     options: dict[str, Any]
     test: str
 
 
-_STARTED = pytest.StashKey[_Started]()
+_STARTED = pytest.StashKey[list[_Started]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -53,14 +58,25 @@ def pytest_configure(config: pytest.Config) -> None:
     imports, and change the broker's own assertions. pytest has no public way to prevent it; if it keeps this set elsewhere
     one day, nothing but that time is lost.
     """
+    config.stash[_STARTED] = []
+    config.addinivalue_line(
+        "markers",
+        "ottla(**options): options of ottla.Broker (ottla.Cluster) for the ottla_broker (ottla_cluster) of the test",
+    )
     for line in _WARNINGS_OF_KAFKA_PYTHON:
         config.addinivalue_line("filterwarnings", line)
     getattr(config.pluginmanager.rewrite_hook, "_must_rewrite", set()).discard("ottla")
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give marked tests a broker with the options of their marks."""
+    marked_options.parametrize(metafunc)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
     """Fail a test that has options for ``ottla_broker`` which it was not started with; also if they made the setup fail."""
+    marked_options.refuse_without_parameter(item)
     try:
         yield
     except Exception:
@@ -72,8 +88,8 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
 def _refuse_other_options(item: pytest.Item) -> None:
     # A fixture of the session is made once: pytest does not look at the options of a module that asks later.
     given = getattr(item, "funcargs", {})
-    started = item.config.stash.get(_STARTED, None)
-    if started is None or given.get("ottla_broker") is not started.broker:
+    started = next((it for it in item.config.stash[_STARTED] if it.broker is given.get("ottla_broker")), None)
+    if started is None:
         return
     options = given.get("ottla_broker_options", started.options)
     if options != started.options:
@@ -117,26 +133,47 @@ def ottla_broker_options() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def ottla_broker(ottla_broker_options: dict[str, Any], pytestconfig: pytest.Config) -> Iterator[Broker]:
-    """One broker for all tests of the session; clients connect to ``ottla_broker.bootstrap_servers``."""
+def _ottla_brokers() -> Iterator[contextlib.ExitStack]:
+    """The brokers of the session, which all run until its end: tests with other options come between those of one broker."""
+    with contextlib.ExitStack() as brokers:
+        yield brokers
+
+
+@pytest.fixture(scope="session")
+def ottla_broker(
+    ottla_broker_options: dict[str, Any],
+    _ottla_brokers: contextlib.ExitStack,
+    request: pytest.FixtureRequest,
+) -> Broker:
+    """One broker for all tests of the session; clients connect to ``ottla_broker.bootstrap_servers``.
+
+    Tests that are marked with options have another one, of all tests with the same options.
+    """
     import ottla
 
-    with ottla.Broker(**ottla_broker_options) as broker:
-        test = os.environ.get("PYTEST_CURRENT_TEST", "").removesuffix(" (setup)")
-        pytestconfig.stash[_STARTED] = _Started(broker, ottla_broker_options, test)
-        yield broker
+    marked: dict[str, Any] = getattr(request, "param", {})
+    brokers = request.config.stash[_STARTED]
+    for started in brokers:
+        if started.marked == marked:
+            return started.broker
+    options = marked_options.with_marks(ottla_broker_options, marked, ottla.Broker)
+    broker = _ottla_brokers.enter_context(ottla.Broker(**options))
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").removesuffix(" (setup)")
+    brokers.append(_Started(broker, marked, ottla_broker_options, test))
+    return broker
 
 
 @pytest.fixture
-def ottla_broker_factory() -> Iterator[Callable[..., Broker]]:
-    """Call it with the arguments of ``ottla.Broker`` for a broker that is this test's own."""
+def ottla_broker_factory(request: pytest.FixtureRequest) -> Iterator[Callable[..., Broker]]:
+    """Call it with the arguments of ``ottla.Broker`` for a broker that is this test's own; marks give others of them."""
     import ottla
 
     started: list[Broker] = []
 
     def start(**options: Any) -> Broker:
         __tracebackhide__ = True
-        started.append(ottla.Broker(**options).start())
+        marked = marked_options.of_marks(request.node)
+        started.append(ottla.Broker(**{**marked_options.with_marks({}, marked, ottla.Broker), **options}).start())
         return started[-1]
 
     yield start
@@ -154,11 +191,15 @@ def ottla_cluster_options() -> dict[str, Any]:
 
 
 @pytest.fixture
-def ottla_cluster(ottla_cluster_options: dict[str, Any]) -> Iterator[Cluster]:
-    """A cluster that is this test's own, to kill brokers of; clients connect to ``ottla_cluster.bootstrap_servers``."""
+def ottla_cluster(ottla_cluster_options: dict[str, Any], request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A cluster that is this test's own, to kill brokers of; clients connect to ``ottla_cluster.bootstrap_servers``.
+
+    Marks of the test give options of ``ottla.Cluster``.
+    """
     import ottla
 
-    with ottla.Cluster(**ottla_cluster_options) as cluster:
+    marked = marked_options.of_marks(request.node)
+    with ottla.Cluster(**marked_options.with_marks(ottla_cluster_options, marked, ottla.Cluster)) as cluster:
         yield cluster
 
 
@@ -219,6 +260,17 @@ def kafka_records(ottla_broker: Broker, kafka_topic: str) -> Callable[..., list[
         return ottla_broker.records(topic or kafka_topic, count, timeout)
 
     return read
+
+
+@pytest.fixture
+def assert_topic(ottla_broker: Broker) -> Callable[..., None]:
+    """``ottla_broker.assert_topic``: call it with a topic and the records that must be in it."""
+
+    def check(topic: str, expected: Sequence[Expected], *, in_order: bool | None = None, timeout: float = 10.0) -> None:
+        __tracebackhide__ = True
+        ottla_broker.assert_topic(topic, expected, in_order=in_order, timeout=timeout)
+
+    return check
 
 
 @pytest.fixture

@@ -15,8 +15,14 @@ from ottla.broker.config_file import load_config, read_properties, warn_of_unuse
 from ottla.broker.settings import BrokerSettings
 from ottla.tools import api_page
 
+from .helpers.pages import quickstarts
+
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    path
+    for folder in (".", "docs", "bench/results", "tests/jepsen", "tests/simulation")
+    for path in sorted((ROOT / folder).glob("*.md"))
+]
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -31,6 +37,14 @@ def test_links_lead_somewhere(page: Path) -> None:
         if text.startswith("`") and file.suffix == ".py" and "/" not in name:
             defined = rf"^\s*(?:(?:async )?def|class) {name.rpartition('.')[2]}\b|^{name} = "
             assert re.search(defined, file.read_text(), re.MULTILINE), f"{page.name}: no {name} in {target}"
+
+
+def test_the_readme_is_short() -> None:
+    """It has one quickstart and the two commands; docs/quickstart.md has the others."""
+    readme = (ROOT / "README.md").read_text()
+    assert len(readme.splitlines()) <= 120
+    assert [*quickstarts(ROOT / "README.md")] == ["kafka-python"]
+    assert "\nmake run " in readme and "\nmake test " in readme
 
 
 def test_the_page_of_the_python_api_is_up_to_date() -> None:

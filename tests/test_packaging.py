@@ -159,7 +159,7 @@ def project_python(built: Path, clean: Path, tmp_path_factory: pytest.TempPathFa
 
 @pytest.mark.slow
 def test_a_project_that_installs_the_wheel_has_the_fixtures(project_python: Path, tmp_path: Path) -> None:
-    """The README's fixture example, in a project that knows of Ottla by its requirements only."""
+    """The quickstart of the fixtures, in a project that knows of Ottla by its requirements only."""
     (tmp_path / "test_orders.py").write_text(quickstarts()["pytest"][1])
     (tmp_path / "test_plugin.py").write_text(PLUGIN_TESTS)
     python = (project_python, "-I", "-m", "pytest", "-q")

@@ -1,4 +1,4 @@
-"""Every quickstart of the README, run as it stands there; only the address of the broker is another.
+"""Every quickstart of the README and docs/quickstart.md, run unchanged except for the address of the broker.
 
 A quickstart is the fenced block after a ``<!-- quickstart: NAME -->`` comment.
 """
@@ -20,7 +20,7 @@ from ottla.base.wording import how_to_install
 from ottla.compat_tests import brokers, toolchains
 from ottla.compat_tests.java.tools import write_scripts
 
-from .helpers.pages import quickstarts, run_pytest
+from .helpers.pages import QUICKSTART_PAGES, quickstarts, run_pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICKSTARTS = quickstarts()
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A broker process, as the README has one running."""
+    """A broker process, as the quickstarts need one."""
     with brokers.process("ottla", tmp_path_factory.mktemp("broker")) as broker:
         yield broker.bootstrap
 
@@ -53,7 +53,7 @@ def test_every_quickstart_is_run_here() -> None:
     run_here = {"kafka-python", "confluent-kafka", "pyspark", "console-tools", "embedded", "pytest", "pipelines"}
     run_here |= {"three-brokers", "three-brokers-with-kafkas-tools"}  # in test_readme_cluster
     assert QUICKSTARTS.keys() == run_here
-    assert (ROOT / "README.md").read_text().count("<!-- quickstart:") == len(run_here)
+    assert sum(page.read_text().count("<!-- quickstart:") for page in QUICKSTART_PAGES) == len(run_here)
 
 
 @pytest.mark.parametrize("name", ["kafka-python", "confluent-kafka"])

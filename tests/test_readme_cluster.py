@@ -1,4 +1,4 @@
-"""README's quickstarts on three brokers, run as they stand there, and the three commands of docs/cluster.md.
+"""The quickstarts on three brokers of docs/quickstart.md, run as they stand there, and the three commands of docs/cluster.md.
 
 The addresses are others. What is started in the background there ends with the test.
 """

@@ -55,6 +55,7 @@ _SECTIONS = {
         _Shown("testing/requests.py", "Requests", "Requests"),
         _Shown("testing/requests.py", "SentRequest", "SentRequest"),
         _Shown("testing/records.py", "KafkaRecord", "KafkaRecord"),
+        _Shown("testing/expected_records.py", "ExpectedRecord", "ottla.ExpectedRecord"),
     ),
     "Time": (_Shown("testing/clock.py", "BrokerClock", "BrokerClock"),),
     "Errors": (

@@ -18,25 +18,25 @@ class TransactionSettings(Settings):
         "transaction.max.timeout.ms",
         default=900_000,
         at_least=1,
-        doc="Longest transaction timeout a producer may ask for.",
+        doc="Longest transaction timeout of a producer.",
     )
     transactional_id_expiration_ms: int = setting(
         "transactional.id.expiration.ms",
         default=7 * 24 * 3_600_000,
         at_least=1,
-        doc="How long a transactional id is remembered after its last transaction.",
+        doc="Time that a transactional id is kept after its last transaction.",
     )
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = setting(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         default=10_000,
         at_least=1,
-        doc="How often transactions that are open for longer than their timeout are looked for and aborted.",
+        doc="Interval at which transactions that exceed their timeout are aborted.",
     )
     transaction_remove_expired_transaction_cleanup_interval_ms: int = setting(
         "transaction.remove.expired.transaction.cleanup.interval.ms",
         default=3_600_000,
         at_least=1,
-        doc="How often expired transactional ids are looked for and removed.",
+        doc="Interval at which expired transactional ids are removed.",
     )
     transaction_state_log_num_partitions: int = setting(
         "transaction.state.log.num.partitions",
@@ -55,17 +55,18 @@ class TransactionSettings(Settings):
         default=3,
         kind=ConfigValueType.SHORT,
         at_least=1,
-        doc="Replicas of __transaction_state, which is not made until there are as many brokers; 1 where there can be only one.",
+        doc="Replicas of __transaction_state, which is created once there are as many brokers; 1 on a single broker.",
     )
     transaction_state_log_min_isr: int = setting(
         "transaction.state.log.min.isr",
         default=2,
         at_least=1,
-        doc="min.insync.replicas of __transaction_state; its replication factor where that is lower.",
+        doc="min.insync.replicas of __transaction_state, at most its replication factor.",
     )
     transaction_partition_verification_enable: bool = setting(
         "transaction.partition.verification.enable",
         default=True,
         dynamic=True,
-        doc="Whether a leader asks the coordinator before it lets a transaction begin in a partition (KIP-890).",
+        doc="Whether a leader verifies a transaction with its coordinator, before the first record in a "
+        "partition (KIP-890).",
     )

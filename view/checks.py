@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..base.errors import ErrorCode
 from ..base.wording import counted, plural
+from .connect_rows import UNASSIGNED, ConnectorRow, ConnectWorkerRow
 from .disk_space import DiskRow
 from .findings import MOST_NAMED, CheckRow, FindingRow, Place, Severity, Subject, Worst
 from .lag_history import ALONE_MS, GROWTH_MS, LagHistory
@@ -302,6 +303,38 @@ def answers(brokers: int, silent: Mapping[int, str], seconds: int) -> Outcome:
     )
     what = f"{len(silent)} brokers have not answered all that they were asked {within}"
     return check, [FindingRow("silent broker", Severity.WARNING, what, Place.CLUSTER, subjects, len(silent))]
+
+
+def connect(rows: Sequence[ConnectorRow], workers: Sequence[ConnectWorkerRow]) -> Outcome:
+    """Whether connectors, or tasks of them, have failed or have no worker. A worker that does not answer is named."""
+    silent = [f"{worker.place}: {worker.why_not}" for worker in workers if worker.why_not]
+    what = f"{counted(len(rows), 'connector')} of Kafka Connect, with {plural(len(rows), 'its', 'their')} tasks"
+    check = CheckRow(what, "; ".join(silent))
+    connectors = [row for row in rows if row.is_failed]
+    tasks = [row for row in rows if row.failed]
+    waiting = [row for row in rows if row.unassigned or row.state == UNASSIGNED]
+    found = []
+    if connectors:
+        sentence = f"{counted(len(connectors), 'connector')} {plural(len(connectors), 'has', 'have')} failed"
+        found.append(_connectors("connector", Severity.PROBLEM, sentence, connectors))
+    if tasks:
+        count = sum(row.failed for row in tasks)
+        sentence = (
+            f"{counted(count, 'task')} of {counted(len(tasks), 'connector')} {plural(count, 'has', 'have')} failed"
+        )
+        found.append(_connectors("connector task", Severity.PROBLEM, sentence, tasks))
+    if waiting:
+        sentence = (
+            f"{counted(len(waiting), 'connector')} {plural(len(waiting), 'waits', 'wait')} for a worker of Connect"
+        )
+        found.append(_connectors("unassigned", Severity.WARNING, sentence, waiting))
+    return check, found
+
+
+def _connectors(kind: str, severity: Severity, what: str, rows: Sequence[ConnectorRow]) -> FindingRow:
+    worst = sorted(rows, key=lambda row: -row.failed)[:MOST_NAMED]
+    subjects = tuple(Subject(row.name, Place.CONNECTOR, row.name, row.place) for row in worst)
+    return FindingRow(kind, severity, what, Place.CONNECT, subjects, len(rows))
 
 
 def nothing_answers(why: str, since_ms: int) -> FindingRow:

@@ -26,6 +26,8 @@ class Place(enum.StrEnum):
     """A kind of page that a finding leads to."""
 
     CLUSTER = "cluster"
+    CONNECT = "connect"
+    CONNECTOR = "connector"
     CLIENT = "client"
     """Requests of one client, by its client id."""
     ERRORS = "errors"
@@ -46,7 +48,9 @@ class Subject:
     name: str
     place: Place
     key: str = ""
-    """The topic, group or client id that the page is of."""
+    """The topic, group, client id or connector that the page is of."""
+    at: str = ""
+    """Of a connector the worker of Connect that tells of it, by the host, port and path of its URL."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from ..base.seams import Workers
 from ..log.transaction_index import AbortedTxn
 from ..wire.compression import NONE
 from ..wire.records import Record, RecordBatch
-from .found_records import KEPT_BYTES, FoundRecord, fate_of, found_record
+from .found_records import KEPT_BYTES, FoundRecord, TransactionOutcome, fate_of, found_record
 from .pace import Pace
 from .record_log import RecordLog
 
@@ -34,9 +34,12 @@ _INLINE_BYTES = 16 * 1024
 _INLINE_COSTLY_BYTES = 2048
 _CHUNK_BYTES = 256 * 1024
 _RECORDS_PER_SLICE = 1000
+_RECORDS_PER_LOOK = 250
+"""After so many the pace is asked: whoever finds all of them has a slower one."""
 _FIRST_WINDOW = 64
 _LARGEST_WINDOW = 1 << 20
 _MOST_PROBLEMS = 20
+_UNCOMMITTED = (TransactionOutcome.ABORTED, TransactionOutcome.OPEN, TransactionOutcome.CONTROL)
 
 
 Matches = Callable[[Record], bool]
@@ -78,6 +81,8 @@ class Search:
 
     ``prepare`` is given if ``matches`` is costly, such as one that decodes records; then a worker calls ``matches``. ``keep``
     limits the bytes kept of each key and value. None keeps all of them, for a caller that takes what was found after each step.
+    ``committed_only``: batches of aborted and of open transactions, and control batches, are passed over, as by a consumer of
+    committed records.
     """
 
     def __init__(
@@ -91,6 +96,7 @@ class Search:
         matches: Matches | None = None,
         prepare: Prepare | None = None,
         keep: int | None = KEPT_BYTES,
+        committed_only: bool = False,
     ) -> None:
         self.ranges = ranges
         self.wanted = wanted
@@ -106,6 +112,7 @@ class Search:
         self._matches = matches
         self._prepare = prepare
         self._keep = keep
+        self._passed_over = _UNCOMMITTED if committed_only else ()
         self._turn = 0
         for each in ranges:
             each.window = max(each.window, min(wanted, _LARGEST_WINDOW))
@@ -249,7 +256,7 @@ class Search:
         found: list[FoundRecord],
     ) -> None:
         fate = fate_of(batch, aborted, each.log.last_stable)
-        if batch.is_control and self._matches is not None:
+        if (batch.is_control and self._matches is not None) or fate in self._passed_over:
             return
         try:
             if batch.compression != NONE or batch.size > _INLINE_BYTES:
@@ -269,7 +276,7 @@ class Search:
         seen = 0
         for record in records:
             seen += 1
-            if seen == _RECORDS_PER_SLICE:
+            if seen == _RECORDS_PER_LOOK:
                 self.looked_at += 0 if batch.is_control else seen
                 if self._pace.is_due(seen):
                     await self._pace.rest()

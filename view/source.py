@@ -16,6 +16,7 @@ from typing import Protocol
 
 from ..base.seams import Workers
 from .admin_rows import AclRow, ClusterDetail, QuotaRow, TransactionRow, UserRow
+from .connect_view import ConnectView
 from .history import History
 from .layout import ReplicaLayout
 from .own.broker_view import BrokerView, NotFoundError
@@ -81,6 +82,11 @@ class ViewSource(Protocol):
     @property
     def has_quorum(self) -> bool:
         """Whether the cluster is known to have a quorum of controllers."""
+        ...
+
+    @property
+    def connect(self) -> ConnectView | None:
+        """Kafka Connect; None where no worker of it was set."""
         ...
 
     @property

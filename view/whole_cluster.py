@@ -27,6 +27,7 @@ from ..handlers.services import Services
 from ..replication.partition import Partition
 from . import checks
 from .cached import Cached
+from .connect_view import ConnectView
 from .findings import HealthReport
 from .group_lag import with_ends, with_sums
 from .history import History
@@ -95,8 +96,9 @@ class AllEnds(Mapping[TopicPartition, PartitionOffsets]):
 class WholeCluster:
     """The ``ViewSource`` of a broker for the whole cluster: ``view`` is its own, and ``run`` asks the other brokers."""
 
-    def __init__(self, broker: ViewedBroker, view: BrokerView) -> None:
+    def __init__(self, broker: ViewedBroker, view: BrokerView, connect: ConnectView | None = None) -> None:
         self._view = view
+        self.connect = connect
         self._client = PeersClient(broker)
         self._silent = SilentBrokers()
         self._others: Refreshed[PeerReports] = Refreshed(
@@ -164,6 +166,8 @@ class WholeCluster:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._others.run)
             nursery.start_soon(self._note_lags)
+            if self.connect is not None:
+                nursery.start_soon(self.connect.run)
             if self.has_quorum:
                 nursery.start_soon(self._quorum.run)
 
@@ -276,6 +280,8 @@ class WholeCluster:
             report.add(*checks.answers(len(brokers), self._silent.silent(brokers), SILENT_SECONDS))
         if quorum is not None:
             report.add(*checks.quorum(quorum.quorum))
+        if self.connect is not None:
+            report.add(*checks.connect(await self.connect.connectors(), await self.connect.workers()))
         return dataclasses.replace(row, findings=report.findings, checks=report.checks)
 
     # --- the lag of groups --------------------------------------------------------------------------------------------

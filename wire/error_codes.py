@@ -1,16 +1,18 @@
-"""Extraction of the error codes in a response, by one compiled function per response class.
+"""Extraction of the error codes in a response, by one compiled function per response class, and of their messages.
 
-They are the int16 fields ``error_code`` of the response and of all structs in it.
+They are the int16 fields ``error_code``, and the strings ``error_message``, of the response and of all structs in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 
 from .schema import Array, Message, Struct, WireType
 from .source_builder import SourceBuilder, is_struct
 
 _FIELD = "error_code"
+_MESSAGE = "error_message"
 
 FindErrors = Callable[[Message], Sequence[int]]
 """Returns the error codes of a response other than NONE, in order."""
@@ -25,6 +27,22 @@ def error_finder(message_class: type[Message]) -> FindErrors:
     if find is None:
         find = _finders[message_class] = _compile(message_class)
     return find
+
+
+def error_messages(response: Struct, most: int = sys.maxsize) -> Iterator[str]:
+    """The messages in a response, in order, of its first ``most`` structs."""
+    pending, looked_into = [response], 0
+    while pending and looked_into < most:
+        struct = pending.pop()
+        looked_into += 1
+        inner: list[Struct] = []
+        for spec in struct.fields:
+            value = getattr(struct, spec.name)
+            if spec.name == _MESSAGE and value:
+                yield value
+            elif isinstance(value, list):
+                inner += [element for element in value if isinstance(element, Struct)]
+        pending += reversed(inner)
 
 
 def _compile(message_class: type[Message]) -> FindErrors:

@@ -111,7 +111,7 @@ def main(
     rows: Annotated[str, typer.Option(help="A regular expression for the rows' names.")] = "",
     systems: Annotated[str, typer.Option(help=",".join(NAMES))] = ",".join(NAMES),
     folder: Annotated[Path | None, typer.Option(help="Folder for the data of the nodes; it is kept.")] = None,
-    output: Annotated[Path | None, typer.Option(help="File for the table: docs/bench-quorums.md.")] = None,
+    output: Annotated[Path | None, typer.Option(help="File for the table: bench/results/quorums.md.")] = None,
 ) -> None:
     """Measure, and end with status 1 where something was lost or failed."""
     if not isolation.is_inside() and isolation.is_possible():

@@ -8,24 +8,24 @@ DEFAULT_MECHANISM = "GSSAPI"
 
 
 class SaslSettings(Settings):
-    """As they are for one listener, or for one mechanism of it (``ListenerConfig.settings``)."""
+    """SASL on a listener, or for one of its mechanisms (``ListenerConfig.settings``)."""
 
     enabled_mechanisms: tuple[str, ...] = setting(
         "sasl.enabled.mechanisms",
         default=(DEFAULT_MECHANISM,),
-        doc="The mechanisms that a SASL listener takes: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. Kafka's default, "
-        "GSSAPI, is not served, so a SASL listener needs this setting.",
+        doc="Mechanisms of a SASL listener: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. It must be set, "
+        "because Kafka's default GSSAPI is not served.",
     )
     inter_broker_mechanism: str | None = setting(
         "sasl.mechanism.inter.broker.protocol",
         default=None,
-        doc="The mechanism by which this broker authenticates at other brokers, one of those enabled; if not given, the first of "
-        "them (Kafka's default is GSSAPI, which is not served).",
+        doc="Mechanism by which this broker authenticates at other brokers; by default the first enabled one "
+        "(Kafka's default GSSAPI is not served).",
     )
     controller_mechanism: str | None = setting(
         "sasl.mechanism.controller.protocol",
         default=None,
-        doc="The same for the controllers of a cluster of KRaft; SCRAM cannot guard their listener.",
+        doc="The same for the controllers of a KRaft cluster. SCRAM is not available there.",
     )
     jaas_config: str | None = setting(
         "sasl.jaas.config",
@@ -38,11 +38,11 @@ class SaslSettings(Settings):
         "sasl.server.max.receive.size",
         default=524288,
         at_least=0,
-        doc="The largest frame that is taken from a client before it is authenticated, in bytes.",
+        doc="Largest frame of a client that is not yet authenticated, in bytes.",
     )
     connections_max_reauth_ms: int = setting(
         "connections.max.reauth.ms",
         kind=ConfigValueType.LONG,
         default=0,
-        doc="After how long a client has to authenticate again (KIP-368), or is disconnected; 0 for never.",
+        doc="Time after which a client must authenticate again (KIP-368); 0: never.",
     )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from ...base.addresses import join_host_port
 from ...base.settings import SettingError
+from ...base.wording import meant
 from ..settings import BrokerSettings
 
 _ADDRESS = re.compile(r"(?P<name>[^:/\s]+)://(?P<host>\[[0-9A-Fa-f:.%]*\]|[^:/\s]*):(?P<port>-?\d+)")
@@ -39,7 +40,9 @@ def parse_endpoints(setting_name: str, text: str, protocols: dict[str, str]) -> 
             raise SettingError(setting_name, text, f"{item!r} is not NAME://HOST:PORT")
         name = match["name"].upper()
         if name not in protocols:
-            raise SettingError(setting_name, text, f"listener.security.protocol.map does not name {name}")
+            raise SettingError(
+                setting_name, text, f"listener.security.protocol.map does not name {name}{meant(name, protocols)}"
+            )
         if name in {endpoint.name for endpoint in endpoints}:
             raise SettingError(setting_name, text, f"the name {name} is given twice")
         endpoints.append(ListenerAddress(name, match["host"].strip("[]"), int(match["port"]), protocols[name]))
@@ -106,7 +109,7 @@ def configured_listeners(settings: BrokerSettings) -> tuple[list[ListenerAddress
         names = {endpoint.name for endpoint in listeners}
         for endpoint in advertised:
             if endpoint.name not in names:
-                why = f"{endpoint.name} is not among the listeners"
+                why = f"{endpoint.name} is not among the listeners{meant(endpoint.name, names)}"
                 raise SettingError("advertised.listeners", settings.advertised_listeners, why)
             if endpoint.host in _ANY:
                 why = f"clients cannot connect to {endpoint.host or 'an empty host'}: name the host they reach"
@@ -124,9 +127,15 @@ def inter_broker_listener(settings: BrokerSettings, advertised: Sequence[Listene
         protocol = settings.security_inter_broker_protocol
         fitting = [endpoint.name for endpoint in advertised if endpoint.security_protocol == protocol]
         return protocol if protocol in fitting or not fitting else fitting[0]
-    if name.upper() not in {endpoint.name for endpoint in advertised}:
-        raise SettingError("inter.broker.listener.name", name, "no such name is among the listeners")
+    check_listener_name("inter.broker.listener.name", name, advertised)
     return name.upper()
+
+
+def check_listener_name(setting_name: str, name: str, listeners: Sequence[ListenerAddress]) -> None:
+    """Raises SettingError unless one of the listeners has the name, whatever the case of its letters."""
+    names = [endpoint.name for endpoint in listeners]
+    if name.upper() not in names:
+        raise SettingError(setting_name, name, f"no such name is among the listeners{meant(name, names)}")
 
 
 def advertised_endpoints(

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from ...base.config import Config
 from ...base.settings import SettingError
 from ..settings import BrokerSettings
-from .addresses import ListenerAddress, configured_listeners, inter_broker_listener
+from .addresses import ListenerAddress, check_listener_name, configured_listeners, inter_broker_listener
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,8 +53,7 @@ def plan_listeners(config: Config, *, is_alone: bool, of_controller: Collection[
     control_plane = inter_broker
     if settings.control_plane_listener_name is not None:
         control_plane = settings.control_plane_listener_name.upper()
-        if control_plane not in {endpoint.name for endpoint in advertised}:
-            raise SettingError("control.plane.listener.name", control_plane, "no such name is among the listeners")
+        check_listener_name("control.plane.listener.name", control_plane, advertised)
         if control_plane == inter_broker:
             why = "it has to differ from the listener that brokers use among themselves"
             raise SettingError("control.plane.listener.name", control_plane, why)

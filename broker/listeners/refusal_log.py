@@ -6,7 +6,7 @@ The level is checked once, at the start of the broker, so that requests cost not
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...base.errors import ErrorCode
@@ -14,7 +14,7 @@ from ...base.network import Part
 from ...base.wording import shortened
 from ...handlers.call import TELLING, NodeCall
 from ...wire.api_keys import ApiKey
-from ...wire.error_codes import error_finder
+from ...wire.error_codes import error_finder, error_messages
 from ...wire.headers import key_and_version
 
 logger = logging.getLogger(__name__)
@@ -55,22 +55,10 @@ class RefusalLog:
         if not codes:
             return
         names = ", ".join(ErrorCode(code).name for code in dict.fromkeys(codes))
-        reasons = dict.fromkeys([call.reason] if call.reason else _messages(response))
+        reasons = dict.fromkeys([call.reason] if call.reason else error_messages(response))
         why = "".join(f"; {shortened(reason)}" for reason in list(reasons)[:_MOST_REASONS])
         name = ApiKey(key_and_version(call.key)[0]).title
         logger.debug(
             "%s version %d of %r at %s: %s%s",
             *(name, call.version, shortened(call.client_id), call.connection.peer, names, why),
         )
-
-
-def _messages(part: Any) -> Iterator[str]:
-    """Every ``error_message`` in a response, wherever it stands."""
-    for spec in part.fields:
-        value = getattr(part, spec.name)
-        if spec.name == "error_message" and value:
-            yield value
-        elif isinstance(value, list):
-            for element in value:
-                if hasattr(element, "fields"):
-                    yield from _messages(element)

@@ -15,9 +15,10 @@ from ...balance.plan import loads
 from ...balance.proposal import Proposal, propose
 from ...base.wording import counted
 from ..tools.client import Admin, ClusterConnection
+from ..tools.nearest import no_choice
 from ..tools.output import is_terminal, print_json
 from ..tools.replicas.moves import named
-from ..tools.running import INTERRUPTED, ToolError, UsageError
+from ..tools.running import INTERRUPTED, ToolError
 from .execution import carry_out, elect, finish_earlier_run, move_folders
 from .facts import look
 from .rates import MeasurementWindow
@@ -50,7 +51,7 @@ def goals_of(text: str | None) -> Sequence[Goal]:
         return CHOICE
     names = [name.strip() for name in text.split(",")]
     if unknown := [name for name in names if name not in CHOICE]:
-        raise UsageError(f"there is no goal {unknown[0]!r}, only {', '.join(CHOICE)}")
+        raise no_choice("goal", unknown[0], CHOICE)
     return [Goal(name) for name in names]
 
 

@@ -9,8 +9,8 @@ from ...balance.answers import BrokerLogDirs, ReportedPartition, cluster_of, siz
 from ...balance.model import ClusterModel, LogDirectoryModel
 from ..tools.client import Admin
 from ..tools.cluster_view import find_topics, topic_settings
+from ..tools.nearest import no_broker
 from ..tools.replicas.moves import ClusterLayout
-from ..tools.running import ToolError
 from .rates import MeasurementWindow, PartitionRates
 
 
@@ -41,7 +41,7 @@ def look(admin: Admin, leaving: Collection[int], disk_limit: float, window: Meas
 def _check_known(layout: ClusterLayout, leaving: Collection[int]) -> None:
     known = {*layout.racks, *(replica for replicas in layout.targets.values() for replica in replicas)}
     if strange := sorted(set(leaving) - known):
-        raise ToolError(f"there is no broker {', '.join(map(str, strange))}, only {', '.join(map(str, sorted(known)))}")
+        raise no_broker(strange, known)
 
 
 def _on_disk(admin: Admin, broker_id: int) -> BrokerLogDirs:

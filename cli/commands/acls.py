@@ -17,7 +17,7 @@ from .options import (
     run,
 )
 
-app = group_app("acls", "Add, list and remove access rules: who may do what.")
+app = group_app("acls", "Add, list and remove access rules.")
 
 Names = list[str] | None
 Topics = Annotated[Names, typer.Option("--topic", metavar="NAME", help="A topic, or '*' for all; may be repeated.")]
@@ -28,7 +28,7 @@ Tokens = Annotated[Names, typer.Option("--delegation-token", metavar="ID", help=
 Users = Annotated[
     Names, typer.Option("--user-principal", metavar="User:NAME", help="A user whose tokens are meant; likewise.")
 ]
-Prefixed = Annotated[bool, typer.Option("--prefixed", help="Names are prefixes of the names of resources.")]
+Prefixed = Annotated[bool, typer.Option("--prefixed", help="Names are prefixes of resource names.")]
 Principals = Annotated[
     Names, typer.Option("--principal", metavar="User:NAME", help="The principal, 'User:*' for all; may be repeated.")
 ]
@@ -52,13 +52,13 @@ def add(
     host: Hosts = None,
     operation: Operations = None,
     producer: Annotated[
-        bool, typer.Option("--producer", help="What a producer needs of the topics and transactional ids.")
+        bool, typer.Option("--producer", help="The operations of a producer on the topics and transactional ids.")
     ] = False,
     consumer: Annotated[
-        bool, typer.Option("--consumer", help="What a consumer needs of the topics and groups.")
+        bool, typer.Option("--consumer", help="The operations of a consumer on the topics and groups.")
     ] = False,
     deny: Annotated[
-        bool, typer.Option("--deny", help="Deny instead of allow; stronger than any rule that allows.")
+        bool, typer.Option("--deny", help="Deny instead of allow. It takes precedence over rules that allow.")
     ] = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
@@ -112,7 +112,9 @@ def list_acls(
     operation: Operations = None,
     affecting: Annotated[
         bool,
-        typer.Option("--affecting", help="Every rule that applies to resources of these names: prefixes and '*', too."),
+        typer.Option(
+            "--affecting", help="Every rule that applies to resources of these names, prefixes and '*' included."
+        ),
     ] = False,
     as_json: AsJson = False,
     command_config: CommandConfig = None,

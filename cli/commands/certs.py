@@ -14,7 +14,7 @@ app = typer.Typer(name="certs", add_completion=False, rich_markup_mode=None)
 
 @app.command(context_settings=HELP)
 def certs(
-    directory: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the files.")] = Path("certs"),
+    directory: Annotated[Path, typer.Option(metavar="DIR", help="The directory of the files.")] = Path("certs"),
     host: Annotated[
         list[str] | None,
         typer.Option(
@@ -25,17 +25,17 @@ def certs(
     ] = None,
     client: Annotated[
         list[str] | None,
-        typer.Option("--client", metavar="NAME", help="A client to make a certificate for; may be repeated."),
+        typer.Option("--client", metavar="NAME", help="A client that gets a certificate; may be repeated."),
     ] = None,
-    days: Annotated[int, typer.Option(metavar="N", min=1, help="How long they are valid.")] = 365,
+    days: Annotated[int, typer.Option(metavar="N", min=1, help="Their validity.")] = 365,
     debug: Debug = False,
 ) -> None:
     """Make certificates for development: an authority, one for brokers, and one for each client.
 
-    The authority of an earlier run is used again, with which a client can be added later; so is the brokers' certificate, unless
-    hosts are named. Files: ca.pem (what is trusted), ca-key.pem, broker.pem and NAME.pem (key and certificate together),
-    broker.properties and NAME.properties (the settings, to be put into a broker's or to be given to a client). A key is not
-    encrypted: whoever reads the file can act in its owner's name. For more than development, have a real authority sign.
+    A later run uses the same authority, so it can add clients. It keeps the brokers' certificate, unless hosts are named.
+    ca.pem is the trusted certificate. broker.pem and NAME.pem have a key and its certificate. broker.properties and
+    NAME.properties have the settings for a broker or a client. Keys are not encrypted: everyone who reads the file can act as
+    its owner. Outside of development, use a real authority.
 
     \b
     Examples:

@@ -23,7 +23,7 @@ app = group_app("cluster", "Describe the cluster, elect leaders, move replicas, 
 
 Throttle = Annotated[
     int | None,
-    typer.Option(metavar="BYTES", min=1, help="The most bytes a second that a broker sends and fetches for the moves."),
+    typer.Option(metavar="BYTES", min=1, help="Most bytes per second that a broker sends and fetches for the moves."),
 ]
 MoveTimeout = Annotated[
     int | None, typer.Option(metavar="MS", min=0, help="How long to wait for the moves. [as long as they take]")
@@ -40,8 +40,8 @@ def describe(
 ) -> None:
     """Describe the cluster: its id, brokers and controller, and the state of its partitions.
 
-    Of each broker: how many partitions it leads, how many replicas it has, and how many of these are not in sync. One that is
-    down and has replicas is listed, too, without an address.
+    For each broker it prints the number of partitions it leads, of its replicas, and of those not in sync. A broker that is
+    down and has replicas is listed without an address.
 
     \b
     Examples:
@@ -62,11 +62,11 @@ def health(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Say whether the cluster is healthy, and what is wrong if it is not.
+    """Report whether the cluster is healthy, and its problems.
 
-    It is when it has a controller, every broker that has replicas is up, and every partition has a leader and all its replicas
-    in sync. Exit status: 0 it is healthy, 1 it is not, no broker answers, or this user may not see all of it: that takes
-    Describe of the cluster, Describe and DescribeConfigs of every topic. 'ottla cluster wait' waits for it.
+    A healthy cluster has a controller, its brokers with replicas are up, and every partition has a leader and all replicas in
+    sync. Exit status: 0 it is healthy, 1 it is not, no broker responds, or this user lacks rights: Describe on the cluster,
+    Describe and DescribeConfigs on every topic. 'ottla cluster wait' waits for health.
 
     \b
     Examples:
@@ -96,7 +96,7 @@ def elect_leaders(
         bool,
         typer.Option(
             "--unclean",
-            help="Where no replica in sync is left, elect any other: the records that it lacks are lost.",
+            help="If no replica in sync is left, elect another one. The records that it lacks are lost.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -104,10 +104,10 @@ def elect_leaders(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Have the preferred replicas lead again, or with --unclean ones that are not in sync.
+    """Elect the preferred replicas, or with --unclean replicas that are not in sync.
 
-    A row for each partition that needed it or was named: its leader before and now, and why not, where an election failed. Exit
-    status: 0 none failed, 1 one did, 2 the options make no sense.
+    It prints a row for each partition that needed an election or was named: the previous leader, the new one, or the error.
+    Exit status: 0 none failed, 1 one did, 2 the options make no sense.
 
     \b
     Examples:
@@ -130,9 +130,9 @@ def wait(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Wait until a broker answers, every partition has a leader, and all its replicas are in sync.
+    """Wait until a broker responds, every partition has a leader, and all replicas are in sync.
 
-    It may begin before the brokers do. Exit status: 0 all is well, 1 it was not in time, or this client is not let in.
+    It may start before the brokers. Exit status: 0 healthy in time, 1 not in time, or this client is refused.
 
     \b
     Examples:
@@ -155,7 +155,7 @@ def reassign(
     throttle: Throttle = None,
     timeout_ms: MoveTimeout = None,
     generate: Annotated[
-        bool, typer.Option("--generate", help="Move nothing, but print a file that spreads topics over brokers evenly.")
+        bool, typer.Option("--generate", help="Move nothing, and print a file that spreads topics evenly over brokers.")
     ] = False,
     topic: Annotated[
         list[str] | None,
@@ -164,21 +164,21 @@ def reassign(
         ),
     ] = None,
     brokers: Annotated[
-        str | None, typer.Option(metavar="1,2,…", help="With --generate: where to. [all brokers]")
+        str | None, typer.Option(metavar="1,2,…", help="With --generate: the brokers to use. [all]")
     ] = None,
     cancel: Annotated[
-        bool, typer.Option("--cancel", help="Cancel what the file names and is under way; without a file, everything.")
+        bool, typer.Option("--cancel", help="Cancel the moves under way of the file; without a file, all of them.")
     ] = False,
     as_json: AsJson = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Move replicas between brokers, as a file says that kafka-reassign-partitions takes, too; wait until they have arrived.
+    """Move replicas between brokers, by a file as for kafka-reassign-partitions, and wait until they have arrived.
 
-    Progress is printed on standard error. The cluster moves by itself: after Ctrl-C the same command takes up the
-    waiting, and without a file it waits for all that is under way. A throttle is removed at the end. Exit status: 0 all
-    replicas are where the file has them, 1 they are not, 2 the options make no sense.
+    Progress is printed to standard error. The cluster continues after Ctrl-C, and the same command waits again. Without a
+    file it waits for all moves under way. A throttle is removed when the moves end. Exit status: 0 all replicas are in place,
+    1 they are not, 2 the options make no sense.
 
     \b
     Examples:
@@ -212,9 +212,10 @@ def add_replicas(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Give partitions more replicas, in other racks if possible; wait until they are in sync.
+    """Add replicas to partitions, in other racks if possible, and wait until they are in sync.
 
-    What has as many already stays as it is. Progress, interruptions and the throttle are as with 'ottla cluster reassign'.
+    Partitions that have enough replicas stay unchanged. Progress, interruptions and the throttle are as with 'ottla cluster
+    reassign'.
 
     \b
     Examples:
@@ -235,10 +236,10 @@ def drain(
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Even if fewer replicas in sync are left than min.insync.replicas."),
+        typer.Option("--force", help="Even if fewer in-sync replicas than min.insync.replicas remain."),
     ] = False,
     replicas: Annotated[
-        bool, typer.Option("--replicas", help="Move every replica to other brokers: this one will not come back.")
+        bool, typer.Option("--replicas", help="Move every replica to other brokers, to remove this one.")
     ] = False,
     throttle: Throttle = None,
     timeout_ms: Annotated[
@@ -246,8 +247,8 @@ def drain(
         typer.Option(
             metavar="MS",
             min=0,
-            help="How long to wait for replicas that get in sync, and for clients to be told. "
-            "[60000; with --replicas as long as it takes]",
+            help="Time to wait for replicas to get in sync, and for clients to learn it. [60000; with --replicas "
+            "unlimited]",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -255,15 +256,15 @@ def drain(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Move what a broker leads to other replicas in sync, before it is stopped; with --replicas all it has, before it goes.
+    """Move a broker's leaderships to other in-sync replicas before it stops; with --replicas, all replicas before it is removed.
 
-    The broker is then as one that is about to stop: where it follows it is not in sync any more, and it is not elected again
-    before it is started again. Nothing is moved if producers with acks=all would be refused by that. Works with Ottla, and with
-    Kafka in ZooKeeper mode. Exit status: 0 it leads nothing that another replica could, 1 it does, or nothing was done.
+    The broker then is in controlled shutdown: its followers leave the ISR, and it is not elected until it restarts. Nothing
+    is moved if producers with acks=all would be refused. Works with Ottla, and with Kafka in ZooKeeper mode. Exit status: 0
+    it leads no partition that another replica can lead, 1 it does, or nothing was done.
 
-    With --replicas the broker is left alone otherwise, and may even be down. Its replicas go to other racks than those beside
-    them where there are any. Progress, interruptions and the throttle are as with 'ottla cluster reassign'; any Kafka since 2.4
-    has it. Exit status: 0 no replica is left on it, 1 some are.
+    With --replicas the broker may even be down. Its replicas move to racks without another replica of the partition, if
+    possible. Progress, interruptions and the throttle are as with 'ottla cluster reassign'; any Kafka since 2.4 has it. Exit
+    status: 0 no replica is left on it, 1 some are.
 
     \b
     Examples:
@@ -289,8 +290,7 @@ def balance(
         str | None,
         typer.Option(
             metavar="GOAL,…",
-            help="What is to be reached, the most important first. "
-            "[racks,capacity,replicas,bytes,leaders,network-in,network-out]",
+            help="Goals, the most important first. [racks,capacity,replicas,bytes,leaders,network-in,network-out]",
         ),
     ] = None,
     drain: Annotated[
@@ -298,15 +298,15 @@ def balance(
     ] = None,
     throttle: Throttle = None,
     at_once: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many partitions a broker sends, or gets, in one step.")
+        int, typer.Option(metavar="N", min=1, help="Most partitions that a broker sends or receives in a step.")
     ] = 5,
     tolerance: Annotated[
-        int, typer.Option(metavar="PERCENT", min=1, max=100, help="How far from the mean a broker may be.")
+        int, typer.Option(metavar="PERCENT", min=1, max=100, help="Allowed deviation of a broker from the mean.")
     ] = 10,
-    disk_limit: Annotated[int, typer.Option(metavar="PERCENT", min=1, max=100, help="How full a disk may get.")] = 80,
+    disk_limit: Annotated[int, typer.Option(metavar="PERCENT", min=1, max=100, help="Limit of a disk's use.")] = 80,
     window: Annotated[
         float,
-        typer.Option(metavar="SECONDS", min=0, help="How long to measure rates; with 0 there are no network goals."),
+        typer.Option(metavar="SECONDS", min=0, help="Time to measure rates; 0: no network goals."),
     ] = 5,
     metrics: Annotated[
         list[str] | None,
@@ -321,14 +321,15 @@ def balance(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Move replicas and leaders so that brokers have about the same, with as few bytes to copy as goes; any Kafka since 2.4.
+    """Move replicas and leaders so that brokers have about the same load, with as few bytes to copy as possible; any Kafka since
+    2.4.
 
-    It shows what brokers have before and after, and each move with its reason, and does it in steps, throttled. No
-    move takes a replica out of a rack that its partition needs, or fills a disk above its limit. Goals that come first
-    are not given up for later ones. Into a pipe goes a line for each move, and to the standard error what was found.
+    It shows the brokers' load before and after, and each move with its reason, and carries the plan out in throttled steps.
+    No move removes a replica from a rack that its partition needs, or fills a disk above its limit. Earlier goals take
+    precedence. Into a pipe it prints a line for each move, and its findings to standard error.
 
-    Ctrl-C ends it when the step under way is done, and once more cancels that step. The same command goes on, also after it was
-    killed; it removes the throttle that was left then. Exit status: 0 all is done, 1 something was left out.
+    Ctrl-C ends it after the present step; a second Ctrl-C cancels the step. The same command continues, even after a kill,
+    and removes a leftover throttle. Exit status: 0 all is done, 1 something was left out.
 
     \b
     Examples:

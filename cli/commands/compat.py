@@ -26,10 +26,13 @@ def compat(
     ] = None,
     command_config: CommandConfig = None,
     broker: Annotated[
-        str, typer.Option(metavar="NAME", help="What the run starts: ottla, or kafka (Apache Kafka, from jars).")
+        str, typer.Option(metavar="NAME", help="The broker to start: ottla, or kafka (Apache Kafka, from jars).")
     ] = "ottla",
     brokers: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many it starts; several are a cluster on ZooKeeper (jars).")
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Number of brokers to start; several form a cluster on ZooKeeper (jars)."
+        ),
     ] = 1,
     client: Annotated[
         list[str] | None, typer.Option("--client", metavar="NAME", help="Only this client; may be repeated.")
@@ -41,11 +44,11 @@ def compat(
     html_file: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page for browsers.")] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show pytest's own output, with tracebacks.")] = False,
 ) -> None:
-    """Run the compatibility suite of stock clients against any broker: which client can do what.
+    """Run the compatibility suite of stock clients against any broker.
 
-    Topics and groups are made under fresh names; topics are deleted again. Tests that kill or restart the broker run only
-    on one that the run has started. Exit code: 0 nothing failed, 1 something did or the suite cannot be
-    read, 2 there was nothing to run. Other options and words are pytest's.
+    Topics and groups have unused names, and topics are deleted afterwards. Tests that kill or restart the broker run only on
+    a broker of this run. Exit code: 0 all passed, 1 a test failed or the suite cannot be read, 2 there was nothing to run.
+    Other options and words are pytest's.
 
     \b
     Examples:

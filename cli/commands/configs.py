@@ -22,7 +22,9 @@ app = group_app("configs", "Describe, set and unset the settings of topics, grou
 Topic = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="A topic's settings.")]
 Group = Annotated[str | None, typer.Option("--group", metavar="ID", help="A group's settings (KIP-848).")]
 Broker = Annotated[int | None, typer.Option("--broker", metavar="ID", help="One broker's settings.")]
-Defaults = Annotated[bool, typer.Option("--broker-defaults", help="What was set for all brokers at run time.")]
+Defaults = Annotated[
+    bool, typer.Option("--broker-defaults", help="The settings of all brokers that were set at run time.")
+]
 
 
 @app.command()
@@ -32,13 +34,13 @@ def describe(
     group: Group = None,
     broker: Broker = None,
     broker_defaults: Defaults = False,
-    show_all: Annotated[bool, typer.Option("--all", help="Also those at their default.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Include settings at their default.")] = False,
     as_json: AsJson = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Describe the settings of a topic, a group or a broker: value, and where it comes from.
+    """Describe the settings of a topic, a group or a broker: values and their sources.
 
     \b
     Examples:
@@ -98,7 +100,7 @@ def unset_configs(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Take settings of a topic, a group, a broker, or all brokers back to what they were without being set.
+    """Remove settings of a topic, a group, a broker, or all brokers, so that their defaults apply.
 
     \b
     Example:

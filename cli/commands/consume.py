@@ -36,7 +36,7 @@ Group = Annotated[
         "-g",
         "-G",
         metavar="NAME",
-        help="As a member of this group, which commits what was printed.",
+        help="Read as a member of this group, which commits the printed records.",
         autocompletion=completion.groups,
     ),
 ]
@@ -45,7 +45,7 @@ Share = Annotated[
     typer.Option(
         "--share",
         metavar="NAME",
-        help="As a member of this share group, which acknowledges what was printed.",
+        help="Read as a member of this share group, which acknowledges the printed records.",
         autocompletion=completion.groups,
     ),
 ]
@@ -55,12 +55,12 @@ Where = Annotated[
         "--offset",
         "-o",
         metavar="WHERE",
-        help="From where, and to where: see below. Of a group: if it has committed nothing. [start]",
+        help="Where to start and stop reading (see below). With a group: used when it has no committed offset. [start]",
     ),
 ]
 Template = Annotated[
     str | None,
-    typer.Option("--format", "-f", metavar="TEXT", help="How to print a record: see below."),
+    typer.Option("--format", "-f", metavar="TEXT", help="The format of a record (see below)."),
 ]
 KeySeparator = Annotated[
     str | None,
@@ -69,15 +69,17 @@ KeySeparator = Annotated[
 ShowNull = Annotated[
     bool, typer.Option("--null", "-Z", help="Print NULL for a key or value that is null, not nothing.")
 ]
-Num = Annotated[int | None, typer.Option("--num", "-n", "-c", metavar="N", min=1, help="End after so many records.")]
-UntilEnd = Annotated[bool, typer.Option("--until-end", "-e", help="End where the topics end at the start of the run.")]
+Num = Annotated[
+    int | None, typer.Option("--num", "-n", "-c", metavar="N", min=1, help="End after this number of records.")
+]
+UntilEnd = Annotated[bool, typer.Option("--until-end", "-e", help="End at the topics' ends at the time of the start.")]
 Timeout = Annotated[int | None, typer.Option(metavar="MS", min=1, help="End when no record comes for this long.")]
 IsolationLevel = Annotated[
     Literal["read_uncommitted", "read_committed"],
     typer.Option(metavar="read_uncommitted|read_committed", help="Whether open and aborted transactions are read."),
 ]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Don't tell on a terminal when a partition's end is reached.")
+    bool, typer.Option("--quiet", "-q", help="Don't print to a terminal that a partition's end is reached.")
 ]
 
 
@@ -103,15 +105,15 @@ def consume(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Print the records of topics, from the oldest on and as they come, until Ctrl-C: the value and a line's end.
+    """Print the values of topics' records, a line each, from the oldest and as they arrive, until Ctrl-C.
 
-    Where (--offset): start, end, 47; -10 the last ten; +10 ten after the start; 10:20 from and up to, but not with; :end up to
-    the present end; @TIME and @TIME:TIME from the first record as new as that, where a time is 2026-01-31, 2026-01-31T12:00:00Z,
-    milliseconds since 1970, or -1h for an hour ago. s@MS and e@MS, one --offset each, are kcat's.
+    Where (--offset): start, end, 47, -10 (the last ten), +10 (ten after the start), 10:20 (20 excluded), :end (up to the
+    present end). @TIME and @TIME:TIME begin with the first record of that time or later. A time is 2026-01-31,
+    2026-01-31T12:00:00Z, milliseconds since 1970, or -1h for an hour ago. s@MS and e@MS, one --offset each, are kcat's.
 
-    Format: kcat's letters: %t topic, %p partition, %o offset, %k key, %s value, %T timestamp in milliseconds, %h headers, %K and
-    %S the sizes of key and value; and rpk's %v value, %d timestamp, %H number of headers, with {hex} or {base64} behind a letter.
-    \\n and \\t are a line's end and a tab; none is added. With --share %c is how often the record was delivered.
+    Format: kcat's letters are %t topic, %p partition, %o offset, %k key, %s value, %T timestamp in milliseconds, %h headers,
+    %K and %S the sizes of key and value. rpk's are %v value, %d timestamp, %H number of headers, with {hex} or {base64}
+    behind a letter. \\n and \\t are a line's end and a tab. No line's end is added. With --share %c is the delivery count.
 
     \b
     Examples:

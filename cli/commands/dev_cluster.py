@@ -24,7 +24,7 @@ def dev_cluster(
     ] = 9092,
     data_dir: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Keep everything there, for the next start. [a temporary folder]"),
+        typer.Option(metavar="DIR", help="Keep the data there, for the next start. [a temporary directory]"),
     ] = None,
     override: Annotated[
         list[str] | None,
@@ -36,9 +36,9 @@ def dev_cluster(
 ) -> None:
     """Run a cluster of brokers in this process until SIGTERM or Ctrl-C, to develop against.
 
-    They replicate and fail over like brokers in separate processes, with three replicas of each topic, on 127.0.0.1.
-    What ZooKeeper would keep is kept in the process, so none is needed. Lines on standard input are commands, to see
-    how clients react: 'kill N', 'stop N' and 'start N' for broker N. A session ends a second after a kill.
+    They replicate and fail over like brokers in separate processes, with three replicas of each topic, on 127.0.0.1, without
+    ZooKeeper. Lines on standard input are commands, to see how clients react: 'kill N', 'stop N' and 'start N' for broker N.
+    A session ends a second after a kill.
 
     \b
     Examples:

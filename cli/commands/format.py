@@ -20,7 +20,7 @@ InitialControllers = Annotated[
         "--initial-controllers",
         "-I",
         metavar="ID@HOST:PORT:DIRECTORY,…",
-        help="The first voters, alike on every node.",
+        help="The first voters, the same on every node.",
     ),
 ]
 
@@ -49,14 +49,14 @@ def format_(
         typer.Option("--add-scram", "-S", metavar="CREDENTIAL", help="A SCRAM credential; may be repeated."),
     ] = None,
     ignore_formatted: Annotated[
-        bool, typer.Option("--ignore-formatted", "-g", help="Pass over folders that are formatted already.")
+        bool, typer.Option("--ignore-formatted", "-g", help="Skip directories that are formatted already.")
     ] = False,
 ) -> None:
-    """Format the data folders of a node of a KRaft cluster before its first start, as kafka-storage format does.
+    """Format the log directories of a node of a KRaft cluster before its first start, as kafka-storage format does.
 
-    Every folder in the file's log.dirs and metadata.log.dir gets the node's id, the cluster's id, an id of its own, and the
-    levels of features that the cluster begins with. Where the node is a controller, these are levels that Ottla supports.
-    Apache Kafka starts on folders that are formatted here.
+    Every directory in the file's log.dirs and metadata.log.dir gets the node's id, the cluster's id, an id for itself, and
+    the first levels of features. On a controller these must be levels that Ottla supports. Apache Kafka starts on directories
+    that are formatted here.
 
     \b
     Examples:

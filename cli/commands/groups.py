@@ -37,20 +37,22 @@ OfTopics = Annotated[
 ]
 ToDatetime = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="To the first record as new as this: 2026-01-31T12:00:00 (UTC), or with a zone."),
+    typer.Option(
+        metavar="TIME", help="To the first record of this time or later: 2026-01-31T12:00:00 (UTC), or with a zone."
+    ),
 ]
 ByDuration = Annotated[
     str | None, typer.Option(metavar="DURATION", help="To the first record of the last PT1H30M, or 1h30m.")
 ]
 FromFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="To the offsets in a CSV file: topic,partition,offset, the group before them."),
+    typer.Option(
+        metavar="FILE", help="To the offsets in a CSV file: group,topic,partition,offset, or without the group."
+    ),
 ]
-Execute = Annotated[bool, typer.Option("--execute", help="Do it. Without this, only show what would be done.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done, as without --execute.")]
-Export = Annotated[
-    bool, typer.Option("--export", help="Print CSV that --from-file takes; of what is committed, if it is alone.")
-]
+Execute = Annotated[bool, typer.Option("--execute", help="Do it. Without this, only show the effect.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the effect, as without --execute.")]
+Export = Annotated[bool, typer.Option("--export", help="Print CSV for --from-file; alone: of the committed offsets.")]
 
 Groups = Annotated[list[str], typer.Argument(metavar="GROUP…", help="The groups.", autocompletion=completion.groups)]
 
@@ -89,7 +91,7 @@ def describe(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Describe groups: committed offset and lag of each partition, and who has it; with --members how far each member is.
+    """Describe groups: committed offset, lag and owner of each partition; with --members the progress of each member.
 
     \b
     Examples:
@@ -108,17 +110,17 @@ def describe(
 def reset_offsets(
     groups: SomeGroups = None,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
-    all_groups: Annotated[bool, typer.Option("--all-groups", help="Every group there is.")] = False,
+    all_groups: Annotated[bool, typer.Option("--all-groups", help="All groups.")] = False,
     topic: OfTopics = None,
     all_topics: Annotated[
         bool, typer.Option("--all-topics", help="Every topic that the group has offsets for.")
     ] = False,
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the oldest record.")] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest", help="After the newest record.")] = False,
-    to_current: Annotated[bool, typer.Option("--to-current", help="To what is committed, else to the end.")] = False,
+    to_current: Annotated[bool, typer.Option("--to-current", help="To the committed offset, else to the end.")] = False,
     to_datetime: ToDatetime = None,
     by_duration: ByDuration = None,
-    shift_by: Annotated[int | None, typer.Option(metavar="N", help="By this many; back if negative.")] = None,
+    shift_by: Annotated[int | None, typer.Option(metavar="N", help="By this number; negative: backwards.")] = None,
     to_offset: Annotated[int | None, typer.Option(metavar="OFFSET", min=0, help="To this offset.")] = None,
     from_file: FromFile = None,
     execute: Execute = False,
@@ -129,10 +131,10 @@ def reset_offsets(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Move groups' committed offsets, and the start offsets of share groups, in every way that kafka-consumer-groups has.
+    """Reset groups' committed offsets, and the start offsets of share groups, as kafka-consumer-groups does.
 
-    Without --execute it only shows the new offsets. An offset outside of the log becomes the nearest one inside. A
-    group with members is refused, and the others are done.
+    Without --execute it only shows the new offsets. An offset outside the log becomes the nearest one inside. Groups with
+    members are refused.
 
     \b
     Examples:

@@ -28,16 +28,17 @@ def log_dirs(
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     brokers: Annotated[str | None, typer.Option(metavar="1,2,…", help="Only these brokers. [all]")] = None,
     partitions: Annotated[
-        bool, typer.Option("--partitions", help="A row for each replica in place of each folder; so it is for topics.")
+        bool,
+        typer.Option("--partitions", help="A row for each replica instead of each directory, the default with topics."),
     ] = False,
     as_json: AsJson = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Show the data folders of brokers: how many partitions and bytes are in each, how much room is left, and what is wrong.
+    """Show the log directories of brokers: partitions, bytes, free space, and errors.
 
-    Of a replica: its folder, size in bytes, how many records it lacks, and whether it is on its way to this folder (future).
+    For a replica it prints its directory, size in bytes, lag in records, and whether it is moving to this directory (future).
 
     \b
     Examples:

@@ -20,22 +20,22 @@ def migrate(
     ],
     after: Annotated[Path, typer.Option("--to", metavar="FILE", help="Its server.properties with process.roles.")],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what stays, changes and is left behind, and change nothing.")
+        bool, typer.Option("--dry-run", help="Show the settings that stay, change and are dropped, and change nothing.")
     ] = False,
     undo: Annotated[
         bool, typer.Option("--undo", help="Go back, as long as no node has been started with its new file.")
     ] = False,
     leave_behind: Annotated[
-        bool, typer.Option("--leave-behind", help="Even if something is lost by it, which --dry-run shows.")
+        bool, typer.Option("--leave-behind", help="Even if something is lost, which --dry-run shows.")
     ] = False,
     release_version: FirstRelease = None,
 ) -> None:
     """Move a cluster out of its ZooKeeper into a KRaft quorum, node by node, while no broker runs.
 
-    Brokers may have been Ottla's or Apache Kafka's of 3.x, and may be either afterwards. The first node is one with the role
-    controller: the cluster's metadata go into its log directory, and brokers of ZooKeeper mode do not start any more. Each other
-    node is done with the same command. Topics, records, offsets, settings, users and access rules stay what they are. A broker
-    that keeps its metadata itself needs none of this: it is taken over at its first start.
+    Brokers may be Ottla's or Apache Kafka's (3.x), before and afterwards. Begin with a node that has the role controller: the
+    cluster's metadata go into its log directory, and brokers in ZooKeeper mode do not start any more. Run the same command
+    for each other node. Topics, records, offsets, settings, users and access rules are kept. A broker without ZooKeeper does
+    not need this: its metadata are converted at its first start.
 
     \b
     Examples:

@@ -30,7 +30,7 @@ def produce(
     ] = 100_000,
     record_size: Annotated[int, typer.Option(metavar="BYTES", min=0, help="Size of each value.")] = 100,
     numbered: Annotated[
-        bool, typer.Option("--numbered", help="Values are the numbers from 0, filled up with blanks.")
+        bool, typer.Option("--numbered", help="Values are the numbers from 0, padded with blanks.")
     ] = False,
     throughput: Annotated[
         float | None, typer.Option(metavar="N", min=0.001, help="Records a second. [as fast as possible]")
@@ -47,10 +47,10 @@ def produce(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Send records of one size, and tell how many a second and how long each took to be acknowledged.
+    """Send records of one size, and print the rate and the latency of acknowledgements.
 
-    The client is kafka-python, one process: it is often slower than the broker. Latency is from the send to the answer,
-    waiting in the client included; with --throughput that wait is short.
+    The client is kafka-python, in one process, and often slower than the broker. Latency includes the wait in the client,
+    which is short with --throughput.
 
     \b
     Examples:
@@ -83,9 +83,7 @@ def consume(
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     num_records: Annotated[
         int | None,
-        typer.Option(
-            "--num-records", "-n", metavar="N", min=1, help="Records to read, and not one more. [all there are]"
-        ),
+        typer.Option("--num-records", "-n", metavar="N", min=1, help="Records to read. [all]"),
     ] = None,
     timeout_ms: Annotated[
         int, typer.Option(metavar="MS", min=1, help="End when no record comes for this long.")
@@ -95,7 +93,7 @@ def consume(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Read a topic from its beginning, and tell how many records a second and how long each poll took.
+    """Read a topic from its beginning, and print the rate and the latency of polls.
 
     \b
     Examples:

@@ -28,12 +28,10 @@ SomeTopic = Annotated[
         metavar="TOPIC", help="The topic; with --topic it is the first file.", autocompletion=completion.topics
     ),
 ]
-Key = Annotated[
-    str | None, typer.Option("--key", "-k", metavar="TEXT", help="The key of each record that has none of its own.")
-]
+Key = Annotated[str | None, typer.Option("--key", "-k", metavar="TEXT", help="The key of each record without one.")]
 KeySeparator = Annotated[
     str | None,
-    typer.Option("--key-separator", "-K", metavar="TEXT", help="What separates key and value; \\t is a tab."),
+    typer.Option("--key-separator", "-K", metavar="TEXT", help="Separator of key and value; \\t is a tab."),
 ]
 Headers = Annotated[
     list[str] | None,
@@ -52,7 +50,7 @@ TransactionalId = Annotated[
 def produce(
     topic: SomeTopic = None,
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE…]", help="What to read. [standard input]")
+        list[Path] | None, typer.Argument(metavar="[FILE…]", help="The files to read. [standard input]")
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     named_topic: NamedTopic = None,
@@ -67,7 +65,7 @@ def produce(
         typer.Option("--json", help="Each line is an object: key, value, headers, partition, timestamp."),
     ] = False,
     partition: Annotated[
-        int, typer.Option("--partition", "-p", metavar="N", min=-1, help="Where to; -1 is by key, else any.")
+        int, typer.Option("--partition", "-p", metavar="N", min=-1, help="The partition; -1 chooses by key, else any.")
     ] = -1,
     rate: Annotated[
         float | None, typer.Option(metavar="N", min=0.001, help="At most this many records a second.")
@@ -78,16 +76,16 @@ def produce(
     compression: Compression = "none",
     transactional_id: TransactionalId = None,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Don't tell on standard error how many records were written where.")
+        bool, typer.Option("--quiet", "-q", help="Don't print the number of records to standard error.")
     ] = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Write a record for each line of standard input or of files, and tell on standard error how many went where.
+    """Write a record for each line of standard input or of files, and print the number of records to standard error.
 
-    With --json a line is what 'ottla consume --json' prints: value (and key) are strings, null, any other JSON, or, as
-    value_base64 and key_base64, bytes; headers are a list of {"key", "value"} or an object; timestamp is in milliseconds.
+    With --json a line has the format of 'ottla consume --json': value and key are strings, null or other JSON, or bytes as
+    value_base64 and key_base64. headers are a list of {"key", "value"} or an object, timestamp is in milliseconds.
 
     \b
     Examples:

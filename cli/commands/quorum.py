@@ -12,10 +12,10 @@ from .options import DEFAULT_SERVER, AsJson, BootstrapServer, CommandConfig, Com
 
 Controller = Annotated[
     str | None,
-    typer.Option("--controller", metavar="HOST:PORT[,…]", help="Controllers to ask, in place of brokers."),
+    typer.Option("--controller", metavar="HOST:PORT[,…]", help="Controllers to connect to, instead of brokers."),
 ]
 Node = Annotated[int, typer.Argument(metavar="NODE", min=0, help="The id of the controller.")]
-ChangeTimeout = Annotated[int, typer.Option(metavar="MS", min=0, help="How long to try.")]
+ChangeTimeout = Annotated[int, typer.Option(metavar="MS", min=0, help="Time to try.")]
 
 
 def quorum(
@@ -26,11 +26,11 @@ def quorum(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Describe the quorum of controllers: who leads it, who votes, who follows, and how far each has come.
+    """Describe the quorum of controllers: leader, voters, observers, and their progress.
 
-    A row for each voter and each observer: the id of its directory, its address, the end of its metadata log, how many records it
-    is behind, and how many ms ago the leader has heard of it, and it had everything. Any cluster of KRaft can be asked. Where no
-    majority of the voters is left, there is nobody to tell; 'ottla cluster recover-quorum' is for that.
+    For each voter and observer it prints its directory id, its address, the end of its metadata log and its lag in records.
+    Two more columns are the ms since its last fetch and since it was caught up. It works with any KRaft cluster that has a
+    majority of its voters. Otherwise see 'ottla cluster recover-quorum'.
 
     \b
     Examples:
@@ -50,18 +50,18 @@ def add_voter(
     controller: Controller = None,
     endpoint: Annotated[
         str | None,
-        typer.Option(metavar="LISTENER://HOST:PORT", help="Where it is, if no voter can be asked for that."),
+        typer.Option(metavar="LISTENER://HOST:PORT", help="Its address, if no voter can report it."),
     ] = None,
     timeout_ms: ChangeTimeout = 60_000,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Have a controller vote that follows the quorum already.
+    """Make a controller a voter that already follows the quorum.
 
-    It has to run, with process.roles controller or broker,controller, on folders formatted with --no-initial-controllers. The
-    command waits until it has the metadata log and the others have agreed. Its address is asked of a voter, at the controllers'
-    listener. Exit status: 0 it votes, 1 it does not.
+    It must run with process.roles controller or broker,controller, on directories formatted with --no-initial-controllers.
+    The command waits until it has the metadata log and the others have agreed. A voter reports its address. Exit status: 0 it
+    votes, 1 it does not.
 
     \b
     Examples:
@@ -80,17 +80,17 @@ def remove_voter(
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     controller: Controller = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Even if the voters that are left and alive are no majority.")
+        bool, typer.Option("--force", help="Even if the remaining live voters are not a majority.")
     ] = False,
     timeout_ms: ChangeTimeout = 60_000,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Have a controller vote no more; it may be down.
+    """Remove a controller from the voters; it may be down.
 
-    It is refused where the quorum would come to a halt by it: the voters that are left and have fetched in the last seconds must
-    be a majority. Exit status: 0 it does not vote any more, 1 it does.
+    It is refused if the quorum would stop: the remaining voters that have fetched in the last seconds must be a majority.
+    Exit status: 0 it does not vote any more, 1 it does.
 
     \b
     Example:
@@ -110,10 +110,10 @@ def unregister(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Forget a broker that has been stopped for good and has no replicas any more.
+    """Unregister a broker that is permanently stopped and has no replicas.
 
-    It is for a broker whose id nobody takes over. Should it start again, it registers as a new one. Exit status: 0 it is
-    forgotten, 1 it runs, has replicas, or is not known.
+    Use it for a broker whose id is not used again. If it starts again, it registers as a new one. Exit status: 0 it is
+    unregistered, 1 it runs, has replicas, or is unknown.
 
     \b
     Example:
@@ -129,7 +129,7 @@ def unregister(
 def upgrade(
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     controller: Controller = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Have it checked, and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check it, and change nothing.")] = False,
     feature: Annotated[
         list[str] | None,
         typer.Option(
@@ -144,19 +144,19 @@ def upgrade(
         typer.Option("--release-version", "-r", metavar="VERSION", help="The levels of this release of Kafka."),
     ] = None,
     downgrade: Annotated[
-        bool, typer.Option("--downgrade", help="The levels named may be lower than those that are finalized.")
+        bool, typer.Option("--downgrade", help="Levels may be lower than the finalized ones.")
     ] = False,
     as_json: AsJson = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Raise metadata.version and the other features to what every node supports, after the last node was replaced by a newer one.
+    """Raise metadata.version and the other features to the highest levels that every node supports.
 
-    A row for each feature: the level that is finalized, what the nodes support that could be asked, the level that is wanted, and
-    whether it was set. All are changed, or none; the controller refuses what a node lacks. kraft.version 1 lets voters
-    change, and has no way back; metadata.version has one only to a level with the same records. Exit status: 0 done, or there
-    was nothing to do, 1 refused, 2 the options make no sense.
+    Use it after an upgrade of all nodes. For each feature it prints the finalized level, the levels that the reachable nodes
+    support, the wanted level, and the result. It changes all features or none, and the controller refuses levels that a node
+    lacks. kraft.version 1 lets voters change, and cannot be undone. metadata.version can only be lowered to a level with the
+    same records. Exit status: 0 done, or there was nothing to do, 1 refused, 2 the options make no sense.
 
     \b
     Examples:
@@ -178,24 +178,24 @@ def recover_quorum(
         Path,
         typer.Argument(metavar="DATA_DIR", help="The stopped node's log directory with the metadata log."),
     ],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show how far its log goes, and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the end of its log, and change nothing.")] = False,
     accept_data_loss: Annotated[
-        bool, typer.Option("--accept-data-loss", help="Do it: what only the lost nodes had is lost.")
+        bool, typer.Option("--accept-data-loss", help="Do it: metadata that only the lost nodes had are lost.")
     ] = False,
     endpoint: Annotated[
         str | None,
-        typer.Option(metavar="LISTENER://HOST:PORT", help="Where it is as a controller, if it was no voter."),
+        typer.Option(metavar="LISTENER://HOST:PORT", help="Its address as a controller, if it was not a voter."),
     ] = None,
 ) -> None:
-    """DANGEROUS: make a stopped node the only voter, where a majority of the voters is lost for good.
+    """DANGEROUS: make a stopped node the only voter, if a majority of the voters is permanently lost.
 
-    Topics, configs and leaders are those of its log from then on. What the quorum had committed that it has not fetched is lost,
-    and so may be records that were acknowledged afterwards. If lost nodes come back with their old directories, they are a second
-    quorum of the same cluster. While a majority can be started, start it instead.
+    Topics, configs and leaders then are those of its log. Committed metadata that it has not fetched are lost, and so may be
+    records acknowledged afterwards. If lost nodes start again with their old directories, they form a second quorum of the
+    same cluster. If a majority can be started, start it instead.
 
-    Look at every node that is left with --dry-run, and take the one whose log has the highest end: the highest epoch, and of
-    these the highest offset. The metadata log is kept in a tar file. Exit status: 0 done, or shown, 1 it cannot be done, 2
-    the directory cannot be used, or --accept-data-loss is missing.
+    Run it with --dry-run on every remaining node, and choose the node with the highest end of its log: the highest epoch,
+    then the highest offset. The metadata log is kept in a tar file. Exit status: 0 done, or shown, 1 it cannot be done, 2 the
+    directory cannot be used, or --accept-data-loss is missing.
 
     \b
     Examples:

@@ -41,7 +41,7 @@ def describe(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Describe the quotas that are set: all, or those that are for a user, a client id or an address among others.
+    """Describe the quotas that are set: all, or those of a user, a client id or an address.
 
     \b
     Examples:
@@ -107,7 +107,7 @@ def unset_quotas(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Take quotas away from a user, a client id, a user by a client id, or an address.
+    """Remove quotas of a user, a client id, a user by a client id, or an address.
 
     \b
     Example:

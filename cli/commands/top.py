@@ -18,18 +18,18 @@ def top(
         typer.Option("--console", metavar="HOST:PORT", envvar="OTTLA_CONSOLE", help="Where the broker's console is."),
     ] = "127.0.0.1:8080",
     interval: Annotated[
-        float, typer.Option("--interval", metavar="SECONDS", min=0.5, max=3600, help="How often to look.")
+        float, typer.Option("--interval", metavar="SECONDS", min=0.5, max=3600, help="Interval of the display.")
     ] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="Look once, and end; so it is into a pipe.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print once and end, the default into a pipe.")] = False,
     as_json: AsJson = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Show what a broker is doing: traffic, the busiest topics, groups by lag, errors of clients; until q or Ctrl-C.
+    """Show the activity of a broker until q or Ctrl-C: traffic, the busiest topics, groups by lag, errors of clients.
 
-    The broker has to have its console on, with 'ottla serve --console 127.0.0.1:8080', whose numbers these are.
-    Where that wants a log-in, it is with the password in the client settings, for PLAIN or SCRAM.
+    It reads the broker's console ('ottla serve --console 127.0.0.1:8080'). If the console requires a log-in, the client
+    settings have the password, for PLAIN or SCRAM.
 
     \b
     Examples:

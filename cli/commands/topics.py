@@ -73,7 +73,7 @@ def create(
         typer.Option("--replication-factor", "-r", metavar="N", min=1, help="Replicas. [the broker's default]"),
     ] = None,
     config: Configs = None,
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="A topic that is there is no error.")] = False,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="An existing topic is not an error.")] = False,
     validate_only: Annotated[
         bool, typer.Option("--validate-only", "-d", help="Only check whether it would succeed.")
     ] = False,
@@ -115,7 +115,7 @@ def describe(
         typer.Option(
             "--under-replicated",
             "--under-replicated-partitions",
-            help="Only partitions of which a replica is not in sync.",
+            help="Only partitions with a replica that is not in sync.",
         ),
     ] = False,
     offline: Annotated[
@@ -134,7 +134,7 @@ def describe(
         typer.Option(
             "--at-min-isr",
             "--at-min-isr-partitions",
-            help="Only partitions with exactly as many: acks=all is refused once another one is lost.",
+            help="Only partitions with exactly min.insync.replicas in sync: acks=all is refused if one more is lost.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -142,11 +142,11 @@ def describe(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Describe topics: settings, and each partition's leader, replicas, offsets and size, and how it is.
+    """Describe topics: settings, and each partition's leader, replicas, offsets, size and health.
 
-    In health, offline is without a leader; under-min-isr with fewer replicas in sync than min.insync.replicas, so that
-    acks=all is refused; under-replicated with fewer than there are: the worst that is true. Of several filters one has
-    to be true. What only a broker knows that does not answer is a dash.
+    Health is the worst of: offline (no leader), under-min-isr (fewer replicas in sync than min.insync.replicas, so that
+    acks=all is refused), under-replicated (not all replicas in sync). Of several filters one has to match. A dash is a value
+    of a broker that does not respond.
 
     \b
     Examples:
@@ -168,7 +168,7 @@ def alter(
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "-p", metavar="N", min=1, help="Partitions from now on; they can only grow."),
+        typer.Option("--partitions", "-p", metavar="N", min=1, help="New number of partitions, which can only grow."),
     ] = None,
     config: Configs = None,
     delete_config: Annotated[
@@ -213,19 +213,17 @@ def trim(
     ] = None,
     partitions: Partitions = None,
     from_file: Annotated[
-        Path | None, typer.Option("--from-file", "-f", metavar="FILE", help="What kafka-delete-records takes: JSON.")
+        Path | None, typer.Option("--from-file", "-f", metavar="FILE", help="JSON, as for kafka-delete-records.")
     ] = None,
-    execute: Annotated[
-        bool, typer.Option("--execute", help="Do it. Without this, only show what would be done.")
-    ] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="Do it. Without this, only show the effect.")] = False,
     as_json: AsJson = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Delete the oldest records of topics, up to an offset or a time. It only shows what would go, until --execute is given.
+    """Delete the oldest records of topics, up to an offset or a time. Without --execute it only shows them.
 
-    end is after the newest record, so that nothing stays; -10 leaves the last ten.
+    end deletes all records; -10 keeps the last ten.
 
     \b
     Examples:
@@ -250,7 +248,7 @@ def delete(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Delete topics with all that is in them.
+    """Delete topics with their records.
 
     \b
     Examples:

@@ -63,7 +63,7 @@ def describe(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Describe transactional ids: state, since when a transaction is open, and the partitions that are in it.
+    """Describe transactional ids: state, and the start and partitions of an open transaction.
 
     \b
     Example:
@@ -85,7 +85,7 @@ def producers(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """List the producers that partitions remember, and where the transaction begins that one has open there.
+    """List the producers of partitions, and the start offsets of their open transactions.
 
     \b
     Example:
@@ -104,16 +104,18 @@ def find_hanging(
     broker: Broker = None,
     max_transaction_timeout: Annotated[
         int,
-        typer.Option(metavar="MINUTES", min=0, help="Younger ones can't hang: the highest timeout of any producer."),
+        typer.Option(
+            metavar="MINUTES", min=0, help="The highest timeout of any producer: younger transactions cannot hang."
+        ),
     ] = 15,
     as_json: AsJson = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Find transactions that stay open for good: open for long, and their coordinator knows nothing of them.
+    """Find hanging transactions: open for long, and unknown to their coordinator.
 
-    They keep consumers that read committed records from going on. 'ottla transactions abort' ends one.
+    They block consumers that read committed records. 'ottla transactions abort' ends one.
 
     \b
     Examples:
@@ -140,18 +142,18 @@ def abort(
     partition: Annotated[int, typer.Option("--partition", "-p", metavar="N", min=0, help="The partition.")],
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     start_offset: Annotated[
-        int | None, typer.Option(metavar="OFFSET", min=0, help="Where the transaction begins there.")
+        int | None, typer.Option(metavar="OFFSET", min=0, help="The offset at which the transaction begins.")
     ] = None,
-    producer_id: Annotated[int | None, typer.Option(metavar="ID", help="Or: whose it is.")] = None,
+    producer_id: Annotated[int | None, typer.Option(metavar="ID", help="Or: the transaction's producer.")] = None,
     producer_epoch: Annotated[int | None, typer.Option(metavar="N", help="The producer's epoch.")] = None,
     coordinator_epoch: Annotated[int | None, typer.Option(metavar="N", help="The coordinator's epoch.")] = None,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Abort a transaction in a partition, where its coordinator will not: an abort marker is written there.
+    """Abort a transaction in a partition by writing an abort marker, if its coordinator does not.
 
-    What its producer wrote elsewhere stays as it is; each partition is ended on its own.
+    The transaction's other partitions are not changed.
 
     \b
     Examples:

@@ -19,7 +19,7 @@ from .options import (
 )
 
 app = group_app(
-    "users", "Add, list and remove users with SCRAM passwords, at brokers or in a stopped broker's data folder."
+    "users", "Add, list and remove users with SCRAM passwords, at brokers or in a stopped broker's log directory."
 )
 
 Mechanisms = Annotated[
@@ -28,14 +28,16 @@ Mechanisms = Annotated[
 ]
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", metavar="DIR", help="The data folder of a stopped broker, instead of asking brokers."),
+    typer.Option(
+        "--data-dir", metavar="DIR", help="The log directory of a stopped broker, instead of a running broker."
+    ),
 ]
 Config = Annotated[
     Path | None,
     typer.Option(
         "--config",
         metavar="FILE",
-        help="The server.properties of a broker: the data folder it names, or the ZooKeeper, in place of brokers.",
+        help="The server.properties of a broker: use its log directory or ZooKeeper, instead of a running broker.",
     ),
 ]
 
@@ -55,9 +57,9 @@ def add(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Add a user, or give one a new password: the first line of standard input, or what is typed at a terminal.
+    """Add a user, or change a password: the first line of standard input, or typed at a terminal.
 
-    A cluster whose every listener asks for a password gets its first user while its brokers are stopped: --data-dir, or --config.
+    If every listener requires a password, add the first user while the brokers are stopped, with --data-dir or --config.
 
     \b
     Examples:
@@ -108,7 +110,7 @@ def remove(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Take a user's SCRAM passwords away; connections that are open stay so, and quotas, too.
+    """Remove a user's SCRAM passwords. Open connections and quotas stay.
 
     \b
     Examples:

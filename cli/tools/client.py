@@ -24,7 +24,14 @@ from kafka.protocol.admin import DescribeLogDirsRequest
 from ...base import java_properties
 from ...base.addresses import split_host_port, with_ports
 from ...base.files import read_file
-from ...security.client_security import ClientSecurity, is_about_security, kafka_python_options, read_client_security
+from ...base.wording import meant
+from ...security.client_security import (
+    ClientSecurity,
+    is_about_security,
+    kafka_python_options,
+    read_client_security,
+    security_names,
+)
 from .plain_probe import answers_plainly
 from .running import ToolError, UsageError
 
@@ -327,7 +334,8 @@ def client_options(properties: Mapping[str, str]) -> dict[str, Any]:
         if name not in _IGNORED and name not in about_security:
             attribute = _RENAMED.get(name, name.replace(".", "_"))
             if attribute not in _KNOWN:
-                raise UsageError(f"no client setting is named {name}")
+                names = {known.replace("_", ".") for known in _KNOWN} | security_names()
+                raise UsageError(f"no client setting is named {name}{meant(name, names)}")
             options[attribute] = _value(attribute, value)
     return options
 

@@ -18,6 +18,7 @@ from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
 
 from .client import Admin
+from .nearest import no_topic, topic_names
 from .running import ToolError, UsageError, refusal
 
 _LEADER_MS = 5_000
@@ -96,17 +97,10 @@ def find_topics(admin: Admin, names: Sequence[str] | None) -> list[DescribedTopi
     found = admin.describe_topics(None if names is None else list(dict.fromkeys(names)))
     for topic in found:
         if topic["error_code"] == kafka.errors.UnknownTopicOrPartitionError.errno:
-            raise no_topic(topic["name"])
+            raise no_topic(topic["name"], topic_names(admin))
         if topic["error_code"]:
             raise ToolError(f"{topic['name']}: {refusal(topic['error_code'], None)}")
     return sorted((_topic(topic) for topic in found), key=lambda topic: topic.name)
-
-
-def no_topic(name: str) -> ToolError:
-    """What to raise where a topic is not there."""
-    return ToolError(
-        f"there is no topic {name}; 'ottla topics list' shows those that are there (UNKNOWN_TOPIC_OR_PARTITION)"
-    )
 
 
 def no_partition(topic: str, number: int, count: int) -> ToolError:

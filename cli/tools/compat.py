@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...base.wording import counted, how_to_install
 from .client import check_properties, check_reachable, servers
+from .nearest import no_choice
 from .output import console, is_terminal, print_json
 from .running import ToolError, UsageError
 
@@ -54,7 +55,7 @@ class CompatOptions:
 
         for name in self.clients:
             if name not in programs.names():
-                raise UsageError(f"there is no client {name}, only {', '.join(programs.names())}")
+                raise no_choice("client", name, programs.names())
         for file in (self.json_file, self.html_file):
             # An hour later is too late to find out.
             if file is not None and not file.absolute().parent.is_dir():

@@ -11,8 +11,9 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from .client import Admin, ClusterConnection, pairs
 from .cluster_view import find_topics
 from .config_changes import change_configs, check_described
+from .nearest import no_broker, tell_of_like_group
 from .output import OutputColumn, print_rows
-from .running import ToolError, UsageError
+from .running import UsageError
 
 COLUMNS = (OutputColumn("name"), OutputColumn("value"), OutputColumn("source"), OutputColumn("read_only"))
 
@@ -51,11 +52,12 @@ class ConfigEntityOptions:
             find_topics(admin, [self.topic])
             return ConfigResource(ConfigResourceType.TOPIC, self.topic)
         if self.group is not None:
-            return ConfigResource(ConfigResourceType.GROUP, self.group)  # may be set before there is such a group
+            tell_of_like_group(admin, self.group)  # settings may be there before the group
+            return ConfigResource(ConfigResourceType.GROUP, self.group)
         if self.broker is not None:
             ids = sorted(broker["broker_id"] for broker in admin.describe_cluster()["brokers"])
             if self.broker not in ids:
-                raise ToolError(f"there is no broker {self.broker}, only {', '.join(map(str, ids))}")
+                raise no_broker([self.broker], ids)
         return ConfigResource(ConfigResourceType.BROKER, "" if self.broker_defaults else str(self.broker))
 
 

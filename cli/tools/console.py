@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import trio
 
 from ...base.addresses import join_host_port, split_host_port
 from ...base.seams import SystemClock, TrioWorkers
-from ...base.settings import SettingError
 from ...base.tcp import TcpNetwork
 from ...base.wording import how_to_install
 from .client import ClusterConnection, servers
@@ -28,6 +27,7 @@ def serve(
     writes: bool,
     schemas: Iterable[str] = (),
     schema_registry: str | None = None,
+    connect_urls: Sequence[str] = (),
 ) -> None:
     """Serve until SIGTERM or Ctrl-C. Raises ToolError; a cluster that is not there yet is no failure."""
     try:
@@ -55,8 +55,9 @@ def serve(
             workers,
             writes=writes,
             decoding=decoding,
+            connect_urls=connect_urls,
         )
-    except SettingError as error:
+    except ValueError as error:
         raise UsageError(str(error)) from None
     trio.run(_serve, console, host, port)
 

@@ -33,6 +33,7 @@ from ...wire.messages.alter_share_group_offsets import (
 from .client import Admin, ClusterConnection
 from .cluster_view import chosen_partitions, find_topics
 from .groups import SHARE, find_group
+from .nearest import tell_of_like_group
 from .output import OutputColumn, print_rows, tell_of_execute
 from .records.offset_expressions import END, START, OffsetExpression, OffsetOrigin, resolve
 from .records.partition_offsets import AdminOffsets
@@ -244,6 +245,8 @@ def _export(moves: Iterable[OffsetReset], *, with_groups: bool) -> None:
 def _positions(admin: Admin, group: str) -> GroupPositions:
     """How far a group is; nowhere if it is not there yet, as a reset makes it. Raises GroupInUse."""
     found = find_group(admin, group, may_be_absent=True)
+    if found.state == "Dead":
+        tell_of_like_group(admin, group)
     if found.state not in _INACTIVE:
         raise GroupInUse(
             f"Assignments can only be reset if the group '{group}' is inactive, but the current state is {found.state}."

@@ -34,6 +34,7 @@ from ...wire.messages.describe_share_group_offsets import (
 )
 from ...wire.messages.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 from .client import Admin, ClusterConnection
+from .nearest import group_names, no_group
 from .output import OutputColumn, as_object, is_terminal, print_json, print_rows
 from .running import ToolError, refusal
 from .wire_request import WireRequest
@@ -185,6 +186,8 @@ def delete(connection: ClusterConnection, names: Sequence[str]) -> None:
         for name, result in admin.delete_groups(list(dict.fromkeys(names))).items():
             if result == "OK":
                 print(f"Deleted group {name}.")
+            elif result == kafka.errors.GroupIdNotFoundError.__name__:
+                refused.append(str(no_group(name, group_names(admin))))
             else:
                 refused.append(f"{name}: {_delete_refusal(result)}")
     if refused:
@@ -220,9 +223,7 @@ def find_group(admin: Admin, name: str, *, may_be_absent: bool = False) -> Consu
     if name not in listed and not offsets:
         if may_be_absent:
             return ConsumerGroupDescription(name, "Dead", (), {})
-        raise ToolError(
-            f"there is no group {name}; 'ottla groups list' shows those that are there (GROUP_ID_NOT_FOUND)"
-        )
+        raise no_group(name, listed)
     found = listed.get(name, {})
     return ConsumerGroupDescription(
         name, found.get("group_state") or "Unknown", (), offsets, found.get("group_type") or None

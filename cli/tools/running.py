@@ -12,10 +12,13 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 import kafka.errors
+
+from ..nearest_path import meant_path
 
 INTERRUPTED = 130
 _CODE = re.compile(r"Unexpected error in .*\[Error (\d+)\]")
@@ -72,10 +75,14 @@ def explain(error: BaseException) -> str:
     ):
         return f"the brokers do not answer: {error}"
     if isinstance(error, OSError):
-        return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        return f"{error.filename}: {error.strerror}{_near(error)}" if error.filename else str(error)
     if isinstance(error, kafka.errors.KafkaError) and (found := _CODE.search(str(error))) is not None:
         return refusal(int(found[1]), None)
     return str(error) or type(error).__name__
+
+
+def _near(error: OSError) -> str:
+    return meant_path(Path(os.fsdecode(error.filename))) if isinstance(error, FileNotFoundError) else ""
 
 
 def refusal(code: int, message: str | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -12,7 +12,8 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from ...base.wording import counted
 from .client import ClusterConnection, pairs
 from .cluster_view import find_topics, on_leaders
-from .config_changes import change_configs
+from .config_changes import change_configs, meant_setting
+from .nearest import no_topic, topic_names
 from .output import OutputColumn, print_rows
 from .running import ToolError, UsageError, refusal
 
@@ -67,7 +68,8 @@ def create(
     with closing(connection.admin()) as admin:
         answer = admin.create_topics(dict.fromkeys(names, topic), validate_only=validate_only, raise_errors=False)
     allowed = {kafka.errors.TopicAlreadyExistsError.errno: "is there already"} if if_not_exists else {}
-    return _report(answer["topics"], "Would create topic" if validate_only else "Created topic", allowed)
+    done = "Would create topic" if validate_only else "Created topic"
+    return _report(answer["topics"], done, allowed, configs=pairs("--config", configs))
 
 
 def alter(
@@ -98,12 +100,18 @@ def delete(connection: ClusterConnection, names: Sequence[str], *, if_exists: bo
     """Delete each topic; the exit code."""
     with closing(connection.admin()) as admin:
         answer = admin.delete_topics(list(names), raise_errors=False)
-    allowed = {kafka.errors.UnknownTopicOrPartitionError.errno: "is not there"} if if_exists else {}
-    return _report(answer["topics"], "Deleted topic", allowed)
+        allowed = {kafka.errors.UnknownTopicOrPartitionError.errno: "is not there"} if if_exists else {}
+        return _report(answer["topics"], "Deleted topic", allowed, lambda name: no_topic(name, topic_names(admin)))
 
 
-def _report(results: Sequence[Mapping[str, Any]], done: str, allowed: Mapping[int, str]) -> int:
-    """A line for each topic. Raises ToolError with the refusals."""
+def _report(
+    results: Sequence[Mapping[str, Any]],
+    done: str,
+    allowed: Mapping[int, str],
+    absent: Callable[[str], ToolError] | None = None,
+    configs: Iterable[str] = (),
+) -> int:
+    """A line for each topic. Raises ToolError with the refusals; ``absent`` words that of a topic that is not there."""
     refused = []
     for result in results:
         name, code = result["name"], result["error_code"]
@@ -112,7 +120,10 @@ def _report(results: Sequence[Mapping[str, Any]], done: str, allowed: Mapping[in
         elif code in allowed:
             print(f"Topic {name} {allowed[code]}.")
         else:
-            why = refusal(code, result.get("error_message"))
+            if absent is not None and code == kafka.errors.UnknownTopicOrPartitionError.errno:
+                refused.append(str(absent(name)))
+                continue
+            why = refusal(code, result.get("error_message")) + meant_setting(code, configs)
             refused.append(why if name in why else f"{name}: {why}")
     if refused:
         raise ToolError("; ".join(refused))

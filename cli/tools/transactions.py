@@ -14,6 +14,7 @@ from kafka.admin import AbortTransactionSpec
 
 from .client import Admin, ClusterConnection
 from .cluster_view import chosen_partitions, find_topics
+from .nearest import absent, transactional_ids
 from .output import OutputColumn, print_rows
 from .running import ToolError, UsageError
 
@@ -77,10 +78,8 @@ def describe(connection: ClusterConnection, ids: Sequence[str], *, as_json: bool
         for transactional_id in dict.fromkeys(ids):
             told = _description(admin, transactional_id)
             if told is None:
-                raise ToolError(
-                    f"there is no transactional id {transactional_id}; 'ottla transactions list' shows those that are there "
-                    "(TRANSACTIONAL_ID_NOT_FOUND)"
-                )
+                known, others = transactional_ids(admin), "'ottla transactions list' shows those that are there"
+                raise absent("transactional id", transactional_id, known, others, "TRANSACTIONAL_ID_NOT_FOUND")
             rows.append(_described(transactional_id, told))
     print_rows(DESCRIBE_COLUMNS, rows, as_json=as_json)
 

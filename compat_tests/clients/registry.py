@@ -16,7 +16,7 @@ from ottla.compat_tests import toolchains
 from ottla.compat_tests.clients import go_client, java_client, js_client, model, remote, rust_client
 
 EMPTY_IS_NOT_NULL = "empty keys, values and headers are not null"
-BESIDE_KIP_848 = "KIP-848: a classic member beside one of the consumer protocol"
+BESIDE_KIP_848 = "KIP-848: classic members join members of the consumer protocol"
 JAVA_SNAPPY = "snappy in the frames of Java's library"
 
 
@@ -78,7 +78,7 @@ def lacking(reasons: Mapping[str, Sequence[str]]) -> dict[str, str]:
     return {capability: reason for reason, capabilities in reasons.items() for capability in capabilities}
 
 
-ALTER_CONFIGS = ("AlterConfigs", "AlterConfigs: refused values", "AlterConfigs: what was read can be written")
+ALTER_CONFIGS = ("AlterConfigs", "AlterConfigs: refused values", "AlterConfigs: values that were read can be written")
 BOTH_PROTOCOLS = ("classic", "consumer")
 JAVA_LACKS = lacking({"4.0 has removed that call": ALTER_CONFIGS})
 
@@ -96,7 +96,7 @@ KAFKAJS_LACKS = {
 }
 
 KAFKAJS_FAILS_ON_CLUSTERS = {
-    "restart: running clients go on": "it commits where it joined, and looks for no other coordinator when told to; a "
+    "restart: running clients continue": "it commits where it joined, and looks for no other coordinator when told to; a "
     "member that joins again before it has committed a record is given that record twice",
     "transactions: many, over several partitions": "of a send to several leaders it sends again what is under way to one, "
     "under new sequence numbers, when another one has to be asked again",
@@ -122,8 +122,8 @@ PLATFORMATIC_LACKS = {
     "static membership": "a static member that closes leaves the group",
     "static membership: fencing": "a member that was replaced joins again and replaces its successor",
     "timestamps: CreateTime": "1.35.0 garbles times in one batch that are more than 24 days apart",
-    "timestamps: LogAppendTime": "it doesn't look at the type of a batch's timestamps",
-    "timestamps: their type": "it doesn't look at the type of a batch's timestamps",
+    "timestamps: LogAppendTime": "it ignores the type of a batch's timestamps",
+    "timestamps: their type": "it ignores the type of a batch's timestamps",
     "topics that do not exist": "records of a partition that isn't there: it throws where it cannot be caught",
     "transactions: many, over several partitions": "1.35.0 hides only the last of a producer's aborted ones in a fetch",
     **lacking(
@@ -140,8 +140,8 @@ PLATFORMATIC_LACKS = {
                 "KIP-848: list and describe groups",
                 "KIP-848: delete groups",
             ),
-            "it tells nobody that partitions came or went": (
-                "KIP-848: members keep what does not move",
+            "it does not report that partitions came or went": (
+                "KIP-848: members keep partitions that do not move",
                 "KIP-848: a removed member joins again",
                 "KIP-848: kill -9: members keep their partitions",
             ),
@@ -156,7 +156,7 @@ PLATFORMATIC_LACKS = {
 }
 
 RDKAFKA_LACKS = {
-    "AlterConfigs: refused values": "0.39 doesn't look at the errors in the answer",
+    "AlterConfigs: refused values": "0.39 ignores the errors in the response",
     "IncrementalAlterConfigs": "no such call",
     "alter group offsets": "no such call",
     "describe cluster": "no call for the controller",
@@ -182,12 +182,12 @@ RSKAFKA_LACKS = lacking(
             "list and describe groups",
             "nothing committed",
             "restart: everything is still there",
-            "restart: running clients go on",
+            "restart: running clients continue",
             "static membership",
             "static membership: fencing",
         ),
         "it has no transactions": (
-            "kill -9 of a client: its successor aborts what was open",
+            "kill -9 of a client: its successor aborts the open transaction",
             "kill -9: transactions are all or nothing",
             "transactions: a fenced zombie",
             "transactions: an open transaction is not read",
@@ -216,7 +216,7 @@ RSKAFKA_LACKS = lacking(
         "a partition must be given": ("keyed records keep to one partition",),
         "headers are a BTreeMap": ("repeated headers, in order",),
         "no reset policy": ("offset out of range: reset policy",),
-        "it doesn't look at the type of a batch's timestamps": (
+        "it ignores the type of a batch's timestamps": (
             "timestamps: LogAppendTime",
             "timestamps: their type",
         ),
@@ -236,14 +236,14 @@ FRANZ_GO_LACKS = {
 NOT_TRANSACTIONAL = "its Writer is neither idempotent nor transactional"
 KAFKA_GO_LACKS = {
     BESIDE_KIP_848: NOT_CONVERTED,
-    "AlterConfigs: what was read can be written": "it writes an empty value as null",
+    "AlterConfigs: values that were read can be written": "it writes an empty value as null",
     "consume after DeleteRecords": "it cannot delete them",
     "delete records": "no such call",
-    "describe configs: synonyms": "it forgets on the way to the broker that they were asked for",
-    EMPTY_IS_NOT_NULL: "a Reader makes null of what is empty",
+    "describe configs: synonyms": "its request does not ask for them",
+    EMPTY_IS_NOT_NULL: "a Reader turns empty values into null",
     "group: pattern subscription": "topics by name only",
     "idempotent producer": NOT_TRANSACTIONAL,
-    "kill -9 of a client: its successor aborts what was open": NOT_TRANSACTIONAL,
+    "kill -9 of a client: its successor aborts the open transaction": NOT_TRANSACTIONAL,
     "kill -9: acknowledged records, once and in order": NOT_TRANSACTIONAL,
     "kill -9: transactions are all or nothing": NOT_TRANSACTIONAL,
     "list offsets (admin): of the greatest timestamp": "its ListOffsets ends at version 5, before KIP-734",
@@ -270,7 +270,7 @@ CLIENTS = {
             {
                 "IncrementalAlterConfigs": "no such call",
                 "alter group offsets": "no such call",
-                "kill -9: transactions are all or nothing": "2.3.3's commit_transaction waits for ever for a lost answer",
+                "kill -9: transactions are all or nothing": "2.3.3's commit_transaction waits indefinitely for a lost response",
                 "list offsets (admin)": "no such call",
                 "list offsets (admin): of the greatest timestamp": "no such call",
                 "log dirs": "its DescribeLogDirs is version 0 only, which Kafka 4 has removed",

@@ -187,7 +187,7 @@ def test_alter_configs_refuses(client: ClientSession, topic: str) -> None:
     assert failure.value.code == ErrorCode.INVALID_CONFIG
 
 
-@pytest.mark.capability("AlterConfigs: what was read can be written")
+@pytest.mark.capability("AlterConfigs: values that were read can be written")
 def test_what_was_read_can_be_written(client: ClientSession, topic: str) -> None:
     configs = client.admin.describe_configs("topic", topic)
     values = {name: entry.value for name, entry in configs.items() if entry.value is not None and not entry.read_only}

@@ -99,7 +99,7 @@ def write_everywhere(client: ClientSession, everything: Owned, text: bytes) -> s
     return {b"%s %d" % (text, partition) for _, partition in everything}
 
 
-@pytest.mark.capability("KIP-848: members keep what does not move")
+@pytest.mark.capability("KIP-848: members keep partitions that do not move")
 def test_members_keep_what_does_not_move(
     group_client: ClientSession,
     make_topic: Callable[..., str],
@@ -329,7 +329,7 @@ def test_group_changes_its_protocol(
     assert sorted(values) == sorted(written), "each once"
 
 
-@pytest.mark.capability("KIP-848: a classic member beside one of the consumer protocol")
+@pytest.mark.capability("KIP-848: classic members join members of the consumer protocol")
 def test_classic_member_beside_another(
     client: ClientSession,
     sessions: Callable[[str], ClientSession],

@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         mark = item.get_closest_marker("since_spark")
         if mark is not None and numbers(installed) < numbers(mark.args[0]):
-            reason = f"pyspark {installed} has none of it: it is new in Spark {mark.args[0]}"
+            reason = f"pyspark {installed} lacks it: it is new in Spark {mark.args[0]}"
             item.add_marker(pytest.mark.not_offered(reason))
         mark = item.get_closest_marker("until_spark")
         if mark is not None and numbers(installed) > numbers(mark.args[0]):

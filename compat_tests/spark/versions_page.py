@@ -20,13 +20,13 @@ OURS = brokers.ottla_version()
 INTRODUCTION = """\
 # Versions of Spark
 
-The tests of `compat_tests/spark/`: how many of each row passed, by the version of pyspark and the broker. This page is made by
+The tests of `compat_tests/spark/` that passed, by version of pyspark and broker. Make this page with
 
     make compat-spark
 
-n/a: this version of Spark has none of it, or what it takes (spark-avro, Delta, Iceberg) was not released for it. pyspark 4.0.0
-is the oldest that `pip install '.[spark]'` takes, and what CI runs; 4.2.0 is the newest that is tested, in the lane
-`spark-newest` of `make test-all`, on Ottla only. Without a constraint pip brings the newest 4.x there is.
+n/a: this version of Spark lacks the feature, or spark-avro, Delta or Iceberg was not released for it. `pip install '.[spark]'`
+installs the newest pyspark 4. CI runs 4.0.0. The lane `spark-newest` of `make test-all` runs the tests with 4.2.0, the newest
+that is tested, on Ottla only.
 """
 
 Column = tuple[str, str]

@@ -18,7 +18,7 @@ function localTimes(root) {
 
 function isInUse(live) {
   const selection = document.getSelection();
-  return live.contains(document.activeElement) ||
+  return live.contains(document.activeElement) || live.querySelector("details[open]") ||
     (selection && !selection.isCollapsed && live.contains(selection.anchorNode));
 }
 
@@ -267,7 +267,7 @@ function startSearch() {
   more.replaceChildren();
   const tell = (state, told) => {
     bar.value = told.percent;
-    text.textContent = `${told.records} records more looked at, ${already + Number(told.found)} found ${state}`;
+    text.textContent = `${told.records} more records read, ${already + Number(told.found)} found ${state}`;
   };
   const end = () => { source.close(); stop.remove(); };
   source.addEventListener("rows", (event) => {
@@ -366,6 +366,29 @@ document.addEventListener("input", (event) => {
   if (operator.value !== "is there" && operator.value !== wanted) operator.value = wanted;
 });
 
+// --- a time range by a click: days are those of the browser's zone ----------------------------------------------------
+
+function inZone(moment) {
+  const two = (number) => String(number).padStart(2, "0");
+  const ahead = -moment.getTimezoneOffset();
+  const zone = `${ahead < 0 ? "-" : "+"}${two(Math.floor(Math.abs(ahead) / 60))}:${two(Math.abs(ahead) % 60)}`;
+  return `${moment.getFullYear()}-${two(moment.getMonth() + 1)}-${two(moment.getDate())}T${two(moment.getHours())}:${two(moment.getMinutes())}${zone}`;
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button[name=range]");
+  if (!button) return;
+  button.dataset.range ||= button.value; // the value is cleared below, and a page may come back from the browser's memory
+  const now = new Date();
+  const day = (ago) => new Date(now.getFullYear(), now.getMonth(), now.getDate() - ago);
+  const [start, end] = { hour: [new Date(now - 3600000)], today: [day(0)], yesterday: [day(1), day(0)] }[button.dataset.range];
+  const fields = button.form.elements;
+  fields.from.value = "time";
+  fields.at.value = inZone(start);
+  fields.until.value = end ? inZone(end) : "";
+  button.value = "";
+});
+
 // --- keys and the theme ---------------------------------------------------------------------------------------------
 
 const PLACES = { o: "/", t: "/topics", g: "/groups", c: "/connections", r: "/requests", x: "/transactions", l: "/cluster" };
@@ -375,7 +398,7 @@ document.addEventListener("keydown", (event) => {
   const isTyping = event.target.closest("input, select, textarea");
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "/") {
-    const search = document.querySelector("input[type=search]");
+    const search = document.querySelector("main input[type=search]") || document.querySelector("input[type=search]");
     if (search) { event.preventDefault(); search.focus(); }
   } else if (event.key === "g" && event.timeStamp - went > 1000) {
     went = event.timeStamp;

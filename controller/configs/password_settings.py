@@ -9,31 +9,32 @@ _KEY_FACTORIES = tuple(f"PBKDF2WithHmacSHA{bits}" for bits in (512, 384, 256, 22
 
 
 class PasswordEncoderSettings(Settings):
-    """How passwords of listeners that are set on a running broker are encrypted in the cluster's store."""
+    """Encryption of listeners' passwords that are set on a running broker."""
 
     secret: str | None = setting(
         "password.encoder.secret",
         kind=ConfigValueType.PASSWORD,
         default=None,
-        doc="What they are encrypted with; without it none can be set while the broker runs. Each broker may have its own.",
+        doc="The secret that encrypts them; without it no password can be set while the broker runs. Each broker "
+        "may have a different one.",
     )
     old_secret: str | None = setting(
         "password.encoder.old.secret",
         kind=ConfigValueType.PASSWORD,
         default=None,
-        doc="The secret before this one: passwords that are encrypted with it are encrypted again at the start.",
+        doc="The previous secret. Its passwords are encrypted again when the broker starts.",
     )
     key_factory: str | None = setting(
         "password.encoder.keyfactory.algorithm",
         default=None,
         choices=_KEY_FACTORIES,
-        doc="How a key is made of the secret, by Java's name; PBKDF2WithHmacSHA512 if it is not given.",
+        doc="The function that derives the key from the secret, by Java's name; by default PBKDF2WithHmacSHA512.",
     )
     cipher: str = setting(
         "password.encoder.cipher.algorithm",
         default=_CIPHERS[0],
         choices=_CIPHERS,
-        doc="What they are encrypted with, by Java's name.",
+        doc="The cipher, by Java's name.",
     )
     key_bits: int = setting(
         "password.encoder.key.length",
@@ -47,5 +48,5 @@ class PasswordEncoderSettings(Settings):
         default=4096,
         at_least=1024,
         at_most=1_000_000,
-        doc="How often the key's hash function is applied. What was encrypted with others before is decrypted with these.",
+        doc="Iterations of the key's hash function. Passwords keep the number with which they were encrypted.",
     )

@@ -9,58 +9,59 @@ CONTROLLER_ROLE = "controller"
 
 
 class QuorumSettings(Settings):
-    """Its roles, where the controllers are, and how long things may take."""
+    """Roles of the node, addresses of the controllers, and timeouts."""
 
     process_roles: tuple[str, ...] = setting(
         "process.roles",
         default=(),
         choices=(BROKER_ROLE, CONTROLLER_ROLE),
-        doc="What the node is in a cluster of KRaft: broker, controller, or both. Without it, and without a "
-        "ZooKeeper, the node is a quorum of its own, whose controller has no listener.",
+        doc="Roles of the node in a KRaft cluster: broker, controller, or both. Without roles and without "
+        "ZooKeeper, the node forms a quorum by itself, whose controller has no listener.",
     )
     voters: tuple[str, ...] = setting(
         "controller.quorum.voters",
         default=(),
-        doc="The voters of a quorum whose voters cannot change, ID@HOST:PORT with commas between.",
+        doc="The voters of a static quorum, ID@HOST:PORT separated by commas.",
     )
     bootstrap_servers: tuple[str, ...] = setting(
         "controller.quorum.bootstrap.servers",
         default=(),
-        doc="Addresses of controllers, HOST:PORT with commas between, by which a node finds the quorum.",
+        doc="Addresses of controllers, HOST:PORT separated by commas, through which a node finds the quorum.",
     )
     metadata_log_dir: str | None = setting(
         "metadata.log.dir",
         default=None,
-        doc="The folder of the metadata log, which may be one beside the data folders; the first of these if not given.",
+        doc="Directory of the metadata log. It may be separate from the log directories; the first of them is "
+        "the default.",
     )
     heartbeat_interval_ms: int = setting(
         "broker.heartbeat.interval.ms",
         default=2000,
         at_least=1,
-        doc="How often a broker of a cluster of KRaft tells the controller that it is alive.",
+        doc="Interval of a broker's heartbeats to the active controller (KRaft).",
     )
     session_timeout_ms: int = setting(
         "broker.session.timeout.ms",
         default=9000,
         at_least=1,
-        doc="Time without a heartbeat after which the active controller takes a broker for dead.",
+        doc="Time without a heartbeat after which the active controller fences a broker.",
     )
     unclean_election_interval_ms: int = setting(
         "unclean.leader.election.interval.ms",
         default=300_000,
         at_least=1,
         kind=ConfigValueType.LONG,
-        doc="How often the active controller looks for partitions without a leader that may get one that was not in sync.",
+        doc="Interval at which the active controller runs unclean leader elections.",
     )
     initial_registration_timeout_ms: int = setting(
         "initial.broker.registration.timeout.ms",
         default=60_000,
         at_least=1,
-        doc="How long a start waits for its first registration at the quorum, before it ends.",
+        doc="Time to wait for the first registration at the quorum; then the broker exits.",
     )
     request_timeout_ms: int = setting(
         "controller.quorum.request.timeout.ms",
         default=2000,
         at_least=1,
-        doc="How long a controller may take for its answer, before another one is asked.",
+        doc="Time to wait for a controller's response, before the request goes to another one.",
     )

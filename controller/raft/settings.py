@@ -10,7 +10,7 @@ _WEEK_MS = 7 * 24 * 3_600_000
 
 
 class MetadataLogSettings(Settings):
-    """When a node of a KRaft cluster writes a snapshot of the metadata, and how much of the metadata log it keeps."""
+    """Snapshots and retention of the metadata log (KRaft)."""
 
     record_bytes_between_snapshots: int = setting(
         "metadata.log.max.record.bytes.between.snapshots",
@@ -43,14 +43,15 @@ class MetadataLogSettings(Settings):
         "metadata.max.retention.bytes",
         default=100 << 20,
         kind=ConfigValueType.LONG,
-        doc="Size of the metadata log with its snapshots above which the oldest snapshot is deleted, and the log that the next "
-        "one stands for. The newest snapshot and what follows it stay; below 0 is no limit.",
+        doc="Size of the metadata log and its snapshots above which the oldest snapshot is deleted, with the log "
+        "up to the next one. The newest snapshot and the log after it stay. Negative: unlimited.",
     )
     retention_ms: int = setting(
         "metadata.max.retention.ms",
         default=_WEEK_MS,
         kind=ConfigValueType.LONG,
-        doc="Age of the oldest snapshot's last record above which the same happens; below 0 is no limit.",
+        doc="Age of the oldest snapshot's last record above which the snapshot is deleted in the same way. "
+        "Negative: unlimited.",
     )
 
 
@@ -85,20 +86,21 @@ class RaftTimes(NamedTuple):
 
 
 class RaftSettings(Settings):
-    """How long the nodes of a quorum wait for one another, and how much they fetch at a time."""
+    """Timeouts and fetch sizes of a quorum."""
 
     election_timeout_ms: int = setting(
         "controller.quorum.election.timeout.ms",
         default=1000,
         at_least=1,
-        doc="How long a controller waits for an election, and a random part of it again, before it stands itself.",
+        doc="Time, plus a random part of it, that a controller waits for an election before it becomes a candidate.",
     )
     fetch_timeout_ms: int = setting(
         "controller.quorum.fetch.timeout.ms",
         default=2000,
         at_least=1,
-        doc="Time without a successful fetch after which a controller has another leader elected, at most a quarter of it where "
-        "nothing listens at the leader's address any more; a leader that has heard of no majority for 1.5 times as long resigns.",
+        doc="Time without a successful fetch after which a controller starts an election; at most a quarter of "
+        "it if the leader's address refuses connections. A leader without fetches from a majority for 1.5 "
+        "times as long resigns.",
     )
     election_backoff_max_ms: int = setting(
         "controller.quorum.election.backoff.max.ms",
@@ -127,13 +129,14 @@ class RaftSettings(Settings):
     auto_join_enable: bool = setting(
         "controller.quorum.auto.join.enable",
         default=False,
-        doc="Whether a controller that is no voter makes itself one.",
+        doc="Whether a controller that is not a voter adds itself as one.",
     )
     append_linger_ms: int = setting(
         "controller.quorum.append.linger.ms",
         default=25,
         at_least=0,
-        doc="Of no use: records of metadata are flushed at once, and those that come during a flush by the next one.",
+        doc="Without effect: metadata records are flushed at once, and those that arrive during a flush with the "
+        "next one.",
     )
 
     def times(self, request_timeout_ms: int) -> RaftTimes:

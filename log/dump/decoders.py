@@ -13,6 +13,7 @@ from struct import Struct, error
 from typing import Any
 
 from ...base.errors import ProtocolError
+from ...base.wording import meant
 from ...wire.codec import decode
 from ...wire.coordinator_records import (
     decode_coordinator_key,
@@ -70,7 +71,8 @@ def field_decoder(name: str) -> FieldDecoder:
     """The decoder of that class name. Raises DumpError for another than Kafka's own."""
     found = _FIELD_DECODERS.get(name.removeprefix(_PACKAGE))
     if found is None:
-        raise DumpError(f"there is no decoder {name}, only {', '.join(sorted(_FIELD_DECODERS))}")
+        close = meant(name, _FIELD_DECODERS)
+        raise DumpError(f"there is no decoder {name}{close or ', only ' + ', '.join(sorted(_FIELD_DECODERS))}")
     return found
 
 

@@ -40,7 +40,7 @@ from .session import (
 
 
 def archive(
-    output: Annotated[str, typer.Option(metavar="DIR", help="Folder (or URI) for the Parquet files.")],
+    output: Annotated[str, typer.Option(metavar="DIR", help="Directory (or URI) of the Parquet files.")],
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     command_config: CommandConfig = None,
     topics: Annotated[str | None, typer.Option(metavar="NAME[,…]", help="Topics to archive.")] = None,
@@ -53,7 +53,7 @@ def archive(
     ] = "earliest",
     max_offsets_per_trigger: MaxOffsetsPerTrigger = None,
     every: Every = None,
-    hourly: Annotated[bool, typer.Option("--hourly", help="Folders by topic, date and hour.")] = False,
+    hourly: Annotated[bool, typer.Option("--hourly", help="Directories by topic, date and hour.")] = False,
     fail_on_data_loss: Annotated[
         bool, typer.Option(help="Stop if records were deleted before they were archived.")
     ] = True,
@@ -110,7 +110,7 @@ def archive(
 
 
 def default_group(output: str, options: Mapping[str, str]) -> str:
-    """The default group, named after the last folder; none if options for connecting are given to Spark only."""
+    """The default group, named after the last directory; none if options for connecting are given to Spark only."""
     if any(name.startswith(("kafka.security.", "kafka.sasl.", "kafka.ssl.")) for name in options):
         return ""
     return f"ottla-archive-{Path(output.rpartition('://')[2]).resolve().name}"

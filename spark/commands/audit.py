@@ -49,7 +49,7 @@ def audit(
     archive: Annotated[
         str | None,
         typer.Option(
-            metavar="DIR", help="Archive of 'ottla spark archive', in place of topics or to compare with them."
+            metavar="DIR", help="Archive of 'ottla spark archive', instead of topics or to compare with them."
         ),
     ] = None,
     number: Annotated[

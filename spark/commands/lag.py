@@ -37,14 +37,14 @@ def lag(
     command_config: CommandConfig = None,
     groups: Annotated[str, typer.Option(metavar="REGEX", help="Groups whose whole name matches.")] = ".*",
     window: Annotated[
-        int, typer.Option(metavar="N", min=2, help="How many commits of a partition decide its status.")
+        int, typer.Option(metavar="N", min=2, help="Number of commits of a partition that decide its status.")
     ] = 10,
     every: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0.1, help="Repeat for ever, at this interval.")
+        float | None, typer.Option(metavar="SECONDS", min=0.1, help="Repeat until stopped, at this interval.")
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Also append each result to Parquet files in this folder (or URI)."),
+        typer.Option(metavar="DIR", help="Append each result to Parquet files in this directory (or URI)."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each group.")] = False,
     setting: Setting = None,

@@ -30,13 +30,13 @@ from .session import (
 
 
 def load(
-    source: Annotated[str, typer.Argument(metavar="FILES", help="A file, a folder or a pattern; a path or a URI.")],
+    source: Annotated[str, typer.Argument(metavar="FILES", help="A file, a directory or a pattern; a path or a URI.")],
     topic: Annotated[str, typer.Option(metavar="NAME", help="The topic to write to.")],
     file_format: Annotated[
         Literal["csv", "json", "parquet"],
         typer.Option("--format", metavar="csv|json|parquet", help="JSON: one object in each line."),
     ],
-    checkpoint: Annotated[str, typer.Option(metavar="DIR", help="Where the job keeps which files it has loaded.")],
+    checkpoint: Annotated[str, typer.Option(metavar="DIR", help="Directory with the job's progress.")],
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     command_config: CommandConfig = None,
     key: Annotated[

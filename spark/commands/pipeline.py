@@ -41,7 +41,7 @@ def run_pipeline(
     file: File,
     bootstrap_server: Server = None,
     command_config: CommandConfig = None,
-    checkpoint: Annotated[str | None, typer.Option(metavar="DIR", help="In place of the file's checkpoint.")] = None,
+    checkpoint: Annotated[str | None, typer.Option(metavar="DIR", help="Replaces the file's checkpoint.")] = None,
     dry_run: Annotated[
         int | None, typer.Option(metavar="ROWS", min=1, help="Write nothing; print this many rows for each sink.")
     ] = None,

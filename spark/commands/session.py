@@ -41,13 +41,12 @@ CommandConfig = Annotated[
 Pattern = Annotated[str | None, typer.Option(metavar="REGEX", help="Or: topics whose whole name matches.")]
 MaxOffsetsPerTrigger = Annotated[int | None, typer.Option(metavar="N", min=1, help="Most records in a micro-batch.")]
 Every = Annotated[
-    float | None, typer.Option(metavar="SECONDS", min=0.1, help="Run for ever, with a micro-batch at this interval.")
+    float | None,
+    typer.Option(metavar="SECONDS", min=0.1, help="Run until stopped, with a micro-batch at this interval."),
 ]
 Group = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME", help="Consumer group to which the job commits how far it has read; '' for none. [ottla-…]"
-    ),
+    typer.Option(metavar="NAME", help="Consumer group to which the job commits its offsets; '' for none. [ottla-…]"),
 ]
 SourceOption = Annotated[
     list[str] | None,
@@ -57,7 +56,7 @@ Setting = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="S
 Master = Annotated[str, typer.Option(metavar="URL", help="Spark's master.")]
 Jars = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Folder with the jars of the Kafka connector, and others that are needed."),
+    typer.Option(metavar="DIR", help="Directory with the jars of the Kafka connector and their dependencies."),
 ]
 LogLevel = Annotated[
     Literal["OFF", "ERROR", "WARN", "INFO", "DEBUG"],

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ottla.base.wording import how_to_install, meant, plural
+from ottla.base.wording import how_to_install, meant, nearest, plural
 
 
 def test_a_noun_behind_a_number() -> None:
@@ -17,6 +17,23 @@ def test_a_noun_behind_a_number() -> None:
 def test_what_may_be_meant() -> None:
     assert meant("retention.mss", ["segment.bytes", "retention.ms"]) == "; did you mean retention.ms?"
     assert meant("x", ["retention.ms"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("topic-0042x", "topic-0042"),
+        ("tpoic-0042", "topic-0042"),
+        ("Topic-0042", "topic-0042"),
+        ("opic-9999", "topic-9999"),
+        ("ordres", "Orders"),
+        ("ab", "abc"),
+        ("payments", None),
+        ("", None),
+    ],
+)
+def test_the_nearest_of_ten_thousand(typed: str, found: str | None) -> None:
+    assert nearest(typed, ["abc", "Orders", *(f"topic-{number:04}" for number in range(10_000))]) == found
 
 
 @pytest.mark.parametrize(

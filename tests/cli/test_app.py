@@ -162,7 +162,9 @@ def test_the_address_and_the_settings_come_from_the_environment(command: Command
     settings.write_text("linger.millis=1\n")
     named = Command(command.environment["OTTLA_BOOTSTRAP_SERVERS"])
     named.environment["OTTLA_COMMAND_CONFIG"] = str(settings)
-    assert named.refused("topics", "list", code=2) == "no client setting is named linger.millis"
+    assert (
+        named.refused("topics", "list", code=2) == "no client setting is named linger.millis; did you mean linger.ms?"
+    )
     settings.write_text("client.id=named\n")
     assert topic in named("topics", "list", "-X", "request.timeout.ms=30000")
 
@@ -173,7 +175,7 @@ def test_client_settings(command: Command, topic: str, tmp_path: Path) -> None:
     command("produce", topic, "--command-config", str(settings), given="x\n")
     settings.write_text("linger.millis=1\n")
     why = command.refused("topics", "list", "--command-config", str(settings), code=2)
-    assert why == "no client setting is named linger.millis"
+    assert why == "no client setting is named linger.millis; did you mean linger.ms?"
     command("topics", "list", "--command-property", "client.id=x")
     assert "/no/such" in command.refused("topics", "list", "--command-config", "/no/such")
 

@@ -27,7 +27,7 @@ from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ..helpers.memory_broker import HOST, PORT, running
 from .helpers.browsing import Browsing, Open, alone_on, browsing, browsing_elsewhere, on_both
 from .test_inside_pages import Client, client
-from .test_pages import ask
+from .test_pages import OFFSETS_AT_ONCE, ask
 
 TRANSACTIONS_AT_ONCE = {
     "transaction_state_log_replication_factor": "1",
@@ -202,3 +202,20 @@ def rule(kind: int, name: str, pattern: int, principal: str, operation: int, per
         operation=operation,
         permission_type=permission,
     )
+
+
+async def test_a_group_that_a_transaction_holds_back_says_so(tmp_path: Path) -> None:
+    async with browsing(tmp_path, **TRANSACTIONS_AT_ONCE, **OFFSETS_AT_ONCE) as browser:
+        await browser.create("orders")
+        await browser.put_offset("billing", "orders", 0, 0)
+        async with client(browser, "loader") as loader:
+            await loader.ask(produce_request("orders", {0: batch(b"before")}), 9)
+            await began(browser, loader, "load/1", "orders")
+            await browser.renewed()
+            page = (await browser.get("/group?id=billing")).page
+            assert "held back" not in page.text, "it has not come so far"
+            await browser.put_offset("billing", "orders", 0, 1)
+            await browser.renewed()
+            page = (await browser.get("/group?id=billing")).page
+            assert page.links["held back by a transaction"] == "/transaction?id=load/1"
+            assert (await browser.get(page.links["held back by a transaction"])).status == 200

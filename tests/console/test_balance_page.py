@@ -49,7 +49,7 @@ async def test_many_partitions_are_for_the_command(
     async with browsing(tmp_path) as browser:
         await browser.create("orders", 4)
         page = (await browser.get("/cluster/plan")).page
-        assert "There are more than 3 partitions" in page.text
+        assert "plans for at most 3 partitions" in page.text
         assert "ottla cluster balance" in page.text
 
 

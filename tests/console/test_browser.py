@@ -19,7 +19,7 @@ expect = playwright.expect
 def test_from_the_overview_to_a_record(context: playwright.BrowserContext, served: Served) -> None:
     page = context.new_page()
     page.goto("/")
-    expect(page.get_by_text("No trouble in what was looked at")).to_be_visible()
+    expect(page.get_by_text("No problem found. Checked: ")).to_be_visible()
     expect(page.locator(".chart canvas")).to_have_count(5)
     open_pages(page)
     page.get_by_role("link", name="Topics", exact=True).click()
@@ -87,7 +87,7 @@ def test_a_group_and_its_lag_follow_what_is_produced(context: playwright.Browser
 def test_a_long_search_tells_how_far_it_is_and_stops(context: playwright.BrowserContext, served: Served) -> None:
     page = context.new_page()
     page.goto("/topics/many/records?from=oldest&contains=nothing-like-it")
-    expect(page.locator("#progress")).to_contain_text("records more looked at, 0 found so far")
+    expect(page.locator("#progress")).to_contain_text("more records read, 0 found so far")
     page.get_by_role("button", name="Stop").click()
     expect(page.locator("#progress")).to_contain_text("(stopped)")
     expect(page.get_by_role("button", name="Stop")).to_have_count(0)

@@ -284,7 +284,7 @@ def test_schemas_are_files_of_topics_or_of_all(tmp_path: Path) -> None:
         (["missing.avsc"], None, "cannot read missing.avsc"),
         ([], "ftp://x", "no address"),
         ([], "http://user:secret@x", "cannot have a user"),
-        ([], "http://x:99999", "Port"),
+        ([], "http://x:99999", "no address"),
     ):
         with pytest.raises(SchemasError, match=why):
             read_decoding(schemas, registry)

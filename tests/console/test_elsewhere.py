@@ -29,7 +29,7 @@ async def test_the_overview_of_a_cluster_says_what_only_a_broker_knows(tmp_path:
         await commit(browser, "billing", "orders", 2)
         page = (await browser.get("/")).page
         assert (
-            "in what was looked at: the leaders and in-sync replicas of 4 partitions; "
+            "Checked: the leaders and in-sync replicas of 4 partitions; "
             "what 1 group has committed in 1 partition; 1 data folder; whether 1 broker answers; "
             "the 1 voter of the quorum." in page.text
         )
@@ -131,8 +131,8 @@ async def test_a_cluster_that_goes_away_and_comes_back(tmp_path: Path) -> None:
         browser = Browsing(server, network, alone)
         page = (await browser.get("/topics")).page
         assert "No broker has answered since" in page.text
-        assert "Nothing was seen yet." in page.text
-        assert "No trouble" not in (await browser.get("/")).page.text
+        assert "There is no data yet." in page.text
+        assert "No problem found" not in (await browser.get("/")).page.text
         async with running(server):
             assert server.assembly is not None
             await server.assembly.services.cluster.create_missing_topics([NewTopic("orders", 1)])
@@ -142,9 +142,9 @@ async def test_a_cluster_that_goes_away_and_comes_back(tmp_path: Path) -> None:
         for place in ("/", "/topics", "/groups"):
             page = (await browser.get(place)).page
             assert "No broker has answered since" in page.text
-            assert "What is shown is from" in page.text
+            assert "This data is from" in page.text
         assert "orders" in (await browser.get("/topics")).page.links
-        assert "No trouble" not in (await browser.get("/")).page.text
+        assert "No problem found" not in (await browser.get("/")).page.text
         for place in ("/topics/orders/records", "/topics/orders", "/group?id=g"):
             answer = await browser.get(place)
             assert answer.status == 503

@@ -6,14 +6,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from .helpers.alone_process import console_at
-from .helpers.every_page import FIRST, FIRST_ELSEWHERE, every_page, kind_of
+from .helpers.every_page import FIRST, FIRST_ELSEWHERE, FIRST_OF_CONNECT, every_page, kind_of
+from .helpers.recorded_connect import recorded_connect
 from .helpers.served import Served
 from .helpers.windows import SIZES, log_in, window
 
@@ -61,11 +62,24 @@ def test_of_a_brokers_own_console(desk: BrowserContext, served: Served) -> None:
 
 
 def test_of_the_console_of_any_kafka(chromium: Browser, served: Served) -> None:
-    with console_at(served.address, "--allow-writes") as console:
-        pages = every_page(console, FIRST_ELSEWHERE)
-        assert {kind_of(address) for address in FIRST_ELSEWHERE} <= pages.keys()
+    first = (*FIRST_OF_CONNECT, *FIRST_ELSEWHERE)
+    with (
+        recorded_connect() as connect,
+        console_at(served.address, "--allow-writes", "--connect-url", connect.url) as console,
+    ):
+        connect.connectors[LONG] = long_connector()
+        pages = every_page(console, first)
+        assert {kind_of(address) for address in first} <= pages.keys()
         for opened in window(chromium, console, *SIZES["desk"]):
-            nothing_serious(opened.new_page(), pages.values())
+            nothing_serious(opened.new_page(), [*pages.values(), f"/connect/{LONG}"])
+
+
+def long_connector() -> dict[str, Any]:
+    """One whose names have no place to break."""
+    part = {"state": "FAILED", "worker_id": f"{LONG}:8083", "trace": f"{LONG}: {LONG}\n\tat {LONG}"}
+    config = {"connector.class": f"org.{LONG}.{LONG}", "topics": f"{LONG},{LONG}2", LONG: LONG * 3}
+    status = {"connector": part, "tasks": [{"id": number, **part} for number in range(12)]}
+    return {"info": {"config": config, "type": "sink"}, "status": status}
 
 
 def test_of_the_log_in_and_what_a_user_may_not(outside: BrowserContext) -> None:

@@ -129,7 +129,7 @@ async def test_green_is_said_when_every_check_was_made(tmp_path: Path, autojump_
         page = (await browser.get("/")).page
         assert lines(page) == []
         assert "fine" not in classes(page)
-        assert "Not looked at, or not completely: 4" in page.text
+        assert "Not checked, or not completely: 4" in page.text
         assert "whether the lag of a group grows: it takes 5 min, and groups have been watched for 0 s" in page.text
         state = (await browser.get("/state")).page
         assert state.text == "Nothing found"
@@ -141,7 +141,7 @@ async def test_green_is_said_when_every_check_was_made(tmp_path: Path, autojump_
         await trio.sleep(250)
         page = (await browser.get("/")).page
         assert (
-            "No trouble in what was looked at: whether this broker is ready; "
+            "No problem found. Checked: whether this broker is ready; "
             "the leaders and in-sync replicas of 3 partitions; what 0 groups have committed in 0 partitions; "
             "whether the lag of a group grows; groups that have lag and no member; "
             "open transactions in the 3 partitions that this broker leads; "
@@ -149,7 +149,7 @@ async def test_green_is_said_when_every_check_was_made(tmp_path: Path, autojump_
             "the event loop's last minute; the 1 voter of the quorum." in page.text
         )
         assert "fine" in classes(page)
-        assert "Not looked at" not in page.text
+        assert "Not checked" not in page.text
         _, attributes = (await browser.get("/state")).page.elements[0]
         assert attributes["data-variant"] == "success"
 
@@ -168,12 +168,12 @@ async def test_any_kafka_does_not_tell_everything_so_it_is_never_green(tmp_path:
         assert lines(page) == []
         assert "fine" not in classes(page)
         assert (
-            "No trouble in what was looked at: the leaders and in-sync replicas of 3 partitions; "
+            "No problem found. Checked: the leaders and in-sync replicas of 3 partitions; "
             "what 0 groups have committed in 0 partitions; whether the lag of a group grows; "
             "groups that have lag and no member; open transactions in 3 partitions; 1 data folder; "
             "whether 1 broker answers; the 1 voter of the quorum." in page.text
         )
-        assert "Not looked at, or not completely: 1 what producers were answered, and the event loops" in page.text
+        assert "Not checked, or not completely: 1 what producers were answered, and the event loops" in page.text
         state = (await browser.get("/state")).page
         assert state.text == "Nothing found"
         assert state.elements[0][1].get("data-variant") is None
@@ -186,8 +186,8 @@ async def test_nothing_is_looked_at_while_no_broker_answers(autojump_clock: Cloc
         page = (await browser.get("/")).page
         (line,) = lines(page)
         assert line.startswith("No broker answers: test:9092: connection refused , since ")
-        assert "No trouble" not in page.text
-        assert "No other trouble" not in page.text
+        assert "No problem found" not in page.text
+        assert "No other problem found" not in page.text
         assert "the leaders and in-sync replicas of 0 partitions: no broker answers" in page.text
         state = (await browser.get("/state")).page
         assert (state.text, state.elements[0][1]["data-variant"]) == ("1 problem", "danger")
@@ -399,7 +399,7 @@ async def test_groups_of_all_brokers_are_watched_by_each(autojump_clock: Clock) 
             began = trio.current_time()
             _, page = await until_found(browser, "6 groups have lag and no member")
             assert trio.current_time() - began < 1, "at once"
-            assert "Not looked at" not in page.text
+            assert "Not checked" not in page.text
             assert len([name for name in page.links if name in GROUPS]) == 3
             for group in GROUPS:
                 history = (await browser.get(f"/history.json?group={group}&series=lag")).json

@@ -141,3 +141,14 @@ async def test_a_group_is_deleted_by_typing_its_name(tmp_path: Path) -> None:
         assert browser.services.groups.find(GROUP) is None
         gone = await browser.get(address)
         assert "GROUP_ID_NOT_FOUND" in gone.page.text
+
+
+async def test_one_offset_is_skipped_where_a_group_stands(tmp_path: Path) -> None:
+    async with browsing(tmp_path, WRITES) as browser:
+        await filled(browser)
+        await browser.put_offset(GROUP, "orders", 1, 10)
+        page = (await browser.get(f"/group?{urlencode({'id': GROUP})}")).page
+        assert page.text.count("Skip one…") == 1, "nothing is left to be skipped in the other partition"
+        done = await browser.do(page.links["Skip one…"])
+        assert "1 offset is skipped" in done.page.text
+        assert await committed(browser) == {("orders", 0): 6, ("orders", 1): 10}

@@ -9,6 +9,7 @@ from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.records import Record
 
 from .helpers.browsing import Browsing, browsing
+from .helpers.form_reader import FormReader
 from .helpers.hostile import EVIL, UNSEEN, check_answer
 from .test_pages import OFFSETS_AT_ONCE, ask, commit
 
@@ -44,6 +45,8 @@ async def test_nothing_of_a_clients_gets_into_a_page(tmp_path: Path) -> None:
             await check(browser, target)
             await check(browser, f"{target}?{query}")
         await check(browser, "/groups", shown)
+        for text in ("alert", EVIL, "x", ""):
+            check_answer(await browser.get(f"/find?{urlencode({'q': text})}"), "find")
         await check(browser, f"/groups?{query}", shown)
         await check(browser, "/requests", shown)
         await check(browser, "/requests/1", shown)
@@ -94,6 +97,29 @@ async def test_nothing_of_a_clients_gets_into_a_form(tmp_path: Path) -> None:
         for name in ("from", "record", "to"):
             await check(browser, f"/topics/t/produce?{urlencode({name: EVIL})}")
             await check(browser, f"/topics/t/send-again?{urlencode({'record': '0:0', name: EVIL})}")
+        for name in (
+            "to",
+            "partition",
+            "from",
+            "at",
+            "until",
+            "key",
+            "header",
+            "contains",
+            "path",
+            "keeps",
+            "rest",
+            "range",
+        ):
+            check_answer(await browser.get(f"/topics/t/copy?{urlencode({'to': 't', name: EVIL})}"), f"copy, {name}")
+        form = FormReader((await browser.get("/topics/t/copy?to=t&origin=yes")).page.html).fields
+        for answer in (
+            await browser.post("/topics/t/copy", {**form, "typed": EVIL}),
+            await browser.post("/topics/t/copy", {**form, "to": EVIL, "rest": EVIL}),
+            begun := await browser.post("/topics/t/copy", {**form, "typed": "t"}),
+        ):
+            check_answer(answer, "copy")
+        await check(browser, begun.headers["location"])
         live = (await browser.get("/topics/t/tail?rest=0:0-0")).json["rows"]
         assert "<script" not in live
         assert "<b>" not in live

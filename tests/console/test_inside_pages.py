@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -292,3 +293,19 @@ async def test_the_last_hour_of_a_topic(tmp_path: Path) -> None:
             "topic=orders",
             "topic=orders",
         ]
+
+
+async def test_an_error_says_why_and_leads_to_its_client(tmp_path: Path) -> None:
+    async with browsing(tmp_path) as browser:
+        await browser.create("orders", 2, configs={"max.message.bytes": "300"})
+        async with client(browser, "importer") as importer:
+            await importer.ask(produce_request("orders", {1: batch(b"x" * 200)}), 9)
+            await importer.ask(produce_request("orders", {0: batch(b"x" * 500)}), 9)
+            for address in ("/", "/requests", "/requests/errors"):
+                page = (await browser.get(address)).page
+                (row,) = [text for text in page.row_texts() if "MESSAGE_TOO_LARGE importer 1" in text]
+                assert "bytes" in row, "the reason is the response's"
+                assert page.links["importer"] == "/requests?q=importer"
+        page = (await browser.get("/topics/orders")).page
+        assert re.search(r"Largest partition 1 ?: [0-9]+ B ?, leader 1", page.text)
+        assert "Broker 1" in (await browser.get("/topics/orders/1/log")).page.text

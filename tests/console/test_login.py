@@ -209,4 +209,4 @@ async def test_a_link_on_another_page_is_asked_once_more(tmp_path: Path) -> None
     async with browsing(tmp_path, SECURED) as browser:
         linked = await browser.get("/topics?q=a", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")
         assert linked.status == 200
-        assert linked.page.links["Go on to the console"] == "/topics?q=a"
+        assert linked.page.links["Continue to the console"] == "/topics?q=a"

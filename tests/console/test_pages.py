@@ -47,7 +47,7 @@ async def test_the_overview(tmp_path: Path) -> None:
         await browser.create("orders", 3)
         page = (await browser.get("/")).page
         assert (
-            "in what was looked at: whether this broker is ready; the leaders and in-sync replicas of 3 partitions; "
+            "Checked: whether this broker is ready; the leaders and in-sync replicas of 3 partitions; "
             "what 0 groups have committed in 0 partitions; " in page.text
         )
         assert "Partitions 3" in page.text

@@ -52,14 +52,14 @@ async def test_voters_observers_and_the_nodes_own_log(autojump_clock: Clock) -> 
         followers = [rows(page, f"{each} follows")[0] for each in (1, 2, 3) if each != active]
         assert all(" ago " in row and ":9093 AAAAAAAAAAAAAAAAAAAA" in row for row in followers)
         assert len(rows(page, "11 follows this node")) == 1
-        assert "A change of the cluster counts when 2 of them have it." in page.text
+        assert "A change of the cluster takes effect once 2 of them have it." in page.text
         assert "metadata.version 30 7 to 30" in rows(page, "metadata.version")
         assert "kraft.version 1 0 to 1" in rows(page, "kraft.version")
         assert all(
             f"{each} CONTROLLER node{each} :9093 nothing that is finalized" in page.row_texts() for each in (1, 2, 3)
         )
         assert f"State observer Follows node {active}, epoch" in page.text
-        assert "None: its log has everything from the beginning on." in page.text
+        assert "None: its log is complete from the beginning." in page.text
         assert "ottla cluster quorum -b node11:9092" in page.text
         assert "kafka-metadata-quorum.sh --bootstrap-server node11:9092 describe --replication" in page.text
 
@@ -121,7 +121,7 @@ async def test_a_quorum_of_one_with_snapshots(autojump_clock: Clock) -> None:
         await until(lambda: log.newest_snapshot is not None)
         page = await shown(world.browsing(1))
         assert len(rows(page, "1 active controller this node")) == 1
-        assert "counts when 1 of them has it" in page.text
+        assert "takes effect once 1 of them has it" in page.text
         assert "None: every node that fetches the metadata votes." in page.text
         (row,) = rows(page, f"{log.newest_snapshot.end_offset:,} ")
         assert "KiB" in row or " B " in row
@@ -138,7 +138,7 @@ async def test_the_page_of_a_console_that_asks(autojump_clock: Clock) -> None:
         assert len(rows(page, f"{active} active controller")) == 1
         assert "11 follows" in page.text
         assert "metadata.version 30 7 to 30" in page.row_texts()
-        assert "are known to a node alone" in page.text
+        assert "Only a node itself knows changes of the voters" in page.text
         assert (await browser.get("/")).page.links["controller"] == "/quorum"
         assert "the 3 voters of the quorum" in (await browser.get("/")).page.text
 

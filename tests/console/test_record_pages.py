@@ -57,6 +57,24 @@ async def test_where_a_page_begins(browsing: Open, tmp_path: Path) -> None:
         assert await read(browser, "from=time&at=2100-01-01") == []
 
 
+@on_both
+async def test_where_a_page_ends(browsing: Open, tmp_path: Path) -> None:
+    async with browsing(tmp_path) as browser:
+        await numbered(browser, 30)
+        assert await read(browser, "from=offset&at=7&until=9") == ["v7.", "v8."]
+        assert await read(browser, "from=time&at=1700000012000&until=1700000014000") == ["v12.", "v13."]
+        assert await read(browser, "until=2023-11-14T22:13:25Z&n=2") == ["v4.", "v3."]
+        assert await read(browser, "from=oldest&until=1700000002000") == ["v0.", "v1."]
+        assert await read(browser, "from=offset&at=28&until=99") == ["v28.", "v29."]
+        assert await read(browser, "from=offset&at=9&until=7") == []
+        assert await read(browser, "from=offset&at=0&until=20&contains=9.") == ["v9.", "v19."]
+        for query in ("from=live&until=1", "until=x", "from=offset&until=x"):
+            answer = await browser.get(f"/topics/t/records?{query}")
+            assert [*answer.page.problems()] == ["until"], query
+        exported = await browser.get("/topics/t/export?from=offset&at=7&until=9")
+        assert len(exported.body.splitlines()) == 2
+
+
 @pytest.mark.parametrize("start", ["newest", "oldest"])
 @pytest.mark.parametrize("partitions", [1, 3])
 @on_both
@@ -369,7 +387,7 @@ async def test_an_offset_without_a_record_leads_to_the_next_one(tmp_path: Path) 
         browser.partition("t").append(build_batch(records), now_ms=1, internal=True)
         answer = await browser.get("/topics/t/0/2")
         assert answer.status == 404
-        assert "It was compacted away, or never there." in answer.page.text
+        assert "It was compacted away, or never existed." in answer.page.text
         assert "v5." in (await browser.get(answer.page.links["The next record, 5"])).page.text
         assert "ends before offset 6" in (await browser.get("/topics/t/0/9")).page.text
         browser.partition("t").log.delete_records_before(3)

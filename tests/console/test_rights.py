@@ -34,7 +34,7 @@ async def test_without_rights_there_is_nothing(tmp_path: Path, caplog: pytest.Lo
         assert (await browser.get("/")).headers["location"] == "/topics"
         assert "0 topics" in (await browser.get("/topics")).page.text
         assert "0 groups" in (await browser.get("/groups")).page.text
-        shown = {"/topics", "/groups", "/create-topic", "/reset-offsets", "/", "/state"}
+        shown = {"/topics", "/groups", "/find", "/create-topic", "/reset-offsets", "/", "/state"}
         for route in browser.console.routes:
             address = (
                 route.path.replace("{topic}", "orders").replace("{partition:int}", "0").replace("{offset:int}", "0")
@@ -43,6 +43,7 @@ async def test_without_rights_there_is_nothing(tmp_path: Path, caplog: pytest.Lo
                 answer = await browser.get(address)
                 assert answer.status in (400, 403, 404), address
                 assert answer.status == 403 or "{" in address or not address.startswith("/topics"), address
+        assert "No topic or group" in (await browser.get("/find?q=orders")).page.text
         state = await browser.get("/state")
         assert (state.status, state.body) == (200, b""), "a part of other pages, which they do without"
         refused = await browser.get("/topics/orders")

@@ -61,6 +61,11 @@ def test_without_a_console_nothing_of_it_is_loaded(tmp_path: Path) -> None:
             "fastavro",
             f"reading Avro needs {how_to_install('console-formats')}",
         ),
+        (
+            ["--override", "console.connect.urls=ftp://x"],
+            "",
+            "console.connect.urls: ftp://x is no address of a Connect worker",
+        ),
         (["--console", "8080"], "", "'8080' is not HOST:PORT"),
     ],
 )

@@ -165,7 +165,7 @@ async def test_a_broker_that_does_not_answer_is_named_and_what_it_leads_is_unkno
         assert (row.lag, row.unknown, row.max_lag) == (12, 2, 3)
         overview = (await browser.get("/")).page
         assert f"Broker {away} has not answered all that it was asked" in overview.text
-        assert "No trouble" not in overview.text
+        assert "No problem found" not in overview.text
         group = (await browser.get("/group?id=a")).page
         assert "Lag 12 " in group.text
         lags = [(row.number % 3 + 1, row.lag) for row in (await browser.console.source.group("a")).partitions]

@@ -44,6 +44,7 @@ def coordinator(mixed: Mixed, key_type: int, key: str) -> int:
 
 def coordinated_by(mixed: Mixed, key_type: int, broker_id: int, name: str) -> str:
     """A group or a transactional id that a broker coordinates."""
+    mixed.wait_all_listed()
     coordinator(mixed, key_type, "any")  # the topic is there
     topic = INTERNAL[key_type]
 

@@ -11,7 +11,7 @@ pytest_plugins = ["pytester"]
 
 PAGE = (Path(__file__).resolve().parent.parent.parent / "docs" / "testing.md").read_text()
 # By its module, whether or not this environment has the entry point: pytest refuses to be told of a plugin twice.
-PLUGIN = ("-p", "no:ottla", "-p", "ottla.testing.plugin", "-p", "no:cacheprovider")
+PLUGIN = ("-p", "no:ottla", "-p", "no:asyncio", "-p", "ottla.testing.plugin", "-p", "no:cacheprovider")
 
 ADDED_IN_VARIOUS_WAYS = """
 import pytest

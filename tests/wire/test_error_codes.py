@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.wire.api_keys import ApiKey
-from ottla.wire.error_codes import error_finder
+from ottla.wire.error_codes import error_finder, error_messages
 from ottla.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from ottla.wire.messages.metadata import MetadataResponse
 from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
@@ -24,6 +24,15 @@ def test_partitions_and_the_response_itself() -> None:
 def test_no_error_is_nothing() -> None:
     topic = TopicProduceResponse(name="t", partition_responses=[PartitionProduceResponse(index=0)])
     assert not error_finder(ProduceResponse)(ProduceResponse(responses=[topic]))
+
+
+def test_messages_stand_where_errors_do() -> None:
+    refused = [PartitionProduceResponse(index=0, error_code=10, error_message=text) for text in ("first", None, "last")]
+    topics = [TopicProduceResponse(name=name, partition_responses=refused) for name in ("a", "b")]
+    response = ProduceResponse(responses=topics)
+    assert [*error_messages(response)] == ["first", "last"] * 2
+    assert [*error_messages(response, most=3)] == ["first"], "the response, a topic and its first partition"
+    assert [*error_messages(MetadataResponse())] == []
 
 
 def test_a_list_that_is_null() -> None:

@@ -80,6 +80,7 @@ FOLDERS_OF: Mapping[str, tuple[str, ...]] = {
     "mixed-quorum": ("tests/quorum_mixed",),
     "quorum-clients": ("tests/quorum_mixed/test_quorum_clients.py",),
     "ottla-quorum": (
+        "tests/quorum_mixed/test_doctor_at_kafka.py",
         "tests/quorum_mixed/test_folders_change_over.py",
         "tests/quorum_mixed/test_formatted_by_kafka.py",
         "tests/quorum_mixed/test_group_configs.py",
@@ -215,7 +216,7 @@ PARTS = (
     QUICK,
     Part(
         "simulation",
-        "a share of the seeds of each simulation, kept seeds, what finds rules that were broken on purpose",
+        "a share of the seeds of each simulation, kept seeds, searches for rules broken on purpose",
         Selection(("tests",), ("-m", f"{COMPUTES} and {IN_TEST}")),
         shares_fixtures=False,
     ),
@@ -243,8 +244,8 @@ LANES = (
     Part("seeds", "all seeds of the simulations", Selection(("tests",), ("-m", COMPUTES)), shares_fixtures=False),
     Part("embedding", "ottla.Broker, ottla.Cluster, the pytest plugin", slow_tests("embedding"), ("kafka",)),
     Part("command-line", "the ottla command", slow_tests("command-line"), ("java", "zsh")),
-    Part("programs", "brokers as processes, and what no other lane has", slow_tests("programs"), ("kafka",)),
-    Part("zookeeper", "Ottla on ZooKeeper; jepsen; a failover's benchmark", slow_tests("zookeeper"), ("kafka",)),
+    Part("programs", "brokers as processes, and the remaining tests", slow_tests("programs"), ("kafka",)),
+    Part("zookeeper", "Ottla on ZooKeeper, jepsen, the benchmark of failovers", slow_tests("zookeeper"), ("kafka",)),
     Part(
         "kafka-files",
         "Apache Kafka's files, serializers and tools; its consumer and share groups",
@@ -274,20 +275,20 @@ LANES = (
     ),
     Part(
         "ottla-quorum",
-        "Apache Kafka's brokers and tools on controllers of Ottla; log directories that change over; share groups that fail over",
+        "Apache Kafka's brokers and tools on controllers of Ottla, log directories used by both, share groups that fail over",
         slow_tests("ottla-quorum"),
         ("kafka",),
     ),
-    Part("pages", "what README and docs say, done; packaging", slow_tests("pages"), ("kafka", "kcat")),
+    Part("pages", "the commands of README and docs, and packaging", slow_tests("pages"), ("kafka", "kcat")),
     Part(
         "release",
         "`make release`; the steps of the image, its services and the workflow",
         slow_tests("release"),
         ("release",),
     ),
-    Part("browser", "the console in Chromium", slow_tests("browser"), ("browser",)),
+    Part("browser", "the console in Chromium", slow_tests("browser"), ("browser", "kafka")),
     *_client_lanes(),
-    Part("codecs", "each client reads what each other wrote", Selection((CODECS,)), _EVERY_CLIENT),
+    Part("codecs", "each client reads the records of every other", Selection((CODECS,)), _EVERY_CLIENT),
     *(
         Part(
             f"security-{broker}",
@@ -306,7 +307,7 @@ LANES = (
     ),
     Part(
         "pypy",
-        "quick tests of what a broker is made of, on PyPy",
+        "quick tests of the broker's parts, on PyPy",
         Selection(ON_PYPY, ("-m", "not slow and not cpython")),
         ("pypy",),
         shares_fixtures=False,

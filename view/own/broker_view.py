@@ -141,6 +141,11 @@ class BrokerView:
         return assembly.services if assembly is not None and assembly.is_started else None
 
     @property
+    def broker_id(self) -> int:
+        """-1 before the broker has started."""
+        return -1 if self.services is None else self.services.node_id
+
+    @property
     def bootstrap_servers(self) -> str:
         return self._broker.bootstrap_servers
 
@@ -436,7 +441,7 @@ class BrokerView:
             self.traffic.total if services is not None else NO_RATES,
             report.findings,
             report.checks,
-            -1 if services is None else services.node_id,
+            self.broker_id,
             int((trio.current_time() - self._began) * 1000),
             of_partitions.led,
             self._open_connections(),

@@ -14,7 +14,7 @@ from ...base.errors import ErrorCode
 from ...base.network import Part, total_size
 from ...handlers.call import TELLING, NodeCall
 from ...wire.api_keys import ApiKey
-from ...wire.error_codes import error_finder
+from ...wire.error_codes import error_finder, error_messages
 from ...wire.headers import key_and_version
 from ..rows import ErrorRow, RequestRow
 from .kept_requests import MOST_KEPT, KeptRequests
@@ -34,6 +34,8 @@ STEPS: Mapping[ErrorCode, frozenset[ApiKey]] = {
 """The APIs in whose responses a code is a step of the protocol. A transaction that is never ended is among the open ones."""
 _LONGEST_TEXT = 200
 _HOUR_MS = 3_600_000
+_MOST_LOOKED_INTO = 200
+"""Structs of a response in which its message is looked for, on the way of the request."""
 
 
 class _Error:
@@ -86,10 +88,12 @@ class RequestsSeen:
         now_ms = self._now_ms()
         client_id = call.client_id[:_LONGEST_TEXT]
         errors = [code for code in codes if not _is_step(api_key, code)]
+        reason = ""
         if errors:
             self.failed += 1
+            reason = _reason(call, response)
             for code in errors:
-                self._note_error(api_key, code, client_id, now_ms, call.reason[:_LONGEST_TEXT])
+                self._note_error(api_key, code, client_id, now_ms, reason)
         row = RequestRow(
             now_ms,
             ApiKey(api_key).title,
@@ -102,7 +106,7 @@ class RequestsSeen:
             total_size(parts or ()),
             tuple(ErrorCode(code).name for code in errors),
             tuple(ErrorCode(code).name for code in codes if _is_step(api_key, code)),
-            call.reason[:_LONGEST_TEXT],
+            reason or call.reason[:_LONGEST_TEXT],
             self.count,
         )
         self.last.append(row)
@@ -127,6 +131,13 @@ class RequestsSeen:
             ErrorRow(ApiKey(api_key).title, ErrorCode(code).name, client_id, seen.count, seen.last_ms, seen.reason)
             for (api_key, code, client_id), seen in reversed(self._errors.items())
         ]
+
+
+def _reason(call: NodeCall, response: Any) -> str:
+    """Why, as the handler has noted it, or as the response says it to the client."""
+    if call.reason or response is None:
+        return call.reason[:_LONGEST_TEXT]
+    return next(error_messages(response, _MOST_LOOKED_INTO), "")[:_LONGEST_TEXT]
 
 
 def _is_step(api_key: int, code: int) -> bool:

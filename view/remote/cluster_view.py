@@ -29,6 +29,7 @@ from ...wire.messages.describe_configs import DescribeConfigsRequest, DescribeCo
 from .. import checks
 from ..cached import Cached
 from ..checks import GroupChecks, PartitionChecks
+from ..connect_view import ConnectView
 from ..consoles import find_consoles
 from ..disk_space import DiskTrends
 from ..errors import NotFoundError
@@ -92,10 +93,18 @@ class ClusterSnapshot(NamedTuple):
 class ClusterView:
     """The ``ViewSource`` of one cluster that is asked by requests."""
 
-    def __init__(self, client: ClusterClient, bootstrap_servers: str, clock: Clock, workers: Workers) -> None:
+    def __init__(
+        self,
+        client: ClusterClient,
+        bootstrap_servers: str,
+        clock: Clock,
+        workers: Workers,
+        connect: ConnectView | None = None,
+    ) -> None:
         self.bootstrap_servers = bootstrap_servers
         """For the commands that pages show."""
         self.workers = workers
+        self.connect = connect
         self.history = History(SERIES)
         self._silent = SilentBrokers()
         self.administration = ClusterAdministration(client, clock, self._silent.note)
@@ -153,6 +162,8 @@ class ClusterView:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._seen.run)
+                if self.connect is not None:
+                    nursery.start_soon(self.connect.run)
                 await self._seen.get()  # where the brokers are
                 for part in self._parts()[1:]:
                     nursery.start_soon(part.run)
@@ -402,6 +413,8 @@ class ClusterView:
         if self._seen.value.quorum is not None:
             quorum, troubles = checks.quorum(self._seen.value.quorum)
             report.add(dataclasses.replace(quorum, why_not=nothing or quorum.why_not), troubles)
+        if self.connect is not None:
+            report.add(*checks.connect(await self.connect.connectors(), await self.connect.workers()))
         report.add(checks.KNOWN_TO_BROKERS)
 
     async def group_lags(self, group_id: str) -> Sequence[tuple[int, float]]:

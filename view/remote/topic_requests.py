@@ -169,6 +169,8 @@ class DataFolders(NamedTuple):
     disks: Sequence[DiskRow] = ()
     refused: str = ""
     """The error of a broker that does not tell, as where the console may not ask (DESCRIBE on the cluster)."""
+    others: frozenset[str] = frozenset()
+    """The topics in the folders that the cluster's state has not: they are new, or being deleted, or may not be described."""
 
 
 async def log_directories(client: ClusterClient, cluster: ClusterState, failed: Failed) -> DataFolders:
@@ -176,6 +178,7 @@ async def log_directories(client: ClusterClient, cluster: ClusterState, failed: 
     found: dict[TopicPartition, int] = {}
     disks: list[DiskRow] = []
     refused: list[str] = []
+    others: set[str] = set()
 
     async def ask(broker: int) -> None:
         response: DescribeLogDirsResponse = await client.ask(broker, DescribeLogDirsRequest(topics=None))
@@ -190,13 +193,16 @@ async def log_directories(client: ClusterClient, cluster: ClusterState, failed: 
             )
             for topic in folder.topics:
                 state = cluster.topics.get(topic.name)
+                if state is None:
+                    others.add(topic.name)
                 for each in topic.partitions:
                     partition = None if state is None else state.partitions.get(each.partition_index)
                     if partition is not None and partition.leader == broker and not each.is_future_key:
                         found[TopicPartition(topic.name, each.partition_index)] = each.partition_size
 
     await of_each(cluster.brokers, ask, failed)
-    return DataFolders(found, sorted(disks, key=lambda row: (row.broker_id, row.path)), refused[0] if refused else "")
+    disks.sort(key=lambda row: (row.broker_id, row.path))
+    return DataFolders(found, disks, refused[0] if refused else "", frozenset(others))
 
 
 def _told(size: int) -> int | None:

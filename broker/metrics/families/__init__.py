@@ -1,6 +1,6 @@
 """Declarations of all metrics: name, kind, labels, meaning, and Kafka's metric with the same content.
 
-They are the table of docs/operations.md.
+They are the table of docs/metrics.md.
 
 Where Kafka has the same thing, the name is the one that the usual configuration of Prometheus' JMX exporter makes of
 Kafka's bean (``kafka-2_0_0.yml`` of prometheus/jmx_exporter, lower case), so that dashboards and alerts need no change.

@@ -57,7 +57,7 @@ CONSUMER_GROUPS = gauge(
     "kafka_server_group_coordinator_metrics_consumer_group_count",
     "state",
     "Consumer groups (KIP-848) of this broker by state: Empty, Assigning (the next target assignment is not made yet), "
-    "Reconciling (members do not have yet what it gives them), Stable, Dead.",
+    "Reconciling (members do not have its partitions yet), Stable, Dead.",
     _COORDINATOR + "state=*,consumer-group-count",
 )
 CONSUMER_GROUP_REBALANCES = counter(

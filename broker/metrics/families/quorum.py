@@ -32,12 +32,12 @@ QUORUM_STATE = _raft(
 )
 QUORUM_HIGH_WATERMARK = _raft(
     "high-watermark",
-    "The end of what is committed in the metadata log, as the leader has told it; -1 while it is not known.",
+    "The end of the committed part of the metadata log, as reported by the leader; -1 while unknown.",
 )
 METADATA_LOG_END = _raft("log-end-offset", "The end of the metadata log on this node.")
 METADATA_LOG_EPOCH = _raft("log-end-epoch", "The leader epoch of the last record in the metadata log on this node.")
 VOTERS = _raft("number-of-voters", "Voters of the quorum, by the newest voter set in this node's log.")
-OBSERVERS = _raft("number-of-observers", "Nodes that fetch the metadata log and are no voters; on the leader only.")
+OBSERVERS = _raft("number-of-observers", "Nodes that fetch the metadata log without a vote; on the leader only.")
 UNCOMMITTED_VOTERS = _raft(
     "uncommitted-voter-change", "1 while a change of the voters is not committed, else 0; on the leader only."
 )
@@ -78,11 +78,11 @@ APPLIED_LAG = _metadata(
 )
 LOAD_ERRORS = _metadata(
     "metadata-load-error-count",
-    "Errors in loading the metadata log: 0, because a broker that cannot go on with it ends, and says why.",
+    "Errors in loading the metadata log: 0, because a broker that cannot load it ends with a message.",
 )
 APPLY_ERRORS = _metadata(
     "metadata-apply-error-count",
-    "Errors in applying what was loaded: 0, because a broker that cannot go on with it ends.",
+    "Errors in applying loaded records: 0, because a broker that cannot apply them ends.",
 )
 IGNORED_VOTERS_OF_BROKER = _metadata(
     "ignored-static-voters",

@@ -65,7 +65,7 @@ IGNORED_VOTERS = _controller(
 OPERATION_TIMES = histogram(
     "kafka_controller_controllereventmanager_eventqueueprocessingtimems",
     "",
-    "How long operations for requests took, in milliseconds, until their records were committed; Kafka counts tasks, too.",
+    "How long operations for requests took, in milliseconds, until their records were committed. Kafka also counts tasks.",
     "kafka.controller:type=ControllerEventManager,name=EventQueueProcessingTimeMs",
 )
 ELR_ELECTIONS = counter(

@@ -45,13 +45,13 @@ AT_MIN_ISR = gauge(
 OFFLINE_REPLICAS = gauge(
     "kafka_server_replicamanager_offlinereplicacount",
     "",
-    "Replicas on this broker in data folders that have failed.",
+    "Replicas on this broker in log directories that have failed.",
     _REPLICAS + "OfflineReplicaCount",
 )
 REPLICAS = gauge(
     "kafka_cluster_partition_replicascount",
     "topic partition",
-    "Replicas of a partition that this broker leads. Kafka has this and the next four metrics for followers, too, with 0.",
+    "Replicas of a partition that this broker leads. Kafka also has this and the next four metrics for followers, with 0.",
     _PARTITION + "ReplicasCount",
 )
 IN_SYNC_REPLICAS = gauge(
@@ -172,7 +172,7 @@ FOLLOWER_QUOTA_RATE = gauge(
 LOG_DIRS_QUOTA_RATE = gauge(
     "kafka_server_alterlogdirsreplication_byte_rate",
     "",
-    "Recent bytes per second that this broker has copied between its data folders.",
+    "Recent bytes per second that this broker has copied between its log directories.",
     "kafka.server:type=AlterLogDirsReplication, byte-rate",
 )
 

@@ -28,7 +28,7 @@ SHARE_SESSION_EVICTIONS = counter(
 IN_FLIGHT_MESSAGES = gauge(
     "kafka_server_sharepartitionmetrics_inflightmessagecount",
     "group topic partition",
-    "Offsets from the start offset of a share partition up to what was delivered last.",
+    "Offsets from the start offset of a share partition up to the last delivered record.",
     _PARTITIONS + "InFlightMessageCount",
 )
 IN_FLIGHT_BATCHES = gauge(

@@ -15,16 +15,16 @@ LOG_SEGMENTS = gauge("kafka_log_log_numlogsegments", "topic partition", "Segment
 OFFLINE_LOG_DIRS = gauge(
     "kafka_log_logmanager_offlinelogdirectorycount",
     "",
-    "Data folders that have failed.",
+    "Log directories that have failed.",
     "kafka.log:type=LogManager,name=OfflineLogDirectoryCount",
 )
 OFFLINE_LOG_DIR = gauge(
     "kafka_log_logmanager_logdirectoryoffline",
     "logDirectory",
-    "1 for a data folder that has failed, else 0.",
+    "1 for a log directory that has failed, else 0.",
     "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=*",
 )
-LOG_DIR_SIZE = gauge("ottla_log_folder_size_bytes", "logDirectory", "Size of all logs in a data folder, in bytes.")
+LOG_DIR_SIZE = gauge("ottla_log_folder_size_bytes", "logDirectory", "Size of all logs in a log directory, in bytes.")
 FLUSH_TIMES = histogram(
     "kafka_log_logflushstats_logflushrateandtimems",
     "",
@@ -34,7 +34,7 @@ FLUSH_TIMES = histogram(
 UNCLEANABLE = gauge(
     "kafka_log_logcleanermanager_uncleanable_partitions_count",
     "",
-    "Logs that are not compacted any more because of a damaged record; Kafka counts them for each folder.",
+    "Logs that are no longer compacted because of a damaged record; Kafka counts them for each log directory.",
     "kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count",
 )
 CLEANER_RUNS = counter("ottla_log_cleaner_runs_total", "", "Completed compactions of logs.")

@@ -23,7 +23,7 @@ REQUESTS = counter(
 REQUEST_ERRORS = counter(
     "kafka_network_requestmetrics_errors_total",
     "request error",
-    "Errors in responses, counted for each partition; Kafka counts NONE as well.",
+    "Errors in responses, counted for each partition; Kafka also counts NONE.",
     _REQUEST + "ErrorsPerSec",
 )
 TOTAL_TIME = _times(
@@ -75,8 +75,8 @@ PRODUCE_REQUESTS = counter(
 FAILED_PRODUCE_REQUESTS = counter(
     "kafka_server_brokertopicmetrics_failedproducerequests_total",
     "topic",
-    "Produce requests that failed, counted once for each partition; not those that failed because another broker leads it, its "
-    "data folder has failed, or the batch is damaged or too large.",
+    "Produce requests that failed, counted once for each partition. Not counted: another broker leads it, its "
+    "log directory has failed, or the batch is damaged or too large.",
     _TOPIC + "FailedProduceRequestsPerSec",
 )
 FETCH_REQUESTS = counter(
@@ -88,8 +88,8 @@ FETCH_REQUESTS = counter(
 FAILED_FETCH_REQUESTS = counter(
     "kafka_server_brokertopicmetrics_failedfetchrequests_total",
     "topic",
-    "Reads for Fetch requests that failed, counted once for each partition; not those that failed because another broker leads "
-    "it, its data folder has failed, or the offset is out of range.",
+    "Reads for Fetch requests that failed, counted once for each partition. Not counted: another broker leads "
+    "it, its log directory has failed, or the offset is out of range.",
     _TOPIC + "FailedFetchRequestsPerSec",
 )
 CONNECTIONS = gauge(
@@ -113,9 +113,9 @@ CONNECTIONS_CLOSED = counter(
 CONNECTION_ERRORS = counter(
     "ottla_connection_errors_total",
     "reason",
-    "Connections that the broker closed or that broke: protocol (malformed bytes), authentication (failed, or not done in time), "
-    "refused_request (no response is possible, as for a failed produce with acks=0), limit, idle, network, storage (the "
-    "records of a response were truncated, or could not be read, before they were sent), bug.",
+    "Connections that the broker closed or that broke. Reasons: protocol (malformed bytes), authentication (failed or "
+    "late), refused_request (no response is possible, as for a failed produce with acks=0). More reasons: limit, idle, "
+    "network, storage (the records of a response were truncated or unreadable), bug.",
 )
 SUCCESSFUL_AUTHENTICATIONS = counter(
     "kafka_server_socket_server_metrics_successful_authentication_total",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -21,7 +21,8 @@ from ....security.acl import (
 from ....wire.messages.create_acls import AclCreation, CreateAclsRequest
 from ....wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from ....wire.messages.describe_acls import DescribeAclsRequest
-from ..client import ClusterConnection
+from ..client import Admin, ClusterConnection
+from ..nearest import no_choice, tell_of_like
 from ..output import OutputColumn, print_rows
 from ..running import ToolError, UsageError, refusal
 from ..wire_request import WireRequest
@@ -101,8 +102,7 @@ def _operation(name: str) -> Operation:
     except KeyError:
         found = Operation.UNKNOWN
     if found in (Operation.UNKNOWN, Operation.ANY):
-        names = ", ".join(_shown(each) for each in Operation if each > Operation.ANY)
-        raise UsageError(f"there is no operation {name}, only {names}")
+        raise no_choice("operation", name, (_shown(each) for each in Operation if each > Operation.ANY))
     return found
 
 
@@ -191,6 +191,8 @@ def list_acls(
                 for acl in resource.acls:
                     row = _row(resource.resource_type, resource.resource_name, resource.pattern_type, acl)
                     found[row] = None
+        if not found:
+            _tell_of_like(admin, who.principals)
     print_rows(COLUMNS, sorted(found), as_json=as_json)
 
 
@@ -201,6 +203,8 @@ def remove(connection: ClusterConnection, resources: Resources, who: AclEntryOpt
     filters = list(_filters(resources, who, affecting=False))
     with closing(connection.admin()) as admin:
         answer = admin.ask(WireRequest(DeleteAclsRequest(filters=filters), *_VERSIONS))
+        if not any(result.matching_acls for result in answer.filter_results):
+            _tell_of_like(admin, who.principals)
     for result in answer.filter_results:
         _check(result)
     found = [acl for result in answer.filter_results for acl in result.matching_acls]
@@ -229,6 +233,23 @@ def _filters(resources: Resources, who: AclEntryOptions, *, affecting: bool) -> 
                         operation=operation,
                         permission_type=Permission.DENY if who.deny else Permission.ANY,
                     )
+
+
+def _tell_of_like(admin: Admin, principals: Iterable[str]) -> None:
+    """Say which principal with rules may have been meant, where the named one has none."""
+    request = DescribeAclsRequest(
+        resource_type_filter=ResourceType.ANY,
+        resource_name_filter=None,
+        pattern_type_filter=PatternType.ANY,
+        principal_filter=None,
+        host_filter=None,
+        operation=Operation.ANY,
+        permission_type=Permission.ANY,
+    )
+    resources = admin.ask(WireRequest(request, *_VERSIONS)).resources if principals else ()
+    known = {acl.principal for resource in resources for acl in resource.acls}
+    for principal in principals:
+        tell_of_like(f"principal {principal} with rules", principal, known)
 
 
 def _check(answer: Any) -> None:

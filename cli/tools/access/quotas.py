@@ -9,7 +9,6 @@ from typing import Any
 
 import kafka.errors
 
-from ....base.wording import meant
 from ....security.client_quotas import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
@@ -20,6 +19,7 @@ from ....security.connection_rates import CONNECTION_CREATION_RATE
 from ....wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from ....wire.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
 from ..client import Admin, ClusterConnection, pairs
+from ..nearest import no_choice, tell_of_like
 from ..output import OutputColumn, print_rows
 from ..running import ToolError, UsageError, refusal
 from ..wire_request import WireRequest
@@ -77,7 +77,9 @@ def describe(connection: ClusterConnection, entity: QuotaEntityOptions, *, as_js
     ]
     with closing(connection.admin()) as admin:
         answer = _ask(admin, DescribeClientQuotasRequest(components=components))
-    _check(answer.error_code, answer.error_message)
+        _check(answer.error_code, answer.error_message)
+        if not answer.entries:
+            _tell_of_like(admin, entity.named())
     rows = []
     for entry in answer.entries:
         names = {part.entity_type: part.entity_name or _DEFAULT for part in entry.entity}
@@ -109,13 +111,23 @@ def _alter(connection: ClusterConnection, entity: QuotaEntityOptions, wanted: Ma
         raise UsageError("say whose quotas: --user, --client-id, both, or --ip, or the same with -default")
     unknown = [name for name in wanted if name not in NAMES]
     if unknown:
-        raise UsageError(f"there is no quota {', '.join(unknown)}{meant(unknown[0], NAMES)}")
+        raise no_choice("quota", unknown[0], NAMES)
     whose = [EntityData(entity_type=kind, entity_name=name) for kind, name in named.items()]
     ops = [OpData(key=key, value=value or 0.0, remove=value is None) for key, value in wanted.items()]
     with closing(connection.admin()) as admin:
+        if all(value is None for value in wanted.values()):
+            _tell_of_like(admin, named)
         answer = _ask(admin, AlterClientQuotasRequest(entries=[EntryData(entity=whose, ops=ops)]))
     for entry in answer.entries:
         _check(entry.error_code, entry.error_message)
+
+
+def _tell_of_like(admin: Admin, named: Mapping[str, str | None]) -> None:
+    """Say which user, client id or address with quotas may have been meant, where the named one has none."""
+    everything = _ask(admin, DescribeClientQuotasRequest(components=[]))
+    for kind, name in named.items():
+        parts = [part for entry in everything.entries or () for part in entry.entity if part.entity_type == kind]
+        tell_of_like(f"{kind} {name} with quotas", name or "", [part.entity_name for part in parts if part.entity_name])
 
 
 def _ask(admin: Admin, request: DescribeClientQuotasRequest | AlterClientQuotasRequest) -> Any:

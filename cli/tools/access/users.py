@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import kafka.errors
 from kafka.protocol.admin import AlterUserScramCredentialsRequest
 
+from ....base.wording import meant
 from ....security.scram import SCRAM_MECHANISMS, SaltedPassword, ScramMechanism, new_nonce
 from ..client import Admin, ClusterConnection
 from ..output import OutputColumn, print_rows
@@ -131,7 +132,10 @@ def list_users(place: UserStoreOptions, *, as_json: bool) -> None:
 def remove(place: UserStoreOptions, user: str, mechanisms: Sequence[str] | None) -> None:
     """Take credentials away. Raises ToolError where there are none."""
     users = place.users()
-    has = users.described().get(user, {})
+    described = users.described()
+    if user not in described and (close := meant(user, described)):
+        raise ToolError(f"there is no user {user}{close}")
+    has = described.get(user, {})
     chosen = [mechanism for mechanism in _chosen(mechanisms) if mechanisms or mechanism in has]
     missing = [mechanism for mechanism in chosen if mechanism not in has]
     if missing or not chosen:

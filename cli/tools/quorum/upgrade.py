@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
+from ....base.wording import meant
 from ....controller.quorum import metadata_version
 from ....controller.quorum.features import FEATURES
 from ....controller.quorum.metadata_version import FEATURE, KRAFT_VERSION
@@ -65,6 +66,9 @@ def upgrade(
         nodes = _nodes(client, quorum)
         ranges = _common(nodes)
         wanted = _highest(ranges, finalized) if named is None else named
+        for name in wanted:
+            if name not in ranges and (close := meant(name, ranges)):
+                raise ToolError(f"there is no feature {name}{close}")
         changes = {name: level for name, level in wanted.items() if level != finalized.get(name, 0)}
         _check_direction(changes, finalized, wish)
         why = _refused(client, changes, finalized, is_dry=is_dry) if changes else None

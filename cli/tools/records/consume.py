@@ -21,7 +21,8 @@ from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from ..client import ClusterConnection
-from ..cluster_view import find_topics, no_partition, no_topic
+from ..cluster_view import find_topics, no_partition
+from ..nearest import no_topic
 from ..running import ToolError, UsageError
 from .format_template import LETTERS, SHARE_LETTERS, Formatter, template_formatter
 from .offset_expressions import END, START, OffsetExpressionRange, parse_span, resolve
@@ -151,7 +152,7 @@ def find_partitions(consumer: Any, names: Sequence[str], numbers: Sequence[int])
         for topic in topics:
             there = consumer.partitions_for_topic(topic)
             if not there:
-                raise no_topic(topic)
+                raise no_topic(topic, consumer.topics())
             for number in numbers or there:
                 if number not in there:
                     raise no_partition(topic, number, len(there))

@@ -9,11 +9,12 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
+import kafka.errors
 from kafka import TopicPartition
 
 from ....base.wording import counted
 from ..client import ClusterConnection
-from ..cluster_view import no_topic
+from ..nearest import no_topic
 from ..output import print_json, progress
 from ..running import ToolError, explain
 from .consume import check_topics
@@ -46,7 +47,7 @@ def produce(
     latencies = array("d")
     failures: list[BaseException] = []
     with progress(f"producing to {topic}", num_records) as show:
-        producer.partitions_for(topic)  # metadata first: the wait for it is no latency of a record
+        _wait_for_metadata(connection, producer, topic)  # first, for the wait for it is no latency of a record
         start = time.perf_counter()
         for number in range(num_records):
             if throughput is not None:
@@ -69,6 +70,15 @@ def produce(
     _report("sent", num_records, num_records * record_size, seconds, latencies, "latency", as_json)
 
 
+def _wait_for_metadata(connection: ClusterConnection, producer: Any, topic: str) -> None:
+    """Raises ToolError for a topic that is not there, and is not created."""
+    try:
+        producer.partitions_for(topic)
+    except kafka.errors.KafkaTimeoutError:
+        check_topics(connection, [topic])
+        raise
+
+
 def consume(
     connection: ClusterConnection, topic: str, *, num_records: int | None, timeout_ms: int, as_json: bool
 ) -> None:
@@ -81,7 +91,7 @@ def consume(
         numbers = consumer.partitions_for_topic(topic)
         if not numbers:
             check_topics(connection, [topic])
-            raise no_topic(topic)
+            raise no_topic(topic, consumer.topics())
         partitions = [TopicPartition(topic, number) for number in sorted(numbers)]
         starts, ends = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
         there = sum(ends[where] - starts[where] for where in partitions)

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import kafka.errors
 
 from ....base.wording import counted, plural
-from ..client import ClusterConnection, pairs
+from ..client import ClusterConnection, NoBrokerError, pairs
 from ..cluster_view import refusing_acks_all
 from ..output import progress
 from ..running import ToolError, UsageError, explain
@@ -96,8 +96,10 @@ def _what_is_wrong(connection: ClusterConnection, topic: str) -> str | None:
     try:
         with closing(connection.admin()) as admin:
             why = refusing_acks_all(admin, topic)
-    except (ToolError, kafka.errors.KafkaError):
+    except (NoBrokerError, kafka.errors.KafkaError):
         return None
+    except ToolError as error:
+        why = str(error)
     return why and f"a record was not written to {topic}: {why}"
 
 
@@ -201,6 +203,7 @@ class RecordSender:
                 timestamp_ms=record.timestamp_ms,
             )
         except (kafka.errors.KafkaError, ValueError) as error:
+            self._failure = self._failure or error
             raise ToolError(f"a record was not written to {self._plan.topic}: {explain(error)}") from error
         future.add_callback(self._count)
         future.add_errback(self._note)

@@ -19,6 +19,7 @@ from ....base.wording import counted, listed
 from ....wire.messages.controlled_shutdown import ControlledShutdownRequest
 from ..client import Admin, ClusterConnection
 from ..cluster_view import Key, TopicPartitionInfo, find_topics, topic_settings
+from ..nearest import no_broker
 from ..output import OutputColumn, as_object, print_json, print_rows
 from ..running import ToolError, UsageError, refusal
 from ..wire_request import WireRequest
@@ -95,7 +96,7 @@ def drain(
 def _check_broker(admin: Admin, broker_id: int) -> None:
     ids = sorted(broker["broker_id"] for broker in admin.describe_cluster()["brokers"])
     if broker_id not in ids:
-        raise ToolError(f"there is no broker {broker_id}, only {', '.join(map(str, ids))}")
+        raise no_broker([broker_id], ids)
     if len(ids) == 1:
         raise ToolError(f"there is no broker but {broker_id}, so that no other one can lead")
 

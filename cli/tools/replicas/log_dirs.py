@@ -10,8 +10,8 @@ import kafka.errors
 
 from ..client import Admin, ClusterConnection
 from ..cluster_view import chosen_partitions
+from ..nearest import no_broker
 from ..output import OutputColumn, as_object, print_json, print_rows
-from ..running import ToolError
 
 FOLDER_COLUMNS = (
     OutputColumn("broker", is_number=True),
@@ -69,7 +69,7 @@ def _folders(admin: Admin, topics: Sequence[str], brokers: Sequence[int]) -> Ite
     live = sorted(broker["broker_id"] for broker in admin.describe_cluster()["brokers"])
     for broker in brokers or live:
         if broker not in live:
-            raise ToolError(f"there is no broker {broker}, only {', '.join(map(str, live))} (BROKER_NOT_AVAILABLE)")
+            raise no_broker([broker], live, "BROKER_NOT_AVAILABLE")
         for folder in sorted(admin.folders(broker, wanted), key=lambda folder: str(folder["log_dir"])):
             yield _folder(broker, folder)
 

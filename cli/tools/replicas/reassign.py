@@ -11,6 +11,7 @@ import kafka.errors
 from ....base.wording import counted
 from ..client import Admin, ClusterConnection
 from ..cluster_view import Key, chosen_partitions
+from ..nearest import no_broker, no_topic
 from ..output import print_json
 from ..running import ToolError, UsageError, refusal
 from . import reassignment_file
@@ -48,12 +49,13 @@ def reassign(connection: ClusterConnection, path: Path | None, limits: Limits, *
 def _check(layout: ClusterLayout, targets: dict[Key, Replicas]) -> None:
     unknown = sorted(key for key in targets if key not in layout.partitions)
     if unknown:
-        raise ToolError(f"there is no {named(unknown)}")
+        names = {topic for topic, _ in layout.partitions}
+        strange_topics = [topic for topic, _ in unknown if topic not in names]
+        raise no_topic(strange_topics[0], names) if strange_topics else ToolError(f"there is no {named(unknown)}")
     absent = sorted({replica for replicas in targets.values() for replica in replicas} - layout.racks.keys())
     kept = {replica for key in targets for replica in layout.partitions[key].replicas}
     if strange := [broker for broker in absent if broker not in kept]:
-        ids = ", ".join(map(str, sorted(layout.racks)))
-        raise ToolError(f"there is no broker {', '.join(map(str, strange))}, only {ids}")
+        raise no_broker(strange, layout.racks)
 
 
 def _choose_folders(admin: Admin, folders: Folders) -> None:
@@ -111,9 +113,7 @@ def _ids(text: str, layout: ClusterLayout) -> list[int]:
         raise UsageError(f"--brokers takes ids as 1,2,3, not {text!r}")
     ids = sorted({int(part) for part in text.split(",")})
     if strange := [broker_id for broker_id in ids if broker_id not in layout.racks]:
-        raise ToolError(
-            f"there is no broker {', '.join(map(str, strange))}, only {', '.join(map(str, sorted(layout.racks)))}"
-        )
+        raise no_broker(strange, layout.racks)
     return ids
 
 

@@ -13,6 +13,7 @@ from contextlib import closing
 from ....base.wording import counted
 from ..client import ClusterConnection
 from ..cluster_view import Key
+from ..nearest import no_broker
 from ..output import print_json
 from ..running import ToolError, UsageError
 from .carry_out import Limits, ReassignmentReport, carry_out
@@ -73,4 +74,4 @@ def _check_broker(layout: ClusterLayout, broker_id: int) -> None:
         replica for partition in layout.partitions.values() for replica in partition.replicas
     }
     if broker_id not in known:
-        raise ToolError(f"there is no broker {broker_id}, only {', '.join(map(str, sorted(known)))}")
+        raise no_broker([broker_id], known)

@@ -59,47 +59,47 @@ def _why_not_checked(is_asked: bool) -> str | None:
 
 
 class ZooKeeperSettings(Settings):
-    """The ZooKeeper that keeps the state of a cluster of several brokers, and how it is reached."""
+    """The ZooKeeper of a cluster, and the connection to it."""
 
     connect: str | None = setting(
         CONNECT,
         default=None,
         check=_why_not_an_address,
-        doc="The servers of the ensemble, HOST:PORT with commas between, and after them the path under which the cluster's "
-        "state lies (/kafka), which is made if it does not exist. Without it the broker is alone and keeps its own state.",
+        doc="Servers of the ensemble, HOST:PORT separated by commas, followed by the path of the cluster's state "
+        "(/kafka), which is created if it does not exist. Without it the broker keeps its own state.",
     )
     session_timeout_ms: int = setting(
         "zookeeper.session.timeout.ms",
         default=18000,
         at_least=1,
-        doc="How long a broker that ZooKeeper does not hear from stays a member of the cluster. ZooKeeper has bounds of its "
-        "own: minSessionTimeout and maxSessionTimeout, 2 and 20 ticks if not given.",
+        doc="Time without contact after which ZooKeeper removes a broker from the cluster. ZooKeeper limits it: "
+        "minSessionTimeout and maxSessionTimeout, by default 2 and 20 ticks.",
     )
     connection_timeout_ms: int | None = setting(
         "zookeeper.connection.timeout.ms",
         default=None,
         at_least=1,
-        doc="How long to try to open a session; zookeeper.session.timeout.ms where not given.",
+        doc="Time to open a session; by default zookeeper.session.timeout.ms.",
     )
     max_in_flight_requests: int = setting(
         "zookeeper.max.in.flight.requests",
         default=100,
         at_least=1,
         at_most=100,
-        doc="How many requests to ZooKeeper wait for their answers at a time, before the next one is sent. Kafka's default of 10 "
-        "has a new controller wait for each ten partitions that it reads.",
+        doc="Most requests to ZooKeeper in flight. With Kafka's default of 10 a new controller waits after every "
+        "ten partitions that it reads.",
     )
     set_acl: bool = setting(
         "zookeeper.set.acl",
         default=False,
-        doc="Whether only this user may change the nodes that the broker makes in ZooKeeper. It needs zookeeper.sasl.username, "
-        "or a certificate of the broker's own (zookeeper.ssl.keystore.location).",
+        doc="Whether only this user may change the nodes that the broker creates in ZooKeeper. It needs "
+        "zookeeper.sasl.username, or a certificate for the broker (zookeeper.ssl.keystore.location).",
     )
     username: str | None = setting(
         USERNAME,
         default=None,
-        doc="Name to authenticate with at ZooKeeper (SASL, DIGEST-MD5). Ottla's own property: what Kafka has as username of "
-        "DigestLoginModule in the Client section of its JAAS file.",
+        doc="Name for authentication at ZooKeeper (SASL, DIGEST-MD5). Ottla's own property: in Kafka it is the "
+        "username of DigestLoginModule in the Client section of the JAAS file.",
     )
     password: str | None = setting(
         PASSWORD, kind=ConfigValueType.PASSWORD, default=None, doc="The password for it; Ottla's own property."
@@ -107,12 +107,13 @@ class ZooKeeperSettings(Settings):
     ssl_client_enable: bool = setting(
         "zookeeper.ssl.client.enable",
         default=False,
-        doc="Whether ZooKeeper is reached by TLS. zookeeper.clientCnxnSocket, which Kafka needs beside it, is not needed.",
+        doc="Whether connections to ZooKeeper use TLS. Unlike Kafka, Ottla does not need "
+        "zookeeper.clientCnxnSocket for it.",
     )
     ssl_keystore_location: str | None = setting(
         KEYSTORE,
         default=None,
-        doc="File with this broker's private key and certificates, for a ZooKeeper that asks for them.",
+        doc="File with this broker's private key and certificates, if ZooKeeper requires them.",
     )
     ssl_keystore_password: str | None = setting(
         "zookeeper.ssl.keystore.password",
@@ -121,34 +122,40 @@ class ZooKeeperSettings(Settings):
         doc="Password of the private key in it.",
     )
     ssl_keystore_type: str = setting(
-        "zookeeper.ssl.keystore.type", default="PEM", choices=("PEM",), doc="Format of it; Kafka takes Java's, too."
+        "zookeeper.ssl.keystore.type",
+        default="PEM",
+        choices=("PEM",),
+        doc="Format of the file. Kafka accepts Java's formats in addition.",
     )
     ssl_truststore_location: str | None = setting(
         TRUSTSTORE,
         default=None,
-        doc="File with the certificates that ZooKeeper's is to be signed by; those of the system where not given.",
+        doc="File with the certificates that may sign ZooKeeper's; by default the system's.",
     )
     ssl_truststore_type: str = setting(
-        "zookeeper.ssl.truststore.type", default="PEM", choices=("PEM",), doc="Format of it; Kafka takes Java's, too."
+        "zookeeper.ssl.truststore.type",
+        default="PEM",
+        choices=("PEM",),
+        doc="Format of the file. Kafka accepts Java's formats in addition.",
     )
     ssl_endpoint_identification_algorithm: str = setting(
         "zookeeper.ssl.endpoint.identification.algorithm",
         default="HTTPS",
         choices=("HTTPS", ""),
-        doc="HTTPS: ZooKeeper's certificate has to name the host that zookeeper.connect names; empty: it need not.",
+        doc="HTTPS requires the host name of zookeeper.connect in ZooKeeper's certificate; empty does not.",
     )
     ssl_protocol: str | None = setting(
         "zookeeper.ssl.protocol",
         default=None,
         choices=TLS_VERSIONS,
-        doc="The version of TLS, where zookeeper.ssl.enabled.protocols is not given; without either both are used, where Kafka's "
-        "default is TLSv1.2.",
+        doc="Version of TLS, if zookeeper.ssl.enabled.protocols is not set. Without either, TLSv1.2 and TLSv1.3 "
+        "are used (Kafka's default is TLSv1.2).",
     )
     ssl_enabled_protocols: tuple[str, ...] | None = setting(
         "zookeeper.ssl.enabled.protocols",
         default=None,
         choices=TLS_VERSIONS,
-        doc="The versions of TLS that are used; zookeeper.ssl.protocol if not given.",
+        doc="Versions of TLS; by default zookeeper.ssl.protocol.",
     )
     ssl_crl_enable: bool = setting(
         "zookeeper.ssl.crl.enable",
@@ -160,7 +167,7 @@ class ZooKeeperSettings(Settings):
         "zookeeper.ssl.ocsp.enable",
         default=False,
         check=_why_not_checked,
-        doc="In Kafka, whether OCSP tells if a certificate is revoked. True is refused here.",
+        doc="In Kafka, whether OCSP checks that a certificate is not revoked. True is refused here.",
     )
 
 

@@ -75,7 +75,7 @@ NOT_OURS = {
     "JVM GC Count": "there is no JVM",
     "JVM Thread Count": "there is no JVM",
 }
-"""The panels that a broker of Ottla cannot fill, and why; what is like them has other names: docs/operations.md."""
+"""The panels that a broker of Ottla cannot fill, and why; what is like them has other names: docs/metrics.md."""
 
 PANELS = [*STRIMZI_KAFKA.items(), *KAFKA_EXPORTER_OVERVIEW.items()]
 

@@ -8,7 +8,7 @@ import pytest
 
 from ottla.broker.metrics.families import FAMILIES
 
-OPERATIONS = (Path(__file__).resolve().parents[3] / "docs" / "operations.md").read_text()
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "metrics.md").read_text()
 _CONTROLLER = """
 ActiveBrokerCount ActiveControllerCount BrokerRegistrationState,broker=* ControlledShutdownBrokerCount
 EventQueueOperationsStartedCount EventQueueOperationsTimedOutCount FencedBrokerCount GlobalPartitionCount GlobalTopicCount
@@ -68,6 +68,6 @@ def test_there_is_a_metric_of(bean: str) -> None:
 
 @pytest.mark.parametrize("what", NOT_THERE)
 def test_the_docs_say_why_there_is_none_of(what: str) -> None:
-    section = OPERATIONS.partition("### Kafka's metrics that are not there\n")[2].partition("\n### ")[0]
+    section = PAGE.partition("## Kafka's metrics that are not there\n")[2].partition("\n## ")[0]
     assert what in section
     assert not any(what in each.kafka for each in FAMILIES)

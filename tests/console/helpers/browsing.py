@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from html.parser import HTMLParser
 from pathlib import Path
@@ -319,9 +319,10 @@ async def browsing_elsewhere(
 ) -> AsyncIterator[Browsing]:
     """The same broker, with a separate console that sends it requests as a client."""
     writes = properties.get("console_allow_writes") == "true"
+    connect_urls = [url for url in properties.pop("console_connect_urls", "").split(",") if url]
     async with (
         browsing(folder, clock=clock, disk=disk, **properties) as browser,
-        alone_on(browser.network, writes=writes, clock=clock) as alone,
+        alone_on(browser.network, writes=writes, clock=clock, connect_urls=connect_urls) as alone,
     ):
         yield Browsing(browser.server, browser.network, alone)
 
@@ -333,11 +334,18 @@ async def alone_on(
     security: ClientSecurity | None = None,
     writes: bool = False,
     clock: Clock | None = None,
+    connect_urls: Sequence[str] = (),
 ) -> AsyncIterator[ConsoleAlone]:
     """``ottla console`` on a network in memory."""
     given = addresses or ((HOST, PORT),)
     alone = ConsoleAlone(
-        given, security or ClientSecurity(), network, clock or SystemClock(), InlineWorkers(), writes=writes
+        given,
+        security or ClientSecurity(),
+        network,
+        clock or SystemClock(),
+        InlineWorkers(),
+        writes=writes,
+        connect_urls=connect_urls,
     )
     await alone.bind("elsewhere", 8081)
     async with trio.open_nursery() as nursery:

@@ -25,10 +25,18 @@ FIRST = (
     "/reset-offsets?id=billing&to=earliest",
     "/topics/orders/configure?name=retention.ms&value=3600000",
     "/topics/orders/delete-records?partition=0&offset=end",
+    "/topics/orders/copy?to=orders-test",
+    "/find?q=o",
 )
 """Pages that are shown for their kind; of actions those with filled-in forms."""
 FIRST_ELSEWHERE = tuple(address for address in FIRST if address not in ("/connections", "/requests"))
 """The same for a console that does not belong to a broker."""
+FIRST_OF_CONNECT = (
+    "/connect",
+    "/connect/broken-sink",
+    "/restart-failed?name=broken-sink",
+)
+"""The same for a console that has the connectors of ``recorded_connect``."""
 _MOST = 100
 _LIMIT_S = 60
 
@@ -50,9 +58,10 @@ def every_page(console: str, first: Sequence[str] = FIRST) -> dict[str, str]:
 
 
 def kind_of(address: str) -> str:
-    """The kind of an address: names of topics, and numbers, are replaced; the order and part of a list do not count."""
+    """The kind of an address: names of topics and connectors, and numbers, are replaced; the part of a list does not count."""
     parts = urlsplit(address)
     path = re.sub(r"^/topics/[^/]+", "/topics/*", parts.path)
+    path = re.sub(r"^/connect/.+", "/connect/*", path)
     path = re.sub(r"/\d+(?=/|$)", "/#", path)
     return path.removesuffix("/") or "/"
 

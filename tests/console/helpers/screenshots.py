@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
-from kafka import KafkaProducer
+from kafka import KafkaAdminClient, KafkaProducer
 
 import ottla
 from ottla.compat_tests.wire_client import Connection
@@ -23,7 +23,8 @@ from ottla.log.disk import OsDisk
 from ottla.wire.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 
 from .alone_process import console_at
-from .every_page import every_page
+from .every_page import FIRST_OF_CONNECT, every_page, kind_of
+from .recorded_connect import recorded_connect
 from .served import fill, serving, serving_users
 
 if TYPE_CHECKING:
@@ -111,6 +112,15 @@ def balancing() -> Iterator[str]:
             yield console
 
 
+@contextmanager
+def connecting(bootstrap: str) -> Iterator[str]:
+    """The console of a cluster with the connectors that were recorded."""
+    with recorded_connect() as connect, closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as client:
+        connect.answers["GET /"][1]["kafka_cluster_id"] = client.describe_cluster()["cluster_id"]
+        with console_at(bootstrap, "--allow-writes", "--connect-url", connect.url) as console:
+            yield console
+
+
 def main() -> None:
     from playwright.sync_api import sync_playwright
 
@@ -123,6 +133,8 @@ def main() -> None:
             pages = every_page(served.console)
             del pages["/cluster/plan"]  # of one broker there is nothing to plan
             taken = take(browser, served.console, pages)
+            with connecting(served.address) as console:
+                taken += take(browser, console, {kind_of(address): address for address in FIRST_OF_CONNECT})
         with balancing() as console:
             taken += take(browser, console, {"/cluster/plan": "/cluster/plan"})
         users = Path(folder, "users")

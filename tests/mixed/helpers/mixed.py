@@ -14,6 +14,7 @@ from ottla.compat_tests.brokers import BrokerProcess
 from ottla.compat_tests.raw.requests import list_offset
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Connection, connect, topic_metadata
+from ottla.wire.messages.metadata import MetadataRequest
 
 from .kafka_logs import troubles
 
@@ -140,6 +141,15 @@ class Mixed:
     def wait_isr(self, topic: str, isr: Sequence[int], partition: int = 0) -> None:
         """Return when every running broker reports these in-sync replicas."""
         eventually(lambda: all(self.isr(topic, each, partition) == sorted(isr) for each in self.running()), PATIENCE_S)
+
+    def wait_all_listed(self) -> None:
+        """Return when every running broker lists all running ones: a fenced broker would get no preferred leaderships."""
+        running = self.running()
+        eventually(lambda: all(running == sorted(self._listed(each)) for each in running), PATIENCE_S)
+
+    def _listed(self, told_by: int) -> list[int]:
+        with self.connect(told_by) as connection:
+            return [each.node_id for each in connection.call(MetadataRequest(topics=[]), 9).brokers]
 
     def running(self) -> list[int]:
         return [broker_id for broker_id in self.ids if self.cluster.broker(broker_id).is_running]

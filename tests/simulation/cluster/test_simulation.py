@@ -1,6 +1,6 @@
 """Seeds of a cluster, whose checkers must find nothing.
 
-Which were run beside these is said in docs/durability.md.
+tests/simulation/README.md lists further runs.
 """
 
 from __future__ import annotations
