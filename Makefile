@@ -28,7 +28,7 @@ SYSTEM := ottla
 export BROKER_PYTHON :=
 
 .DEFAULT_GOAL := help
-.PHONY: run cluster setup setup-all check test test-all stress simulate jepsen bench bench-failover bench-quorums bench-machine bench-archive bench-groups bench-share-groups compat-oracle compat-spark docs screenshots clean help static
+.PHONY: run cluster setup setup-all check test test-all stress simulate jepsen bench bench-failover bench-quorums bench-machine bench-archive bench-groups bench-share-groups compat-oracle compat-spark docs release platforms screenshots clean help static
 
 run: ## start a broker on 127.0.0.1:9092 with its data in ./data (Ctrl-C stops it)
 	@tools/setup.sh run
@@ -108,15 +108,23 @@ bench-archive: ## a topic through `ottla spark archive` while job, broker and wo
 	$(PYTHON_IN_VENV) -m bench.spark_archive $(ARGS)
 
 setup-all: ## build what every lane of `make test-all` needs
-	@for step in test kafka go js rust kafka-python-2 kcat browser zsh spark-4.2; do tools/setup.sh $$step || exit; done
+	@for step in test kafka go js rust kafka-python-2 kcat browser zsh spark-newest release; do tools/setup.sh $$step || exit; done
 
 compat-oracle: setup-all ## run compat_tests on Ottla and Apache Kafka and write docs/compatibility.md; ARGS="kafka --client kcat" for a part
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/compat_oracle.sh $(ARGS)
 
-compat-spark: ## the tests of Spark, 4.0.0 and 4.2.0, on Ottla and Apache Kafka; writes docs/spark-versions.md
+compat-spark: ## the tests of Spark, oldest and newest, on Ottla and Apache Kafka; writes docs/spark-versions.md
 	@tools/setup.sh kafka
-	@tools/setup.sh spark-4.2
+	@tools/setup.sh spark-newest
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/compat_spark.sh $(ARGS)
+
+release: ## wheel, sdist, SBOM and checksums of this version in dist/, each of them checked; nothing is uploaded
+	@tools/setup.sh release
+	@.venv-release/bin/python tools/release.py $(ARGS)
+
+platforms: ## asks the package index where pip needs no compiler; writes the table in docs/index.md
+	@tools/setup.sh test
+	$(PYTHON_IN_VENV) tools/platforms.py docs/index.md
 
 screenshots: ## pictures of each page of the console, in docs/console and docs/console.md
 	@tools/setup.sh test
@@ -134,7 +142,7 @@ docs: ## the documentation as a site in site/, after writing what is generated i
 	$(PYTHON_IN_VENV) -m mkdocs build --strict
 
 clean: ## remove what make built; ./data stays
-	rm -rf $(VENV) .venv-kafka-python-2 .venv-spark-4.2 .venv-pypy .venv-broker-python .jars .clients build dist site *.egg-info
+	rm -rf $(VENV) .venv-kafka-python-2 .venv-spark-newest .venv-pypy .venv-broker-python .venv-release .jars .clients build dist site *.egg-info
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile

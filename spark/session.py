@@ -4,12 +4,12 @@ The connector is not part of pyspark. Its jars come from the first of these that
 
 1. the folder given by the caller;
 2. the folder named by the environment variable ``OTTLA_SPARK_JARS``;
-3. ``.jars/spark-kafka-VERSION`` beside the package, where ``tools/fetch_jars.sh spark`` puts them in a checkout, and for
-   a session that needs more than the connector ``.jars/spark-tables-VERSION``;
+3. ``.jars/spark-kafka-VERSION`` beside the package, where ``tools/fetch_jars.sh`` puts those of the tested versions in a
+   checkout, and for a session that needs more than the connector ``.jars/spark-tables-VERSION``;
 4. Maven Central, by ``spark.jars.packages``: slower to start, and it needs the network the first time.
 
 Everything is bound to loopback, and the session's time zone is UTC. pyspark and the connector are released together and
-must be of one version: ``SPARK_VERSION``, or another one of ``FETCHED_BY``.
+must be of one version: that of the pyspark which is installed.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ from ..base.wording import how_to_install
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SPARK_VERSION = "4.0.0"
+VERSIONS = ">=4.0,<5"
+"""Of pyspark, as the extra ``spark`` has it."""
+OLDEST_TESTED, NEWEST_TESTED = "4.0.0", "4.2.0"
 _NEEDED_BY_JOBS = ("confluent_kafka", "pandas", "pyarrow", "pydantic", "sqlglot")
 JARS_VARIABLE = "OTTLA_SPARK_JARS"
-CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"
-# The versions whose connector is tested, and the command that fetches its jars in a checkout. Maven Central lacks a part of
-# 4.2.0's (the token provider, which 4.1.0-preview1's replaces), so it cannot be fetched by coordinates.
-FETCHED_BY = {SPARK_VERSION: "tools/fetch_jars.sh spark", "4.2.0": "tools/fetch_jars.sh spark-4.2"}
+CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 # Jars that a pip-installed pyspark has already, and which Ivy would fetch again (53 of 63 MB).
 ALREADY_IN_PYSPARK = (
     "org.apache.hadoop:hadoop-client-api",
     "org.apache.hadoop:hadoop-client-runtime",
     "org.lz4:lz4-java",
+    "at.yawk.lz4:lz4-java",
+    "com.github.luben:zstd-jni",
     "org.xerial.snappy:snappy-java",
     "org.slf4j:slf4j-api",
     "org.scala-lang.modules:scala-parallel-collections_2.13",
@@ -51,38 +52,36 @@ class SparkSetupError(RuntimeError):
     """Spark cannot start on this machine. ``str()`` is one line that says what to do."""
 
 
-def connector_settings(
-    jars: Path | None = None, packages: Sequence[str] = (), version: str = SPARK_VERSION
-) -> dict[str, str]:
+def connector_settings(version: str, jars: Path | None = None, packages: Sequence[str] = ()) -> dict[str, str]:
     """The Spark settings that bring the connector: ``spark.jars``, or ``spark.jars.packages`` with its excludes.
 
-    ``packages`` are the coordinates of other jars that are needed.
+    ``version`` is pyspark's. ``packages`` are the coordinates of other jars that are needed, without a version where they are
+    released with pyspark.
 
-    :raises SparkSetupError: the named folder has no jars, or lacks one that is needed; or this version needs a named folder,
-        and there is none.
+    :raises SparkSetupError: the named folder has no jars, or lacks one that is needed.
     """
+    connector, *others = (_with_version(coordinates, version) for coordinates in (CONNECTOR, *packages))
     named = jars or (Path(os.environ[JARS_VARIABLE]) if os.environ.get(JARS_VARIABLE) else None)
     folder = named or _CHECKOUT_JARS / f"spark-kafka-{version}"
     found = sorted(folder.glob("*.jar"))
     if found and packages and named is None:
         found += sorted((_CHECKOUT_JARS / f"spark-tables-{version}").glob("*.jar"))
     if found:
-        for coordinates in packages:
+        for coordinates in others:
             artifact = coordinates.split(":")[1]
             if not any(jar.name.startswith(f"{artifact}-") for jar in found):
                 raise SparkSetupError(f"no {artifact} in {folder}: put its jar there ({coordinates})")
         return {"spark.jars": ",".join(str(jar.resolve()) for jar in found)}
     if named is not None:
-        raise SparkSetupError(f"no jars in {named}: it should contain Spark's Kafka connector ({CONNECTOR})")
-    if version != SPARK_VERSION:
-        raise SparkSetupError(
-            f"pyspark {version} needs its Kafka connector in a directory of jars, named by {JARS_VARIABLE} (in a "
-            f"checkout: {FETCHED_BY[version]}); pyspark {SPARK_VERSION} does not need it"
-        )
+        raise SparkSetupError(f"no jars in {named}: it should contain Spark's Kafka connector ({connector})")
     return {
-        "spark.jars.packages": ",".join((CONNECTOR, *packages)),
+        "spark.jars.packages": ",".join((connector, *others)),
         "spark.jars.excludes": ",".join(ALREADY_IN_PYSPARK),
     }
+
+
+def _with_version(coordinates: str, version: str) -> str:
+    return coordinates if coordinates.count(":") == 2 else f"{coordinates}:{version}"
 
 
 def build_session(
@@ -114,7 +113,7 @@ def build_session(
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         **_shuffle_settings(master),
-        **connector_settings(jars, packages, version),
+        **connector_settings(version, jars, packages),
         **(settings or {}),
     }
     builder = SparkSession.builder.master(master).appName(name)
@@ -145,10 +144,9 @@ def check_setup() -> str:
         if importlib.util.find_spec(name) is None:
             raise SparkSetupError(f"{name.replace('_', '-')} is missing: {how_to_install('jobs')}")
     version: str = pyspark.__version__
-    if version not in FETCHED_BY:
+    if version.partition(".")[0] != "4":
         raise SparkSetupError(
-            f"pyspark {version} is installed, whose Kafka connector is not supported here: "
-            f"pip install pyspark=={SPARK_VERSION}"
+            f"pyspark {version} is installed, and the jobs need Spark 4: pip install 'pyspark{VERSIONS}'"
         )
     home = os.environ.get("JAVA_HOME")
     if home and not os.access(Path(home) / "bin" / "java", os.X_OK):

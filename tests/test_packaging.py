@@ -16,6 +16,7 @@ import pytest
 
 import ottla
 from ottla.compat_tests.conftest import NOT_OURS
+from ottla.tools.release import QUICK_TESTS
 
 from .helpers.pages import outcomes, quickstarts
 
@@ -56,13 +57,15 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_sdist_holds_the_package_and_nothing_of_the_workshop(built: Path, shipped: set[str]) -> None:
+def test_sdist_holds_the_package_some_tests_and_nothing_of_the_workshop(built: Path, shipped: set[str]) -> None:
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert shipped <= names
     assert {"LICENSE", "README.md", "pyproject.toml"} <= names
-    assert not {name for name in names if name.endswith(".py")} - shipped - {"setup.py"}
+    others = {name for name in names if name.endswith(".py")} - shipped - {"setup.py"}
+    helpers = ("tests/helpers", "tests/security/helpers", "tests/conftest.py", "tests/xdist_groups.py")
+    assert {name for name in others if not name.startswith((*QUICK_TESTS, *helpers))} == set()
 
 
 @pytest.mark.slow

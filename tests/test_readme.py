@@ -5,6 +5,7 @@ A quickstart is the fenced block after a ``<!-- quickstart: NAME -->`` comment.
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import re
@@ -24,7 +25,6 @@ from .helpers.pages import QUICKSTART_PAGES, quickstarts, run_pytest
 ROOT = Path(__file__).resolve().parent.parent
 QUICKSTARTS = quickstarts()
 BIN = Path(sys.executable).parent
-SPARK_JARS = ROOT / ".jars" / "spark-kafka-4.0.0"
 
 pytestmark = pytest.mark.slow
 
@@ -100,13 +100,15 @@ def test_pyspark(address: str, tmp_path: Path) -> None:
         toolchains.missing(f"no pyspark ({how_to_install('spark')})")
     toolchains.java()
     code = QUICKSTARTS["pyspark"][1]
-    (coordinates,) = re.findall(r'"org\.apache\.spark:([\w.-]+):([\d.]+)"', code)
-    if not (SPARK_JARS / f"{coordinates[0]}-{coordinates[1]}.jar").exists():
-        toolchains.missing(f"no {coordinates} in {SPARK_JARS} (tools/fetch_jars.sh spark)")
+    (artifact,) = re.findall(r'f"org\.apache\.spark:([\w.-]+):\{pyspark.__version__\}"', code)
+    version = importlib.metadata.version("pyspark")
+    folder = ROOT / ".jars" / f"spark-kafka-{version}"
+    if not (folder / f"{artifact}-{version}.jar").exists():
+        toolchains.missing(f"no {artifact} in {folder} (tools/fetch_jars.sh spark)")
     # The same jars, already fetched: Spark's own download is not what is tested.
-    jars = ",".join(str(jar) for jar in sorted(SPARK_JARS.glob("*.jar")))
+    jars = ",".join(str(jar) for jar in sorted(folder.glob("*.jar")))
     offline = code.replace('"spark.jars.packages"', '"spark.jars"')
-    offline = re.sub(r'"org\.apache\.spark:[^"]*"', f'"{jars}"', offline)
+    offline = re.sub(r'f"org\.apache\.spark:[^"]*"', f'"{jars}"', offline)
     assert offline.count("spark.jars") == 1
     printed = run("pyspark", address, tmp_path, offline, SPARK_LOCAL_IP="127.0.0.1")
     assert "1000 records" in printed

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
+import ottla
 from ottla.testing.held_port import HeldPort
 
 from .helpers.pages import run_pytest
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "recipes.md").read_text()
 RECIPES = dict(re.findall(r"<!-- recipe: (\w+) -->\n```\w+\n(.*?)```", PAGE, re.DOTALL))
-PINNED = "ottla @ git+https://github.com/ottla/ottla"
+WHEEL = f"wheels/ottla-{ottla.__version__}-py3-none-any.whl"
 
 
 @pytest.fixture
@@ -33,7 +34,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 def test_every_recipe_installs_the_same() -> None:
     for name in ("github", "gitlab", "tox", "nox"):
-        assert PINNED in RECIPES[name], name
+        assert WHEEL in RECIPES[name], name
+        assert RECIPES[name].count("ottla-") == 1, name
 
 
 @pytest.mark.slow

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the tests of Spark with pyspark 4.0.0 (.venv) and 4.2.0 (.venv-spark-4.2) on Ottla and on Apache Kafka, and writes
+# Runs the tests of Spark with pyspark 4.0.0 (.venv) and 4.2.0 (.venv-spark-newest) on Ottla and on Apache Kafka, and writes
 # docs/spark-versions.md: a test that Kafka fails is wrong.
 #
 #   tools/compat_spark.sh [PYTEST'S OPTIONS]
@@ -10,7 +10,7 @@ set -eu
 cd -- "$(dirname -- "$0")/.."
 tools/fetch_jars.sh kafka
 mkdir -p build/compat-spark
-for venv in .venv .venv-spark-4.2; do
+for venv in .venv .venv-spark-newest; do
     for broker in ottla kafka; do
         run=build/compat-spark/$broker$venv
         echo "compat_spark: $run.log shows how far it is" >&2

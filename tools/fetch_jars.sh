@@ -8,7 +8,7 @@
 #   tools/fetch_jars.sh streams    kafka-streams-4.3.1: Kafka Streams
 #   tools/fetch_jars.sh connect    connect-4.3.1: Kafka Connect and its connectors for files
 #   tools/fetch_jars.sh spark      spark-kafka-4.0.0: Spark's Kafka connector and its Avro; spark-tables-4.0.0: Delta, Iceberg
-#   tools/fetch_jars.sh spark-4.2  spark-kafka-4.2.0: the same for pyspark 4.2.0
+#   tools/fetch_jars.sh spark-newest  spark-kafka-4.2.0: the connector of the newest pyspark that is tested
 #
 # A folder already fetched from the same description is left alone, so it costs nothing to call this again. Other files
 # beside the pom.xml are copied next to the jars. Say nothing when all went well and there was nothing to do.
@@ -68,9 +68,9 @@ for name in "$@"; do
         fetch spark-kafka-4.0.0
         fetch spark-tables-4.0.0
         ;;
-    spark-4.2) fetch spark-kafka-4.2.0 ;;
+    spark-newest) fetch spark-kafka-4.2.0 ;;
     *)
-        echo "fetch_jars: no set of jars is called $name (wire, kafka, zookeeper, mixed, streams, connect, spark, spark-4.2)" >&2
+        echo "fetch_jars: no set of jars is called $name (wire, kafka, zookeeper, mixed, streams, connect, spark, spark-newest)" >&2
         exit 2
         ;;
     esac

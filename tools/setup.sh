@@ -18,7 +18,8 @@
 #   tools/setup.sh browser         Chromium
 #   tools/setup.sh zsh             zsh
 #   tools/setup.sh pypy            .venv-pypy with Ottla and pytest, by the pypy3 on the PATH
-#   tools/setup.sh spark-4.2       .venv-spark-4.2 with what the tests of Spark need, pyspark 4.2.0 being the Spark; and its jars
+#   tools/setup.sh spark-newest    .venv-spark-newest with what the tests of Spark need, pyspark 4.2.0 being the Spark; and its jars
+#   tools/setup.sh release         .venv-release with what builds and checks a release
 #
 # What benchmarks need beside bench, if they are to say what another Python does:
 #
@@ -40,7 +41,7 @@ need() { # command, what it is
 }
 
 find_python() {
-    for candidate in ${PYTHON:-} python3 python3.13 python3.12 python3.11 python; do
+    for candidate in ${PYTHON:-} python3 python3.14 python3.13 python3.12 python3.11 python; do
         if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             python=$candidate
             return
@@ -152,8 +153,8 @@ install_run() {
     install run --editable '.[console,metrics]'
 }
 
-install_test() {
-    install test --editable '.[compat,metrics,console-formats,spark]' --group dev --group docs --group browser
+install_test() { # with the oldest pyspark that the extra takes
+    install test --editable '.[compat,metrics,console-formats,spark]' 'pyspark==4.0.0' --group dev --group docs --group browser
 }
 
 install_java() {
@@ -202,12 +203,22 @@ install_pypy() { # hypothesis as its wheels, likewise
     install_on pypy3 .venv-pypy --editable . 'pytest>=8.3,<9.2' 'pytest-timeout>=2.3' 'pytest-xdist>=3.6' 'hypothesis>=6.115,<6.140'
 }
 
-install_spark_4_2() {
-    make_venv .venv-spark-4.2
-    if ! stamped .venv-spark-4.2 spark; then
-        echo "setup: installing pyspark 4.2.0 into .venv-spark-4.2" >&2
-        pip_install .venv-spark-4.2 --editable '.[compat,jobs]' 'pyspark[pipelines]==4.2.0' 'pytest<9.2' 'pytest-xdist>=3.6'
-        echo "$wanted" >.venv-spark-4.2/.stamp-spark
+install_spark_newest() {
+    make_venv .venv-spark-newest
+    if ! stamped .venv-spark-newest spark; then
+        echo "setup: installing pyspark 4.2.0 into .venv-spark-newest" >&2
+        pip_install .venv-spark-newest --editable '.[compat,jobs]' 'pyspark[pipelines]==4.2.0' 'pytest<9.2' 'pytest-xdist>=3.6'
+        echo "$wanted" >.venv-spark-newest/.stamp-spark
+    fi
+}
+
+install_release() {
+    make_venv .venv-release
+    if ! stamped .venv-release release; then
+        echo "setup: installing what makes a release into .venv-release" >&2
+        pip_install .venv-release --upgrade 'pip>=25.1' # the first that reads [dependency-groups]
+        pip_install .venv-release --group release
+        echo "$wanted" >.venv-release/.stamp-release
     fi
 }
 
@@ -219,8 +230,8 @@ bench | cluster)
     java_is_17 || missing="${missing:+$missing, }a JDK of Java 17 or newer (javac)"
     need mvn "Maven (mvn)"
     ;;
-test | kafka-python-2) find_python ;;
-java | kafka | spark-4.2)
+test | kafka-python-2 | release) find_python ;;
+java | kafka | spark-newest)
     find_python
     need_java
     ;;
@@ -262,9 +273,13 @@ kafka-python-2)
     install_kafka_python_2
     exit
     ;;
-spark-4.2)
-    install_spark_4_2
-    tools/fetch_jars.sh spark-4.2
+release)
+    install_release
+    exit
+    ;;
+spark-newest)
+    install_spark_newest
+    tools/fetch_jars.sh spark-newest
     exit
     ;;
 esac

@@ -25,8 +25,8 @@ The tests of `compat_tests/spark/` that passed, by version of pyspark and broker
     make compat-spark
 
 n/a: this version of Spark lacks the feature, or spark-avro, Delta or Iceberg was not released for it. `pip install '.[spark]'`
-installs pyspark 4.0.0, and CI runs it. A part of the connector for 4.2.0 is missing from Maven Central; that of 4.1.0-preview1
-replaces it (`tools/jars/spark-kafka-4.2.0/`). The lane `spark-4.2` of `make test-all` runs the tests with 4.2.0, on Ottla only.
+installs the newest pyspark 4. CI runs 4.0.0. The lane `spark-newest` of `make test-all` runs the tests with 4.2.0, the newest
+that is tested, on Ottla only.
 """
 
 Column = tuple[str, str]

@@ -1,15 +1,15 @@
 """Requirements of a pipeline beyond Spark's Kafka connector: jars, by their coordinates, and session settings.
 
-The jars are found, or fetched, in the same way as the connector's (see ``ottla.spark.session``).
+The jars are found, or fetched, in the same way as the connector's (see ``ottla.spark.session``). Those of Spark itself have no
+version here: theirs is pyspark's.
 """
 
 from __future__ import annotations
 
-from ..session import SPARK_VERSION
 from .declaration import Pipeline
 
-AVRO = f"org.apache.spark:spark-avro_2.13:{SPARK_VERSION}"
-PROTOBUF = f"org.apache.spark:spark-protobuf_2.13:{SPARK_VERSION}"
+AVRO = "org.apache.spark:spark-avro_2.13"
+PROTOBUF = "org.apache.spark:spark-protobuf_2.13"
 DELTA = "io.delta:delta-spark_2.13:4.0.0"
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"
 

@@ -386,7 +386,7 @@ async def test_a_broker_that_is_silent_is_waited_for_once(autojump_clock: Clock)
             assert "Broker 2 has not told" in (await browser.get(address)).page.text
         assert trio.current_time() - began < 0.5
         overview = (await browser.get("/")).page
-        assert "Broker 2 has not answered all that it was asked" in overview.text
+        assert "Broker 2 has not answered all requests" in overview.text
         top = (await browser.get("/top.json")).json
         assert any(each["kind"] == "silent broker" for each in top["broker"]["findings"])
         cluster.network.silent.clear()

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from ottla.base.wording import how_to_install
 from ottla.spark.cli import app
-from ottla.spark.session import SPARK_VERSION
+from ottla.spark.session import NEWEST_TESTED
 
 
 def outcome(*arguments: str) -> tuple[int, str]:
@@ -73,7 +73,7 @@ topic = "copies"
 def spark_that_cannot_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Enough of pyspark and Java to be found, and no more."""
     pyspark = ModuleType("pyspark")
-    pyspark.__dict__["__version__"] = SPARK_VERSION
+    pyspark.__dict__["__version__"] = NEWEST_TESTED
     monkeypatch.setitem(sys.modules, "pyspark", pyspark)
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()

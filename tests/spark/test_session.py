@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import tomllib
 import types
 from pathlib import Path
 
@@ -11,14 +12,17 @@ import pytest
 
 from ottla.base.wording import how_to_install
 from ottla.spark import session
-from ottla.spark.session import FETCHED_BY, SPARK_VERSION, SparkSetupError, check_setup, connector_settings
+from ottla.spark.session import NEWEST_TESTED, OLDEST_TESTED, SparkSetupError, check_setup, connector_settings
+
+VERSIONS = (OLDEST_TESTED, NEWEST_TESTED, "4.3.0")
+ROOT = Path(session.__file__).resolve().parents[1]
 
 
 @pytest.fixture
 def pyspark(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
-    """Something that says it is the right pyspark, whether or not the extra is installed here."""
+    """Something that says it is a pyspark, whether or not the extra is installed here."""
     module = types.ModuleType("pyspark")
-    vars(module)["__version__"] = SPARK_VERSION
+    vars(module)["__version__"] = OLDEST_TESTED
     monkeypatch.setitem(sys.modules, "pyspark", module)
     return module
 
@@ -38,59 +42,61 @@ def folder_with_jars(folder: Path, *names: str) -> Path:
 
 def test_jars_of_a_folder(tmp_path: Path) -> None:
     folder = folder_with_jars(tmp_path / "jars", "b.jar", "a.jar")
-    assert connector_settings(folder) == {"spark.jars": f"{folder}/a.jar,{folder}/b.jar"}
+    assert connector_settings("4.0.0", folder) == {"spark.jars": f"{folder}/a.jar,{folder}/b.jar"}
 
 
 def test_the_folder_given_wins_over_the_environment_and_that_over_the_checkout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "checkout").mkdir()
-    for version in FETCHED_BY:
+    for version in VERSIONS:
         folder = folder_with_jars(tmp_path / "checkout" / f"spark-kafka-{version}", "checkout.jar")
-        assert connector_settings(version=version) == {"spark.jars": f"{folder}/checkout.jar"}
-    assert f"spark-kafka-{SPARK_VERSION}" in connector_settings()["spark.jars"]
+        assert connector_settings(version) == {"spark.jars": f"{folder}/checkout.jar"}
     monkeypatch.setenv(session.JARS_VARIABLE, str(folder_with_jars(tmp_path / "variable", "variable.jar")))
-    assert connector_settings() == {"spark.jars": f"{tmp_path}/variable/variable.jar"}
+    assert connector_settings("4.0.0") == {"spark.jars": f"{tmp_path}/variable/variable.jar"}
     given = folder_with_jars(tmp_path / "given", "given.jar")
-    assert connector_settings(given) == {"spark.jars": f"{tmp_path}/given/given.jar"}
+    assert connector_settings("4.0.0", given) == {"spark.jars": f"{tmp_path}/given/given.jar"}
 
 
 def test_what_is_needed_beside_the_connector_is_looked_for_in_the_folder(tmp_path: Path) -> None:
-    avro = "org.apache.spark:spark-avro_2.13:4.0.0"
+    avro = "org.apache.spark:spark-avro_2.13"
     folder = folder_with_jars(tmp_path / "jars", "spark-avro_2.13-4.0.0.jar")
-    assert connector_settings(folder, [avro]) == {"spark.jars": f"{folder}/spark-avro_2.13-4.0.0.jar"}
+    assert connector_settings("4.0.0", folder, [avro]) == {"spark.jars": f"{folder}/spark-avro_2.13-4.0.0.jar"}
     with pytest.raises(
         SparkSetupError, match=r"^no delta-spark_2.13 in \S+jars: put its jar there \(io.delta:delta-spark"
     ):
-        connector_settings(folder, [avro, "io.delta:delta-spark_2.13:4.0.0"])
+        connector_settings("4.0.0", folder, [avro, "io.delta:delta-spark_2.13:4.0.0"])
     (tmp_path / "checkout").mkdir()
     folder_with_jars(tmp_path / "checkout" / "spark-kafka-4.0.0", "connector.jar")
     folder_with_jars(tmp_path / "checkout" / "spark-tables-4.0.0", "delta-spark_2.13-4.0.0.jar")
-    assert "delta-spark" in connector_settings(packages=["io.delta:delta-spark_2.13:4.0.0"])["spark.jars"]
-    assert "delta-spark" not in connector_settings()["spark.jars"]
+    assert "delta-spark" in connector_settings("4.0.0", packages=["io.delta:delta-spark_2.13:4.0.0"])["spark.jars"]
+    assert "delta-spark" not in connector_settings("4.0.0")["spark.jars"]
 
 
-def test_without_jars_spark_fetches_what_is_needed_beside_the_connector() -> None:
-    assert connector_settings(packages=["a:b:1"])["spark.jars.packages"].endswith(f":{SPARK_VERSION},a:b:1")
-
-
-def test_without_jars_spark_fetches_the_connector_and_nothing_that_pyspark_has() -> None:
-    settings = connector_settings()
-    assert settings["spark.jars.packages"] == f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"
+@pytest.mark.parametrize("version", VERSIONS)
+def test_without_jars_spark_fetches_what_is_of_pysparks_version(version: str) -> None:
+    settings = connector_settings(version, packages=["org.apache.spark:spark-avro_2.13", "a:b:1"])
+    connector, avro, other = settings["spark.jars.packages"].split(",")
+    assert connector == f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"
+    assert (avro, other) == (f"org.apache.spark:spark-avro_2.13:{version}", "a:b:1")
     assert "org.apache.hadoop:hadoop-client-runtime" in settings["spark.jars.excludes"].split(",")
 
 
-def test_4_2_cannot_be_fetched_by_spark() -> None:
-    with pytest.raises(SparkSetupError, match=r"^pyspark 4.2.0 needs .* OTTLA_SPARK_JARS .*fetch_jars.sh spark-4.2"):
-        connector_settings(version="4.2.0")
+def test_the_tested_versions_are_those_that_the_tests_install() -> None:
+    """And the extra takes both, and no other Spark than the jobs do."""
+    setup, fetch = ((ROOT / "tools" / name).read_text() for name in ("setup.sh", "fetch_jars.sh"))
+    assert set(re.findall(r"pyspark(?:\[pipelines\])?==([\d.]+)", setup)) == {OLDEST_TESTED, NEWEST_TESTED}
+    assert set(re.findall(r"fetch spark-kafka-([\d.]+)", fetch)) == {OLDEST_TESTED, NEWEST_TESTED}
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert f"pyspark{session.VERSIONS}" in extras["spark"]
 
 
 def test_a_named_folder_without_jars_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SparkSetupError, match=f"no jars in {tmp_path}/none"):
-        connector_settings(tmp_path / "none")
+        connector_settings("4.0.0", tmp_path / "none")
     monkeypatch.setenv(session.JARS_VARIABLE, str(tmp_path / "nowhere"))
-    with pytest.raises(SparkSetupError, match=r"no jars in .*nowhere"):
-        connector_settings()
+    with pytest.raises(SparkSetupError, match=r"no jars in .*nowhere.*:4.2.0"):
+        connector_settings("4.2.0")
 
 
 def test_pyspark_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,9 +105,10 @@ def test_pyspark_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
         check_setup()
 
 
-def test_another_pyspark(pyspark: types.ModuleType) -> None:
-    vars(pyspark)["__version__"] = "3.5.1"
-    with pytest.raises(SparkSetupError, match=f"pyspark 3.5.1 is installed.*pyspark=={SPARK_VERSION}"):
+@pytest.mark.parametrize("version", ["3.5.9", "5.0.0"])
+def test_another_spark(pyspark: types.ModuleType, version: str) -> None:
+    vars(pyspark)["__version__"] = version
+    with pytest.raises(SparkSetupError, match=f"^pyspark {version} is installed.*pip install 'pyspark>=4.0,<5'$"):
         check_setup()
 
 
@@ -116,7 +123,7 @@ def test_java_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         check_setup()
 
 
-@pytest.mark.parametrize("version", FETCHED_BY)
+@pytest.mark.parametrize("version", VERSIONS)
 def test_java_is_there(
     pyspark: types.ModuleType, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-VENV, VENV_SPARK_4_2, VENV_PYPY = ".venv", ".venv-spark-4.2", ".venv-pypy"
+VENV, VENV_SPARK_NEWEST, VENV_PYPY = ".venv", ".venv-spark-newest", ".venv-pypy"
 
 
 class Selection(NamedTuple):
@@ -56,6 +56,7 @@ FOLDERS_OF: Mapping[str, tuple[str, ...]] = {
         "tests/cli/processes/test_listeners_page.py",
         "tests/testing/test_page.py",
     ),
+    "release": ("tests/test_release.py", "tests/test_image.py", "tests/test_workflow.py"),
     "browser": ("tests/console",),
     "zookeeper": (
         "tests/broker/processes/test_serve_zookeeper.py",
@@ -279,6 +280,12 @@ LANES = (
         ("kafka",),
     ),
     Part("pages", "the commands of README and docs, and packaging", slow_tests("pages"), ("kafka", "kcat")),
+    Part(
+        "release",
+        "`make release`; the steps of the image, its services and the workflow",
+        slow_tests("release"),
+        ("release",),
+    ),
     Part("browser", "the console in Chromium", slow_tests("browser"), ("browser", "kafka")),
     *_client_lanes(),
     Part("codecs", "each client reads the records of every other", Selection((CODECS,)), _EVERY_CLIENT),
@@ -292,11 +299,11 @@ LANES = (
         for broker in ("ottla", "kafka")
     ),
     Part(
-        "spark-4.2",
-        "spark on pyspark 4.2.0",
+        "spark-newest",
+        "spark on pyspark 4.2.0, the newest that is tested",
         clients(("spark",), ignored=SECURITY),
-        ("java", "spark-4.2"),
-        venv=VENV_SPARK_4_2,
+        ("java", "spark-newest"),
+        venv=VENV_SPARK_NEWEST,
     ),
     Part(
         "pypy",
