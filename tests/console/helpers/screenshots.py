@@ -37,8 +37,6 @@ BEGIN, END = "<!-- screenshots -->\n", "<!-- end of screenshots -->\n"
 MOST_BYTES = 60_000
 _SIZE = {"width": 1280, "height": 800}
 _PHONE = {"width": 420, "height": 800}
-_ON_PHONE = ("/", "/topics", "/topics/*/records", "/groups", "/group", "/group/timeline")
-"""Kinds of pages that are shown on a telephone as well."""
 _SETTLED_MS = 5_000
 """After this time the charts have more than one point."""
 _DRAWN_MS = 400
@@ -62,7 +60,7 @@ def name_of(kind: str) -> str:
 
 
 def take(browser: Browser, console: str, pages: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Write the pictures of pages by their kinds; the file names, and the headings of the pages."""
+    """Write two pictures of each page, by its kind; the names of the pictures, and the headings of the pages."""
     context = browser.new_context(viewport=_SIZE, base_url=console, color_scheme="light", locale="en-GB")
     page, converter = context.new_page(), browser.new_page()
     taken = []
@@ -72,13 +70,10 @@ def take(browser: Browser, console: str, pages: Mapping[str, str]) -> list[tuple
         if kind == "/":
             page.wait_for_timeout(_SETTLED_MS)
         heading = page.locator("h1").first.inner_text()
-        for size, end in ((_SIZE, ""), (_PHONE, "-phone")):
-            if size is _SIZE or kind in _ON_PHONE:
-                page.set_viewport_size(size)
-                file = f"{name_of(kind)}{end}.webp"
-                (FOLDER / file).write_bytes(_picture(page, converter))
-                taken.append((file, f"{heading}, on a telephone" if end else heading))
-        page.set_viewport_size(_SIZE)
+        for size, end in ((_PHONE, "-phone"), (_SIZE, "")):
+            page.set_viewport_size(size)
+            (FOLDER / f"{name_of(kind)}{end}.webp").write_bytes(_picture(page, converter))
+        taken.append((name_of(kind), heading))
     return taken
 
 
@@ -145,8 +140,8 @@ def main() -> None:
     text = PAGE.read_text()
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
-    shown = "".join(f"\n{heading}:\n\n![{heading}](console/{file})\n" for file, heading in taken)
-    PAGE.write_text(f"{before}{BEGIN}{shown}\n{END}{after}")
+    rows = (f"| ![{text}](console/{name}.webp) | ![The same](console/{name}-phone.webp) |\n" for name, text in taken)
+    PAGE.write_text(f"{before}{BEGIN}\n| 1280 pixels | 420 pixels |\n|---|---|\n{''.join(rows)}\n{END}{after}")
     for file in sorted(FOLDER.iterdir()):
         size = file.stat().st_size
         print(f"{size:>7,} {file.name}")
