@@ -68,8 +68,10 @@ def meant(name: str, known: Collection[str]) -> str:
     return "" if close is None else f"; did you mean {close}?"
 
 
-def nearest(name: str, known: Collection[str]) -> str | None:
-    """The known name that is most like another one, whatever the case of their letters; None where none is like it.
+def nearest(name: str, known: Collection[str], *, least: float = 0.6) -> str | None:
+    """The known name that is most like another one, whatever the case of their letters; None if none is like it.
+
+    ``least`` is difflib's ratio that counts as alike, from 0 to 1.
 
     difflib compares with a few candidates only, which have the most parts of two and three letters in common: of 10,000
     names it would take seconds.
@@ -86,7 +88,7 @@ def nearest(name: str, known: Collection[str]) -> str | None:
 
     candidates = heapq.nlargest(_MOST_COMPARED, known, key=likeness)
     by_folded = {candidate.casefold(): candidate for candidate in reversed(candidates)}
-    close = difflib.get_close_matches(wanted, by_folded, n=1)
+    close = difflib.get_close_matches(wanted, by_folded, n=1, cutoff=least)
     return by_folded[close[0]] if close else None
 
 

@@ -74,14 +74,15 @@ def run(
         by_name=state_dumps(shows_data=decoder is not None),
     )
     files = list(files)
-    for missing in (path for path in map(Path, files) if not path.exists()):
-        print(f"ottla: {missing}: No such file or directory{meant_path(missing)}", file=sys.stderr)
-        return 1
     try:
-        return 0 if dump_files(ReadOnlyDisk(), files, options, _utf8(sys.stdout), sys.stderr) else 1
+        is_whole = dump_files(ReadOnlyDisk(), files, options, _utf8(sys.stdout), sys.stderr)
     except BrokenPipeError:
         sys.stderr.close()
         return 1
+    for missing in (path for path in map(Path, files) if not path.exists()):
+        if hint := meant_path(missing):
+            print(f"ottla: {missing} does not exist{hint}", file=sys.stderr)
+    return 0 if is_whole else 1
 
 
 def _utf8(stream: TextIO) -> TextIO:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _MOST_BROKERS = 20
 _DIGITS = re.compile("[0-9]+")
+_NEARLY_THE_SAME = 0.8
+"""The likeness of names of which one is a typing error: a new name may be like an existing one."""
 
 
 def absent(kind: str, name: str, known: Collection[str], otherwise: str, code: str = "") -> ToolError:
@@ -77,7 +79,7 @@ def tell_of_like(what: str, name: str, known: Collection[str]) -> None:
 
     Names that differ in digits only are one more of a series, and not mistyped.
     """
-    close = nearest(name, known) if name and name not in known else None
+    close = nearest(name, known, least=_NEARLY_THE_SAME) if name and name not in known else None
     if close is not None and _DIGITS.sub("", close) != _DIGITS.sub("", name):
         print(f"there is no {what}; did you mean {close}?", file=sys.stderr)
 

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from kafka import KafkaConsumer
+from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 
 import ottla
 from ottla.cli.balance.command import goals_of
@@ -58,12 +58,11 @@ def connection() -> Iterator[ClusterConnection]:
     with ottla.Broker(properties={"auto.create.topics.enable": "false"}) as broker:
         for name in ("orders", "payments"):
             broker.create_topic(name)
-        consumer = KafkaConsumer(group_id="billing", bootstrap_servers=broker.bootstrap_servers)
-        consumer.subscribe(["orders"])
-        while not consumer.assignment():
-            consumer.poll(100)
-        consumer.commit()
-        consumer.close()
+        with closing(KafkaConsumer(group_id="billing", bootstrap_servers=broker.bootstrap_servers)) as consumer:
+            # Without members: at times a member of kafka-python never gets an assignment.
+            partition = TopicPartition("orders", 0)
+            consumer.assign([partition])
+            consumer.commit({partition: OffsetAndMetadata(0, "", -1)})
         yield ClusterConnection(broker.bootstrap_servers)
 
 

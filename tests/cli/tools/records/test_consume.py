@@ -40,7 +40,7 @@ def test_several_topics_and_patterns(command: Command, broker: ottla.Broker) -> 
     shown = command("consume", "^man", "few.c", "-g", "patterns", "-n", "3", "-f", "%t=%s\n")
     assert sorted(shown.split()) == ["few.c=2", "many.a=0", "many.b=1"]
     assert "no topic matches ^none" in command.refused("consume", "^none")
-    assert "is no regular expression" in command.refused("consume", "^(", code=2)
+    assert "is not a regular expression" in command.refused("consume", "^(", code=2)
 
 
 def test_json_goes_there_and_back(command: Command, new_topic: Callable[..., str]) -> None:
