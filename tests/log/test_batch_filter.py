@@ -70,7 +70,7 @@ def test_a_batch_of_many_records_is_not_in_memory_as_objects():
     """A few hundred kilobytes can hold millions of records; objects of all of them took 200 bytes each."""
     import tracemalloc
 
-    count = 100_000
+    count = 60_000  # of objects these would be 12 MB
     many = RecordBatch(build_batch((Record(n, NOW, b"k", None) for n in range(count)), compression=4, leader_epoch=4))
     tracemalloc.start()
     try:

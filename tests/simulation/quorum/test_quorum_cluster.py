@@ -6,6 +6,7 @@ import pytest
 
 from ottla.tests.simulation.__main__ import again
 from ottla.tests.simulation.consumer_group.breakages import BREAKAGES
+from ottla.tests.simulation.parts import parts_of
 from ottla.tests.simulation.quorum.simulation import simulate_quorum_cluster
 
 pytestmark = pytest.mark.computes
@@ -14,6 +15,8 @@ SHARE = range(3)
 SEEDS = range(40)
 PARTS = 4
 """Into how many tests they are split, for the processes that run tests side by side."""
+IN_TEST = 2
+"""The number of these tests in `make test`."""
 
 
 def replay(seed: int) -> str:
@@ -27,7 +30,7 @@ def test_some_seeds(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", parts_of(PARTS, IN_TEST))
 def test_many_seeds(part: int) -> None:
     assert [line for line in map(replay, SEEDS[len(SHARE) + part :: PARTS]) if line] == []
 
