@@ -41,7 +41,7 @@ def test_from_the_overview_to_a_record(context: playwright.BrowserContext, serve
     expect(shared.locator("tr.opened .chip")).to_have_text("trace 77")
     shared.get_by_role("button", name="Open 0:77").click()
     expect(shared.locator("tr.opened")).to_have_count(0)
-    shared.locator("#rows a:not(.row-edit)").click()
+    shared.locator("#rows").get_by_role("link", name="77", exact=True).click()
     expect(shared.locator("#record .json")).to_contain_text('"order": 77')
     expect(shared.locator("time").first).to_have_attribute("title", re.compile("UTC$"))
 
