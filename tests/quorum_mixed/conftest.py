@@ -16,6 +16,7 @@ __all__ = ["topic"]
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuorumMixed]:
     with running(tmp_path_factory.mktemp("quorum-mixed")) as mixed:
+        mixed.wait_all_listed()
         for key_type in (GROUP, TRANSACTION):  # while all brokers run, so that each coordinates some
             coordinator(mixed, key_type, "any")
         yield mixed
