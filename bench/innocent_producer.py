@@ -69,13 +69,15 @@ def _send(port: int, topic: str, ends: threading.Event, latencies: list[float]) 
     with socket.create_connection(("127.0.0.1", port), timeout=_LIMIT_S) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         reader = connection.makefile("rb")
-        while not ends.wait(_PAUSE_S):
+        while True:  # one at least, however soon it is to end
             began = time.perf_counter()
             connection.sendall(frame)
             response = reader.read(int.from_bytes(reader.read(4)))
             latencies.append((time.perf_counter() - began) * 1000)
             if error := produce_error(response):
                 sys.exit(f"Produce returned error {error}")
+            if ends.wait(_PAUSE_S):
+                return
 
 
 def main(bootstrap: str, topic: str) -> None:
