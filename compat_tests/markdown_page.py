@@ -140,7 +140,7 @@ As Apache Kafka 4, Ottla does not serve clients older than Kafka 2.1 (KIP-896):
 {"".join(f"| {' | '.join(row)} |{chr(10)}" for row in _TOO_OLD)}
 The broker closes the connection, and logs a line for each address and kind of request:
 
-    closing connection from 192.0.2.7:51312: FETCH version 3 is not served, only 4 to 18: the client or its settings are too old, …
+    closing connection from 10.0.0.7:51312: FETCH version 3 is not served, only 4 to 18: the client or its settings are too old, …
 """
 
 

@@ -1,7 +1,7 @@
 """The refusal of a name on the command line that does not exist: one sentence, with the nearest name that does.
 
-Every command words it here. What exists is asked for only then, so that a command that is typed right costs no further request.
-A user who may not see what exists is told no names.
+Every command words it here. What exists is asked for only then: a command that is typed right costs no further request, unless
+it writes to a topic (``records.target_topic``). A user who may not see what exists is told no names.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-import kafka.errors
 from kafka import TopicPartition
 
 from ....base.wording import counted
@@ -18,6 +17,7 @@ from ..nearest import no_topic
 from ..output import print_json, progress
 from ..running import ToolError, explain
 from .consume import check_topics
+from .target_topic import check_target
 
 _PERCENTILES = (50, 95, 99, 99.9)
 _MB = 1024 * 1024
@@ -37,6 +37,7 @@ def produce(
     as_json: bool,
 ) -> None:
     """Send, wait for every answer, and print the figures. Raises ToolError when a record was not written."""
+    check_target(connection, topic)
     producer = connection.producer(
         acks=acks if acks == "all" else int(acks),
         enable_idempotence=acks == "all",
@@ -47,7 +48,7 @@ def produce(
     latencies = array("d")
     failures: list[BaseException] = []
     with progress(f"producing to {topic}", num_records) as show:
-        _wait_for_metadata(connection, producer, topic)  # first, for the wait for it is no latency of a record
+        producer.partitions_for(topic)  # first, for the wait for it is no latency of a record
         start = time.perf_counter()
         for number in range(num_records):
             if throughput is not None:
@@ -68,15 +69,6 @@ def produce(
     if failures:
         raise ToolError(f"not written: {counted(len(failures), 'record')}: {explain(failures[0])}")
     _report("sent", num_records, num_records * record_size, seconds, latencies, "latency", as_json)
-
-
-def _wait_for_metadata(connection: ClusterConnection, producer: Any, topic: str) -> None:
-    """Raises ToolError for a topic that is not there, and is not created."""
-    try:
-        producer.partitions_for(topic)
-    except kafka.errors.KafkaTimeoutError:
-        check_topics(connection, [topic])
-        raise
 
 
 def consume(

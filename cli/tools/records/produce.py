@@ -23,6 +23,7 @@ from ..cluster_view import refusing_acks_all
 from ..output import progress
 from ..running import ToolError, UsageError, explain
 from .input_records import InputRecord, from_json, from_line
+from .target_topic import check_target
 
 _MAX_BLOCK_MS = 15_000
 _CLOSE_S = 10
@@ -57,6 +58,7 @@ class ProduceOptions:
 def produce(connection: ClusterConnection, plan: ProduceOptions) -> None:
     """Send everything and wait until it is written. Raises ToolError, which tells how much was written before."""
     records = read_records(plan)
+    check_target(connection, plan.topic)
     is_transactional = plan.transactional_id is not None
     producer = connection.producer(
         acks="all" if is_transactional else plan.acks if plan.acks == "all" else int(plan.acks),

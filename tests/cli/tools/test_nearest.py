@@ -1,13 +1,14 @@
-"""Mistyped names on the command line: the error names the nearest that exists, and an existing one costs no further request."""
+"""Mistyped names on the command line: the error names the nearest that exists."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
-from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 
 import ottla
 from ottla.cli.balance.command import goals_of
@@ -16,7 +17,7 @@ from ottla.cli.tools.access import quotas, users
 from ottla.cli.tools.client import ClusterConnection, client_options
 from ottla.cli.tools.cluster_view import find_topics
 from ottla.cli.tools.nearest import absent, no_broker, no_choice
-from ottla.cli.tools.records import consume, produce
+from ottla.cli.tools.records import consume, perf, produce
 from ottla.cli.tools.running import explain
 
 Refusal = Callable[..., str]
@@ -87,14 +88,33 @@ def test_topics(connection: ClusterConnection, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == ""
 
 
+def lines_to(topic: str, folder: Path) -> produce.ProduceOptions:
+    """A command that writes a line."""
+    (folder / "records").write_text("x\n")
+    return produce.ProduceOptions(
+        topic, (folder / "records",), None, None, (), False, False, None, None, "all", "none", None, True
+    )
+
+
 @pytest.mark.slow
 def test_a_topic_to_write_to(connection: ClusterConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(produce, "_MAX_BLOCK_MS", 500)
-    (tmp_path / "records").write_text("x\n")
-    plan = produce.ProduceOptions(
-        "ordres", (tmp_path / "records",), None, None, (), False, False, None, None, "all", "none", None, True
-    )
-    assert f"a record was not written to ordres: {NO_TOPIC}" in refused(produce.produce, connection, plan)
+    def send(*arguments: object, **chosen: object) -> None:
+        raise AssertionError("a producer would wait for the topic to be created")
+
+    monkeypatch.setattr(KafkaProducer, "__init__", send)
+    assert refused(produce.produce, connection, lines_to("ordres", tmp_path)) == NO_TOPIC
+    load: dict[str, Any] = {"num_records": 1, "record_size": 1, "throughput": None, "is_numbered": False}
+    refusal = refused(perf.produce, connection, "ordres", **load, acks="all", compression="none", as_json=False)
+    assert refusal == NO_TOPIC
+
+
+@pytest.mark.slow
+def test_a_new_topic_to_write_to_is_like_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with ottla.Broker() as broker:
+        connection = ClusterConnection(broker.bootstrap_servers)
+        for topic in ("orders", "ordres", "payments"):
+            produce.produce(connection, lines_to(topic, tmp_path))
+    assert capsys.readouterr().err == "there is no topic ordres yet; did you mean orders?\n"
 
 
 @pytest.mark.slow
