@@ -23,5 +23,6 @@ class FormationSettings(Settings):
         "cluster.secret.file",
         default=None,
         doc="File with the secret of the cluster's nodes: 16 characters or more, the same on each. The "
-        "controllers' listener then requires it (SCRAM-SHA-512).",
+        "controllers' listener then requires it (SCRAM-SHA-512), and brokers prove it to each other before a console "
+        "shows another broker's connections and requests.",
     )
