@@ -157,5 +157,5 @@ def test_brokers_of_kafka_are_named_where_only_ottla_tells(tmp_path: Path, port:
         cluster.start()
         console = Console(f"http://127.0.0.1:{port.number}")
         text = console.page("/connections").text
-        assert "has not told what it knows: it is not an Ottla broker of this version" in text
+        assert "did not report its data: it is not an Ottla broker of this version" in text
         assert "ottla-broker" not in cluster.nodes[0].log() and "32000" not in cluster.nodes[0].log()
