@@ -22,7 +22,7 @@ from ...security.principal import ANONYMOUS
 from ...wire.messages.describe_inside import DescribeInsideResponse
 
 _PURPOSE = "DescribeInside"
-_REFUSED = "clients reach its listener as brokers do, and nothing there identifies brokers; docs/security.md says how to change that"
+_REFUSED = "clients reach its listener as brokers do, and nothing there identifies brokers; see docs/security.md"
 
 
 class ToldAccess:
