@@ -72,7 +72,7 @@ def read_unknown_tags(buffer: bytes | memoryview, position: int, count: int, siz
 def check_tags(fields: Sequence[tuple[int, bytes]]) -> None:
     """Raise ProtocolError for a tag that is there twice. The fields may have any order, as in Kafka."""
     if len({tag for tag, _ in fields}) != len(fields):
-        raise ProtocolError("a tagged field is there twice")
+        raise ProtocolError("a tagged field occurs twice")
 
 
 def write_tags(fields: list[tuple[int, bytes]]) -> bytes:

@@ -167,7 +167,7 @@ def test_bytes_left_over_are_refused() -> None:
         (MetadataRequest, 0, "000000010003ff", "announces 3, but 1 bytes"),
         (MetadataRequest, 0, "0000000100026fff", "utf-8"),
         (ApiVersionsRequest, 3, "010101057f", "tagged field announces 127, but 0 bytes"),
-        (ApiVersionsRequest, 3, "01010205000500", "tagged field is there twice"),
+        (ApiVersionsRequest, 3, "01010205000500", "tagged field occurs twice"),
         (FetchRequest, 12, "", "ends too early"),
     ],
 )
