@@ -131,7 +131,7 @@ def test_brokers_can_speak_to_one_another_by_their_own_stores() -> None:
         ({"ssl_endpoint_identification_algorithm": "ldaps"}, "https or empty"),
         ({"ssl_engine_factory_class": "my.Engine"}, "a class of Java cannot be loaded"),
         ({"principal_builder_class": "my.Builder"}, "a class of Java cannot be loaded"),
-        ({"ssl_principal_mapping_rules": "RULE:"}, "has no /"),
+        ({"ssl_principal_mapping_rules": "RULE:"}, "does not end with /"),
         ({"ssl_keystore_type": "BKS"}, "must be JKS, PKCS12 or PEM"),
     ],
 )
