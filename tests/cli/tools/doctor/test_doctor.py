@@ -56,9 +56,9 @@ def test_a_broker_that_is_well() -> None:
         done = Command(broker.bootstrap_servers).run("doctor", "--strict")
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line.strip() for line in done.stdout.splitlines()]
-    assert lines[:2] == ["Brokers", "OK             1 broker is alive: 1"]
-    assert "OK             1 partition has a leader and all replicas in sync" in lines
-    assert "OK             Open files, mapped files and memory of broker 1 are within their limits" in lines
+    assert lines[:2] == ["Brokers", "OK           1 broker is alive: 1"]
+    assert "OK           1 partition has a leader and all replicas in sync" in lines
+    assert "OK           Open files, mapped files and memory of broker 1 are within their limits" in lines
     assert lines[-1].endswith("; 0 not checked")
 
 
