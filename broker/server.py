@@ -463,7 +463,7 @@ async def bind_side(name: str, listener: str, side: Side) -> None:
     try:
         await side.bind(host, port)
     except OSError as error:
-        refusal = CannotListenError(host, port, error)
+        refusal = CannotListenError(host, port, error, f"--{name.removesuffix('.listener')} or {name}")
         raise StartError(str(refusal), may_pass=refusal.may_pass) from None
 
 

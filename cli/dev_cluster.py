@@ -8,6 +8,7 @@ The brokers are those of ``ottla.Cluster``, on the machine's clock; they and the
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
 import signal
@@ -58,7 +59,8 @@ class DevCluster:
         try:
             member = self._running.add_member(folder, properties, lambda function: function(), port)
         except OSError as error:
-            raise StartError(str(error.strerror)) from None
+            in_use = "; choose others with --port" if error.errno == errno.EADDRINUSE else ""
+            raise StartError(f"{error.strerror}{in_use}") from None
         member.on_failure = functools.partial(self._tell_of_failure, member.broker_id)
 
     async def run(self) -> None:

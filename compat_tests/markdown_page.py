@@ -58,9 +58,9 @@ Tests of groups that name no protocol run with both. Clients with the consumer p
 
 The others have one test, with both kinds of members. Known problems:
 
-- librdkafka 2.12 to 2.14 (crate rdkafka 0.39) reportedly stops reading for minutes, and fails commits with
-  `STALE_MEMBER_EPOCH`, while members join and leave.
-- A static member of franz-go 1.22.2 leaves without its instance id; its successor waits for the session's end.
+- While members join and leave, librdkafka 2.12 to 2.14 (crate rdkafka 0.39) reportedly stops reading for minutes, and fails
+  commits with `STALE_MEMBER_EPOCH`.
+- A static member of franz-go 1.22.2 leaves without its instance id. Its successor waits for the session's end.
 - A group with a member of kafka-go or @platformatic/kafka stays classic, and refuses the consumer protocol with
   `GROUP_ID_NOT_FOUND`.
 """
@@ -140,7 +140,7 @@ As Apache Kafka 4, Ottla does not serve clients older than Kafka 2.1 (KIP-896):
 {"".join(f"| {' | '.join(row)} |{chr(10)}" for row in _TOO_OLD)}
 The broker closes the connection, and logs a line for each address and kind of request:
 
-    closing connection from 192.0.2.7:51312: FETCH version 3 is not served, only 4 to 18: the client is too old, …
+    closing connection from 192.0.2.7:51312: FETCH version 3 is not served, only 4 to 18: the client or its settings are too old, …
 """
 
 
@@ -176,6 +176,12 @@ def literal(text: str) -> str:
 
 def _code(text: str) -> str:
     return "".join(f"    {line}\n" for line in text.splitlines())
+
+
+def _code_span(text: str) -> str:
+    """For a cell of a table: commas in it do not look like those between it and others."""
+    text = text.replace("`", "'").replace("|", "\\|")
+    return f"`{' '.join(text.split())}`"
 
 
 def _tables(report: Report) -> str:
@@ -232,16 +238,23 @@ def _reasons(report: Report, outcome: str, title: str) -> str:
 
 
 def _not_applicable(reports: Sequence[Report]) -> str:
-    """What clients lack: the same on every broker."""
+    """What clients lack, the same on every broker: a row for each reason of a client."""
     found = {
         (result.client, result.capability): result.reason
         for report in reports
         for result in report.of(record.NOT_APPLICABLE)
     }
-    rows = [(client, capability, reason) for (client, capability), reason in sorted(found.items())]
-    if not rows:
+    capabilities: dict[tuple[str, str], list[str]] = {}
+    for (client, capability), reason in sorted(found.items()):
+        capabilities.setdefault((client, reason), []).append(capability)
+    if not capabilities:
         return ""
-    return "## What clients do not offer\n\n" + table(("client", "capability", "why it is n/a"), rows)
+    head = table(("client", "capabilities", "why they are n/a"), ())
+    rows = [
+        f"| {literal(client)} | {', '.join(map(_code_span, lacking))} | {literal(reason)} |\n"
+        for (client, reason), lacking in capabilities.items()
+    ]
+    return "## What clients do not offer\n\n" + head + "".join(rows)
 
 
 def _clients(reports: Sequence[Report]) -> str:

@@ -11,9 +11,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 import pytest
+
+from ..base.wording import meant
+
+Made = TypeVar("Made")
 
 MARK = "ottla"
 _PROPERTIES = "properties"
@@ -29,19 +33,48 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     options = of_marks(node)
     if not any(name in metafunc.fixturenames for name in _TAKEN_BY):
         if any(mark.name == MARK for mark in node.own_markers):
-            pytest.fail(f"{node.name} has the mark {MARK}, but neither ottla_broker nor ottla_cluster", pytrace=False)
+            _fail(node, f"{node.name} has the mark {MARK}, but neither ottla_broker nor ottla_cluster")
     elif options and "ottla_broker" in metafunc.fixturenames:
         metafunc.parametrize("ottla_broker", [options], indirect=True, ids=[_NAME])
 
 
-def refuse_without_parameter(item: pytest.Item) -> None:
-    """Fail a marked test to which pytest gave no parameter, as it gives none to methods of ``unittest.TestCase``."""
-    if not hasattr(item, "callspec") and "ottla_broker" in getattr(item, "fixturenames", ()) and of_marks(item):
-        pytest.fail(
+def check_marks(item: pytest.Item) -> None:
+    """Fail a test with a misspelt option, or one to which pytest gave no parameter, as to a ``unittest.TestCase``."""
+    options = of_marks(item)
+    if not options:
+        return
+    fixtures = getattr(item, "fixturenames", ())
+    if not hasattr(item, "callspec") and "ottla_broker" in fixtures:
+        _fail(
+            item,
             f"pytest gives no parameters to a unittest.TestCase, so the mark {MARK} has no effect here:"
             " start an ottla.Broker in setUpClass",
-            pytrace=False,
         )
+    import ottla  # only for tests that have marks
+
+    kinds: dict[str, type] = {
+        "ottla_broker": ottla.Broker,
+        "ottla_broker_factory": ottla.Broker,
+        "ottla_cluster": ottla.Cluster,
+    }
+    for made in {kinds[name] for name in fixtures if name in kinds}:
+        names = [*inspect.signature(made).parameters]
+        for name in sorted(options.keys() - {*names}):
+            _fail(item, f"ottla.{made.__name__} has no option {name}{meant(name, names)}")
+
+
+def make(kind: type[Made], options: Mapping[str, Any]) -> Made:
+    """A broker or cluster that is not started yet. Fails the test where it refuses its options."""
+    try:
+        return kind(**options)
+    except (TypeError, ValueError) as error:
+        refusal = f"ottla.{kind.__name__}: {error}"
+    pytest.fail(refusal, pytrace=False)  # outside: pytest shows a chain of errors with both
+
+
+def _fail(item: pytest.Item, why: str) -> NoReturn:
+    file, line, _ = item.location
+    pytest.fail(f"{file}:{(line or 0) + 1}: {why}", pytrace=False)
 
 
 def of_marks(node: pytest.Item) -> dict[str, Any]:
@@ -51,7 +84,7 @@ def of_marks(node: pytest.Item) -> dict[str, Any]:
 
 def _keywords(mark: pytest.Mark, node: pytest.Item) -> Mapping[str, Any]:
     if mark.args or not mark.kwargs:
-        pytest.fail(f"{node.name}: the mark {MARK} takes keyword arguments, those of ottla.Broker", pytrace=False)
+        _fail(node, f"the mark {MARK} takes keyword arguments, those of ottla.Broker")
     return mark.kwargs
 
 
@@ -65,10 +98,6 @@ def _merged(options: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return merged
 
 
-def with_marks(options: Mapping[str, Any], marked: Mapping[str, Any], made: type) -> dict[str, Any]:
-    """``options`` with those of marks over them. Fails the test if ``made`` has no such option."""
-    unknown = marked.keys() - inspect.signature(made).parameters.keys()
-    if unknown:
-        names = ", ".join(sorted(unknown))
-        pytest.fail(f"ottla.{made.__name__} has no option {names}, which the mark {MARK} gives", pytrace=False)
+def with_marks(options: Mapping[str, Any], marked: Mapping[str, Any]) -> dict[str, Any]:
+    """``options`` with those of marks over them."""
     return _merged([options, marked])

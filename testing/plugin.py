@@ -76,7 +76,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
     """Fail a test that has options for ``ottla_broker`` which it was not started with; also if they made the setup fail."""
-    marked_options.refuse_without_parameter(item)
+    marked_options.check_marks(item)
     try:
         yield
     except Exception:
@@ -156,8 +156,8 @@ def ottla_broker(
     for started in brokers:
         if started.marked == marked:
             return started.broker
-    options = marked_options.with_marks(ottla_broker_options, marked, ottla.Broker)
-    broker = _ottla_brokers.enter_context(ottla.Broker(**options))
+    options = marked_options.with_marks(ottla_broker_options, marked)
+    broker = _ottla_brokers.enter_context(marked_options.make(ottla.Broker, options))
     test = os.environ.get("PYTEST_CURRENT_TEST", "").removesuffix(" (setup)")
     brokers.append(_Started(broker, marked, ottla_broker_options, test))
     return broker
@@ -173,7 +173,7 @@ def ottla_broker_factory(request: pytest.FixtureRequest) -> Iterator[Callable[..
     def start(**options: Any) -> Broker:
         __tracebackhide__ = True
         marked = marked_options.of_marks(request.node)
-        started.append(ottla.Broker(**{**marked_options.with_marks({}, marked, ottla.Broker), **options}).start())
+        started.append(ottla.Broker(**{**marked, **options}).start())
         return started[-1]
 
     yield start
@@ -199,7 +199,8 @@ def ottla_cluster(ottla_cluster_options: dict[str, Any], request: pytest.Fixture
     import ottla
 
     marked = marked_options.of_marks(request.node)
-    with ottla.Cluster(**marked_options.with_marks(ottla_cluster_options, marked, ottla.Cluster)) as cluster:
+    options = marked_options.with_marks(ottla_cluster_options, marked)
+    with marked_options.make(ottla.Cluster, options) as cluster:
         yield cluster
 
 

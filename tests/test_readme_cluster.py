@@ -102,10 +102,10 @@ class Cluster:
         return [*reversed(self._typed), self.terminal]
 
     def close(self) -> tuple[int, str]:
-        """Stop the brokers in the background, and the rest by Ctrl-C: the exit status of that, and what it showed."""
-        self.stop_background()
+        """Stop all by Ctrl-C, with the brokers in the background: the exit status of that, and what it showed."""
+        status = self.terminal.end(signal.SIGINT)
         assert [typed.process.wait(LIMIT_S) for typed in self._typed] == [0] * len(self._typed)
-        return self.terminal.end(signal.SIGINT), self.terminal.shown()
+        return status, self.terminal.shown()
 
 
 @pytest.fixture
@@ -191,5 +191,6 @@ def test_a_port_that_is_in_use_is_named_before_anything_starts(tmp_path: Path, m
         terminal = Terminal(tmp_path, "cluster", sys.executable, str(ROOT / "tools/cluster.py"), *options)
         assert terminal.process.wait(LIMIT_S) == 1
     (line,) = terminal.shown().splitlines()
-    assert line.startswith(f"cluster: cannot listen on 127.0.0.1:{port}: the port is in use; ARGS='--port N ")
+    assert line.startswith(f"cluster: cannot listen on 127.0.0.1:{port}: the port is in use; choose others with: make ")
+    assert ("zookeeper" in line) == bool(more)
     assert not list(tmp_path.rglob("*.log"))

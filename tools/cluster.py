@@ -6,13 +6,15 @@ Each is ``ottla serve`` with its number and the list of all (``cluster.nodes``),
 its controller. With ``--zookeeper`` they are brokers at ports in a row, on a ZooKeeper at ``--zookeeper-port``.
 
 Ctrl-C or SIGTERM stops all: the brokers, then ZooKeeper. A process that ends by itself is told of, with the command that
-starts it again; the others go on, and take over when its session has ended, here after 6 s. Exit status 0 after a stop that was
-asked for, 1 when one of them could not start.
+starts it again; the others go on, and take over when its session has ended, here after 6 s. One that was started again by that
+command is stopped with the others if ``pid`` in its folder names it. Exit status 0 after a stop that was asked for, 1 when one
+of them could not start.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import os
 import shlex
@@ -102,7 +104,7 @@ def main() -> int:
     except KeyboardInterrupt:
         pass
     except (OSError, RuntimeError) as error:
-        print(f"cluster: {explained(error)}", file=sys.stderr)
+        print(f"cluster: {explained(error, asked)}", file=sys.stderr)
         return 1
     finally:
         end(servers)
@@ -159,10 +161,12 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def explained(error: Exception) -> str:
-    """An error for the user; a port that is taken, with what to do about it."""
+def explained(error: Exception, asked: argparse.Namespace) -> str:
+    """An error for the user; a port that is taken, with the options that choose others."""
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        return f"{error.strerror}; ARGS='--port N --zookeeper-port N' has it take others, and free ones where N is 0"
+        options = "--port 19092 --zookeeper-port 12181" if asked.zookeeper else "--port 19092"
+        kept = " --zookeeper" if asked.zookeeper else ""
+        return f"{error.strerror}; choose others with: make cluster ARGS='{options}{kept}'"
     return str(error)
 
 
@@ -193,16 +197,21 @@ def watch(servers: list[ServerProcess]) -> NoReturn:
 
 
 def end(servers: list[ServerProcess]) -> None:
-    """Stop what still runs: the brokers one after the other, each of which hands over what it leads, ZooKeeper last.
+    """Stop all that runs: the brokers one after the other, each of which hands over what it leads, ZooKeeper last.
 
-    Nodes with controllers are asked all at once. The last one waits for a controller to let it go, and there is none any more: it
-    is killed, and checks the ends of its logs when it is started again.
+    Nodes with controllers are asked all at once, with those that were started again by hand. The last one waits for a controller
+    to let it go, and there is none any more: it is killed, and checks the ends of its logs when it is started again.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    by_hand = [pid for server in servers if isinstance(server, Broker) and (pid := started_by_hand(server))]
+    for pid in by_hand:
+        os.kill(pid, signal.SIGTERM)
     for server in servers:
         if isinstance(server, Node) and server.is_running:
             os.kill(server.pid, signal.SIGTERM)
+    for pid in by_hand:
+        wait_for_exit(pid)
     for server in reversed(servers):
         try:
             if server.is_running:
@@ -213,6 +222,35 @@ def end(servers: list[ServerProcess]) -> None:
             print(f"cluster: {error}", file=sys.stderr)
         finally:
             server.close()
+
+
+def started_by_hand(broker: Broker) -> int:
+    """The process that runs a broker that had ended, by the ``pid`` in its folder; 0 for none.
+
+    Its command line has to name the broker's own properties: the number may be another process's by now.
+    """
+    if broker.is_running or not (pid := read_pid(broker.folder / "pid")):
+        return 0
+    listed = subprocess.run(["ps", "-p", str(pid), "-o", "args="], capture_output=True, text=True, check=False).stdout
+    return pid if f"{broker.folder.name}/server.properties" in listed else 0
+
+
+def read_pid(file: Path) -> int:
+    """0 where the file has no number."""
+    try:
+        return int(file.read_text())
+    except (OSError, ValueError):
+        return 0
+
+
+def wait_for_exit(pid: int) -> None:
+    """Return once a process that is not this one's child has ended; it is killed where it takes too long."""
+    deadline = time.monotonic() + _LAST_ONE_S
+    with contextlib.suppress(ProcessLookupError):
+        while time.monotonic() < deadline:
+            os.kill(pid, 0)
+            time.sleep(_LOOK_S)
+        os.kill(pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":

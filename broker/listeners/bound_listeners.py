@@ -23,12 +23,13 @@ logger = logging.getLogger(__name__)
 
 
 class CannotListenError(Exception):
-    """An address cannot be bound; ``str()`` is one line for the user."""
+    """An address cannot be bound; ``str()`` is one line for the user, with the option or setting that chooses the address."""
 
-    def __init__(self, host: str, port: int, error: OSError) -> None:
+    def __init__(self, host: str, port: int, error: OSError, chosen_by: str) -> None:
         self.may_pass = error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL)
         """Whether another try may succeed: the port may become free, or the network interface may come up."""
-        why = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
+        in_use = f"the port is in use; choose another with {chosen_by}"
+        why = in_use if error.errno == errno.EADDRINUSE else error.strerror
         super().__init__(f"cannot listen on {join_host_port(host, port)}: {why}")
 
 
@@ -40,7 +41,7 @@ async def bind_listener(
     try:
         listener = await network.listen(endpoint.host, endpoint.port, backlog)
     except OSError as error:
-        raise CannotListenError(endpoint.host, endpoint.port, error) from None
+        raise CannotListenError(endpoint.host, endpoint.port, error, "--listen or listeners") from None
     return ServedListener(dataclasses.replace(endpoint, port=listener.port), listener, security, is_inter_broker)
 
 

@@ -146,7 +146,7 @@ def test_what_it_refuses(command: Command, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         refused = command.refused("dev-cluster", "--port", str(port), code=2)
-        assert refused == f"cannot listen on 127.0.0.1:{port}: the port is in use"
+        assert refused == f"cannot listen on 127.0.0.1:{port}: the port is in use; choose others with --port"
     assert command.refused("dev-cluster", "--port", "65534", code=2).startswith("there are no 3 ports from 65534 on")
     assert "no such property" in command.refused("dev-cluster", "--override", "no.such=1", code=2)
     with running("--brokers", "1", "--data-dir", str(tmp_path)):

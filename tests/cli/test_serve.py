@@ -116,7 +116,8 @@ def test_a_metrics_port_in_use_is_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         line = refused("--metrics", address, "--data-dir", str(tmp_path), code=1)  # it may pass
-    assert line == f"ottla: cannot listen on {address}: the port is in use"
+    others = "choose another with --metrics or metrics.listener"
+    assert line == f"ottla: cannot listen on {address}: the port is in use; {others}"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -89,6 +89,20 @@ def test_markdown_tells_where_two_brokers_differ(report: Report) -> None:
     assert "## Failed on other\n\n- kcat, metadata (t3): assert 1 == 2" in shown
 
 
+def test_capabilities_that_a_client_lacks_for_one_reason_are_a_row() -> None:
+    results = [
+        Result("t1", "rskafka", "static membership", "n/a", "no groups"),
+        Result("t2", "rskafka", "delete groups", "n/a", "no groups"),
+        Result("t3", "rskafka", "log dirs", "n/a", "no such call"),
+    ]
+    shown = page([Report(broker, "command", "2026-01-31", 7, {}, results) for broker in ("one", "other")])
+    rows = [line for line in shown.splitlines() if line.startswith("| rskafka | `")]
+    assert rows == [
+        "| rskafka | `delete groups`, `static membership` | no groups |",
+        "| rskafka | `log dirs` | no such call |",
+    ]
+
+
 def test_of_two_runs_on_one_broker_the_later_result_counts(report: Report) -> None:
     again = [Result(f"test[{EVIL}]", "java", "seek", "pass"), Result("t4", "aiokafka", "seek", "pass")]
     both = together(report, Report(report.broker, "second", "2026-02-01", 3, {"aiokafka": "1"}, again))

@@ -71,6 +71,16 @@ def test_unknown_option(ottla_broker):
     pass
 
 
+@pytest.mark.ottla(version="2.7")
+def test_unknown_version(ottla_broker):
+    pass
+
+
+@pytest.mark.ottla(broker=1)
+def test_unknown_option_of_a_cluster(ottla_cluster):
+    pass
+
+
 @pytest.mark.ottla(version="3.9")
 class OfUnittest(unittest.TestCase):
     @pytest.fixture(autouse=True)
@@ -98,12 +108,15 @@ def test_marks_that_cannot_have_an_effect(pytester: pytest.Pytester) -> None:
         test_options=OPTIONS, test_nothing=mark.format('version="3.9"'), test_place=mark.format('"3.9"')
     )
     result = pytester.runpytest_subprocess(*PLUGIN, "-q", "--continue-on-collection-errors")
-    result.assert_outcomes(errors=4)
+    result.assert_outcomes(errors=6)
     result.stdout.fnmatch_lines_random(
         [
-            "*test_it has the mark ottla, but neither ottla_broker nor ottla_cluster*",
-            "*test_it: the mark ottla takes keyword arguments, those of ottla.Broker*",
-            "*ottla.Broker has no option versoin, which the mark ottla gives*",
-            "*gives no parameters to a unittest.TestCase*",
+            "test_nothing.py:4: test_it has the mark ottla, but neither ottla_broker nor ottla_cluster",
+            "test_place.py:4: the mark ottla takes keyword arguments, those of ottla.Broker",
+            "test_options.py:6: ottla.Broker has no option versoin; did you mean version?",
+            "test_options.py:16: ottla.Cluster has no option broker; did you mean brokers?",
+            "ottla.Broker: the API versions of Kafka '2.7' are not known; there are *",
+            "test_options.py:*: pytest gives no parameters to a unittest.TestCase*",
         ]
     )
+    result.stdout.no_fnmatch_line("*During handling*")

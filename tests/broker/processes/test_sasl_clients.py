@@ -76,6 +76,20 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ottla.Broker]:
         yield running
 
 
+def test_the_client_file_of_the_page(broker: ottla.Broker, tmp_path: Path) -> None:
+    page = PAGE.read_text()
+    (text,) = re.findall(r"```properties\n(security\.protocol=.*?)```", page, re.DOTALL)
+    (tmp_path / "client.properties").write_text(text)
+    broker.create_topic("of-the-page")
+    (command,) = re.findall(r"^ottla (topics list --command-config .*)$", page, re.MULTILINE)
+    arguments = [*command.split(), "--bootstrap-server", broker.bootstrap_servers]
+    done = subprocess.run(
+        [sys.executable, "-m", "ottla", *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=_SECONDS
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "of-the-page" in done.stdout
+
+
 @pytest.mark.parametrize("who", USERS, ids=lambda who: who["sasl_mechanism"])
 def test_kafka_python(broker: ottla.Broker, who: dict[str, str]) -> None:
     topic = f"kafka-python-{who['sasl_mechanism']}"

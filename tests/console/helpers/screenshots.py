@@ -140,7 +140,7 @@ def main() -> None:
     text = PAGE.read_text()
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
-    rows = (f"| ![{text}](console/{name}.webp) | ![The same](console/{name}-phone.webp) |\n" for name, text in taken)
+    rows = (f"| ![{text}](console/{name}.webp) | ![](console/{name}-phone.webp) |\n" for name, text in taken)
     PAGE.write_text(f"{before}{BEGIN}\n| 1280 pixels | 420 pixels |\n|---|---|\n{''.join(rows)}\n{END}{after}")
     for file in sorted(FOLDER.iterdir()):
         size = file.stat().st_size
