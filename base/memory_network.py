@@ -83,7 +83,7 @@ class MemoryConnection:
         stream = self._outgoing
         while data:
             if stream.broken or stream.ended or self._closed:
-                raise OSError(errno.EPIPE, "the other side is gone")
+                raise OSError(errno.EPIPE, "the other side has closed")
             free = stream.limit - len(stream.data)
             if free <= 0:
                 await stream.changed.wait()
@@ -95,7 +95,7 @@ class MemoryConnection:
     def send_now(self, data: bytes) -> int:
         stream = self._outgoing
         if stream.broken or stream.ended or self._closed:
-            raise OSError(errno.EPIPE, "the other side is gone")
+            raise OSError(errno.EPIPE, "the other side has closed")
         count = max(0, min(stream.limit - len(stream.data), len(data)))
         stream.data += data[:count]
         stream.change()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 HIDDEN = "[hidden]"
-"""What Kafka prints in place of a password."""
+"""Kafka's text in place of a password."""
 
 _ENDINGS = (
     "password",

@@ -45,8 +45,8 @@ def controllers_listener(config: Config, workers: Workers) -> PeerListener:
     if name not in protocols:
         why = (
             f"Controller listener with name {name} defined in controller.listener.names not found in "
-            "listener.security.protocol.map (an explicit security mapping for each controller listener is required if "
-            "listener.security.protocol.map is non-empty, or if there are security protocols other than PLAINTEXT in use)"
+            "listener.security.protocol.map. The map needs an entry for each controller listener if it is set, or if any "
+            "listener has another protocol than PLAINTEXT"
         )
         raise SettingError("controller.listener.names", name, why)
     own = ListenerConfig(config, name, protocols[name])

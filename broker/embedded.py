@@ -1,7 +1,7 @@
 """An embedded broker for trio programs; ``testing.broker.Broker`` is for all other programs.
 
-Both take ``data_dir`` (None: a temporary folder that goes with the broker), ``listen`` (``HOST:PORT``, port 0 picks a free
-one) and ``properties`` (Kafka's broker properties by name), and give an object with ``bootstrap_servers``.
+Both give an object with ``bootstrap_servers``. Their ``data_dir`` None is a temporary directory that is removed with the
+broker. ``listen`` is ``HOST:PORT``, where port 0 picks a free one. ``properties`` are Kafka's broker properties by name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .server import BrokerFailedError, BrokerServer, StartError
 
 @dataclasses.dataclass(frozen=True)
 class RunningBroker:
-    """What a program is told of its broker; ``metrics_address`` is None without the property ``metrics.listener``."""
+    """A description of the program's broker; ``metrics_address`` is None without the property ``metrics.listener``."""
 
     bootstrap_servers: str
     cluster_id: str
@@ -30,7 +30,7 @@ class RunningBroker:
 
 
 def describe(server: BrokerServer) -> RunningBroker:
-    """What the program is told of a broker that is ready."""
+    """The description of a broker that is ready."""
     assert server.assembly is not None
     return RunningBroker(
         server.bootstrap_servers,

@@ -34,8 +34,8 @@ from ..testing.running_cluster import RunningCluster
 from .log_output import configure_logging
 
 _FORMER_STATE = "cluster-state"
-"""A folder with the cluster's state as it was kept when these clusters had no controller of their own."""
-_HELP = "kill N, stop N and start N are what is done to broker N here"
+"""A directory with the cluster's state from versions whose development clusters had no separate controller."""
+_HELP = "kill N, stop N and start N act on broker N here"
 _STDIN = 0
 
 

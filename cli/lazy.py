@@ -27,7 +27,7 @@ class Lazy(NamedTuple):
 
 LAZY = {
     "dev-cluster": Lazy(".commands.dev_cluster", "Run a cluster of brokers in this process, to develop against."),
-    "doctor": Lazy(".commands.doctor", "Say what is wrong with a broker or a cluster, and what mends it."),
+    "doctor": Lazy(".commands.doctor", "Check a broker or a cluster, and print how to fix each problem."),
     "topics": Lazy(".commands.topics", "Create, list, describe, alter, trim and delete topics."),
     "produce": Lazy(".commands.produce", "Write lines, or JSON lines, of standard input or files to a topic."),
     "consume": Lazy(".commands.consume", "Print the records of topics."),

@@ -13,7 +13,7 @@ import trio
 LIFELINE = "OTTLA_LIFELINE"
 """The environment variable with the number of the descriptor."""
 LABEL = "OTTLA_LOG_LABEL"
-"""The environment variable with what the lines of this broker's log begin with."""
+"""The environment variable with the prefix of each line of this broker's log."""
 
 
 async def stop_with_supervisor(stop: Callable[[], None]) -> None:

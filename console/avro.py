@@ -49,9 +49,7 @@ class _Cursor:
     def take(self, count: int) -> bytes:
         end = self.position + count
         if count < 0 or end > len(self.data):
-            raise DecodeError(
-                f"At byte {self.position} something of {count} bytes begins, of which the record has not so many."
-            )
+            raise DecodeError(f"At byte {self.position} {count} bytes are expected, and the record has fewer.")
         found = self.data[self.position : end]
         self.position = end
         return found
@@ -98,7 +96,7 @@ class AvroSchema:
         cursor = _Cursor(data)
         found = self._read(cursor)
         if cursor.position != len(data):
-            raise DecodeError(f"{len(data) - cursor.position} bytes follow the value that the Avro schema tells of.")
+            raise DecodeError(f"{len(data) - cursor.position} bytes follow the value that the Avro schema describes.")
         return found
 
 

@@ -53,7 +53,7 @@ class ConsoleSide(ServedConsole):
         try:
             decoding = read_decoding(settings.console_avro_schemas, settings.console_schema_registry_url)
         except SchemasError as error:
-            raise StartError(f"the console cannot decode what it was told to: {error}") from None
+            raise StartError(f"the console cannot use its settings for decoding: {error}") from None
         self._copies = Copies()
         pages = make_application(self.source, renderer, kafka, decoding, VisitorRights(server), self._copies)
         entrance = OpenEntrance(pages) if passwords is None else LogIn(pages, renderer, server, passwords)

@@ -52,13 +52,13 @@ CHANGES = {
         "The connector {} is being restarted.",
     ),
     "/restart-failed": ConnectorChange(
-        "Restart what has failed",
+        "Restart failed parts",
         "Restart",
         "POST",
         "/restart?includeTasks=true&onlyFailed=true",
-        "What has failed of the connector {} is restarted, and what runs goes on.",
-        "What had failed of the connector {} is being restarted.",
-        ("What it failed of may still be there. Then it fails again.",),
+        "The failed parts of the connector {} are restarted, and the others continue.",
+        "The failed parts of the connector {} are being restarted.",
+        ("The cause of the failure may still exist. Then it fails again.",),
         only_failed=True,
     ),
     "/pause-connector": ConnectorChange(
@@ -74,7 +74,7 @@ CHANGES = {
         "Resume",
         "PUT",
         "/resume",
-        "The connector {} and its tasks go on from where they were.",
+        "The connector {} and its tasks continue from where they were.",
         "The connector {} is being resumed.",
     ),
     "/stop-connector": ConnectorChange(
@@ -164,7 +164,7 @@ class RestartTask(ConnectAction):
         connect, row = await self._find(given)
         task = _task(row, given)
         return ActionPlan(
-            f"Task {task.number} of the connector {row.name} is restarted, and the others go on.",
+            f"Task {task.number} of the connector {row.name} is restarted, and the others continue.",
             "Restart",
             connect_commands.change("POST", connect.request_url(row, _restart_target(task))),
             columns=_COLUMNS,

@@ -24,7 +24,7 @@ MOST_DECODED = 1 << 20
 _MOST_SCHEMAS_AT_ONCE = 20
 _INTEGER_SIZES = (1, 2, 4, 8)
 _OWN = "own"
-"""``auto``, of values of a topic with a schema of its own."""
+"""``auto``, of values of a topic that has its own schema."""
 _TREES = ("json", "integer", "msgpack", "avro", _OWN)
 
 

@@ -14,7 +14,7 @@ from ..handlers.connection_context import ConnectionContext
 from .visitor import Visitor, form_token, visited_by
 
 LISTENER = "CONSOLE"
-"""What stands in the place of a listener's name, in logs."""
+"""The name that logs show as the listener's."""
 
 
 def connection_of(scope: Scope) -> ConnectionContext:

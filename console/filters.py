@@ -106,7 +106,7 @@ def _parameter(row: FilterRow, place: str) -> tuple[str, str]:
     if operator not in OPERATORS:
         raise WrongQuestionError(f"A filter {', '.join(OPERATORS)}; not {operator or 'nothing'}.", place)
     if operator != IS_THERE and not operand:
-        raise WrongQuestionError(f"What {field or 'the field'} {operator} is not said.", place)
+        raise WrongQuestionError(f"The filter “{field or 'field'} {operator}” needs a value.", place)
     if field == "key":
         _only(EQUALS, row, place)
         return "key", operand

@@ -42,7 +42,7 @@ WAYS = (
     ("earliest", "to the earliest"),
     ("latest", "to the latest"),
     ("offset", "to the offset"),
-    ("shift", "by so many"),
+    ("shift", "by the number"),
     ("time", "to the time"),
 )
 
@@ -302,6 +302,6 @@ class DeleteGroup(KafkaAction):
         response = await self._kafka.ask(DeleteGroupsRequest(groups_names=[group]), GroupCoordinatorTarget(group))
         for result in response.results:
             check(result.error_code, result.error_message)
-        lost = "how far it was" if found.is_share else "what it had committed"
+        lost = "its start offsets" if found.is_share else "its committed offsets"
         what = f"The group {group} was deleted, with {lost} in {counted(count, 'partition')}."
         return ActionResult(what, "/groups", "Groups")

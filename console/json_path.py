@@ -199,5 +199,5 @@ def _read_quoted(text: str, start: int, quote: str) -> tuple[str, int]:
 
 
 def _wrong(text: str, position: int, why: str) -> JsonPathError:
-    place = f"at character {position + 1}" if position < len(text) else "at its end"
+    place = f"at character {position + 1}" if position < len(text) else "at the end"
     return JsonPathError(f"{text} is not a JSON path: {place} {why}.")

@@ -173,7 +173,7 @@ async def _dispatch(call: Call, request: Message) -> Any:
 
 
 def _read(key: ApiKey, version: int, parts: list[Part] | None) -> Any:
-    assert parts is not None, "requests without an answer are not asked"
+    assert parts is not None, "requests without a response are not sent here"
     pieces = [part for part in parts if isinstance(part, bytes | bytearray | memoryview)]
     assert len(pieces) == len(parts), "files are not read here"
     data = memoryview(b"".join(pieces))

@@ -50,7 +50,7 @@ SETTING_COLUMNS = (
     TableColumn("name", "Setting", lambda row: row.name),
     TableColumn("value", "Value", lambda row: row.value),
     TableColumn("source", "From", lambda row: row.source),
-    TableColumn("doc", "What it does"),
+    TableColumn("doc", "Description"),
 )
 CONNECTION_COLUMNS = (
     TableColumn("peer", "Client", lambda row: row.peer),

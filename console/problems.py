@@ -38,4 +38,4 @@ def problem_of(error: Exception) -> Problem:
         case WrongQuestionError():
             return Problem(str(error), 400, error.field)
         case _:
-            raise AssertionError(f"{type(error).__name__} is none of what a form may meet")
+            raise AssertionError(f"{type(error).__name__} is not an error that a form expects")

@@ -212,7 +212,7 @@ def _until(start: str, given: Mapping[str, str]) -> int | None:
     if not text:
         return None
     if start == "live":
-        raise WrongQuestionError("What comes live has no end.", "until")
+        raise WrongQuestionError("Live records have no end.", "until")
     return _number(given, "until", "an offset", None) if start == "offset" else moment_ms(text, "until")
 
 

@@ -36,7 +36,7 @@ class Rehearsal:
         for resource_type in self._authorizer.refused:
             raise refusal(resource_type)
         if self._part.was_reached and not self._authorizer.has_allowed:
-            raise AssertionError("this handler looks at no rights before it acts")
+            raise AssertionError("this handler checks no rights before it acts")
         return self._part.was_reached
 
 

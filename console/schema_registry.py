@@ -116,7 +116,7 @@ class SchemaRegistry:
         except HttpError as error:
             self._fail(number, f"Schema {number}: the registry {error}.")
         except ValueError as error:
-            self._fail(number, f"Schema {number}: the registry cannot be asked: {error}.")
+            self._fail(number, f"Schema {number}: the registry cannot be queried: {error}.")
 
     def _know(self, number: int, schema: AvroSchema | None) -> None:
         self._known[number] = schema

@@ -76,7 +76,7 @@ class CreateTopic(KafkaAction):
         if made.num_partitions > 0:  # an older broker does not say
             partitions = counted(made.num_partitions, "partition")
             what = f"{what[:-1]}, with {partitions}, {counted(made.replication_factor, 'replica')} of each"
-            what += f" and {counted(len(topic.configs), 'setting')} of its own." if topic.configs else "."
+            what += f" and {counted(len(topic.configs), 'topic setting')}." if topic.configs else "."
         return ActionResult(what, topic_address(topic.name), topic.name)
 
     def _topic(self, given: Given) -> CreatableTopic:
@@ -174,7 +174,7 @@ class ConfigureTopic(KafkaAction):
         return (
             (name, setting.value or ""),
             ("From", source.removesuffix("_CONFIG").replace("_", " ").lower()),
-            ("What it does", setting.documentation or ""),
+            ("Description", setting.documentation or ""),
         )
 
     async def plan(self, given: Given) -> ActionPlan | None:

@@ -51,7 +51,7 @@ class DelegationTokenSettings(Settings):
 
     @property
     def secret(self) -> str | None:
-        """The secret under either name; None where there are to be no tokens."""
+        """The secret under either name; None for no tokens."""
         return self.secret_key or self.master_key or None
 
     @property

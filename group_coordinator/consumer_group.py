@@ -49,7 +49,7 @@ class ConsumerGroupState(enum.Enum):
     ASSIGNING = "Assigning"
     """The target is of an older epoch than the group."""
     RECONCILING = "Reconciling"
-    """A member does not have yet what the target gives it."""
+    """A member does not yet have all partitions of the target."""
     STABLE = "Stable"
 
 

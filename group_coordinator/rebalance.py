@@ -204,7 +204,7 @@ def _begin_generation(shard: GroupCoordinatorShard, group: ClassicGroup, now: Co
         EventKind.GENERATION,
         now,
         last,
-        f"{members}; {generation.protocol_name}; the last to join is named",
+        f"{members}, {generation.protocol_name}; the last to join is named",
     )
     for member in live.members.values():
         respond_to_join(shard, group, member, joined(generation, member.member_id))

@@ -1,7 +1,7 @@
 """Settings of the group coordinator: ``group.*``, ``offsets.*`` and ``offset.metadata.max.bytes``, under Kafka's names.
 
-Two defaults are not Kafka's: ``group.initial.rebalance.delay.ms`` is 0, so that a lone consumer gets its partitions at
-once, and a broker with a store of its own, which can have no other beside it, reads ``offsets.topic.replication.factor`` as 1.
+Two defaults are not Kafka's. ``group.initial.rebalance.delay.ms`` is 0, so that a lone consumer gets its partitions at
+once. A broker with its own store, which has no other brokers, reads ``offsets.topic.replication.factor`` as 1.
 """
 
 from __future__ import annotations

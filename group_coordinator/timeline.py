@@ -35,7 +35,7 @@ class EventKind(enum.Enum):
     GONE = "connection lost while joining"
     REBALANCE = "rebalance begins"
     GENERATION = "generation begins"
-    ASSIGNED = "assignments are there"
+    ASSIGNED = "assignments are made"
     EPOCH = "epoch begins"
     SHARE_EPOCH = "epoch of the share group begins"
     TARGET = "target assignment is made"

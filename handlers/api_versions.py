@@ -45,7 +45,7 @@ _LOWEST_CAN_BE_0_FROM = 4
 
 
 ASKING_SOFTWARE = "ottla-broker"
-"""What an Ottla broker calls itself where it asks another for what is not Kafka's."""
+"""An Ottla broker's name for itself in requests to another for Ottla's own APIs."""
 
 
 def _ranges(served: ServedApis, software: str = "") -> list[ApiVersion]:

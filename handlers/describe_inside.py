@@ -21,9 +21,7 @@ __all__ = ["error_response", "handle"]
 
 async def handle(call: Call, request: DescribeInsideRequest) -> DescribeInsideResponse:
     if not call.connection.is_inter_broker_listener:
-        raise KafkaError(
-            ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "it tells that to brokers only, over their own listener"
-        )
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "it reports to brokers only, over their own listener")
     inside = call.broker.inside
     if inside is None:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "it has no console (console.listener)")

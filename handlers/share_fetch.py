@@ -49,7 +49,7 @@ async def handle(call: Call, request: ShareFetchRequest) -> ShareFetchResponse:
     is_renewal = call.version >= _FIRST_RENEW_VERSION and request.is_renew_ack
     if is_renewal and any((request.max_wait_ms, request.min_bytes, request.max_bytes, request.max_records)):
         raise KafkaError(
-            ErrorCode.INVALID_REQUEST, "with isRenewAck no records are asked for: the wait, bytes and records must be 0"
+            ErrorCode.INVALID_REQUEST, "with isRenewAck no records are requested: the wait, bytes and records must be 0"
         )
     said = _said(group_id, request)
     session = await _session(call, request, group_id, member_id, said)

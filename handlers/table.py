@@ -334,4 +334,4 @@ def right_to(api_key: ApiKey, resource_type: ResourceType | None = None) -> Righ
     for right in SERVED.by_key[api_key].looks_at:
         if resource_type in (None, right.resource_type):
             return right
-    raise LookupError(f"{api_key.name} looks at no right on {resource_type or 'anything'}")
+    raise LookupError(f"{api_key.name} checks no right on {resource_type or 'anything'}")

@@ -34,12 +34,12 @@ CHECKPOINT_SUFFIX = ".checkpoint"
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 """The first records of a cluster, in the form of a snapshot."""
 METADATA_PARTITION_DIR = "__cluster_metadata-0"
-"""Where a KRaft node keeps the cluster's metadata. It is no topic's, and no other broker opens it."""
+"""The log of the cluster's metadata on a KRaft node. It belongs to no topic, and no other broker opens it."""
 
 OLD_STATE_DIR = "__cluster_state"
 """Where a broker before KRaft kept the cluster's metadata; a file for people once they were taken over."""
 OLD_STATE_TAKEN_DIR = "__cluster_state_taken"
-"""The same folder, while it is being set aside."""
+"""The same directory, while it is being set aside."""
 
 _MAX_NAME_LENGTH = 255
 _OFFSET_FILE = re.compile(r"(\d{20})(\.[a-z]+)")

@@ -204,7 +204,7 @@ class SnapshotReader:
 
     def _check_footer(self) -> None:
         if not any(isinstance(record, SnapshotFooterRecord) for record in _controls(self._batches[-1])):
-            raise self._corrupt("there is no footer at its end")
+            raise self._corrupt("it does not end with a footer")
 
     def batches(self) -> Iterator[list[Message]]:
         """The metadata records of each batch."""
@@ -230,7 +230,7 @@ def _head(batches: Sequence[RecordBatch], name: str) -> SnapshotHead:
     """Raises CorruptFileError."""
     controls = _controls(batches[0]) if batches else []
     if not controls or not isinstance(controls[0], SnapshotHeaderRecord):
-        raise CorruptFileError(f"{name}: there is no header at its beginning")
+        raise CorruptFileError(f"{name}: it does not begin with a header")
     kraft_version, voters = 0, None
     for record in controls:
         if isinstance(record, KRaftVersionRecord):

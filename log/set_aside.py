@@ -276,7 +276,7 @@ class _Damage:
             self._find_end(next_base)
         if not expected <= wanted <= self.last:
             raise NothingToSetAsideError(
-                f"what is damaged before offset {wanted} begins at position {self.position}, and holds the offsets "
+                f"the damage before offset {wanted} begins at position {self.position}, and covers the offsets "
                 f"{self.first} to {self.last}"
             )
 

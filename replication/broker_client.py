@@ -208,7 +208,7 @@ class BrokerClient:
             raise PeerUnavailableError(f"{self.peer}: {self._too_late(request)}") from None
 
     def _too_late(self, request: Message) -> str:
-        return f"no answer to {ApiKey(request.api_key).name} within {self._timeout:g} s"
+        return f"no response to {ApiKey(request.api_key).name} within {self._timeout:g} s"
 
     async def _open_link(self) -> _Link:
         if self._is_closed:

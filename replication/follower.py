@@ -112,7 +112,7 @@ def process_partition_data(partition: Partition, asked: Position, data: Partitio
 
 def _append_records(partition: Partition, asked: Position, data: PartitionData) -> FollowerAction:
     records = data.records or b""
-    assert isinstance(records, bytes | bytearray | memoryview), "what was received is in memory"
+    assert isinstance(records, bytes | bytearray | memoryview), "received records are in memory"
     silent_since, partition.last_response_at = partition.last_response_at, trio.current_time()
     if partition.log.producer_state.ongoing and _may_lack_a_marker(partition, records, silent_since):
         return FollowerAction.REFETCH

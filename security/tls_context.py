@@ -68,14 +68,14 @@ def _context(kind: int, settings: TlsSettings, material: TlsMaterial) -> ssl.SSL
             versions = [version for version in versions if version is ssl.TLSVersion.TLSv1_3]
     if not versions:
         given = ",".join(settings.enabled_protocols)
-        raise SettingError("ssl.enabled.protocols", given, "none of them is available with these cipher suites")
+        raise SettingError("ssl.enabled.protocols", given, "no such version is available with these cipher suites")
     context.minimum_version, context.maximum_version = min(versions), max(versions)
     if suites is not None and suites.up_to_1_2:
         try:
             context.set_ciphers(":".join(suites.up_to_1_2))
         except ssl.SSLError:
             given = ",".join(settings.cipher_suites)
-            raise SettingError("ssl.cipher.suites", given, "OpenSSL has none of them") from None
+            raise SettingError("ssl.cipher.suites", given, "OpenSSL has no such suite") from None
     if material.key is not None:
         _show(context, settings, material)
     return context

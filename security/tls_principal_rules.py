@@ -90,7 +90,7 @@ def _parse_rule(text: str, position: int) -> tuple[_Rule, int]:
 def _parse_up_to_slash(text: str, position: int) -> tuple[str, int]:
     end = _position_after(_TEXT, text, position)
     if text[end : end + 1] != "/":
-        raise ValueError(f"{text[position:]!r} has no / at its end")
+        raise ValueError(f"{text[position:]!r} does not end with /")
     return text[position:end], end + 1
 
 

@@ -17,13 +17,13 @@ _KNOWN: tuple[tuple[str, str], ...] = (
     (
         r"Partitions Set\((?P<which>[^)]*)\) have been deleted",
         (
-            "the checkpoint has offsets of {which}, which are not read any more: the topic is gone, or the checkpoint belongs "
-            "to other topics (name another checkpoint, or turn fail-on-data-loss off to go on with what there is)"
+            "the checkpoint has offsets of {which}, which are not read any more: the topic was deleted, or the checkpoint "
+            "belongs to other topics. Name another checkpoint, or turn fail-on-data-loss off to continue with the rest"
         ),
     ),
     (
         r"Some data may have been lost(?:[\s\S]*?Reason: (?P<why>.*?)\.?(?: SQLSTATE.*)?(?:\n|$))?",
-        "data may have been lost: {why} (turn fail-on-data-loss off to go on with what there is)",
+        "data may have been lost: {why} (turn fail-on-data-loss off to continue with the rest)",
     ),
     (
         r"There are \[(?P<old>\d+)\] sources in the checkpoint offsets and now there are \[(?P<new>\d+)\]",
@@ -79,7 +79,7 @@ def explain(text: str) -> str:
     for pattern, line in _KNOWN:
         found = re.search(pattern, text)
         if found:
-            return line.format_map({key: value or "records are gone" for key, value in found.groupdict().items()})
+            return line.format_map({key: value or "records were deleted" for key, value in found.groupdict().items()})
     first = next((line.strip() for line in text.splitlines() if line.strip()), "the query failed")
     for pattern in _NOISE:
         first = re.sub(pattern, "", first)

@@ -33,7 +33,7 @@ class Files:
     """The file systems that one session can reach."""
 
     def __init__(self, spark: SparkSession) -> None:
-        assert spark._jvm is not None, "not a session with a JVM of its own"
+        assert spark._jvm is not None, "not a session with its own JVM"
         self._jvm: Any = spark._jvm
         self._gateway: Any = spark.sparkContext._gateway
         self._configuration = spark._jsparkSession.sessionState().newHadoopConf()

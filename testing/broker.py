@@ -1,4 +1,4 @@
-"""A broker in a thread of its own, for tests of any program, with faults, recorded requests and a clock.
+"""A broker in a separate thread, for tests of any program, with faults, recorded requests and a clock.
 
 Everything that touches the broker's parts runs in the broker's loop, while the calling thread waits. No call needs a client, and
 all may be made from synchronous code, from asyncio and from trio tasks: they take milliseconds, except for those that wait for
@@ -48,15 +48,15 @@ __tracebackhide__ = True  # a failure points at the caller's line
 
 
 class Broker:
-    """A broker in a thread of its own, for ``with``; or ``start`` and ``stop``.
+    """A broker in a separate thread, for ``with``; or ``start`` and ``stop``.
 
     With ``users`` (names with passwords) clients have to log in by SASL with PLAIN or SCRAM; with ``tls``
-    connections are encrypted. ``client_properties`` has what a client needs for both. Every user may do everything,
+    connections are encrypted. ``client_properties`` has the client's properties for both. Every user may do everything,
     unless the property ``authorizer.class.name`` names an authorizer.
 
-    ``data_dir`` None is a temporary folder that is removed with the broker; ``listen`` is ``HOST:PORT``, where port
-    0 picks a free one; ``properties`` are Kafka's broker properties by name, and a name that does not exist is a
-    SettingError; ``version`` ("3.9") limits it to the API versions of that release of Apache Kafka.
+    ``data_dir`` None is a temporary directory that is removed with the broker. ``listen`` is ``HOST:PORT``, where port
+    0 picks a free one. ``properties`` are Kafka's broker properties by name, and a name that does not exist is a
+    SettingError. ``version`` ("3.9") limits the broker to the API versions of that release of Apache Kafka.
 
     ``faults`` makes requests fail, ``requests`` records them, ``clock`` is the broker's time.
     """
@@ -216,10 +216,10 @@ class Broker:
         return self._call(lambda services: administration.expire_session(services, group, member))
 
     def hold_rebalance(self, group: str) -> RebalanceHold:
-        """Keep rebalances of a group from ending, for ``with``; or until ``release`` of what is returned. Raises KafkaError.
+        """Keep rebalances of a group from ending, for ``with``; or until ``release`` of the returned hold. Raises KafkaError.
 
-        Members of a group of KIP-848 go on with the target assignment that there is. Members of a classic group have joined, and
-        wait for their assignments. ``wait`` returns once a rebalance is held up. A broker that stops forgets it.
+        Members of a group of KIP-848 continue with the present target assignment. Members of a classic group have joined, and
+        wait for their assignments. ``wait`` returns once a rebalance waits. A broker that stops forgets it.
         """
 
         async def begin(services: Services) -> None:
@@ -246,7 +246,7 @@ class Broker:
         return self._end_deliveries(DeliveryEnd.LOCK_EXPIRED, group, topic, partition, offset)
 
     def archive(self, group: str, topic: str, partition: int = 0, offset: int | None = None) -> list[int]:
-        """Have a share group give up records, as if they were delivered as often as they may be: nobody gets them again.
+        """Have a share group give up records, as at the last allowed delivery: no member gets them again.
 
         As ``redeliver``; records that wait for another delivery are archived, too.
         """
@@ -329,7 +329,7 @@ class Broker:
         return services
 
     def _call(self, function: Callable[[Services], Awaitable[T]]) -> T:
-        """Run ``function`` in the broker's loop and wait for what it returns or raises."""
+        """Run ``function`` in the broker's loop and wait until it returns or raises."""
 
         async def run() -> T:
             return await function(self._running())

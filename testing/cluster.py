@@ -1,8 +1,8 @@
 """Several brokers in one thread, which replicate and fail over, with faults in the brokers and in the network between them.
 
-They share one clock, and a controller, which is a node beside them that no fault reaches. Each has a port and a folder of its
-own, which it keeps when it is killed and started again. Calls are like those of ``Broker``: they run in the brokers' loop, while
-the calling thread waits.
+They share one clock, and a controller, which is a separate node that no fault reaches. Each broker keeps its port and its
+directory when it is killed and started again. Calls are like those of ``Broker``: they run in the brokers' loop, while the
+calling thread waits.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ADMIN_SECONDS = 30.0
 __tracebackhide__ = True  # a failure points at the caller's line
 
 SESSION_TIMEOUT = "broker.session.timeout.ms"
-"""The property with the session timeout, in ms: the controller takes a broker for dead that it has not heard of for so long."""
+"""The property with the session timeout, in ms: the controller fences a broker after this time without a heartbeat."""
 _OF_ZOOKEEPER = "zookeeper.session.timeout.ms"
 
 QUICK = {
@@ -52,7 +52,7 @@ QUICK = {
     "transaction.state.log.num.partitions": "3",
     "share.coordinator.state.topic.num.partitions": "3",
 }
-"""What a cluster has instead of Kafka's defaults: tests don't wait for long, and leaders stay where a test has put them."""
+"""Values instead of Kafka's defaults: tests don't wait for long, and leaders stay where a test has put them."""
 
 
 def replicas_by_default(brokers: int) -> dict[str, str]:
@@ -75,7 +75,7 @@ def refuse_unusable(properties: Mapping[str, str]) -> None:
 
 
 class ClusterBroker:
-    """One broker of a cluster: its address, folder, faults and recorded requests, which it keeps when it is started again."""
+    """One broker of a cluster: its address, directory, faults and recorded requests, which it keeps when it is started again."""
 
     def __init__(
         self, member: RestartableBroker, call: Callable[[Callable[[], Awaitable[None]]], None], start: Start
@@ -107,7 +107,7 @@ class ClusterBroker:
         self._call(self._member.kill)
 
     def restart(self) -> None:
-        """Start it again, on its port and folder; if it runs, it is stopped first, as SIGTERM does.
+        """Start it again, on its port and directory; if it runs, it is stopped first, as SIGTERM does.
 
         Returns when it is part of the cluster; after ``kill`` that is not before the session it left has timed out. Raises
         StartError, TimeoutError.
@@ -117,10 +117,10 @@ class ClusterBroker:
 
 
 class Cluster:
-    """A cluster of ``brokers`` in a thread of its own, for ``with``; or ``start`` and ``stop``. Broker ids begin at 1.
+    """A cluster of ``brokers`` in a separate thread, for ``with``; or ``start`` and ``stop``. Broker ids begin at 1.
 
-    ``properties`` are Kafka's broker properties by name, for all brokers, over those of ``QUICK``; topics have as many
-    replicas as there are brokers, at most 3, unless told otherwise. ``broker_properties`` are those of single brokers, by id,
+    ``properties`` are Kafka's broker properties by name, for all brokers, over those of ``QUICK``. By default topics
+    have as many replicas as there are brokers, at most 3. ``broker_properties`` are those of single brokers, by id,
     such as their racks.
 
     The attribute ``brokers`` has the single brokers by id; ``clock`` is the time of all of them.
@@ -161,7 +161,7 @@ class Cluster:
         return self
 
     def stop(self) -> None:
-        """Stop all brokers at once and remove their folders. Raises the error of a broker that ended by itself."""
+        """Stop all brokers at once and remove their directories. Raises the error of a broker that ended by itself."""
         for member in self._running.members.values():
             member.interception.faults.clear()
         self._loop.stop()
@@ -272,10 +272,10 @@ class Cluster:
     # Roles
 
     def controller(self) -> int | None:
-        """The broker that clients are told of as the controller, None while no broker is alive.
+        """The broker that responses name as the controller, None while no broker is alive.
 
-        What they send to it, or to any other broker, is forwarded to the controller itself. Once it is not alive any more, they
-        are told of another broker.
+        Requests to it, or to any other broker, are forwarded to the controller itself. Once it is not alive any more,
+        responses name another broker.
         """
 
         async def find() -> int | None:
@@ -361,7 +361,7 @@ class Cluster:
         self.brokers[broker].kill()
 
     def restart(self, broker: int) -> None:
-        """Start a broker again, on its port and folder; one that runs is stopped first, as SIGTERM does.
+        """Start a broker again, on its port and directory; one that runs is stopped first, as SIGTERM does.
 
         Returns when it is part of the cluster; after ``kill`` that is not before the session it left has timed out.
         ``wait_in_sync`` waits until it has caught up. Raises StartError, TimeoutError.
@@ -388,7 +388,7 @@ class Cluster:
         self._at_network(lambda: self._around.network.isolate(broker))
 
     def heal(self) -> None:
-        """End every ``cut`` and ``isolate``: what was sent arrives."""
+        """End every ``cut`` and ``isolate``: data that was sent arrives."""
         self._at_network(self._around.network.heal)
 
     def _at_network(self, change: Callable[[], None]) -> None:

@@ -79,7 +79,8 @@ def _led_by(name: str, number: int, leader: int) -> Operation[int]:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name}-{number} does not exist")
         if leader not in partition.isr or not context.is_active(leader):
             raise KafkaError(
-                ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"broker {leader} is no in-sync replica of {name}-{number}"
+                ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+                f"broker {leader} is not an in-sync replica of {name}-{number}",
             )
         record = PartitionChangeRecord(topic_id=topic.topic_id, partition_id=number, leader=leader)
         version = metadata_version.partition_record_version(context.level)

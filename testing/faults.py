@@ -1,10 +1,10 @@
 """Injected faults of clients' requests: their kind, the requests that they match, and their count.
 
-A fault waits for requests that match its ``api``, ``topic`` and ``client_id`` (None: any). It strikes the ``nth`` of them
-and those after it, ``count`` times in all. A request is struck by the first fault, in the order of adding, that is due.
+A fault waits for requests that match its ``api``, ``topic`` and ``client_id`` (None: any). It hits the ``nth`` of them
+and those after it, ``count`` times in all. A request is hit by the first fault, in the order of adding, that is due.
 
-A test whose fault never strikes proves nothing: if the fault is ``required``, the pytest plugin fails that test
-(``take_never_struck``).
+A test whose fault never hits proves nothing: if the fault is ``required``, the pytest plugin fails that test
+(``take_never_hit``).
 
 Faults are added and removed in the test's thread and read in the broker's; no attribute is written by both.
 """
@@ -54,27 +54,27 @@ class Fault:
     throttle_time_ms: int
     required: bool
     asked_for: str
-    """The call that added it, and where that stands in the test."""
+    """The call that added it, and its place in the test."""
     _owner: Faults
     hits: int = 0
-    """The number of requests that it struck so far."""
+    """The number of requests that it has hit so far."""
     _seen: int = 0
 
     def __post_init__(self) -> None:
         self._hit = threading.Condition()
         self.over = trio.Event()
-        """Set, in the broker's loop, when the fault is removed: requests that it delays go on."""
+        """Set, in the broker's loop, when the fault is removed: requests that it delays continue."""
 
     def remove(self) -> None:
         """End the fault. Connections of requests in the black hole are closed. A second call does nothing."""
         self._owner._remove(self)
 
     def wait(self, hits: int = 1, timeout: float = 10.0) -> None:
-        """Block until ``hits`` requests were struck. Raises TimeoutError after ``timeout`` seconds."""
+        """Block until ``hits`` requests were hit. Raises TimeoutError after ``timeout`` seconds."""
         with self._hit:
             if not self._hit.wait_for(lambda: self.hits >= hits, timeout):
                 raise TimeoutError(
-                    f"{counted(self.hits, 'request was', 'requests were')} struck, not {hits}, after {timeout} s"
+                    f"{counted(self.hits, 'request was', 'requests were')} hit, not {hits}, after {timeout} s"
                 )
 
     def __enter__(self) -> Fault:
@@ -95,7 +95,7 @@ class Fault:
         return self._seen >= self.nth and (self.count is None or self.hits < self.count)
 
     def why_not(self) -> str:
-        """Why it never struck."""
+        """Why it never hit a request."""
         if self._seen == 0:
             return "no request matched"
         matched = f"{counted(self._seen, 'request')} matched"
@@ -103,7 +103,7 @@ class Fault:
             f"{matched}, too few for nth={self.nth}" if self._seen < self.nth else f"{matched}, but met another fault"
         )
 
-    def strike(self) -> None:
+    def hit(self) -> None:
         with self._hit:
             self.hits += 1
             self._hit.notify_all()
@@ -138,7 +138,7 @@ class Faults:
     ) -> Fault:
         """Make matching requests fail from now on; with ``count`` None until the fault is removed.
 
-        A test during which it was added, and never struck, fails at its end under pytest, unless ``required`` is false.
+        Under pytest, a test fails if it added a fault that never hit a request, unless ``required`` is false.
 
         ``api`` is Kafka's name (``Produce``). What happens is one of: ``error``, the request is not executed and answered
         with this error (``NOT_LEADER_OR_FOLLOWER``), with a ``topic`` for its partitions only where the API answers by
@@ -180,12 +180,12 @@ class Faults:
             fault.remove()
 
     def due(self, api: ApiKey, client_id: str, topics: Callable[[], frozenset[str]]) -> Fault | None:
-        """The fault that this request meets; it has struck then."""
+        """The fault that this request meets, counted as hit."""
         # Every fault counts the request, also those after the first that is due.
         met = [fault for fault in self._faults if fault.meets(api, client_id, topics)]
         if not met:
             return None
-        met[0].strike()
+        met[0].hit()
         return met[0]
 
     def _remove(self, fault: Fault) -> None:
@@ -198,15 +198,15 @@ class Faults:
 _DEFAULTS = dict(Faults.add.__kwdefaults__ or {})
 
 
-def take_never_struck() -> list[Fault]:
-    """Of the faults that were added since the last call, in any broker of this process, those that should have struck."""
+def take_never_hit() -> list[Fault]:
+    """Of the faults that were added since the last call, in any broker of this process, those that should have hit a request."""
     added = list(_added)
     _added.clear()
     return [fault for fault in added if fault.required and fault.hits == 0]
 
 
 def _caller() -> str:
-    """``file.py:12``, where a function of this folder was called from outside of it; relative to the working directory."""
+    """``file.py:12``, where a function of this directory was called from outside of it; relative to the working directory."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
         frame = frame.f_back

@@ -123,9 +123,9 @@ async def _strike(fault: Fault, handler: Handler, handle: Handle, call: Call, re
         await fault.over.wait()
         raise CloseConnection("the request is in the black hole")
     if fault.disconnect:
-        raise CloseConnection("a fault was asked for")
+        raise CloseConnection("a fault was injected")
     if fault.error is not None:
-        error = KafkaError(fault.error, "a fault was asked for")
+        error = KafkaError(fault.error, "a fault was injected")
         if fault.topic is None and (handler.api_key not in _BY_PARTITION or fault.error in SESSION_ERRORS):
             raise error
         return await partition_errors.answer(
@@ -137,7 +137,7 @@ async def _strike(fault: Fault, handler: Handler, handle: Handle, call: Call, re
             for topic in response.responses:
                 for data in topic.partitions:
                     partition_errors.release(data)
-        raise CloseConnection("the answer was to be lost")
+        raise CloseConnection("the response is dropped by a fault")
     if fault.throttle_time_ms and response is not None:
         response.throttle_time_ms = fault.throttle_time_ms
     return response

@@ -1,6 +1,6 @@
 """The pytest plugin that comes with the package (entry point pytest11): a Kafka broker for tests, and a cluster of them.
 
-A required fault that was added during a test, in any broker, and never struck fails the test at its end. A session has one
+If a test adds a required fault, in any broker, and the fault never hits a request, the test fails when it ends. A session has one
 ``ottla_broker``, and one more for each set of options that tests are marked with (``marked_options``). A test whose
 ``ottla_broker_options`` are not those that its broker was started with fails in its setup.
 
@@ -55,8 +55,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Ignore kafka-python's warnings, and keep pytest from rewriting the broker's assertions.
 
     pytest rewrites the assertions of whatever is installed together with a plugin. That would double the time of the
-    imports, and change the broker's own assertions. pytest has no public way to prevent it; if it keeps this set elsewhere
-    one day, nothing but that time is lost.
+    imports, and change the broker's own assertions. A public way to prevent it does not exist. If pytest keeps this set
+    elsewhere one day, nothing but that time is lost.
     """
     config.stash[_STARTED] = []
     config.addinivalue_line(
@@ -95,8 +95,8 @@ def _refuse_other_options(item: pytest.Item) -> None:
     if options != started.options:
         pytest.fail(
             f"ottla_broker was started for {started.test}, with the options {started.options};"
-            f" here ottla_broker_options are {options}\n"
-            "a session has one ottla_broker: define ottla_broker_options in the topmost conftest.py, or make a broker with"
+            f" here ottla_broker_options are {options}.\n"
+            "A session has one ottla_broker: define ottla_broker_options in the topmost conftest.py, or make a broker with"
             " other options by ottla_broker_factory",
             pytrace=False,
         )
@@ -104,12 +104,12 @@ def _refuse_other_options(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None]:
-    """Fail a test that would have passed, but with faults that never struck."""
+    """Fail a test that would have passed, but with faults that never hit a request."""
     yield
-    missed = _take_never_struck()
+    missed = _take_never_hit()
     if missed:
-        lines = [f"never struck: {fault.asked_for} ({fault.why_not()})" for fault in missed]
-        pytest.fail("\n".join([*lines, "required=False is for a fault that need not strike"]), pytrace=False)
+        lines = [f"never hit a request: {fault.asked_for} ({fault.why_not()})" for fault in missed]
+        pytest.fail("\n".join([*lines, "required=False is for a fault that may hit no request"]), pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -118,12 +118,12 @@ def pytest_runtest_teardown() -> Generator[None]:
     try:
         yield
     finally:
-        _take_never_struck()
+        _take_never_hit()
 
 
-def _take_never_struck() -> list[Fault]:
+def _take_never_hit() -> list[Fault]:
     faults = sys.modules.get("ottla.testing.faults")
-    return [] if faults is None else faults.take_never_struck()
+    return [] if faults is None else faults.take_never_hit()
 
 
 @pytest.fixture(scope="session")
@@ -206,7 +206,7 @@ def ottla_cluster(ottla_cluster_options: dict[str, Any], request: pytest.Fixture
 
 @pytest.fixture
 def kafka_topics(ottla_broker: Broker, request: pytest.FixtureRequest) -> Iterator[Callable[..., list[str]]]:
-    """Call it with a number to create so many topics for this test only; returns their names. They are deleted afterwards.
+    """Call it with a number to create this number of topics for this test only; returns their names. They are deleted afterwards.
 
     ``partitions`` and ``configs`` are those of ``ottla.Broker.create_topic``.
     """
@@ -254,7 +254,7 @@ def _own_name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def kafka_records(ottla_broker: Broker, kafka_topic: str) -> Callable[..., list[KafkaRecord]]:
-    """Call it to read the records of ``kafka_topic``, or of ``topic=``; with a count it waits until there are so many."""
+    """Call it to read the records of ``kafka_topic``, or of ``topic=``; with a count it waits for that number of records."""
 
     def read(count: int = 0, *, topic: str | None = None, timeout: float = 10.0) -> list[KafkaRecord]:
         __tracebackhide__ = True

@@ -1,4 +1,4 @@
-"""``RebalanceHold``: rebalances of a group that a test holds up."""
+"""``RebalanceHold``: a hold on the rebalances of a group, by a test."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class RebalanceHold:
     def __init__(self, release: Callable[[], None]) -> None:
         self._release = release
         self.reached = threading.Event()
-        """Set in the broker's loop when a rebalance is held up."""
+        """Set in the broker's loop when a rebalance waits."""
 
     def wait(self, timeout: float = 10.0) -> None:
-        """Block until a rebalance of the group is held up. Raises TimeoutError after ``timeout`` seconds."""
+        """Block until a rebalance of the group waits for the release. Raises TimeoutError after ``timeout`` seconds."""
         if not self.reached.wait(timeout):
-            raise TimeoutError(f"no rebalance was held up within {timeout} s")
+            raise TimeoutError(f"no rebalance waited for the release within {timeout} s")
 
     def release(self) -> None:
-        """Rebalances of the group go on. A second call does nothing, and none is needed where the broker has stopped."""
+        """Let rebalances of the group continue. A second call does nothing, and none is needed where the broker has stopped."""
         with contextlib.suppress(KafkaError):
             self._release()
 

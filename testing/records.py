@@ -39,8 +39,8 @@ async def wait_for_records(
 ) -> list[KafkaRecord]:
     """The committed records of ``topic`` in the order of partitions and offsets, once there are at least ``count``.
 
-    ``find_partitions`` returns the topic's partitions at their leaders; for a topic that does not exist it raises
-    ``unknown_topic``; where ``count`` is not 0 the topic is waited for. ``timeout`` in seconds. Raises TimeoutError, KafkaError.
+    ``find_partitions`` returns the topic's partitions at their leaders. For a topic that does not exist it raises
+    ``unknown_topic``; if ``count`` is not 0 the topic is waited for. ``timeout`` in seconds. Raises TimeoutError, KafkaError.
     """
     found: list[KafkaRecord] = []
     unknown: KafkaError | None = None
@@ -92,7 +92,7 @@ class _CommittedRecords:
 
     def __init__(self) -> None:
         self.came = trio.Event()
-        """Set when a partition has more of them, or is gone."""
+        """Set when a partition has more of them, or was removed."""
 
     @property
     def owner(self) -> object:

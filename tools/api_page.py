@@ -66,7 +66,7 @@ _SECTIONS = {
     ),
 }
 _PLUGIN = "testing/plugin.py"
-_INTERNAL = {"Fault": {"meets", "strike"}, "Faults": {"due"}, "Requests": {"note"}}
+_INTERNAL = {"Fault": {"hit", "meets"}, "Faults": {"due"}, "Requests": {"note"}}
 """Members that the broker calls, and users of the API do not."""
 
 

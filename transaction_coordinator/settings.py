@@ -1,6 +1,6 @@
 """Settings of the transaction coordinator: ``transaction.*`` and ``transactional.id.*``, under Kafka's names.
 
-As with ``__consumer_offsets``, a broker with a store of its own reads ``transaction.state.log.replication.factor`` and
+As with ``__consumer_offsets``, a broker with its own store reads ``transaction.state.log.replication.factor`` and
 ``transaction.state.log.min.isr`` as 1.
 """
 

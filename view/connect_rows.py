@@ -142,7 +142,7 @@ def read_topics(body: bytes, name: str) -> tuple[str, ...]:
 
 def read_worker(body: bytes) -> tuple[str, str]:
     """A worker's version, and the id of its Kafka cluster. Raises the same."""
-    answer = _object(json.loads(body), "what a Connect worker says of itself")
+    answer = _object(json.loads(body), "the description of a Connect worker")
     return _text(answer, "version"), _text(answer, "kafka_cluster_id")
 
 
@@ -203,7 +203,7 @@ def _task(told: Mapping[str, Any]) -> ConnectTaskRow:
 
 def _object(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"its answer is not {what}")
+        raise ValueError(f"its response is not {what}")
     return value
 
 

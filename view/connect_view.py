@@ -135,8 +135,8 @@ class ConnectView:
         except ConnectError as error:
             return ConnectWorkerRow(place, url, why_not=str(error))
         except Exception:  # an answer that is not understood is no reason to stop serving clients
-            logger.exception("what the Connect worker %s tells could not be read", place)
-            return ConnectWorkerRow(place, url, why_not="its answer could not be read: the log has the error")
+            logger.exception("the response of the Connect worker %s could not be read", place)
+            return ConnectWorkerRow(place, url, why_not="its response could not be read: the log has the error")
 
     def _connectors_in(self, body: bytes, place: str) -> tuple[ConnectorRow, ...]:
         """By a worker thread. What has not changed since the last response is not read again."""
@@ -176,7 +176,7 @@ class ConnectView:
                 return row
         silent = "; ".join(f"{worker.place}: {worker.why_not}" for worker in workers if worker.why_not)
         where = f" at {place}" if place else ""
-        raise NotFoundError(f"There is no connector {name}{where}." + (f" Not looked at: {silent}." if silent else ""))
+        raise NotFoundError(f"There is no connector {name}{where}." + (f" Not checked: {silent}." if silent else ""))
 
     async def topics(self, rows: Iterable[ConnectorRow]) -> Mapping[ConnectorRow, tuple[str, ...]]:
         """The topics that each is told to read, and those that it has used (KIP-558), as of some seconds ago."""

@@ -24,12 +24,12 @@ class DiskRow:
     broker_id: int
     path: str
     total: int | None
-    """None for brokers that do not tell it (before KIP-827), and while the folder cannot be used."""
+    """None for brokers that do not report it (before KIP-827), and while the directory cannot be used."""
     usable: int | None
     failure: str = ""
-    """Why the folder cannot be used; empty if it can."""
+    """Why the directory cannot be used; empty if it can."""
     full_in_ms: int | None = None
-    """How soon the volume is full if it goes on as in the last minutes; None if that is not known, or it does not fill up."""
+    """How soon the volume is full if it continues as in the last minutes; None if that is not known, or it does not fill up."""
 
     @property
     def free(self) -> float | None:

@@ -50,7 +50,7 @@ class Subject:
     key: str = ""
     """The topic, group, client id or connector that the page is of."""
     at: str = ""
-    """Of a connector the worker of Connect that tells of it, by the host, port and path of its URL."""
+    """The Connect worker that reports a connector, by the host, port and path of its URL."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class CheckRow:
     what: str
     """The end of a sentence: "the leaders and in-sync replicas of 3 partitions"."""
     why_not: str = ""
-    """Why it could not be looked at, or not completely; empty if it was."""
+    """Why it could not be checked, or not completely; empty if it was."""
 
     @property
     def is_made(self) -> bool:

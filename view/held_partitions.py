@@ -39,9 +39,9 @@ class HeldPartitions:
         return [HeldPartition(*key, now_ms - since) for key, (_, since) in self._held.items()]
 
     def why_unknown(self, now_ms: int) -> str:
-        """Why nothing can be told; empty if it can."""
+        """Why they are not known; empty if they are."""
         if self._since_ms is None or now_ms - self._noted_ms > _STALE_MS:
             return "last stable offsets were not read in the last minutes"
         if now_ms - self._since_ms < HELD_WARNING_MS:
-            return f"it takes {HELD_WARNING_MS // 60_000} min to tell"
+            return f"it takes {HELD_WARNING_MS // 60_000} min to detect them"
         return ""

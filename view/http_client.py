@@ -91,7 +91,7 @@ async def ask(
     except (OSError, ValueError, h11.ProtocolError, trio.BrokenResourceError) as error:
         # trio tells of a failed TLS handshake by an empty error whose cause says why.
         why = str(error) or str(error.__cause__ or "") or type(error).__name__
-        raise HttpError(f"cannot be asked: {why}") from None
+        raise HttpError(f"cannot be queried: {why}") from None
 
 
 async def _connected(address: HttpAddress) -> trio.abc.Stream:
@@ -127,6 +127,6 @@ async def _exchange(
         elif isinstance(event, h11.Data):
             body += event.data
             if len(body) > most_bytes:
-                raise HttpError(f"cannot be asked: its answer is longer than {most_bytes} bytes")
+                raise HttpError(f"cannot be queried: its response is longer than {most_bytes} bytes")
         elif not isinstance(event, h11.InformationalResponse):
             return HttpResponse(status, bytes(body))

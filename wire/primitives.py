@@ -70,9 +70,9 @@ def read_unknown_tags(buffer: bytes | memoryview, position: int, count: int, siz
 
 
 def check_tags(fields: Sequence[tuple[int, bytes]]) -> None:
-    """Raise ProtocolError for a tag that is there twice. The fields may have any order, as in Kafka."""
+    """Raise ProtocolError for a tag that occurs twice. The fields may have any order, as in Kafka."""
     if len({tag for tag, _ in fields}) != len(fields):
-        raise ProtocolError("a tagged field is there twice")
+        raise ProtocolError("a tagged field occurs twice")
 
 
 def write_tags(fields: list[tuple[int, bytes]]) -> bytes:
@@ -82,7 +82,7 @@ def write_tags(fields: list[tuple[int, bytes]]) -> bytes:
     last = -1
     for tag, value in fields:
         if tag <= last:
-            raise ValueError(f"tag {tag} is negative or there twice")
+            raise ValueError(f"tag {tag} is negative or occurs twice")
         last = tag
         out += write_uvarint(tag), write_uvarint(len(value)), value
     return b"".join(out)

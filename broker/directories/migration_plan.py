@@ -135,7 +135,7 @@ class MigrationPlan:
         configs = [entity for entity, values in image.configs.items() if values]
         for kind, what in ((TOPICS, "topic"), (BROKERS, "broker")):
             if number := sum(entity.kind is kind for entity in configs):
-                yield f"what is set on {counted(number, what)}"
+                yield f"settings of {counted(number, what)}"
         for number, what in (
             (sum(1 for limits in image.quotas.values() if limits), "quota entity"),
             (sum(len(credentials) for credentials in image.scram.values()), "SCRAM credential"),

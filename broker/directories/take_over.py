@@ -141,7 +141,7 @@ class TakeOver:
 
         ``logs`` are those that ``needs_logs`` asks for. Raises LogStartError, OSError.
         """
-        assert self.is_due, "it is asked first"
+        assert self.is_due, "is_due is checked first"
         # Where setting the old metadata aside has begun, all steps before that are on stable storage: only that one is finished.
         if not self._taken:
             try:
@@ -171,7 +171,7 @@ class TakeOver:
         for directory in found:
             if has_kept_state(self._disk, directory) or is_being_set_aside(self._disk, directory):
                 raise LogStartError(
-                    f"{directory} has a folder __cluster_state of an Ottla before KRaft, and files {KEPT_PREFIX}* that "
+                    f"{directory} has a directory __cluster_state of an Ottla before KRaft, and files {KEPT_PREFIX}* that "
                     "were set aside before it was made: an older Ottla has run here without them. Remove the directory "
                     "to use the metadata log, or the files to use the directory"
                 )
@@ -187,8 +187,8 @@ class TakeOver:
         lacking = self._metadata_directory
         if formatted and lacking not in formatted and not self._disk.exists(join(lacking, BOOTSTRAP_CHECKPOINT)):
             raise LogStartError(
-                f"the log directory {formatted[0]} is one of a node of KRaft, and {lacking}, where its metadata log should be, "
-                "is not: its disk may not be there, or metadata.log.dir, or the order of log.dirs, may have changed",
+                f"the log directory {formatted[0]} belongs to a KRaft node, and {lacking}, where its metadata log should be, "
+                "does not. Its disk may be missing, or metadata.log.dir or the order of log.dirs may have changed",
                 may_pass=True,
             )
 
@@ -204,7 +204,7 @@ class TakeOver:
         if meta.broker_id not in ids:
             raise LogStartError(
                 f"{self._metadata_directory} is of node {meta.broker_id} of a cluster with the controllers "
-                f"{', '.join(map(str, ids))}: it is started with process.roles. If it is to be a cluster of its own, with the "
+                f"{', '.join(map(str, ids))}: it is started with process.roles. To make it a separate cluster, with the "
                 f"topics of its logs, remove {META_PROPERTIES} and {METADATA_PARTITION_DIR} from it first"
             )
         return True

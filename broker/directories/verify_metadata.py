@@ -58,7 +58,7 @@ def _verify_state(disk: Disk, path: str) -> Iterator[Finding]:
     if has_state(disk, path):
         _check_state(disk, path, findings)
         if has_kept_state(disk, path) or is_being_set_aside(disk, path):
-            problem = f"it is beside {KEPT_PREFIX}*, so an Ottla before KRaft has run without what was set aside there"
+            problem = f"{KEPT_PREFIX}* exists, so an Ottla before KRaft has run without the metadata set aside there"
             findings.add(OLD_STATE_DIR, problem, _IS_REFUSED)
         elif disk.exists(join(path, BOOTSTRAP_CHECKPOINT)):
             findings.add(OLD_STATE_DIR, "its take-over into KRaft did not come to its end", "takes it over")

@@ -49,7 +49,7 @@ class FormationGate:
             self.frame_limit = inner.frame_limit
             return taken
         if int.from_bytes(frame[:2]) not in call.node.served.by_key:
-            raise CloseConnection("it asks for what this node does not serve, maybe because it is not in a cluster yet")
+            raise CloseConnection("this node does not serve the request, maybe because it is not in a cluster yet")
         self.is_open = True
         return await answer(call, frame)
 

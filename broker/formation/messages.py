@@ -85,7 +85,7 @@ def _parsed(text: bytes | memoryview) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise ProtocolError("it is not a node of Ottla") from None
     if not isinstance(content, dict):
-        raise ProtocolError("a formation's message is no object")
+        raise ProtocolError("a formation's message is not an object")
     return content
 
 

@@ -73,7 +73,7 @@ def cluster_properties(
     """
     nodes, number = parse_nodes(given[NODES]), node_number(given)
     if "zookeeper.connect" in given:
-        raise SettingError("zookeeper.connect", given["zookeeper.connect"], "cluster.nodes is set as well")
+        raise SettingError("zookeeper.connect", given["zookeeper.connect"], "cluster.nodes excludes it")
     is_listed = number <= len(nodes)
     meant = {
         "process.roles": f"{BROKER_ROLE},{CONTROLLER_ROLE}" if is_listed else BROKER_ROLE,

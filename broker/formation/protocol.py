@@ -195,7 +195,7 @@ class FormationNode:
             return f"it says that it is node {self.node_id}, which this one is"
         if said.cluster_id is None and said.nodes != self.nodes:
             theirs, ours = shown_list(said.nodes), shown_list(self.nodes)
-            return f"it was told to form a cluster of {theirs}, and this node one of {ours}: start all with one list"
+            return f"it wants to form a cluster of {theirs}, and this node one of {ours}: start all with one list"
         return None
 
     def _note_proposal(self, said: FormationStatement) -> None:
@@ -299,14 +299,14 @@ def _check_start(node_id: int, nodes: NodeList, record: FormationRecord) -> None
         return
     if record.node_id != node_id:
         raise FormationRefusedError(
-            f"this node has begun to become node {record.node_id} of {shown_list(record.nodes)}, and is told to be node "
-            f"{node_id} now: start it with its first number, or empty its log directories"
+            f"this node has begun to become node {record.node_id} of {shown_list(record.nodes)}, and is now started as node "
+            f"{node_id}: start it with its first number, or empty its log directories"
         )
     if record.cluster_id is None and record.nodes != nodes:
         raise FormationRefusedError(
-            f"this node has promised to form a cluster of {shown_list(record.nodes)}, and is told to form one of "
-            f"{shown_list(nodes)} now: start it with the first list, or, if none of those nodes has become part of a "
-            "cluster, empty its log directories"
+            f"this node has promised to form a cluster of {shown_list(record.nodes)}, and is now started with "
+            f"{shown_list(nodes)}. Start it with the first list, or empty its log directories if no node of that list is "
+            "in a cluster"
         )
 
 

@@ -64,8 +64,8 @@ class FormationStore:
             return False
         if meta.version != 1:
             raise LogStartError(
-                f"{join(self.metadata_log_dir, META_PROPERTIES)} is of a broker that is no node of KRaft: a node of "
-                "cluster.nodes needs log directories of its own"
+                f"{join(self.metadata_log_dir, META_PROPERTIES)} is of a broker that is not a KRaft node: a node of "
+                "cluster.nodes needs separate log directories"
             )
         if self.disk.exists(self._path):
             self.disk.remove(self._path)  # the formatting had ended
@@ -80,7 +80,7 @@ class FormationStore:
                 path = join(folder, name)
                 if self.disk.exists(path):
                     raise LogStartError(
-                        f"{path} is there, but {self.metadata_log_dir} is not formatted: a node that forms or joins a cluster "
+                        f"{path} exists, but {self.metadata_log_dir} is not formatted: a node that forms or joins a cluster "
                         "needs empty log directories"
                     )
 

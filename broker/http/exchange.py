@@ -91,7 +91,7 @@ class Exchange:
         if not self._is_over:
             if self._is_told_of_end or self._stream.is_broken:
                 raise ClientGoneError("the client has gone")
-            raise RuntimeError("the application has returned before its answer was complete")
+            raise RuntimeError("the application has returned before its response was complete")
 
     async def _receive(self) -> Message:
         if self._is_over or self._refusal is not None:
@@ -133,7 +133,7 @@ class Exchange:
             return
         if message["type"] == "http.response.start":
             if self._head is not None:
-                raise RuntimeError("the answer has begun already")
+                raise RuntimeError("the response has begun already")
             self._head = self._response(message)
         elif message["type"] == "http.response.body":
             await self._send_body(bytes(message.get("body", b"")), bool(message.get("more_body", False)))
@@ -150,7 +150,7 @@ class Exchange:
 
     async def _send_body(self, body: bytes, has_more: bool) -> None:
         if self._head is None or self._is_over:
-            raise RuntimeError("a body was sent before the start of an answer or after its end")
+            raise RuntimeError("a body was sent before the start of a response or after its end")
         data = b""
         if not self._is_begun:
             data = self._protocol.send(self._head) or b""

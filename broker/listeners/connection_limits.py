@@ -142,7 +142,7 @@ async def addresses_of(host: str, of: str) -> list[str]:
         with trio.fail_after(_LOOK_UP_SECONDS):
             found = await trio.socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, ValueError, trio.TooSlowError) as error:  # ValueError: no valid name by the rules of IDNA
-        why = str(error) or f"no answer within {_LOOK_UP_SECONDS:g} s"
+        why = str(error) or f"no response within {_LOOK_UP_SECONDS:g} s"
         logger.warning("%s: %r has no address that can be found: %s", of, host, why)
         return []
     return [canonical_address(str(address[0])) for *_, address in found]

@@ -32,10 +32,10 @@ def certs(
 ) -> None:
     """Make certificates for development: an authority, one for brokers, and one for each client.
 
-    A later run uses the same authority, so it can add clients. It keeps the brokers' certificate, unless hosts are named.
-    ca.pem is the trusted certificate. broker.pem and NAME.pem have a key and its certificate. broker.properties and
-    NAME.properties have the settings for a broker or a client. Keys are not encrypted: everyone who reads the file can act as
-    its owner. Outside of development, use a real authority.
+    A later run uses the same authority, so it can add clients. It keeps the brokers' certificate, unless hosts are named. The
+    trusted certificate is in ca.pem, keys with their certificates in broker.pem and NAME.pem, and settings for a broker or a
+    client in broker.properties and NAME.properties. Keys are not encrypted: everyone who reads the file can act as its owner.
+    Outside of development, use a real authority.
 
     \b
     Examples:

@@ -21,7 +21,7 @@ def compat(
             "--bootstrap-server",
             "-b",
             metavar="HOST:PORT[,…]",
-            help="The broker to test; port 9092 if none is given. [one that the run starts; so with --broker]",
+            help="The broker to test, by default at port 9092. [one that the run starts, as with --broker]",
         ),
     ] = None,
     command_config: CommandConfig = None,

@@ -1,6 +1,6 @@
 """Shell completion of topic and group names, requested from the broker named on the command line.
 
-Nothing is said when no broker answers, or not in time: a shell that is asked to complete has nowhere to show it.
+Without a response, or without one in time, nothing is printed: a shell has no place for it during completion.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _admin(context: typer.Context) -> Admin:
 
 
 def _option(context: typer.Context, name: str) -> Any:
-    """As the command takes it: what is on its line, or in its variable, or its default."""
+    """As the command reads it: the value on its line, or in its variable, or its default."""
     if given := context.params.get(name):
         return given
     option = next(parameter for parameter in context.command.params if parameter.name == name)

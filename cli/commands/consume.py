@@ -108,12 +108,12 @@ def consume(
     """Print the values of topics' records, a line each, from the oldest and as they arrive, until Ctrl-C.
 
     Where (--offset): start, end, 47, -10 (the last ten), +10 (ten after the start), 10:20 (20 excluded), :end (up to the
-    present end). @TIME and @TIME:TIME begin with the first record of that time or later. A time is 2026-01-31,
-    2026-01-31T12:00:00Z, milliseconds since 1970, or -1h for an hour ago. s@MS and e@MS, one --offset each, are kcat's.
+    present end). With @TIME and @TIME:TIME reading begins at the first record of that time or later. A time is 2026-01-31,
+    2026-01-31T12:00:00Z, milliseconds since 1970, or -1h for an hour ago. In kcat's form, s@MS and e@MS are one --offset each.
 
     Format: kcat's letters are %t topic, %p partition, %o offset, %k key, %s value, %T timestamp in milliseconds, %h headers,
-    %K and %S the sizes of key and value. rpk's are %v value, %d timestamp, %H number of headers, with {hex} or {base64}
-    behind a letter. \\n and \\t are a line's end and a tab. No line's end is added. With --share %c is the delivery count.
+    %K and %S the sizes of key and value. Letters of rpk are %v value, %d timestamp, %H number of headers, with {hex} or {base64}
+    behind a letter. Write \\n for a line's end and \\t for a tab. No line's end is added. With --share %c is the delivery count.
 
     \b
     Examples:

@@ -21,36 +21,36 @@ def doctor(
         typer.Option(
             "--config",
             metavar="FILE",
-            help="A server.properties of this machine to look at; then brokers only with -b.",
+            help="A server.properties of this machine to check; then brokers only with -b.",
         ),
     ] = None,
     console: Annotated[
         str | None,
-        typer.Option("--console", metavar="HOST:PORT", help="An Ottla broker's console, whose overview is looked at."),
+        typer.Option("--console", metavar="HOST:PORT", help="An Ottla broker's console, whose overview is read."),
     ] = None,
     watch: Annotated[
         float,
-        typer.Option("--watch", metavar="SECONDS", min=0, max=3600, help="Look twice, to see what grows. [0: once]"),
+        typer.Option("--watch", metavar="SECONDS", min=0, max=3600, help="Check twice, to see growth. [0: once]"),
     ] = 0.0,
     probe_clocks: Annotated[
         bool,
         typer.Option("--probe-clocks", help="Measure the clocks of brokers with a topic that is made and deleted."),
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Fail with warnings, and with what could not be looked at.")
+        bool, typer.Option("--strict", help="Fail with warnings, and with checks that could not be made.")
     ] = False,
     as_json: AsJson = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Say what is wrong with a broker or a cluster, on one page, with the command that mends each.
+    """Check a broker or a cluster, and print on one page each problem and the command that fixes it.
 
-    It looks at brokers, quorum, replicas, topics, groups, transactions, disks, clocks, certificates, versions, settings, limits.
-    A line is OK, a note, a warning or a problem, or names something that could not be looked at. It works with any Kafka. With
-    --config alone it looks at a stopped broker's file and disks.
+    It checks brokers, quorum, replicas, topics, groups, transactions, disks, clocks, certificates, versions, settings, limits.
+    A line is OK, a note, a warning or a problem, or names a check that could not be made. It works with any Kafka. With
+    --config alone it checks a stopped broker's file and disks.
 
-    Exit status: 0 no problem, 1 a problem; with --strict 1 for a warning, too, or where something could not be looked at.
+    Exit status: 0 no problem, 1 a problem; with --strict also 1 for a warning or for a check that could not be made.
 
     \b
     Examples:

@@ -101,7 +101,7 @@ def run(debug: bool, tool: Callable[..., int | None], *arguments: object, **name
 
 
 def no_topic(metavar: str) -> NoReturn:
-    """Raises typer.BadParameter: a topic is named neither in its place nor by --topic."""
+    """Raises typer.BadParameter: a topic is named neither as an argument nor by --topic."""
     raise typer.BadParameter("name a topic, there or with --topic", param_hint=f"'{metavar}'")
 
 

@@ -85,7 +85,7 @@ def produce(
     """Write a record for each line of standard input or of files, and print the number of records to standard error.
 
     With --json a line has the format of 'ottla consume --json': value and key are strings, null or other JSON, or bytes as
-    value_base64 and key_base64. headers are a list of {"key", "value"} or an object, timestamp is in milliseconds.
+    value_base64 and key_base64. The headers are a list of {"key", "value"} or an object. The timestamp is in milliseconds.
 
     \b
     Examples:

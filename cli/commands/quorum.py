@@ -155,8 +155,8 @@ def upgrade(
 
     Use it after an upgrade of all nodes. For each feature it prints the finalized level, the levels that the reachable nodes
     support, the wanted level, and the result. It changes all features or none, and the controller refuses levels that a node
-    lacks. kraft.version 1 lets voters change, and cannot be undone. metadata.version can only be lowered to a level with the
-    same records. Exit status: 0 done, or there was nothing to do, 1 refused, 2 the options make no sense.
+    lacks. With kraft.version 1 voters can change, and it cannot be undone. The metadata.version can only be lowered to a
+    level with the same records. Exit status: 0 done, or there was nothing to do, 1 refused, 2 the options make no sense.
 
     \b
     Examples:

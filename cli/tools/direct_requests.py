@@ -57,7 +57,7 @@ def ask(connection: socket.socket, request: Message, version: int) -> Any:
             raise ClosedConnectionError(_AT_REQUEST)
         size = int.from_bytes(head, "big")
         if size > _MOST_BYTES:
-            raise OSError(f"an answer of {size} bytes")
+            raise OSError(f"a response of {size} bytes")
         answer = _read(connection, size)
     except CLOSED as error:
         raise ClosedConnectionError(_AT_REQUEST) from error

@@ -40,12 +40,12 @@ def no_choice(kind: str, name: str, choices: Iterable[str]) -> UsageError:
 
 def no_topic(name: str, known: Collection[str]) -> ToolError:
     """``known`` are the topics that there are."""
-    return absent("topic", name, known, "'ottla topics list' shows those that are there", "UNKNOWN_TOPIC_OR_PARTITION")
+    return absent("topic", name, known, "'ottla topics list' shows all topics", "UNKNOWN_TOPIC_OR_PARTITION")
 
 
 def no_group(name: str, known: Collection[str]) -> ToolError:
     """``known`` are the groups that there are."""
-    return absent("group", name, known, "'ottla groups list' shows those that are there", "GROUP_ID_NOT_FOUND")
+    return absent("group", name, known, "'ottla groups list' shows all groups", "GROUP_ID_NOT_FOUND")
 
 
 def no_broker(strange: Iterable[int], known: Iterable[int], code: str = "") -> ToolError:

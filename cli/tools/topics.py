@@ -67,7 +67,7 @@ def create(
     }
     with closing(connection.admin()) as admin:
         answer = admin.create_topics(dict.fromkeys(names, topic), validate_only=validate_only, raise_errors=False)
-    allowed = {kafka.errors.TopicAlreadyExistsError.errno: "is there already"} if if_not_exists else {}
+    allowed = {kafka.errors.TopicAlreadyExistsError.errno: "exists already"} if if_not_exists else {}
     done = "Would create topic" if validate_only else "Created topic"
     return _report(answer["topics"], done, allowed, configs=pairs("--config", configs))
 
@@ -100,7 +100,7 @@ def delete(connection: ClusterConnection, names: Sequence[str], *, if_exists: bo
     """Delete each topic; the exit code."""
     with closing(connection.admin()) as admin:
         answer = admin.delete_topics(list(names), raise_errors=False)
-        allowed = {kafka.errors.UnknownTopicOrPartitionError.errno: "is not there"} if if_exists else {}
+        allowed = {kafka.errors.UnknownTopicOrPartitionError.errno: "does not exist"} if if_exists else {}
         return _report(answer["topics"], "Deleted topic", allowed, lambda name: no_topic(name, topic_names(admin)))
 
 

@@ -78,7 +78,7 @@ def describe(connection: ClusterConnection, ids: Sequence[str], *, as_json: bool
         for transactional_id in dict.fromkeys(ids):
             told = _description(admin, transactional_id)
             if told is None:
-                known, others = transactional_ids(admin), "'ottla transactions list' shows those that are there"
+                known, others = transactional_ids(admin), "'ottla transactions list' shows all ids"
                 raise absent("transactional id", transactional_id, known, others, "TRANSACTIONAL_ID_NOT_FOUND")
             rows.append(_described(transactional_id, told))
     print_rows(DESCRIBE_COLUMNS, rows, as_json=as_json)

@@ -260,7 +260,7 @@ function startSearch() {
   const stop = document.createElement("button");
   bar.max = 100;
   bar.value = 0;
-  bar.setAttribute("aria-label", "How much was looked through");
+  bar.setAttribute("aria-label", "How much was read");
   stop.type = "button";
   stop.textContent = "Stop";
   progress.replaceChildren(bar, " ", text, " ", stop);

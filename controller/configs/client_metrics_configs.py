@@ -25,7 +25,7 @@ CLIENT_METRICS_SETTINGS = {
     name: Setting(name, None, default, kind, None, None, None, None, (), doc)
     for name, kind, default, doc in (
         (_INTERVAL, ConfigValueType.INT, 300_000, "How often clients push their metrics."),
-        (_MATCH, ConfigValueType.LIST, (), "Which clients are meant, by what they say of themselves."),
+        (_MATCH, ConfigValueType.LIST, (), "The clients that are matched, by their own descriptions."),
         (_METRICS, ConfigValueType.LIST, (), "How the names of the metrics begin; * for all."),
     )
 }

@@ -164,7 +164,7 @@ class RecordReplay:
             if topic_id is None and known is not None:
                 topic_id = known.topic_id
             if topic_id is None:
-                raise ReplayError(f"there is no topic {record.topic_name}, whose ELR is to be cleared")
+                raise ReplayError(f"there is no topic {record.topic_name} to clear the ELR of")
             topics = [self._topic(topic_id)]
         else:
             topics = [self._topic(each) for each in self._image.topics_by_id.newest() if each not in self._removed]

@@ -33,7 +33,7 @@ class SnapshotDownload:
     def head(self) -> SnapshotHead:
         """What it says of the quorum. Raises KafkaError(CORRUPT_MESSAGE)."""
         if self._head is None:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{self.snapshot.file_name} has no header at its beginning")
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{self.snapshot.file_name} does not begin with a header")
         return self._head
 
 

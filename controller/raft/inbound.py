@@ -342,7 +342,7 @@ def _change_voters(quorum: QuorumState, event: RequestReceived, request: Any, no
         if isinstance(request, RemoveRaftVoterRequest):
             voter_changes.remove_voter(quorum, state, event.request_id, request, now_ms)
             return None
-        assert isinstance(request, UpdateRaftVoterRequest), f"{type(request).__name__} is no request of the quorum"
+        assert isinstance(request, UpdateRaftVoterRequest), f"{type(request).__name__} is not a request of the quorum"
         voter_changes.update_voter(quorum, state, request, now_ms)
         return messages.update_voter_response(quorum.known_leader(event.listener), ErrorCode.NONE)
     except KafkaError as refusal:

@@ -119,7 +119,7 @@ class MetadataLog:
             self._log.truncate_fully_and_start_at(newest.end_offset)
         if self.start_offset and (newest is None or newest.end_offset < self.start_offset):
             raise CorruptFileError(
-                f"{self.directory} begins at offset {self.start_offset}, and there is no snapshot of what was before"
+                f"{self.directory} begins at offset {self.start_offset}, and there is no snapshot of earlier records"
             )
         if self.start_offset == self.end_offset:
             # Of a log that was emptied, and whose epochs were not written again before the power failed: the snapshot's counts.
@@ -336,7 +336,7 @@ class MetadataLog:
         if snapshot in self.snapshots or offset < self.start_offset:
             return None
         if offset > self.high_watermark:
-            raise self._misplaced(snapshot, f"only what is below {self.high_watermark} is committed")
+            raise self._misplaced(snapshot, f"only offsets below {self.high_watermark} are committed")
         if offset > self.start_offset and self._log.epoch_for_offset(offset - 1) != epoch:
             raise self._misplaced(snapshot, f"the epoch before it is {self._log.epoch_for_offset(offset - 1)}")
         if offset < self.end_offset and self._log.segments.batch_base_offset(offset) != offset:

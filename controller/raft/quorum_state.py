@@ -317,7 +317,7 @@ class QuorumState:
     def become_follower(self, epoch: int, leader_id: int, endpoints: Endpoints, now_ms: float) -> None:
         state = self.state
         is_own_id = leader_id == self.key.node_id and self.identity.may_vote
-        assert not is_own_id, f"node {leader_id} is told to follow itself in epoch {epoch}"
+        assert not is_own_id, f"node {leader_id} would follow itself in epoch {epoch}"
         assert epoch >= state.epoch and not (epoch == state.epoch and isinstance(state, RaftLeader)), (
             f"a second leader, {leader_id}, in epoch {epoch}"
         )

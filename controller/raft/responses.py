@@ -288,7 +288,7 @@ def _handle_fetch_snapshot(
         why = f"a piece of {snapshot} from {partition.position} on follows {download.size} bytes of {download.snapshot}"
         require(quorum, False, ErrorCode.UNKNOWN_SERVER_ERROR, why)
     records = partition.unaligned_records
-    assert isinstance(records, bytes | bytearray | memoryview), "what was received is in memory"
+    assert isinstance(records, bytes | bytearray | memoryview), "received records are in memory"
     quorum.emit(AppendToSnapshot(download.snapshot, download.size, records))
     try:
         download.append(records)
@@ -314,7 +314,7 @@ def _finish(quorum: QuorumState, state: RaftFollower, download: SnapshotDownload
     """The snapshot takes the place of the log. Raises PeerRefusalError."""
     head, snapshot = download.head(), download.snapshot
     is_ahead = snapshot.end_offset >= quorum.log.committed_offset
-    require(quorum, is_ahead, ErrorCode.UNKNOWN_SERVER_ERROR, f"{snapshot} takes back what is committed")
+    require(quorum, is_ahead, ErrorCode.UNKNOWN_SERVER_ERROR, f"{snapshot} takes back committed records")
     state.download = None
     voters = None if head.voters is None else VoterSet.of_record(head.voters)
     quorum.log.start_after(snapshot, download.size, head.kraft_version, voters)

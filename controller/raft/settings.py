@@ -61,7 +61,7 @@ class RaftTimes(NamedTuple):
     election_timeout_ms: int = 1000
     """An election is waited for this long, and a random part of it again."""
     fetch_timeout_ms: int = 2000
-    """Without a successful fetch for this long, a voter asks for votes; sooner, where the leader's process is gone. A leader
+    """Without a successful fetch for this long, a voter asks for votes; sooner, if the leader's process has ended. A leader
     without fetches of a majority for 1.5 times as long resigns."""
     election_backoff_max_ms: int = 1000
     request_timeout_ms: int = 2000
@@ -69,7 +69,7 @@ class RaftTimes(NamedTuple):
     fetch_max_bytes: int = 1 << 20
     fetch_snapshot_max_bytes: int = 1 << 20
     auto_join: bool = False
-    """Whether a controller that is no voter adds itself."""
+    """Whether a controller that is not a voter adds itself."""
 
     @property
     def max_wait_ms(self) -> int:
@@ -140,7 +140,7 @@ class RaftSettings(Settings):
     )
 
     def times(self, request_timeout_ms: int) -> RaftTimes:
-        """With ``controller.quorum.request.timeout.ms``, which others have as well."""
+        """With ``controller.quorum.request.timeout.ms``, which other settings share."""
         return RaftTimes(
             self.election_timeout_ms,
             self.fetch_timeout_ms,

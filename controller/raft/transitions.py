@@ -34,9 +34,9 @@ def maybe_transition(quorum: QuorumState, leader_id: int, epoch: int, endpoints:
         leader_id = NOBODY
     elif is_own_id:
         assert epoch != quorum.epoch or isinstance(quorum.state, RaftLeader), (
-            f"{quorum.state} is told that it leads {epoch}"
+            f"{quorum.state} is named as the leader of {epoch}"
         )
-        assert epoch <= quorum.epoch, f"node {leader_id} is told that it leads epoch {epoch}"
+        assert epoch <= quorum.epoch, f"node {leader_id} is named as the leader of epoch {epoch}"
         return
     known = quorum.leader_id
     is_the_one = epoch != quorum.epoch or NOBODY in (leader_id, known) or leader_id == known

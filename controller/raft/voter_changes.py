@@ -78,7 +78,7 @@ def add_voter(
         why = f"The voter id for {_named(key)} is already part of the set of voters {_all_named(voters)}."
         raise KafkaError(ErrorCode.DUPLICATE_VOTER, why)
     if not quorum.send(RaftPeer(key.node_id, address), _WHO_ASKS, now_ms):
-        raise _not_yet("the new voter cannot be asked for its versions now")
+        raise _not_yet("the versions of the new voter cannot be requested now")
     deadline = now_ms + quorum.times.request_timeout_ms
     leading.adding = PendingAdd(request_id, key, endpoints, request.ack_when_committed, deadline)
     return None

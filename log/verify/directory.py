@@ -115,7 +115,7 @@ def _check_identity(disk: Disk, path: str, findings: Findings, *, has_logs: bool
             findings.add(META_PROPERTIES, "it is missing", "adopts the directory and writes it")
     elif meta.cluster_id is None or meta.broker_id is None:
         missing = "cluster" if meta.cluster_id is None else "broker"
-        findings.add(META_PROPERTIES, f"it names no {missing}", f"takes the folder for that of its own {missing}")
+        findings.add(META_PROPERTIES, f"it names no {missing}", f"adopts the directory for its own {missing}")
 
 
 def _read_checkpoint(

@@ -319,7 +319,7 @@ class PartitionCheck:
                 "", f"its high watermark is {expected.high_watermark}, and it ends at {end}", "takes the end for it"
             )
         if expected.cleaned_offset is not None and expected.cleaned_offset > end:
-            problem = f"it is said to be compacted up to {expected.cleaned_offset}, and it ends at {end}"
+            problem = f"its checkpoint says that it is compacted up to {expected.cleaned_offset}, and it ends at {end}"
             self._findings.add("", problem, "has it compacted from its beginning")
 
 

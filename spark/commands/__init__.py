@@ -1,1 +1,1 @@
-"""``ottla spark …``: one module for each job, and what the jobs share."""
+"""``ottla spark …``: one module for each job, and the jobs' shared parts."""

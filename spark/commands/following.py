@@ -42,7 +42,7 @@ class Output:
     """How a job is shown while it runs."""
 
     title: str
-    """What the job does."""
+    """The job in a few words."""
     as_json: bool = False
     metrics: str | None = None
     """The address at which metrics are served; None for nowhere."""

@@ -40,7 +40,7 @@ class _Text:
     """Where it is in the file."""
     text: str
     before: str = ""
-    """What makes it a query, with ``after``."""
+    """The text that, with ``after``, makes it a query."""
     after: str = ""
 
     def mistake(self, message: str, line: int | None = None, end: int | None = None, word: str = "") -> JobError:

@@ -152,7 +152,7 @@ def test_nodes_with_different_lists_form_nothing_and_say_both(caplog: pytest.Log
                     nursery.start_soon(nodes.form, 2, "localhost:9092,localhost:9192")
                     nursery.start_soon(nodes.form, 3)
             assert nodes.identity(1) is nodes.identity(2) is None
-            told = f"it was told to form a cluster of localhost:9092,localhost:9192, and this node one of {LIST}"
+            told = f"it wants to form a cluster of localhost:9092,localhost:9192, and this node one of {LIST}"
             assert any(told in line for line in caplog.messages)
 
     run(scenario)
@@ -206,7 +206,7 @@ def test_directories_of_another_kind_of_broker_are_refused() -> None:
         async with world() as nodes:
             nodes.disks[1].make_dir("/data")
             write_meta_properties(nodes.disks[1], "/data", MetaProperties(1, "some-cluster"))
-            with pytest.raises(StartError, match="needs log directories of its own"):
+            with pytest.raises(StartError, match="needs separate log directories"):
                 await nodes.form(1)
             nodes.disks[2].make_dir("/data/__cluster_metadata-0")
             with pytest.raises(StartError, match="is not formatted"):
@@ -222,7 +222,7 @@ def test_a_promise_is_not_given_up_for_another_list() -> None:
             store.make_log_dirs()
             promise = FormationProposal(1, "AQEBAQEBAQEBAQEBAQEBAQ", 1, {}, (b"1" * 16, b"2" * 16, b"3" * 16))
             store.save(FormationRecord(b"1" * 16, 1, parse_nodes(LIST), promise))
-            with pytest.raises(StartError, match="start it with the first list"):
+            with pytest.raises(StartError, match="Start it with the first list"):
                 await nodes.form(1, "localhost:9092,localhost:9192")
 
     run(scenario)

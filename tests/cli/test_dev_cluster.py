@@ -124,7 +124,7 @@ def test_a_command_that_is_none_is_explained() -> None:
         assert cluster.say("kill 1") == "broker 1 is down"
         status, errors = cluster.stop()
         assert status == 0
-        line = "ottla: kill N, stop N and start N are what is done to broker N here; the brokers are 1\n"
+        line = "ottla: kill N, stop N and start N act on broker N here; the brokers are 1\n"
         assert errors == line * 2
 
 

@@ -108,7 +108,7 @@ async def test_the_cluster_as_it_tells_itself(tmp_path: Path) -> None:
     async with browsing_elsewhere(tmp_path, broker_rack="north") as browser:
         await browser.create("orders", 3)
         page = (await browser.get("/cluster")).page
-        assert "As its brokers tell it; its controller is node 1, of the quorum of controllers" in page.text
+        assert "As its brokers report it; its controller is node 1, of the quorum of controllers" in page.text
         (only,) = [text for text in page.row_texts() if "controller" in text]
         assert "north test :9092 3 3 0" in only
         assert "None: each of 3 has a leader" in page.text

@@ -153,7 +153,7 @@ async def test_a_client_of_another_broker_is_among_the_rows(autojump_clock: Cloc
                 page = (await browser.get(f"{address}?q=elsewhere")).page
                 assert all(text.endswith(" 2") for text in page.row_texts() if "elsewhere" in text), address
                 assert "elsewhere" in page.text, address
-                assert "Broker 3 has not told what it knows: it has no console (console.listener)" in page.text
+                assert "Broker 3 did not report its data: it has no console (console.listener)" in page.text
                 assert "Broker 2 has not" not in page.text, address
             by_broker = (await browser.get("/connections?sort=-broker")).page
             assert by_broker.row_texts()[1].endswith(" 2")
@@ -219,8 +219,8 @@ async def test_where_clients_come_as_brokers_do_nobody_is_told(autojump_clock: C
     async with consoles(1, 2, kind=OneListener) as cluster:
         assert await told(cluster, 9092) == (True, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         page = (await cluster.browser().get("/connections")).page
-        assert "Broker 2 has not told what it knows: it tells only brokers: clients reach its listener" in page.text
-        assert "docs/security.md says what does" in page.text
+        assert "Broker 2 did not report its data: it reports to brokers only: clients reach its listener" in page.text
+        assert "see docs/security.md" in page.text
         answer = await cluster.browser().get("/requests/1?broker=2")
         assert answer.status == 503
 
@@ -231,7 +231,7 @@ async def test_brokers_know_each_other_by_the_clusters_secret(autojump_clock: Cl
     async with consoles(1, 2, kind=OneListener, cluster_secret_file=str(secret)) as cluster:
         assert await told(cluster, 9092) == (True, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         page = (await cluster.browser().get("/connections")).page
-        assert "has not told" not in page.text
+        assert "did not report" not in page.text
         assert row_of(page, "broker-1-inside").endswith(" 2")
 
 
@@ -311,7 +311,7 @@ async def test_who_writes_to_partitions_that_others_lead(autojump_clock: Clock) 
         cluster.assembly(1).peers.client(2, "inside").close()
         await cluster.browser().renewed()
         page = (await cluster.browser().get("/topics/orders/producers")).page
-        assert "Broker 2 has not told" in page.text
+        assert "Broker 2 did not report" in page.text
         assert row_of(page, " 77 ").endswith(" 1"), "without the leader, what this broker's replica remembers"
 
 
@@ -379,11 +379,11 @@ async def test_a_broker_that_is_silent_is_waited_for_once(autojump_clock: Clock)
         browser, began = cluster.browser(), trio.current_time()
         page = (await browser.get("/connections")).page
         assert SECONDS <= trio.current_time() - began < SECONDS + 0.5
-        assert "Broker 2 has not told what it knows: it has not answered within 2 s" in page.text
+        assert "Broker 2 did not report its data: it has not answered within 2 s" in page.text
         assert page.rows() > 1, "what this broker knows is there"
         began = trio.current_time()
         for address in TABLES:
-            assert "Broker 2 has not told" in (await browser.get(address)).page.text
+            assert "Broker 2 did not report" in (await browser.get(address)).page.text
         assert trio.current_time() - began < 0.5
         overview = (await browser.get("/")).page
         assert "Broker 2 has not answered all requests" in overview.text
@@ -398,7 +398,7 @@ async def test_a_broker_that_refuses_connections_is_named(autojump_clock: Clock)
     async with consoles(1, 2) as cluster:
         cluster.assembly(1).peers.client(2, "inside").close()
         page = (await cluster.browser().get("/connections")).page
-        assert "Broker 2 has not told what it knows: broker2:9092: the client was closed" in page.text
+        assert "Broker 2 did not report its data: broker2:9092: the client was closed" in page.text
         assert page.rows() > 1, "what this broker knows is there"
 
 
@@ -407,7 +407,7 @@ async def test_a_broker_that_the_controller_has_fenced_is_named(autojump_clock: 
         await world.kill(12)
         await until(lambda: 12 not in world.services(11).metadata.broker_ids())
         page = (await world.browsing(11).get("/connections")).page
-        assert "Broker 12 has not told what it knows: it is fenced: it is down, or the controller" in page.text
+        assert "Broker 12 did not report its data: it is fenced: it is down, or the controller" in page.text
 
 
 async def test_a_broker_that_does_not_serve_the_request_is_named(autojump_clock: Clock) -> None:
@@ -417,7 +417,7 @@ async def test_a_broker_that_does_not_serve_the_request_is_named(autojump_clock:
         by_key = {key: each for key, each in services.served.by_key.items() if key != ApiKey.DESCRIBE_INSIDE}
         services.served = dataclasses.replace(services.served, by_key=by_key)
         page = (await cluster.browser().get("/connections")).page
-        assert "Broker 2 has not told what it knows: it is not an Ottla broker of this version" in page.text
+        assert "Broker 2 did not report its data: it is not an Ottla broker of this version" in page.text
         assert "silent" not in (await cluster.browser().get("/")).page.text
 
 
@@ -429,7 +429,7 @@ async def test_an_answer_that_cannot_be_read_is_named(autojump_clock: Clock) -> 
 
         cluster.services(2).inside = tell_nonsense
         page = (await cluster.browser().get("/connections")).page
-        assert "Broker 2 has not told what it knows: its answer cannot be read: 7 is no str" in page.text
+        assert "Broker 2 did not report its data: its response cannot be read: 7 is no str" in page.text
 
 
 async def test_an_answer_that_is_cut_says_so(autojump_clock: Clock) -> None:

@@ -68,7 +68,7 @@ def test_a_connector_that_fails_is_restarted_paused_and_stopped(connected: Brows
     page.get_by_role("heading", level=1).click()
     assert page.evaluate(REFRESHED) is True, "what is read stays open"
     (folder / "later").mkdir()
-    do(page, "Restart what has failed…", "Restart", "What had failed of the connector lines-sink is being restarted.")
+    do(page, "Restart failed parts…", "Restart", "The failed parts of the connector lines-sink are being restarted.")
     fact(page, "Tasks running", "1 of 1")
     do(page, "Pause…", "Pause", "The connector lines-sink is being paused.")
     fact(page, "State", "PAUSED")

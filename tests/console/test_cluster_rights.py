@@ -221,5 +221,5 @@ async def test_what_looks_at_no_right_is_not_sent(autojump_clock: trio.testing.M
         rehearsal = Rehearsal(services, services.authorizer)
         with pytest.raises(KafkaError, match="Another broker does this"):
             rehearsal.services.groups.find("g")
-        with pytest.raises(AssertionError, match="looks at no rights"):
+        with pytest.raises(AssertionError, match="checks no rights"):
             rehearsal.may_be_sent()

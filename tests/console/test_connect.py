@@ -178,12 +178,12 @@ async def test_what_has_failed_is_on_the_overview(browsing: Open, tmp_path: Path
 async def test_a_worker_that_does_not_answer_is_named(browsing: Open, tmp_path: Path, connect: RecordedConnect) -> None:
     async with browsing(tmp_path, console_connect_urls=f"{connect.url},http://127.0.0.1:1") as browser:
         page = (await browser.get("/")).page
-        assert "3 connectors of Kafka Connect, with their tasks: 127.0.0.1:1: it cannot be asked: " in page.text
+        assert "3 connectors of Kafka Connect, with their tasks: 127.0.0.1:1: it cannot be queried: " in page.text
         page = (await browser.get("/connect")).page
-        assert page.row_texts()[-1].startswith("127.0.0.1:1 no it cannot be asked: ")
+        assert page.row_texts()[-1].startswith("127.0.0.1:1 no it cannot be queried: ")
         connect.answers[LIST] = [500, {"message": "Request timed out"}]
         page = await renewed(browser, "/connect")
-        assert "No connector is known. A worker does not answer: the reason stands below." in page.text
+        assert "No connector is known. A worker does not answer: the reason is below." in page.text
         assert "no it has answered with status 500: Request timed out" in page.text
 
 
@@ -193,13 +193,13 @@ async def test_a_worker_that_does_not_answer_is_named(browsing: Open, tmp_path: 
 async def test_what_has_failed_is_restarted(tmp_path: Path, connect: RecordedConnect) -> None:
     async with browsing(tmp_path, console_connect_urls=connect.url, console_allow_writes="true") as browser:
         page = (await browser.get("/connect/broken-sink")).page
-        address = page.links["Restart what has failed…"]
+        address = page.links["Restart failed parts…"]
         plan = (await browser.get(address)).page
         assert plan.row_texts() == ["Part State Worker", "task 0 FAILED worker-1:8083"]
         assert f"curl -s -X POST '{connect.url}{RESTART_FAILED}'" in plan.text
         assert connect.changes() == []
         done = (await browser.do(address)).page
-        assert "What had failed of the connector broken-sink is being restarted." in done.text
+        assert "The failed parts of the connector broken-sink are being restarted." in done.text
         assert done.row_texts() == ["Part State Worker", "task 0 RESTARTING worker-1:8083"]
         assert done.links["broken-sink"] == f"/connect/broken-sink?at={connect.place}"
         assert connect.changes() == [f"POST {RESTART_FAILED}"]
@@ -207,7 +207,7 @@ async def test_what_has_failed_is_restarted(tmp_path: Path, connect: RecordedCon
         refused = await browser.post("/restart-failed", {**plan.button_form(), "name": "broken-sink"})
         assert refused.status == 400
         assert "Nothing of the connector broken-sink has failed." in refused.page.text
-        assert "Restart what has failed…" not in (await browser.get("/connect/broken-sink")).page.links
+        assert "Restart failed parts…" not in (await browser.get("/connect/broken-sink")).page.links
         assert len(connect.changes()) == 1
 
 

@@ -143,8 +143,8 @@ def test_logical_types_of_avro() -> None:
     ("schema", "data", "why"),
     [
         ({"type": "array", "items": "null"}, "feffffffffffffffff0100", "more than 200,000 values"),
-        ("bytes", "feffffffffffffffff01", "has not so many"),
-        ("string", "01", "has not so many"),
+        ("bytes", "feffffffffffffffff01", "the record has fewer"),
+        ("string", "01", "the record has fewer"),
         ("string", "02ff", "not UTF-8"),
         ("long", "ffffffffffffffffffff01", "longer than 64 bits"),
         ("long", "ff", "ends within a number"),

@@ -46,7 +46,7 @@ def test_an_old_address_with_two_signs_of_equality_is_shown_as_one_row() -> None
         (("colour", "equals", "x"), "colour is not a field: key, value, header NAME"),
         (("header ", "equals", "x"), "is not a field"),
         (("", "equals", "x"), "Nothing is not a field"),
-        (("key", "equals", ""), "What key equals is not said."),
+        (("key", "equals", ""), "The filter “key equals” needs a value."),
         (("key", "resembles", "x"), "not resembles."),
     ],
 )

@@ -136,7 +136,7 @@ async def test_green_is_said_when_every_check_was_made(tmp_path: Path, autojump_
         tag, attributes = state.elements[0]
         assert (tag, attributes["href"], attributes.get("data-variant")) == ("a", "/", None)
         await trio.sleep(60)
-        held = "open transactions in the 3 partitions that this broker leads: it takes 2 min to tell"
+        held = "open transactions in the 3 partitions that this broker leads: it takes 2 min to detect them"
         assert held in (await browser.get("/")).page.text
         await trio.sleep(250)
         page = (await browser.get("/")).page

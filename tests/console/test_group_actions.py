@@ -137,7 +137,7 @@ async def test_a_group_is_deleted_by_typing_its_name(tmp_path: Path) -> None:
         assert (await browser.do(address, typed="a/b")).status == 400
         assert GROUP in (await browser.get("/groups")).page.links
         done = await browser.do(address, typed=GROUP)
-        assert f"The group {GROUP} was deleted, with what it had committed in 1 partition." in done.page.text
+        assert f"The group {GROUP} was deleted, with its committed offsets in 1 partition." in done.page.text
         assert browser.services.groups.find(GROUP) is None
         gone = await browser.get(address)
         assert "GROUP_ID_NOT_FOUND" in gone.page.text

@@ -167,7 +167,7 @@ async def test_the_timeline_of_a_group_stays_when_it_is_gone(tmp_path: Path) -> 
                     "group is empty",
                     "rebalance begins",
                     "left",
-                    "assignments are there",
+                    "assignments are made",
                     "generation begins",
                     "rebalance begins",
                     "joined",

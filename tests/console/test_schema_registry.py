@@ -108,7 +108,7 @@ async def test_a_topics_own_schema_reads_what_only_looks_framed() -> None:
         ({"schema": "message X {}", "schemaType": "PROTOBUF"}, 200, "one of PROTOBUF"),
         ({"schema": "{}"}, 200, "Schema 7: The Avro schema"),
         ([], 200, "one of None"),
-        (b"<html>", 200, "cannot be asked"),
+        (b"<html>", 200, "cannot be queried"),
         (b"x" * (1 << 20) + b"x", 200, "longer than"),
     ],
 )
@@ -137,7 +137,7 @@ async def test_a_registry_that_stalls(autojump_clock: trio.testing.MockClock) ->
 async def test_a_registry_that_is_away() -> None:
     decoding = Decoding(registry=SchemaRegistry("http://127.0.0.1:1"))  # where nothing listens
     await decoding.prepare([framed(7, "x")], "avro")
-    with pytest.raises(DecodeError, match="cannot be asked"):
+    with pytest.raises(DecodeError, match="cannot be queried"):
         decoding.tree(framed(7, "x"), "avro", "t")
 
 

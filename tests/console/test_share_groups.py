@@ -85,7 +85,7 @@ async def test_a_share_group_without_members_is_reset_and_deleted(autojump_clock
             assert (done.status, before in done.page.text) == (200, True), done.page.text
             before = "all are where they were"
         gone = await browsers[2].do("/delete-group?id=g", typed="g")
-        assert "The group g was deleted, with how far it was in 4 partitions." in gone.page.text
+        assert "The group g was deleted, with its start offsets in 4 partitions." in gone.page.text
         assert "There is no group g." in (await browsers[1].get("/delete-group?id=g")).page.text
 
 

@@ -28,10 +28,7 @@ async def test_a_topic_is_made(browsing: Open, tmp_path: Path) -> None:
         assert "kafka-topics.sh --bootstrap-server test:9092 --create --topic prices --partitions 3" in plan.text
         assert (await browser.get("/topics/prices")).status == 404, "a plan does nothing"
         done = await browser.do(target)
-        assert (
-            "The topic prices was made, with 3 partitions, 1 replica of each and 2 settings of its own."
-            in done.page.text
-        )
+        assert "The topic prices was made, with 3 partitions, 1 replica of each and 2 topic settings." in done.page.text
         assert (await browser.get(done.page.links["prices"])).status == 200
         settings = (await browser.get("/topics/prices/settings")).page.text
         assert "cleanup.policy Change… Default… compact this topic" in settings

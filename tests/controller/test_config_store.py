@@ -308,5 +308,5 @@ def test_names_and_nodes_of_entities(kind: str, name: EntityName, node: str) -> 
 @pytest.mark.parametrize("path", ["users/", "users/a/b", "users/a/clients", "users/a/b/c", "clients/a/clients/b"])
 def test_nodes_at_which_nothing_can_be_set(path: str) -> None:
     kind, _, node = path.partition("/")
-    with pytest.raises(ValueError, match="is no entity"):
+    with pytest.raises(ValueError, match="is not an entity"):
         znodes.entity_name(kind, node)

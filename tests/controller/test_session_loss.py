@@ -139,7 +139,7 @@ async def test_an_election_by_hand_begins_with_what_another_writer_left() -> Non
         await cluster.session.multi([Set(znodes.state_path("t", 0), state)])
         assert await cluster.controller.elect_again(TopicPartition("t", 0)) == 8
         assert leader(cluster, "t") == (1, 8, [1])
-        with pytest.raises(KafkaError, match="2 is no in-sync replica"):
+        with pytest.raises(KafkaError, match="2 is not an in-sync replica"):
             await cluster.controller.elect_again(TopicPartition("t", 0), 2)
 
 

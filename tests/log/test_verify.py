@@ -311,7 +311,10 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "recovery point": (write_checkpoint("recovery-point-offset-checkpoint", "t", 9999), "its recovery point is 9999"),
     "high watermark": (write_checkpoint("replication-offset-checkpoint", "t", 9999), "its high watermark is 9999"),
-    "cleaned offset": (write_checkpoint("cleaner-offset-checkpoint", "t", 9999), "said to be compacted up to 9999"),
+    "cleaned offset": (
+        write_checkpoint("cleaner-offset-checkpoint", "t", 9999),
+        "it is compacted up to 9999",
+    ),
     "log start offset": (
         write_checkpoint("log-start-offset-checkpoint", "t", 9999),
         "its log start offset is 9999, and it ends at",

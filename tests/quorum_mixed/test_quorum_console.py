@@ -156,6 +156,6 @@ def test_brokers_of_kafka_are_named_where_only_ottla_tells(tmp_path: Path, port:
     with contextlib.closing(cluster):
         cluster.start()
         console = Console(f"http://127.0.0.1:{port.number}")
-        why = "has not told what it knows: it is not an Ottla broker of this version"
+        why = "did not report its data: it is not an Ottla broker of this version"
         eventually(lambda: why in console.page("/connections").text)  # its own start may not be over
         assert "ottla-broker" not in cluster.nodes[0].log() and "32000" not in cluster.nodes[0].log()

@@ -197,8 +197,8 @@ async def test_a_request_without_an_answer_in_time_ends_the_connection(autojump_
             peer = await world.accept()
             await trio.sleep(TIMEOUT / 2)
             second = Sent(nursery, world.client, 1)
-            await first.fails(PeerUnavailableError, "test:9092: no answer to HEARTBEAT within 30 s")
-            await second.fails(PeerUnavailableError, "no answer to HEARTBEAT within 30 s")
+            await first.fails(PeerUnavailableError, "test:9092: no response to HEARTBEAT within 30 s")
+            await second.fails(PeerUnavailableError, "no response to HEARTBEAT within 30 s")
             assert trio.current_time() == TIMEOUT
             assert await peer.has_ended()
         await world.is_answered()
@@ -209,7 +209,9 @@ async def test_connecting_is_a_part_of_the_time(autojump_clock: trio.testing.Moc
     world = World(network, await network.listen(HOST, PORT, 0))  # no connection is accepted
     async with trio.open_nursery() as nursery:
         for number in range(3):
-            await Sent(nursery, world.client, number).fails(PeerUnavailableError, "no answer to HEARTBEAT within 30 s")
+            await Sent(nursery, world.client, number).fails(
+                PeerUnavailableError, "no response to HEARTBEAT within 30 s"
+            )
     assert trio.current_time() == 3 * TIMEOUT
     await world.is_answered()
 
@@ -330,7 +332,7 @@ async def test_a_request_that_is_not_written_in_time_ends_the_connection(
 ) -> None:
     async with opened(MemoryNetwork(limit=40)) as world, trio.open_nursery() as nursery:
         for one in await send_all(nursery, world.client, 3):
-            await one.fails(PeerUnavailableError, "no answer to HEARTBEAT within 30 s")
+            await one.fails(PeerUnavailableError, "no response to HEARTBEAT within 30 s")
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -28,18 +28,18 @@ STACK = " SQLSTATE: XXKST\n=== Streaming Query ===\nIdentifier: p.o\n\tat org.ap
             FAILED + LOST + "Reason: Partition orders-0 offset was changed from 10 to 5." + STACK,
             (
                 "data may have been lost: Partition orders-0 offset was changed from 10 to 5 "
-                "(turn fail-on-data-loss off to go on with what there is)"
+                "(turn fail-on-data-loss off to continue with the rest)"
             ),
         ),
         (
             LOST,
-            "data may have been lost: records are gone (turn fail-on-data-loss off to go on with what there is)",
+            "data may have been lost: records were deleted (turn fail-on-data-loss off to continue with the rest)",
         ),
         (
             FAILED + LOST + "Reason: Partitions Set(a-0) have been deleted." + STACK,
             (
-                "the checkpoint has offsets of a-0, which are not read any more: the topic is gone, or the checkpoint belongs to "
-                "other topics (name another checkpoint, or turn fail-on-data-loss off to go on with what there is)"
+                "the checkpoint has offsets of a-0, which are not read any more: the topic was deleted, or the checkpoint "
+                "belongs to other topics. Name another checkpoint, or turn fail-on-data-loss off to continue with the rest"
             ),
         ),
         (

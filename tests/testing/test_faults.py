@@ -267,7 +267,7 @@ def test_a_fault_counts_what_matches_and_ends_when_removed(ottla_broker: Broker,
     with kafka_faults.add(api="Metadata", error="UNKNOWN_SERVER_ERROR", count=None, required=False) as fault:
         assert len(kafka_faults) == 1
         assert fault.hits == 0
-        with pytest.raises(TimeoutError, match="0 requests were struck"):
+        with pytest.raises(TimeoutError, match="0 requests were hit"):
             fault.wait(timeout=0.01)
     assert len(kafka_faults) == 0
 

@@ -75,7 +75,7 @@ def test_members_keep_the_target_of_before_until_it_is_released(broker: Broker) 
 def test_a_hold_that_nothing_runs_into_says_so(broker: Broker) -> None:
     with (
         broker.hold_rebalance("nobody") as hold,
-        pytest.raises(TimeoutError, match="no rebalance was held up within 0 s"),
+        pytest.raises(TimeoutError, match="no rebalance waited for the release within 0 s"),
     ):
         hold.wait(0)
     other = Members(broker, "not held")

@@ -88,10 +88,10 @@ def test_a_fault_counts_wherever_it_was_added(pytester: pytest.Pytester, monkeyp
     fetch = "faults.add(api='Fetch', topic='t', client_id='me', nth=2, count=None, throttle_time_ms=5)"
     result.stdout.fnmatch_lines_random(
         [
-            "never struck: faults.add(api='Produce', drop=True) in test_it.py:9 (no request matched)",
-            f"never struck: {fetch} in test_it.py:2? (no request matched)",
-            "never struck: faults.add(delay=1) in test_it.py:3? (no request matched)",
-            "never struck: faults.add(drop=True) in test_it.py:3? (no request matched)",
+            "never hit a request: faults.add(api='Produce', drop=True) in test_it.py:9 (no request matched)",
+            f"never hit a request: {fetch} in test_it.py:2? (no request matched)",
+            "never hit a request: faults.add(delay=1) in test_it.py:3? (no request matched)",
+            "never hit a request: faults.add(drop=True) in test_it.py:3? (no request matched)",
             "E   AssertionError: this is what is told",
         ]
     )

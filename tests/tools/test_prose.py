@@ -50,6 +50,9 @@ def test_the_baseline_names_files_that_are_read() -> None:
         ("Where there is none, the default counts.", "word"),
         ("The other consumers go on.", "word"),
         ("This is no request of Kafka's.", "word"),
+        ("A member takes up the new assignment.", "word"),
+        ("The broker has found out its rack.", "word"),
+        (" ".join(["word: ¤¤ and"] * 31) + ".", "long"),
     ],
 )
 def test_a_sentence_breaks_a_rule(sentence: str, rule: str) -> None:
@@ -67,6 +70,9 @@ def test_a_sentence_breaks_a_rule(sentence: str, rule: str) -> None:
         "There is no ZooKeeper.",
         "It is no longer in the ISR.",
         "The clients kafka-go on Linux and franz-go are tested.",
+        "A copy takes up to ten records.",
+        "Found out of order timestamp.",
+        " ".join(["offset: ¤¤"] * 31),
     ],
 )
 def test_a_sentence_breaks_none(sentence: str) -> None:

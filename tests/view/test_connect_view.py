@@ -76,9 +76,9 @@ async def test_connectors_and_the_worker_that_tells_of_them(connect: RecordedCon
         (404, b"<html>", "it has answered with status 404"),
         (302, None, "it has answered with status 302"),
         (200, b"<html>", "it cannot be understood: Expecting value"),
-        (200, [], "it cannot be understood: its answer is not a list of connectors"),
+        (200, [], "it cannot be understood: its response is not a list of connectors"),
         (200, b"[" * 100_000, "it cannot be understood"),
-        (200, b" " * ((16 << 20) + 1), "it cannot be asked: its answer is longer than 16777216 bytes"),
+        (200, b" " * ((16 << 20) + 1), "it cannot be queried: its response is longer than 16777216 bytes"),
     ],
 )
 async def test_whatever_a_worker_answers_is_told(connect: RecordedConnect, status: int, body: object, why: str) -> None:
@@ -90,19 +90,19 @@ async def test_whatever_a_worker_answers_is_told(connect: RecordedConnect, statu
 async def test_a_worker_that_is_away_holds_up_no_other(connect: RecordedConnect) -> None:
     away = "http://127.0.0.1:1"  # where nothing listens
     told = await why_not(away, connect.url)
-    assert told[0].startswith("it cannot be asked: ")
+    assert told[0].startswith("it cannot be queried: ")
     assert told[1] == ""
     async with viewed(away, connect.url) as view:
         await view.renew()
         assert len(await view.connectors()) == 3
-        with pytest.raises(NotFoundError, match=r"There is no connector x\. Not looked at: 127\.0\.0\.1:1: it cannot"):
+        with pytest.raises(NotFoundError, match=r"There is no connector x\. Not checked: 127\.0\.0\.1:1: it cannot"):
             await view.connector("x")
 
 
 async def test_one_that_has_no_tls_is_not_asked_with_it(connect: RecordedConnect) -> None:
     (told,) = await why_not(connect.url.replace("http:", "https:"))
-    assert told.startswith("it cannot be asked: ")
-    assert len(told) > len("it cannot be asked: ")
+    assert told.startswith("it cannot be queried: ")
+    assert len(told) > len("it cannot be queried: ")
 
 
 async def test_a_worker_that_stalls(connect: RecordedConnect, autojump_clock: trio.testing.MockClock) -> None:
@@ -119,7 +119,7 @@ async def test_a_change_that_is_not_answered_may_have_been_made(
     with pytest.raises(ConnectError, match=r"did not answer within 30 s\. It may have done it\."):
         await ConnectView([connect.url], InlineWorkers()).change(row, "PUT", "/pause")
     away = ConnectView(["http://127.0.0.1:1"], InlineWorkers())
-    with pytest.raises(ConnectError, match=r"Nothing was done: the worker 127\.0\.0\.1:1 cannot be asked"):
+    with pytest.raises(ConnectError, match=r"Nothing was done: the worker 127\.0\.0\.1:1 cannot be queried"):
         await away.change(dataclasses.replace(row, place="127.0.0.1:1"), "PUT", "/pause")
 
 
@@ -153,7 +153,7 @@ async def test_an_error_of_the_console_stops_nothing(
         raise KeyError(place)
 
     monkeypatch.setattr(connect_view, "read_connectors", fails)
-    assert await why_not(connect.url) == ["its answer could not be read: the log has the error"]
+    assert await why_not(connect.url) == ["its response could not be read: the log has the error"]
     assert "KeyError" in caplog.text
 
 

@@ -167,7 +167,7 @@ def test_bytes_left_over_are_refused() -> None:
         (MetadataRequest, 0, "000000010003ff", "announces 3, but 1 bytes"),
         (MetadataRequest, 0, "0000000100026fff", "utf-8"),
         (ApiVersionsRequest, 3, "010101057f", "tagged field announces 127, but 0 bytes"),
-        (ApiVersionsRequest, 3, "01010205000500", "tagged field is there twice"),
+        (ApiVersionsRequest, 3, "01010205000500", "tagged field occurs twice"),
         (FetchRequest, 12, "", "ends too early"),
     ],
 )
@@ -225,7 +225,7 @@ def test_a_tagged_field_that_lies_about_its_size_is_refused() -> None:
 def test_an_unknown_tagged_field_that_is_there_twice_is_refused() -> None:
     body = encode_bytes(FetchRequest(cluster_id="abc"), 12)
     assert body.endswith(bytes.fromhex("01000404616263"))
-    with pytest.raises(ProtocolError, match="there twice"):
+    with pytest.raises(ProtocolError, match="occurs twice"):
         decode(FetchRequest, 12, body[:-7] + bytes.fromhex("03000404616263" + "0500" + "0500"))
 
 
@@ -240,7 +240,7 @@ def test_unknown_tagged_fields_are_kept_in_order_beside_known_ones() -> None:
 def test_tagged_fields_need_a_flexible_version_and_a_tag_of_their_own() -> None:
     request = FetchRequest(cluster_id="abc")
     request.unknown_tagged_fields = ((0, b""),)
-    with pytest.raises(ValueError, match="there twice"):
+    with pytest.raises(ValueError, match="occurs twice"):
         encode(request, 12)
     request = FetchRequest()
     request.unknown_tagged_fields = ((1, b""),)

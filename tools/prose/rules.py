@@ -72,7 +72,7 @@ _WORDS = {
     r"(?:do|does|did|done) without": "not use, not need",
     r"(?<!there )(?<!here )(?:is|are|was|were) no (?!longer|more|such|one)": "is not a",
     r"of before|from before|until then|as yet": "previous, earlier, so far",
-    r"took up|takes? up|taken up|taking up": "adopt, start",
+    r"took up|takes? up(?! to)|taken up|taking up": "adopt, start",
     r"so many|so much|so long|for so|so often": "the number, the time",
     r"makes? of|made of it": "does with",
     r"let in|lets in|lets? into|letting in": "admit, accept",
@@ -90,12 +90,14 @@ _WORDS = {
     r"comes? back|came back|coming back": "returns, reconnects",
     r"as it stands|as they stand": "unchanged",
     r"stops? the start": "the broker does not start",
-    r"finds? out|found out": "detect",
+    r"finds? out|found out(?! of)": "detect",
     r"(?:is|are|be|was|were) taken for": "treated as",
     r"(?:none|nothing|something) of (?:it|that|this|them)": "name it",
     r"at hand|by hand of|for good": "available, manually, permanently",
 }
 
+_FIELDS = re.compile(rf"(?:\b\w+: {CODE}+ ?){{3,}}")
+"""Names with their values, as in a line of a listing, which is not read as a sentence."""
 _WORD_RULES = tuple(_rule("word", rf"\b(?<!-)(?:{words})\b(?!-)", advice) for words, advice in _WORDS.items())
 _ANY_WORD = re.compile("|".join(rule.pattern.pattern for rule in _WORD_RULES), re.IGNORECASE)
 
@@ -110,7 +112,9 @@ class Breach(NamedTuple):
 
 def breaches(sentence: str, *, is_heading: bool = False) -> Iterator[Breach]:
     """The rules that a sentence breaks. A heading may begin with "What", as a question does."""
-    count = len([word for word in sentence.split(" ") if any(sign.isalnum() or sign == CODE for sign in word)])
+    count = len(
+        [word for word in _FIELDS.sub("", sentence).split(" ") if any(sign.isalnum() or sign == CODE for sign in word)]
+    )
     if count > MOST_WORDS:
         yield Breach("long", f"{count} words", f"at most {MOST_WORDS}")
     for rule in (*_SHAPES, *(_WORD_RULES if _ANY_WORD.search(sentence) else ())):

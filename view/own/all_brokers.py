@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SECONDS = 2.0
 _QUIET_SECONDS = 10.0
 _NO_OTTLA = "it is not an Ottla broker of this version"
-_FENCED = "it is fenced: it is down, or the controller does not hear from it"
+_FENCED = "it is fenced: it is down, or the controller gets no heartbeats from it"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class AllBrokers:
         try:
             return await self._rows_in(await self._told(broker, asked), asked.kind, broker)
         except (OSError, KafkaError) as error:
-            why = f"Broker {broker} has not told what it knows: {_why(error)}."
+            why = f"Broker {broker} did not report its data: {_why(error)}."
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, why) from None
 
     def _others(self) -> list[int]:
@@ -169,7 +169,7 @@ class AllBrokers:
             try:
                 rows.append(row_from_json(row_class, told, broker))
             except ValueError as error:
-                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"its answer cannot be read: {error}") from None
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"its response cannot be read: {error}") from None
             if pace.is_due(4):
                 await pace.rest()
         return rows

@@ -163,7 +163,7 @@ class BrokerView:
 
     async def _tell(self, connection: ConnectionContext, asked: DescribeInsideRequest) -> DescribeInsideResponse:
         """What the console of another broker asks for. Raises KafkaError."""
-        assert self.access is not None, "it was made before anyone was told of this"
+        assert self.access is not None, "it was made before this could be called"
         return self.access.refusal(connection, asked.proof) or await tell(self, asked)
 
     @property

@@ -22,9 +22,7 @@ from ...security.principal import ANONYMOUS
 from ...wire.messages.describe_inside import DescribeInsideResponse
 
 _PURPOSE = "DescribeInside"
-_REFUSED = (
-    "clients reach its listener as brokers do, and nothing there tells who is a broker; docs/security.md says what does"
-)
+_REFUSED = "clients reach its listener as brokers do, and nothing there identifies brokers; see docs/security.md"
 
 
 class ToldAccess:
@@ -43,7 +41,7 @@ class ToldAccess:
         if self._has_authorizer or connection.principal != ANONYMOUS or self._is_for_brokers(connection.listener):
             return None
         refused = DescribeInsideResponse(
-            error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, error_message=f"it tells only brokers: {_REFUSED}"
+            error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, error_message=f"it reports to brokers only: {_REFUSED}"
         )
         if self._key is not None:
             refused.challenge = _mac(self._of_this_run, connection.peer.encode())

@@ -38,7 +38,7 @@ TIMELINE = "timeline"
 REQUEST = "request"
 """One request in full, by its number."""
 LOG, SEGMENTS, BATCHES = "log", "segments", "batches"
-"""Of a replica: one row; the newest first; from an offset on."""
+"""Of a replica: its one row, its newest segments, and its batches from an offset on."""
 
 _Asked = DescribeInsideRequest
 

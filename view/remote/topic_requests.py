@@ -168,7 +168,7 @@ class DataFolders(NamedTuple):
     """Bytes of the leaders' replicas."""
     disks: Sequence[DiskRow] = ()
     refused: str = ""
-    """The error of a broker that does not tell, as where the console may not ask (DESCRIBE on the cluster)."""
+    """The error of a broker that refuses, for example because DESCRIBE on the cluster is not granted."""
     others: frozenset[str] = frozenset()
     """The topics in the folders that the cluster's state has not: they are new, or being deleted, or may not be described."""
 

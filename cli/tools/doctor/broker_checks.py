@@ -71,7 +71,7 @@ async def versions(cluster: ExaminedCluster) -> list[Diagnosis]:
                 f"{counted(len(told), 'broker')} {plural(len(told), 'serves', 'serve')} the same versions of requests",
             )
         )
-    what = "Which versions clients have, brokers tell only in their own consoles and logs"
+    what = "The versions of clients are only in each broker's own console and log"
     return [*found, note(Area.VERSIONS, what, "ottla serve --console; docs/console.md")]
 
 

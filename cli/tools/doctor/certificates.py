@@ -26,7 +26,7 @@ from .examined import ExaminedCluster
 _WARNING_DAYS, _PROBLEM_DAYS = 30, 3
 """A month is time for an authority to sign; in three days there may be a weekend."""
 _CONNECT_S = 5.0
-_MEND = "docs/security.md: renew it, and set ssl.keystore.location anew with 'ottla configs set --broker ID'"
+_MEND = "docs/security.md: renew it, and set ssl.keystore.location again with 'ottla configs set --broker ID'"
 _MAP = str(BrokerSettings.declared["listener_security_protocol_map"].default)
 
 

@@ -121,7 +121,7 @@ def lines(
     found += _among(known)
     if missing := [str(broker) for broker in brokers if broker not in known]:
         whose = f"{plural(len(missing), 'clock')} of {plural(len(missing), 'broker')} {', '.join(missing)}"
-        what = f"The {whose}: no response tells the time unless a record is written"
+        what = f"The {whose}: no response has the time unless a record is written"
         found.append(note(Area.CLOCKS, what, "ottla doctor --probe-clocks"))
     return found
 

@@ -49,7 +49,7 @@ async def brokers(cluster: ExaminedCluster) -> list[Diagnosis]:
     found = []
     for broker_id in down:
         has = f"has {counted(replicas[broker_id], 'replica')}" if replicas[broker_id] else "is registered"
-        mend = f"start it; if it is gone for good, 'ottla cluster drain {broker_id} --replicas' (docs/cluster.md)"
+        mend = f"start it; if it cannot return, 'ottla cluster drain {broker_id} --replicas' (docs/cluster.md)"
         found.append(problem(Area.BROKERS, f"Broker {broker_id} is down, and {has}", mend))
     if not found:
         alive = f"{counted(len(state.brokers), 'broker')} {plural(len(state.brokers), 'is', 'are')} alive"
@@ -94,7 +94,7 @@ def _without_quorum(cluster: ExaminedCluster) -> list[Diagnosis]:
     if controller < 0:
         mend = "docs/cluster.md#read-the-error-messages"
         return [problem(Area.QUORUM, "No broker is the controller: nothing in the cluster can be changed", mend)]
-    what = f"Broker {controller} is the controller; ZooKeeper has the metadata, and is not looked at"
+    what = f"Broker {controller} is the controller; ZooKeeper has the metadata, and is not checked"
     return [note(Area.QUORUM, what, "docs/migrate.md says how to leave ZooKeeper")]
 
 
@@ -107,7 +107,7 @@ def _voters(row: QuorumRow, brokers: int) -> Iterable[Diagnosis]:
         what = f"The quorum has {counted(voters, 'voter')}: the loss of one stops every change"
         yield warning(Area.QUORUM, what, mend) if brokers >= _SAFE else note(Area.QUORUM, what, mend)
     elif voters % 2 == 0:
-        what = f"The quorum has {voters} voters: it outlives the loss of no more of them than with {voters - 1}"
+        what = f"The quorum has {voters} voters: it survives the loss of no more of them than with {voters - 1}"
         yield note(Area.QUORUM, what, mend)
 
 
@@ -214,7 +214,7 @@ async def disks(cluster: ExaminedCluster, trends: DiskTrends) -> list[Diagnosis]
 
 def _room(seen: Iterable[DiskRow]) -> str:
     least = min((row.free for row in seen if row.free is not None), default=None)
-    return "free space is not told" if least is None else f"at least {least:.0%} free"
+    return "free space is not reported" if least is None else f"at least {least:.0%} free"
 
 
 async def _hidden(cluster: ExaminedCluster, folders: DataFolders) -> list[str]:

@@ -70,7 +70,9 @@ def _names(file: Path, properties: Mapping[str, str]) -> Iterator[Diagnosis]:
         elif plain in KAFKA_PROPERTY_NAMES:
             unused.append(name)
         else:
-            what = f"{name} in {file} is no property of Kafka or Ottla{meant(plain, declared | KAFKA_PROPERTY_NAMES)}"
+            what = (
+                f"{name} in {file} is not a property of Kafka or Ottla{meant(plain, declared | KAFKA_PROPERTY_NAMES)}"
+            )
             yield warning(Area.SETTINGS, what, "docs/configuration.md")
         if plain in DEPRECATED:
             yield note(Area.SETTINGS, f"{name} in {file} is deprecated: {DEPRECATED[plain]}", "docs/configuration.md")
@@ -88,10 +90,10 @@ def _directories(properties: Mapping[str, str], folders: tuple[str, ...]) -> Ite
     for folder in folders:
         there = Path(folder)
         if not there.exists():
-            yield note(Area.DISKS, f"The log directory {folder} is not there; a broker makes it when it starts")
+            yield note(Area.DISKS, f"The log directory {folder} does not exist; a broker makes it when it starts")
             continue
         if not there.is_dir():
-            yield problem(Area.DISKS, f"The log directory {folder} is no folder", f"ls -l {folder}")
+            yield problem(Area.DISKS, f"The log directory {folder} is not a directory", f"ls -l {folder}")
             continue
         volume = os.statvfs(there)
         if volume.f_flag & os.ST_RDONLY:

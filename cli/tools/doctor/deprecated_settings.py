@@ -1,4 +1,4 @@
-"""A table of broker properties that are deprecated or removed in Kafka 4.3, each with what takes its place."""
+"""A table of broker properties that are deprecated or removed in Kafka 4.3, each with its replacement."""
 
 DEPRECATED = {
     "auto.include.jmx.reporter": "metric.reporters takes its place",

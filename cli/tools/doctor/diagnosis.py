@@ -26,7 +26,7 @@ class DiagnosisLevel(enum.StrEnum):
 
     OK = "ok"
     NOTE = "note"
-    UNKNOWN = "not looked at"
+    UNKNOWN = "not checked"
     WARNING = "warning"
     PROBLEM = "problem"
 
@@ -57,7 +57,7 @@ class Diagnosis:
     level: DiagnosisLevel
     what: str
     mend: str = ""
-    """The command that mends it, or the page of the docs that says how; empty where there is nothing to mend."""
+    """The command that fixes it, or the page of the docs that says how; empty if there is nothing to fix."""
 
 
 def ok(area: Area, what: str) -> Diagnosis:
@@ -106,7 +106,7 @@ def summary(lines: Iterable[Diagnosis]) -> str:
     count = Counter(line.level for line in lines)
     return (
         f"{counted(count[DiagnosisLevel.PROBLEM], 'problem')}, {counted(count[DiagnosisLevel.WARNING], 'warning')}, "
-        f"{counted(count[DiagnosisLevel.NOTE], 'note')}; {count[DiagnosisLevel.UNKNOWN]} not looked at"
+        f"{counted(count[DiagnosisLevel.NOTE], 'note')}; {count[DiagnosisLevel.UNKNOWN]} not checked"
     )
 
 

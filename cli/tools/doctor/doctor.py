@@ -197,7 +197,9 @@ class Examination:
         if addresses or told:
             self.found += await certificates.of_listeners(cluster, addresses)
         else:
-            self.found.append(unknown(Area.CERTIFICATES, "Which listeners have TLS: the settings of brokers tell it"))
+            self.found.append(
+                unknown(Area.CERTIFICATES, "Which listeners have TLS: this needs the settings of brokers")
+            )
 
     async def _clocks(self, cluster: ExaminedCluster) -> None:
         brokers = sorted(cluster.client.nodes)

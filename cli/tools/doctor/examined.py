@@ -19,7 +19,7 @@ _RIGHTS = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "it takes Describe of the topics",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "it takes Describe of the groups",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "it takes Describe of the transactional ids",
-    ErrorCode.UNSUPPORTED_VERSION: "the brokers are too old to tell it",
+    ErrorCode.UNSUPPORTED_VERSION: "the brokers are too old to report it",
 }
 
 Check = Callable[[], Awaitable[Iterable[Diagnosis]]]
@@ -53,13 +53,13 @@ class ExaminedCluster:
         except (OSError, KafkaError) as error:
             return [unknown(area, f"{what}: {why(error)}")]
         except trio.TooSlowError:
-            return [unknown(area, f"{what}: the brokers have not told it within {limit_s:.0f} s")]
+            return [unknown(area, f"{what}: the brokers have not reported it within {limit_s:.0f} s")]
         silent = [unknown(area, f"{what}, of broker {each}: {why(error)}") for each, error in self.failures.items()]
         return [*found, *silent]
 
 
 def why(error: Exception) -> str:
-    """Why something could not be looked at: the missing right, or what the broker said."""
+    """Why something could not be checked: the missing right, or what the broker said."""
     if not isinstance(error, KafkaError):
         return str(error)
     right = _RIGHTS.get(error.code)

@@ -67,7 +67,7 @@ def of_groups(before: Rows | None, now: Rows, now_ms: int, seconds: float) -> li
         what = (
             f"{counted(alone.count, 'group')} {plural(alone.count, 'has', 'have')} lag and no member: {_names(alone)}"
         )
-        mend = f"start its consumers, or 'ottla groups delete {shlex.quote(alone.names()[0])}' if nobody needs it"
+        mend = f"start its consumers, or 'ottla groups delete {shlex.quote(alone.names()[0])}' if it is not needed"
         found.append(warning(Area.GROUPS, what, mend))
     if before is not None:
         found += _growing(before, now, seconds)

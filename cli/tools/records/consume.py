@@ -73,9 +73,9 @@ class ConsumeOptions:
             raise UsageError("--group and --share exclude each other")
         if self.partitions or self.offsets or self.until_end:
             raise UsageError(
-                "a share group chooses the records: --partitions, --offset and --until-end don't go with --share "
-                "('ottla groups reset-offsets' moves a group, share.auto.offset.reset says where a new one begins, "
-                "and --timeout-ms ends when nothing comes)"
+                "a share group chooses its records: --partitions, --offset and --until-end don't go with --share "
+                "('ottla groups reset-offsets' moves a group, share.auto.offset.reset sets its start, "
+                "--timeout-ms ends an idle read)"
             )
         if self.isolation_level != "read_uncommitted":
             raise UsageError(

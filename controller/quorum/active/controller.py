@@ -172,7 +172,7 @@ class ActiveController:
     def committed(self, offset: int) -> None:
         """Everything up to ``offset`` is committed: responses that waited for it are sent."""
         claim = self._claim
-        assert claim is not None, "a standby applies what is committed"
+        assert claim is not None, "a standby applies committed records"
         while claim.uncommitted and claim.uncommitted[0][0] <= offset:
             before, self._committed = self._committed, claim.uncommitted.popleft()[1]
             if self._committed.delta.topics:

@@ -84,7 +84,7 @@ async def _claim(store: ClusterStore, broker_id: int, clock: Clock) -> Controlle
     try:
         epoch = int(node.data) + 1
     except ValueError:
-        raise StoreError(znodes.CONTROLLER_EPOCH, f"{node.data!r} is no epoch") from None
+        raise StoreError(znodes.CONTROLLER_EPOCH, f"{node.data!r} is not an epoch") from None
     try:
         _, stat = await store.multi(
             [

@@ -340,7 +340,9 @@ class ControllerTerm:
                 raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{key} has no leader")
             winner = state.leader if leader is None else leader
             if winner not in state.isr or winner not in context.eligible(key):
-                raise KafkaError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"{winner} is no in-sync replica of {key}")
+                raise KafkaError(
+                    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"{winner} is not an in-sync replica of {key}"
+                )
             return state._replace(leader=winner, leader_epoch=state.leader_epoch + 1, controller_epoch=context.epoch)
 
         self._leaders.tell(await self._leaders.change([key], decide))

@@ -39,8 +39,8 @@ PRODUCER_IDS_AHEAD = 1_000_000_000_000
 LEADER_EPOCHS_AHEAD = 1_000_000
 
 _GUARD = (
-    "The cluster's metadata is in __cluster_metadata-0 now. What an Ottla before KRaft had here is in before-kraft.journal and\n"
-    "before-kraft.snapshot. The page 'Operating Ottla' says how to go back to that version.\n"
+    "The cluster's metadata is in __cluster_metadata-0 now. The metadata of an Ottla before KRaft is in before-kraft.journal\n"
+    "and before-kraft.snapshot. The page 'Operating Ottla' says how to return to that version.\n"
 )
 
 

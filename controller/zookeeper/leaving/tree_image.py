@@ -148,7 +148,7 @@ class _ImageConversion:
     def _assignments(self) -> Iterator[tuple[str, TopicAssignment]]:
         for name in self._children(znodes.TOPICS):
             assignment = _decoded(self._tree, znodes.topic_path(name), znodes.decode_topic)
-            assert assignment is not None, "a child is there"
+            assert assignment is not None, "a child exists"
             if assignment.topic_id == ZERO_UUID:
                 topic_id = self._rules.known_id(name) or random_uuid(self._randomness)
                 assignment = assignment._replace(topic_id=topic_id)

@@ -108,11 +108,11 @@ def check_movable(tree: ZnodeTree) -> None:
             "session ends, zookeeper.session.timeout.ms later"
         )
     if znodes.CONTROLLER in tree.nodes:
-        raise UnmovableStateError(f"{znodes.CONTROLLER} is there: a controller runs, or its session has not ended yet")
+        raise UnmovableStateError(f"{znodes.CONTROLLER} exists: a controller runs, or its session has not ended yet")
     if _is_moved_by_kafka(tree):
         raise UnmovableStateError(
-            f"{_KAFKA_MIGRATION} is there: a KRaft controller of Apache Kafka has begun to move this cluster. Let it end "
-            "that, or go back as Kafka's documentation says"
+            f"{_KAFKA_MIGRATION} exists: a KRaft controller of Apache Kafka has begun to move this cluster. Let it end "
+            "the migration, or return to ZooKeeper as Kafka's documentation says"
         )
     unknown = sorted(path for path in tree.nodes if path != "/" and not _KNOWN.fullmatch(path))
     if unknown:

@@ -162,7 +162,7 @@ def entity_name(kind: str, node: str) -> EntityName:
     """The name that a node stands for. ValueError where nothing can be set at such a node."""
     parts = node.split("/")
     if not all(parts) or len(parts) not in (1, 3) or (len(parts) == 3 and (kind, parts[1]) != _OF_USER):
-        raise ValueError(f"{kind}/{node} is no entity")
+        raise ValueError(f"{kind}/{node} is not an entity")
     names = [_name(kind, part) for part in parts[::2]]
     return names[0] if len(names) == 1 else UserClient(*names)
 

@@ -108,7 +108,7 @@ class KazooConnection:
         self._token = trio.lowlevel.current_trio_token()
         self._listener: ZooKeeperSession | None = None
         self.chroot = ""
-        """The node below which paths are, empty for the root. It may be set once the connection is there."""
+        """The node below which paths are, empty for the root. It may be set once the connection is made."""
         self.is_over = False
         """Whether the session is over: no connection is made any more."""
         self._protect_nodes = protect_nodes

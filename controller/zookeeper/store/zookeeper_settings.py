@@ -36,7 +36,7 @@ class ZooKeeperAddress(NamedTuple):
 
 
 def parse_zookeeper_address(text: str) -> ZooKeeperAddress:
-    """``host:port,host:port/chroot``; 2181 is the port where none is given. Raises ValueError, whose text is one line."""
+    """``host:port,host:port/chroot``; 2181 is the default port. Raises ValueError, whose text is one line."""
     hosts, slash, chroot = text.partition("/")
     servers = tuple(split_host_port(host.strip(), DEFAULT_ZOOKEEPER_PORT) for host in hosts.split(",") if host.strip())
     if not servers or not all(host for host, _ in servers):

@@ -185,7 +185,7 @@ async def test_a_cluster_that_runs() -> None:
     write(nodes, Create("/brokers/ids/2", b"{}", ephemeral=True))
     assert "brokers are running (2)" in await refused(nodes)
     write(nodes, Delete("/brokers/ids/2"), Create(znodes.CONTROLLER, b"{}", ephemeral=True))
-    assert "/controller is there" in await refused(nodes)
+    assert "/controller exists" in await refused(nodes)
 
 
 async def test_a_broker_that_is_no_controller_is_not_the_first() -> None:

@@ -108,7 +108,7 @@ async def test_the_folder_with_the_metadata_cannot_be_new_where_others_are_not(a
     disk = MemoryDisk()
     async with served(disk) as server:
         await create(server, "t")
-    with pytest.raises(StartError, match="its disk may not be there"):
+    with pytest.raises(StartError, match="Its disk may be missing"):
         await server_on(disk, log_dirs="/other,/data").serve()
     assert not disk.exists("/other/meta.properties")
 

@@ -308,7 +308,7 @@ def test_a_node_whose_metadata_log_is_not_there_is_no_older_broker() -> None:
     disk.remove_dir("/a")
     disk.make_dir("/a")
     with pytest.raises(
-        LogStartError, match="/b is one of a node of KRaft, and /a, where its metadata log should be"
+        LogStartError, match="/b belongs to a KRaft node, and /a, where its metadata log should be"
     ) as why:
         take_over(disk)
     assert why.value.may_pass

@@ -126,7 +126,7 @@ AFTER = {
     ),
     "an older Ottla since": (
         lambda disk: (disk.remove("/a/__cluster_state"), write_state(disk, full_state())),
-        "__cluster_state: it is beside before-kraft.*, so an Ottla before KRaft has run without what was set aside there",
+        "__cluster_state: before-kraft.* exists, so an Ottla before KRaft has run without the metadata set aside there",
         "refuses the directory",
     ),
 }

@@ -179,12 +179,12 @@ def test_one_console_tells_of_three_brokers_of_which_one_stands_still(nodes: lis
             text: str = re.sub("<[^>]*>", "", answer.read().decode())
         return text
 
-    eventually(lambda: "has not told" not in page() and "broker-1-inside" in page())
+    eventually(lambda: "did not report" not in page() and "broker-1-inside" in page())
     third.pause()
     try:
         # Once its session has ended it is fenced.
-        eventually(lambda: re.search("Broker 3 has not told what it knows: it (has not answered|is fenced)", page()))
-        assert "Broker 2 has not told" not in page()
+        eventually(lambda: re.search("Broker 3 did not report its data: it (has not answered|is fenced)", page()))
+        assert "Broker 2 did not report" not in page()
     finally:
         third.resume()
-    eventually(lambda: "has not told" not in page(), 60)
+    eventually(lambda: "did not report" not in page(), 60)

@@ -73,7 +73,10 @@ def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         line = refused("--listen", f"127.0.0.1:{port}", "--data-dir", str(tmp_path), code=MAY_PASS)
-    assert line == f"ottla: cannot listen on 127.0.0.1:{port}: the port is in use; choose another with --listen or listeners"
+    assert (
+        line
+        == f"ottla: cannot listen on 127.0.0.1:{port}: the port is in use; choose another with --listen or listeners"
+    )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -32,7 +32,7 @@ def test_internal_topics_can_be_left_out(command: Command, topic: str) -> None:
 def test_a_topic_that_exists(command: Command, topic: str) -> None:
     why = command.refused("topics", "create", topic)
     assert topic in why and "TOPIC_ALREADY_EXISTS" in why
-    assert command("topics", "create", topic, "--if-not-exists") == f"Topic {topic} is there already.\n"
+    assert command("topics", "create", topic, "--if-not-exists") == f"Topic {topic} exists already.\n"
 
 
 def test_validate_only_creates_nothing(command: Command) -> None:
@@ -78,4 +78,4 @@ def test_what_cannot_be_altered(command: Command, new_topic: Callable[..., str])
 
 def test_deleting_what_is_not_there(command: Command) -> None:
     assert "UNKNOWN_TOPIC_OR_PARTITION" in command.refused("topics", "delete", "none")
-    assert command("topics", "delete", "none", "--if-exists") == "Topic none is not there.\n"
+    assert command("topics", "delete", "none", "--if-exists") == "Topic none does not exist.\n"

@@ -271,7 +271,7 @@ async def test_silence_is_said_once_of_each_controller_and_again_after_a_fetch(
             assert not caplog.messages
             world.quorum.is_silent = True
             await trio.sleep(60)
-            said = [re.sub("no answer to .*", "…", line) for line in set(caplog.messages)]
+            said = [re.sub("no response to .*", "…", line) for line in set(caplog.messages)]
             assert set(said) == {f"No metadata from the controller at {HOST}:{node}: …" for node in world.quorum.ids}
             assert len(caplog.messages) == len(said) <= 6, "for each the connection and the fetch, at most"
             world.quorum.is_silent = False

@@ -198,7 +198,7 @@ class HostConnection:
         pipe = self._outgoing
         while True:
             if self.is_over:
-                raise OSError(errno.EPIPE, "the other side is gone")
+                raise OSError(errno.EPIPE, "the other side has closed")
             if not pipe.is_full:
                 return
             await pipe.wait_changed(_LOOK_SECONDS)  # limited, to look at the other direction, too

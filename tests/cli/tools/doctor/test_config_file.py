@@ -43,9 +43,10 @@ def test_names(examined: Examined, tmp_path: Path) -> None:
         "num.partition=3", "num.io.threads=8", "listener.name.x.ssl.keystore.locaton=a", "delegation.token.master.key=x"
     )
     file = tmp_path / "server.properties"
+    strange = "is not a property of Kafka or Ottla"
     assert what(lines, DiagnosisLevel.WARNING) == [
-        f"listener.name.x.ssl.keystore.locaton in {file} is no property of Kafka or Ottla; did you mean ssl.keystore.location?",
-        f"num.partition in {file} is no property of Kafka or Ottla; did you mean num.partitions?",
+        f"listener.name.x.ssl.keystore.locaton in {file} {strange}; did you mean ssl.keystore.location?",
+        f"num.partition in {file} {strange}; did you mean num.partitions?",
     ]
     deprecated, unused = what(lines, DiagnosisLevel.NOTE)
     assert "delegation.token.master.key" in deprecated and "delegation.token.secret.key takes its place" in deprecated
@@ -76,9 +77,9 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_log_directories(examined: Examined, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     lines = examined(f"log.dirs={tmp_path / 'file'},{tmp_path / 'away'}")
-    assert what(lines, DiagnosisLevel.PROBLEM) == [f"The log directory {tmp_path / 'file'} is no folder"]
+    assert what(lines, DiagnosisLevel.PROBLEM) == [f"The log directory {tmp_path / 'file'} is not a directory"]
     assert what(lines, DiagnosisLevel.NOTE) == [
-        f"The log directory {tmp_path / 'away'} is not there; a broker makes it when it starts"
+        f"The log directory {tmp_path / 'away'} does not exist; a broker makes it when it starts"
     ]
 
 

@@ -42,13 +42,13 @@ def test_the_page_has_a_line_for_each_and_what_mends_it(capsys: pytest.CaptureFi
     print_page([WELL, problem(Area.DISKS, "A name of \x1b[31m clients", "delete it"), UNSEEN])
     assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == [
         "Brokers",
-        "  OK             All is well",
+        "  OK           All is well",
         "Disks",
-        r"  problem        A name of \x1b[31m clients",
-        "                 mend: delete it",
+        r"  problem      A name of \x1b[31m clients",
+        "               mend: delete it",
         "Clocks",
-        "  not looked at  The clock",
-        "1 problem, 0 warnings, 0 notes; 1 not looked at",
+        "  not checked  The clock",
+        "1 problem, 0 warnings, 0 notes; 1 not checked",
     ]
 
 

@@ -56,10 +56,10 @@ def test_a_broker_that_is_well() -> None:
         done = Command(broker.bootstrap_servers).run("doctor", "--strict")
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line.strip() for line in done.stdout.splitlines()]
-    assert lines[:2] == ["Brokers", "OK             1 broker is alive: 1"]
-    assert "OK             1 partition has a leader and all replicas in sync" in lines
-    assert "OK             Open files, mapped files and memory of broker 1 are within their limits" in lines
-    assert lines[-1].endswith("; 0 not looked at")
+    assert lines[:2] == ["Brokers", "OK           1 broker is alive: 1"]
+    assert "OK           1 partition has a leader and all replicas in sync" in lines
+    assert "OK           Open files, mapped files and memory of broker 1 are within their limits" in lines
+    assert lines[-1].endswith("; 0 not checked")
 
 
 def test_no_broker() -> None:
@@ -180,10 +180,10 @@ def test_settings_and_certificates_of_a_broker_with_users(look: Look, tmp_path: 
         assert of(lines, "settings") == [
             ("warning", "Broker 1 makes topics with 1 replica, and min.insync.replicas is 2")
         ]
-        assert not [line for line in lines if line[1] == "not looked at"]
+        assert not [line for line in lines if line[1] == "not checked"]
 
         status, lines = look(of_user("bob"))
-        unseen = {area: what for area, level, what in lines if level == "not looked at"}
+        unseen = {area: what for area, level, what in lines if level == "not checked"}
         assert status == 0
         assert unseen["topics"] == "Whether there are topics that this user may not describe"
         assert unseen["replication"] == "min.insync.replicas of shown: it takes DescribeConfigs of the topics"
