@@ -1,6 +1,6 @@
-"""``python -m ottla.tools.prose [FILE]...``: sentences that break a rule of plain English, in these files or in all that it reads.
+"""``python -m ottla.tools.prose [FILE]...``: sentences that break a rule of plain English.
 
-Exit status 1 if there are any.
+Without files it reads all pages, help texts, messages, log lines and templates. Exit status 1 if there are any.
 """
 
 from __future__ import annotations
