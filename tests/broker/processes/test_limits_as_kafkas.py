@@ -1,6 +1,6 @@
 """Limits on the connections of a listener, as a client sees them: the same at Ottla and at Apache Kafka.
 
-What it was like on each is printed; docs/listeners.md has it.
+What it was like on each is printed; docs/listeners.md has some of it.
 """
 
 from __future__ import annotations

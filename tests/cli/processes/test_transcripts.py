@@ -52,6 +52,16 @@ def test_the_page_on_clusters_shows_what_happens(tmp_path: Path, tmp_path_factor
 
 
 @pytest.mark.slow
+def test_kafka_reassign_partitions_moves_and_cancels(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    tools = write_scripts(tmp_path_factory.mktemp("kafka"))
+    with (
+        ottla.Cluster(3, properties={"auto.leader.rebalance.enable": "false"}) as cluster,
+        Terminal(tmp_path, cluster.bootstrap_servers, also=tools) as terminal,
+    ):
+        follow(Path(__file__).with_name("kafka-reassign-partitions.txt"), terminal)
+
+
+@pytest.mark.slow
 def test_the_page_for_users_of_rpk_and_kcat_shows_what_happens(tmp_path: Path) -> None:
     properties = {"group.initial.rebalance.delay.ms": "0"}
     with ottla.Broker(properties=properties) as broker, Terminal(tmp_path, broker.bootstrap_servers) as terminal:

@@ -1,6 +1,6 @@
 """``ottla cluster reassign | add-replicas | drain --replicas`` on four brokers in three racks, with records on the way.
 
-What ``kafka-reassign-partitions`` does is in the transcript of docs/cluster.md.
+What ``kafka-reassign-partitions`` does is in tests/cli/processes/kafka-reassign-partitions.txt.
 """
 
 from __future__ import annotations
