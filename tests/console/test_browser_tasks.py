@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
+from urllib.request import urlopen
 
 import kafka.errors
 import pytest
@@ -18,6 +19,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.structs import OffsetAndMetadata
 
+from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Connection
 from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
@@ -155,6 +157,8 @@ def make_topic(served: Served, name: str, setting: str, value: str) -> None:
         configs = [CreatableTopicConfig(name=setting, value=value)]
         topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=configs)
         client.call(CreateTopicsRequest(topics=[topic]), 5)
+    # The console has the list of topics for a second, or longer on a busy machine.
+    eventually(lambda: urlopen(f"{served.console}/find?q={name}", timeout=30).url.endswith(f"/topics/{name}"))
 
 
 def test_which_client_gets_errors_and_why(visit: BrowserContext, shop: Served) -> None:
