@@ -28,7 +28,8 @@ class PeerWatch:
 
     def add(self, descriptor: int, presence: Presence) -> None:
         """Watch the socket ``descriptor``, once; -1 is no socket of the system."""
-        if sys.platform == "linux" and descriptor >= 0:
+        # A connection's task may begin after ``run`` was cancelled with it: it ends at its first wait.
+        if sys.platform == "linux" and descriptor >= 0 and not self._epoll.closed:
             self._presences[descriptor] = presence
             self._epoll.register(descriptor, _EPOLLRDHUP | select.EPOLLONESHOT)
 

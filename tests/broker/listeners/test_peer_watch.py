@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 import sys
 from collections.abc import Callable
@@ -11,6 +12,8 @@ import pytest
 import trio
 
 from ottla.base.config import Config
+from ottla.base.presence import Presence
+from ottla.broker.listeners.peer_watch import PeerWatch
 from ottla.broker.server import BrokerServer
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -48,6 +51,16 @@ class Client:
             assert piece
             found += piece
         return found
+
+
+async def test_a_connection_that_was_accepted_as_its_listener_ended_is_no_error() -> None:
+    watch = PeerWatch()
+    with trio.CancelScope() as ended:
+        ended.cancel()
+        await watch.run()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        watch.add(ours.fileno(), Presence())
 
 
 async def connect(server: BrokerServer) -> Client:
