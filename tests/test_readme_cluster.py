@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -151,6 +152,21 @@ def test_a_leader_is_killed_and_comes_back(cluster: Cluster) -> None:
     status, told = cluster.close()
     assert status == 0, told
     assert f"broker-{killed[0]} has ended with status -9" in told
+
+
+def test_what_was_started_again_by_hand_ends_with_the_rest_and_a_second_signal_kills(cluster: Cluster) -> None:
+    """Without a ``pid`` file: its process is found by the log directory that it has open."""
+    pids = dict(re.findall(r"^(broker \d) .* pid (\d+)", cluster.shown, re.MULTILINE))
+    os.kill(int(pids["broker 3"]), signal.SIGKILL)
+    told = cluster.terminal.wait_for("^started again by: .*\n")
+    _, _, command = told.rpartition("started again by: ")
+    by_hand = Terminal(cluster.folder, "by-hand", *shlex.split(command))
+    by_hand.wait_for("is ready")
+    cluster.terminal.process.send_signal(signal.SIGINT)
+    cluster.terminal.wait_for("^stopping within .*\n")
+    assert cluster.terminal.end(signal.SIGINT) == 0
+    assert by_hand.process.wait(LIMIT_S) in (0, -signal.SIGKILL)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids.values())
 
 
 def test_three_commands_are_a_cluster_and_a_fourth_joins(tmp_path: Path) -> None:

@@ -5,10 +5,10 @@
 Each is ``ottla serve`` with its number and the list of all (``cluster.nodes``), at every other port: the one after it is that of
 its controller. With ``--zookeeper`` they are brokers at ports in a row, on a ZooKeeper at ``--zookeeper-port``.
 
-Ctrl-C or SIGTERM stops all: the brokers, then ZooKeeper. A process that ends by itself is told of, with the command that
-starts it again; the others go on, and take over when its session has ended, here after 6 s. One that was started again by that
-command is stopped with the others if ``pid`` in its folder names it. Exit status 0 after a stop that was asked for, 1 when one
-of them could not start.
+Ctrl-C or SIGTERM stops all: the brokers, then ZooKeeper; a second one kills them. A process that ends by itself is told of, with
+the command that starts it again; the others go on, and take over when its session has ended, here after 6 s. One that was
+started again by hand is stopped with the others. Exit status 0 after a stop that was asked for, 1 when one of them could not
+start.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
+import fcntl
 import os
 import shlex
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -34,6 +36,12 @@ from ottla.testing.held_port import HeldPort
 
 _LOOK_S = 0.2
 _LAST_ONE_S = 8.0
+if sys.platform == "darwin":
+    _FLOCK, _PID, _TYPE = struct.Struct("@qqihh"), 2, 3
+    _ANY_LOCK = (0, 0, 0, fcntl.F_WRLCK, os.SEEK_SET)
+else:
+    _FLOCK, _PID, _TYPE = struct.Struct("@hhqqi4x"), 4, 0
+    _ANY_LOCK = (fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
 
 class Zoo(ZooKeeperProcess):
@@ -200,11 +208,22 @@ def end(servers: list[ServerProcess]) -> None:
     """Stop all that runs: the brokers one after the other, each of which hands over what it leads, ZooKeeper last.
 
     Nodes with controllers are asked all at once, with those that were started again by hand. The last one waits for a controller
-    to let it go, and there is none any more: it is killed, and checks the ends of its logs when it is started again.
+    to let it go, and there is none any more: it is killed, and checks the ends of its logs when it is started again. Another
+    signal kills all.
     """
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
     by_hand = [pid for server in servers if isinstance(server, Broker) and (pid := started_by_hand(server))]
+    killed: list[int] = []
+
+    def kill_all(number: int, _: object) -> None:
+        killed.append(number)
+        for pid in [*by_hand, *(server.pid for server in servers if server.is_running)]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, kill_all)
+    if by_hand or any(server.is_running for server in servers):
+        print(f"stopping within about {_LAST_ONE_S:g} s; Ctrl-C kills", flush=True)
     for pid in by_hand:
         os.kill(pid, signal.SIGTERM)
     for server in servers:
@@ -219,28 +238,23 @@ def end(servers: list[ServerProcess]) -> None:
         except subprocess.TimeoutExpired:
             server.kill()
         except AssertionError as error:
-            print(f"cluster: {error}", file=sys.stderr)
+            if not killed:
+                print(f"cluster: {error}", file=sys.stderr)
         finally:
             server.close()
 
 
 def started_by_hand(broker: Broker) -> int:
-    """The process that runs a broker that had ended, by the ``pid`` in its folder; 0 for none.
-
-    Its command line has to name the broker's own properties: the number may be another process's by now.
-    """
-    if broker.is_running or not (pid := read_pid(broker.folder / "pid")):
+    """The process that runs a broker that had ended: it has the lock of the log directory (see fcntl(2)); 0 for none."""
+    if broker.is_running:
         return 0
-    listed = subprocess.run(["ps", "-p", str(pid), "-o", "args="], capture_output=True, text=True, check=False).stdout
-    return pid if f"{broker.folder.name}/server.properties" in listed else 0
-
-
-def read_pid(file: Path) -> int:
-    """0 where the file has no number."""
     try:
-        return int(file.read_text())
-    except (OSError, ValueError):
+        with (Path(broker.log_dirs.split(",")[0]) / ".lock").open("rb") as lock:
+            asked = fcntl.fcntl(lock, fcntl.F_GETLK, _FLOCK.pack(*_ANY_LOCK))
+    except OSError:
         return 0
+    fields = _FLOCK.unpack(asked)
+    return 0 if fields[_TYPE] == fcntl.F_UNLCK else fields[_PID]
 
 
 def wait_for_exit(pid: int) -> None:
