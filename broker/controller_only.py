@@ -70,6 +70,7 @@ class ControllerOnlyServer:
         self._randomness = randomness or random.SystemRandom()
         self._traced = traced
         self._stop_asked = trio.Event()
+        self._handing_over = trio.CancelScope()
         self._failure: str | None = None
         self._listeners = ControllerListeners(self._config, self._network, self._workers)
         self.cluster_id = ""
@@ -109,6 +110,11 @@ class ControllerOnlyServer:
     def stop(self) -> None:
         """Ask ``serve`` to end; safe to call twice."""
         self._stop_asked.set()
+
+    def stop_without_handing_over(self) -> None:
+        """The same, without waiting for another controller to lead."""
+        self.stop()
+        self._handing_over.cancel()
 
     def _fail(self, why: str) -> None:
         self._failure = why
@@ -187,7 +193,8 @@ class ControllerOnlyServer:
             on_ready()
             await self._stop_asked.wait()
             self._is_accepting = False
-            await role.leave()
+            with self._handing_over:
+                await role.leave()
             nursery.cancel_scope.cancel()
 
     async def _open(self, folders: LogDirectories) -> ControllerRole:

@@ -151,6 +151,7 @@ class BrokerServer:
         self._listeners = BoundListeners(config, self._network, self._workers)
         self._quorum_place: QuorumConnection | None = None
         self.assembly: Assembly | None = None
+        self._handing_over = trio.CancelScope()
         self._acceptor: Acceptor | None = None
 
     def _configured_home(self) -> ClusterHome | None:
@@ -232,6 +233,11 @@ class BrokerServer:
     def stop(self) -> None:
         """Ask ``serve`` to end; safe to call twice."""
         self._stop_asked.set()
+
+    def stop_without_handing_over(self) -> None:
+        """The same, without waiting for a controller to move this broker's leaderships. The logs are flushed all the same."""
+        self.stop()
+        self._handing_over.cancel()
 
     def _fail(self, why: str) -> None:
         """The first cause is told: what fails after it fails because of it."""
@@ -379,7 +385,8 @@ class BrokerServer:
                     await self._stop_asked.wait()
                     # Before the listeners close: clients learn from this broker who leads its partitions now.
                     if self._failure is None:
-                        await assembly.run_controlled_shutdown()
+                        with self._handing_over:
+                            await assembly.run_controlled_shutdown()
                     await self._end_connections(acceptor)
                     connections.cancel_scope.cancel()
                 await assembly.resign()

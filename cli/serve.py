@@ -168,11 +168,14 @@ async def _serve(config: Config, traced: Collection[ApiKey]) -> None:
             forming = trio.CancelScope()
 
             async def stop_on_signal() -> None:
+                logger.info("stopping on %s", signal.Signals(await anext(signals)).name)
+                forming.cancel()
+                server.stop()
+                # A person's; SIGTERM may come twice, from a service manager to all processes and from the parent of this one.
                 async for number in signals:
-                    logger.info("stopping on %s", signal.Signals(number).name)
-                    forming.cancel()
-                    server.stop()
-                    return
+                    if number == signal.SIGINT:
+                        logger.info("stopping without handing over, on another SIGINT")
+                        server.stop_without_handing_over()
 
             def stop_unsupervised() -> None:
                 logger.error("stopping, because the supervisor of this machine's brokers has ended")

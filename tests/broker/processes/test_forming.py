@@ -6,8 +6,10 @@ And a console of one of them tells of all.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -150,6 +152,27 @@ def test_three_commands_are_a_cluster(nodes: list[Node]) -> None:
     eventually(lambda: _votes(third), 60)
     first.kill()
     ottla([second, third], "topics", "create", "later", "-r", "3")
+
+
+def test_a_second_ctrl_c_does_not_wait_for_a_controller(nodes: list[Node]) -> None:
+    """The last broker of a cluster would wait for 30 s here, as its session is long."""
+    listed = nodes[:3]
+    for node in listed:
+        node.arguments += ["--override", "broker.session.timeout.ms=600000"]
+        node.launch()
+    for node in listed:
+        node.wait_ready()
+    ottla(listed, "topics", "create", "orders", "-r", "3")
+    last = listed[0]
+    for node in listed[1:]:
+        node.kill()
+    os.kill(last.pid, signal.SIGINT)
+    eventually(lambda: "stopping on SIGINT" in last.log())
+    os.kill(last.pid, signal.SIGINT)
+    last.wait_stopped()
+    assert "stopping without handing over, on another SIGINT" in last.log()
+    assert "has not moved all that this broker leads" not in last.log()
+    assert (last.folder / "data/.kafka_cleanshutdown").exists()
 
 
 def _votes(node: Node) -> bool:
