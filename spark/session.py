@@ -122,11 +122,20 @@ def build_session(
     try:
         return builder.getOrCreate()
     except PySparkException as error:
-        fetched = defaults.get("spark.jars.packages")
-        hint = f" (it should fetch {fetched} from Maven Central)" if fetched else ""
+        hint = _about_packages(defaults.get("spark.jars.packages"), version)
         raise SparkSetupError(f"Spark did not start: {str(error).splitlines()[0]}{hint}") from error
     except Py4JJavaError as error:
         raise SparkSetupError(f"Spark did not start: {error.java_exception.getMessage()}") from error
+
+
+def _about_packages(fetched: str | None, version: str) -> str:
+    """The end of the error line where the JVM did not start: it may lack jars, and says so only on standard error."""
+    if not fetched:
+        return ""
+    hint = f" (it should fetch {fetched} from Maven Central)"
+    if version in (OLDEST_TESTED, NEWEST_TESTED):
+        return hint
+    return f"{hint}; where a jar is missing there, a tested version has it: pip install pyspark=={NEWEST_TESTED}"
 
 
 def _shuffle_settings(master: str) -> dict[str, str]:

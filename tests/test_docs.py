@@ -13,6 +13,7 @@ import pytest
 import ottla
 from ottla.broker.config_file import load_config, read_properties, warn_of_unused
 from ottla.broker.settings import BrokerSettings
+from ottla.cli.help_page import commands
 from ottla.tools import api_page
 
 from .helpers.pages import quickstarts
@@ -24,6 +25,15 @@ PAGES = [
     for path in sorted((ROOT / folder).glob("*.md"))
 ]
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)(?:#[^)]*)?\)")
+CODE = re.compile(r"```\w*\n(.*?)```|`([^`]+)`", re.DOTALL)
+COMMAND = re.compile(r"""(?<![\w/.@-])ottla ((?:[^|;&\n#`"'()]|"[^"\n]*"|'[^'\n]*')*)""")
+OF_OTHERS = {
+    *("--rows", "--pairs", "--scale", "--profile", "--pages", "--search", "--open"),  # benchmarks
+    *("--verify", "--describe", "--delete", "--delete-offsets", "--reset-offsets", "--metadata", "--group-protocol"),
+    *("--bootstrap-controller", "--replica-alter-log-dirs-throttle"),  # Kafka's tools, and those above
+    *("--tb", "--show-capture"),  # pytest
+}
+"""Options that the pages name without their command."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -37,6 +47,34 @@ def test_links_lead_somewhere(page: Path) -> None:
         if text.startswith("`") and file.suffix == ".py" and "/" not in name:
             defined = rf"^\s*(?:(?:async )?def|class) {name.rpartition('.')[2]}\b|^{name} = "
             assert re.search(defined, file.read_text(), re.MULTILINE), f"{page.name}: no {name} in {target}"
+
+
+def test_options_shown_exist() -> None:
+    """Those of a command are its own, or of all commands; one by itself is of some command."""
+    of_command = {
+        declared.words: {name for option in declared.command.params for name in (*option.opts, *option.secondary_opts)}
+        for declared in commands()
+        if not declared.is_group and declared.command.add_help_option  # compat hands its own to pytest
+    }
+    of_all = {"--bootstrap-server", "--command-config", "--command-property", "--debug", "--help", "--version"}
+    some = of_all.union(OF_OTHERS, *of_command.values())
+    strange = []
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        for block, span in CODE.findall(page.read_text().replace("\\\n", " ")):
+            code = block or " ".join(span.split())
+            for shown in COMMAND.findall(code):
+                words = tuple(re.sub(r"^(-\S+ \S+ )+", "", shown).split())
+                known = of_command.get(words[:2]) or of_command.get(words[:1])
+                if known is not None:
+                    strange += [(page.name, shown, name) for name in options(shown) if name not in known | of_all]
+            if span.startswith("--"):
+                strange += [(page.name, span, name) for name in options(code) if name not in some]
+    assert strange == []
+
+
+def options(shown: str) -> list[str]:
+    """The long options of a command that are not in quotes."""
+    return re.findall(r"(?<!\S)--[a-z][\w-]*", re.sub(r"\"[^\"]*\"|'[^']*'", "", shown))
 
 
 def test_the_readme_is_short() -> None:

@@ -189,6 +189,24 @@ def test_a_node_with_another_secret_is_no_part_of_the_cluster(tmp_path: Path, ca
     run(scenario)
 
 
+@pytest.mark.parametrize("is_node", [True, False])
+def test_an_authorizer_is_asked_whether_a_client_may_do_what_nodes_do(
+    is_node: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = {"authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+    own["super_users"] = "User:ANONYMOUS" if is_node else "User:admin"
+
+    async def scenario() -> None:
+        async with world() as nodes:
+            with trio.move_on_after(30), caplog.at_level(logging.INFO):
+                await nodes.form_all(1, 2, 3, **own)
+            assert all((nodes.identity(number) is not None) is is_node for number in (1, 2, 3))
+
+    run(scenario)
+    assert ("The access rules are not loaded yet" in caplog.text) is not is_node  # but for super users
+    assert "Traceback" not in caplog.text
+
+
 def test_a_formatted_node_goes_on_without_the_others() -> None:
     async def scenario() -> None:
         async with world() as nodes:

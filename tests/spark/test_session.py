@@ -87,6 +87,9 @@ def test_the_tested_versions_are_those_that_the_tests_install() -> None:
     setup, fetch = ((ROOT / "tools" / name).read_text() for name in ("setup.sh", "fetch_jars.sh"))
     assert set(re.findall(r"pyspark(?:\[pipelines\])?==([\d.]+)", setup)) == {OLDEST_TESTED, NEWEST_TESTED}
     assert set(re.findall(r"fetch spark-kafka-([\d.]+)", fetch)) == {OLDEST_TESTED, NEWEST_TESTED}
+    for page in ("quickstart", "spark", "pipelines"):
+        shown = re.findall(r"pyspark==([\d.]+)", (ROOT / "docs" / f"{page}.md").read_text())
+        assert set(shown) == {NEWEST_TESTED}
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert f"pyspark{session.VERSIONS}" in extras["spark"]
 
@@ -110,6 +113,47 @@ def test_another_spark(pyspark: types.ModuleType, version: str) -> None:
     vars(pyspark)["__version__"] = version
     with pytest.raises(SparkSetupError, match=f"^pyspark {version} is installed.*pip install 'pyspark>=4.0,<5'$"):
         check_setup()
+
+
+class NoJvm(Exception):
+    """Stands in for PySparkException."""
+
+
+class Builder:
+    """Stands in for pyspark's, whose JVM exits because Ivy does not find a jar."""
+
+    def set(self, *_: str) -> Builder:
+        return self
+
+    master = appName = config = set
+
+    def getOrCreate(self) -> None:
+        raise NoJvm("Java gateway process exited\nmore")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_untested_version_whose_connector_is_not_found(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "check_setup", lambda: version)
+    for name in ("SPARK_LOCAL_IP", "PYSPARK_PYTHON"):
+        monkeypatch.setenv(name, "")  # which the session sets otherwise
+    modules: dict[str, dict[str, object]] = {
+        "py4j.protocol": {"Py4JJavaError": KeyError},
+        "pyspark.errors": {"PySparkException": NoJvm},
+        "pyspark.sql": {"SparkSession": types.SimpleNamespace(builder=Builder())},
+    }
+    for name, content in modules.items():
+        module = types.ModuleType(name)
+        vars(module).update(content)
+        monkeypatch.setitem(sys.modules, name, module)
+        monkeypatch.setitem(sys.modules, name.partition(".")[0], types.ModuleType(name.partition(".")[0]))
+    with pytest.raises(SparkSetupError) as refused:
+        session.build_session("a")
+    told = str(refused.value)
+    assert told.startswith("Spark did not start: Java gateway process exited (it should fetch org.apache.spark:spark-")
+    is_tested = version in {OLDEST_TESTED, NEWEST_TESTED}
+    assert told.endswith(
+        f"-10_2.13:{version} from Maven Central)" if is_tested else f"pip install pyspark=={NEWEST_TESTED}"
+    )
 
 
 @pytest.mark.usefixtures("pyspark")
