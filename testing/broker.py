@@ -29,7 +29,15 @@ from ..share_partitions.led_partition import DeliveryEnd
 from . import administration
 from .broker_run import BrokerEnvironment, BrokerRun
 from .broker_security import BrokerSecurity
-from .checked_options import check_address, check_type, checked_properties, checked_users, named_options
+from .checked_options import (
+    TOPIC_CONFIGS,
+    check_address,
+    check_type,
+    checked_properties,
+    checked_users,
+    named_options,
+    written,
+)
 from .clock import AdjustableClock, BrokerClock
 from .cluster_network import ClusterNetwork
 from .controller_commands import ControllerCommands, wait_applied
@@ -162,9 +170,12 @@ class Broker:
         """Kafka's client properties for a user, the first if none is named. Raises KeyError for an unknown user."""
         return {"bootstrap.servers": self.bootstrap_servers, **self._access.client_properties(user)}
 
-    def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
+    def create_topic(
+        self, name: str, partitions: int = 1, configs: Mapping[str, str | int | float | bool] | None = None
+    ) -> None:
         """Create a topic; ``configs`` are Kafka's topic configs by name. Raises KafkaError."""
-        self._command(lambda controller: controller.create_topic(name, partitions, configs))
+        texts = written("configs", configs, TOPIC_CONFIGS)
+        self._command(lambda controller: controller.create_topic(name, partitions, texts))
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with its records. Raises KafkaError."""

@@ -1,7 +1,7 @@
 """Checks of the options of ``ottla.Broker`` and ``ottla.Cluster``: a wrong one is one sentence, raised in the caller's own call.
 
 The sentence names the option, the given value and the expected ones. A value of a wrong type is a TypeError, any other a
-ValueError. For a property that is a SettingError, in Kafka's words.
+ValueError. For a property that is a SettingError, in Kafka's words. ``create_topic`` has the types of its configs checked here.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from ..broker.config_file import load_config, refuse_unknown
 
 P = ParamSpec("P")
 
+TOPIC_CONFIGS = "a dict of Kafka's topic configs"
+"""The expected value of ``create_topic``."""
 _MOST_SHOWN = 80
 """So many characters of a given value are shown."""
 
@@ -73,20 +75,23 @@ def check_address(option: str, given: object) -> None:
 
 
 def checked_properties(option: str, given: object, defaults: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Kafka's properties as a file has them ("true", "3"), without ``defaults``, which hold where nothing is given.
-
-    Raises TypeError, SettingError.
-    """
-    texts = {}
-    for name, value in _items(option, given, "a dict of Kafka's broker properties"):
-        expected = "a str, int, float or bool"
-        check_type(f"{option}[{name!r}]", value, (str, int, float, bool), expected, hidden=is_secret(name))
-        texts[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    """Broker properties as texts, without ``defaults``, which hold where nothing is given. Raises TypeError, SettingError."""
+    texts = written(option, given, "a dict of Kafka's broker properties")
     try:
         refuse_unknown(texts)
         load_config({**(defaults or {}), **texts})
     except SettingError as error:
         raise error.with_traceback(None) from None  # without the broker's frames
+    return texts
+
+
+def written(option: str, given: object, expected: str) -> dict[str, str]:
+    """Properties or configs with their values as Kafka writes them ("true", "3"); empty for None. Raises TypeError."""
+    texts = {}
+    for name, value in _items(option, given, expected):
+        label, types = f"{option}[{name!r}]", (str, int, float, bool)
+        check_type(label, value, types, "a str, int, float or bool", hidden=is_secret(name))
+        texts[name] = str(value).lower() if isinstance(value, bool) else str(value)
     return texts
 
 

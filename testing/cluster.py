@@ -20,7 +20,7 @@ from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..handlers.services import Services
 from ..share_partitions.led_partition import DeliveryEnd
 from . import administration
-from .checked_options import check_type, checked_properties, named_options
+from .checked_options import TOPIC_CONFIGS, check_type, checked_properties, named_options, written
 from .clock import AdjustableClock, BrokerClock
 from .expected_records import Expected
 from .faults import Faults
@@ -200,7 +200,7 @@ class Cluster:
         name: str,
         partitions: int = 1,
         replication_factor: int = -1,
-        configs: Mapping[str, str] | None = None,
+        configs: Mapping[str, str | int | float | bool] | None = None,
     ) -> None:
         """Create a topic; returns when every broker that can be reached knows its leaders.
 
@@ -208,8 +208,10 @@ class Cluster:
         by name. Raises KafkaError, TimeoutError.
         """
 
+        texts = written("configs", configs, TOPIC_CONFIGS)
+
         async def create() -> None:
-            await self._running.controller.commands.create_topic(name, partitions, configs, replication_factor)
+            await self._running.controller.commands.create_topic(name, partitions, texts, replication_factor)
             await self._running.wait_known(name, _ADMIN_SECONDS)
 
         self._loop.call(create)

@@ -218,7 +218,9 @@ def kafka_topics(ottla_broker: Broker, request: pytest.FixtureRequest) -> Iterat
 
     made: list[str] = []
 
-    def make(count: int, partitions: int = 1, configs: Mapping[str, str] | None = None) -> list[str]:
+    def make(
+        count: int, partitions: int = 1, configs: Mapping[str, str | int | float | bool] | None = None
+    ) -> list[str]:
         __tracebackhide__ = True
         names = [_own_name(request) for _ in range(count)]
         for name in names:

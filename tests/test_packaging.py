@@ -87,6 +87,7 @@ skipped = (
     "ottla.broker.metrics",
     "ottla.console",
     "ottla.compat_tests",
+    "ottla.testing.marked_options",
     "ottla.testing.plugin",
     "ottla.__main__",
 )

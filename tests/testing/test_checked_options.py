@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -150,3 +150,30 @@ def test_numbers_and_bools_are_written_as_kafka_writes_them() -> None:
         "log.cleaner.min.cleanable.ratio": "0.25",
         "compression.type": "lz4",
     }
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[ottla.Cluster]:
+    with ottla.Cluster(1) as running:
+        yield running
+
+
+@pytest.mark.parametrize("of", ["ottla_broker", "cluster"])
+def test_configs_of_a_topic_may_be_numbers_and_bools(of: str, request: pytest.FixtureRequest) -> None:
+    """A wrong one is refused in the caller's thread, and the controller runs on."""
+    made = request.getfixturevalue(of)
+    with pytest.raises(
+        TypeError, match=r"^configs is \['retention\.ms=1'\] \(list\); it must be a dict of Kafka's topic"
+    ):
+        made.create_topic("refused", configs=["retention.ms=1"])
+    with pytest.raises(
+        TypeError, match=r"^configs\['retention\.ms'\] is None \(NoneType\); it must be a str, int, float or"
+    ):
+        made.create_topic("refused", configs={"retention.ms": None})
+    made.create_topic("configured", configs={"retention.ms": 1000, "preallocate": True})
+    with KafkaAdminClient(bootstrap_servers=made.bootstrap_servers) as admin:
+        asked = ConfigResource(ConfigResourceType.TOPIC, "configured")
+        (by_name,) = admin.describe_configs([asked], config_filter="all").values()
+    described = by_name["configured"]
+    assert (described["retention.ms"]["value"], described["preallocate"]["value"]) == ("1000", "true")
+    made.delete_topic("configured")
