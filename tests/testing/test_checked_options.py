@@ -170,10 +170,10 @@ def test_configs_of_a_topic_may_be_numbers_and_bools(of: str, request: pytest.Fi
         TypeError, match=r"^configs\['retention\.ms'\] is None \(NoneType\); it must be a str, int, float or"
     ):
         made.create_topic("refused", configs={"retention.ms": None})
-    made.create_topic("configured", configs={"retention.ms": 1000, "preallocate": True})
+    made.create_topic("with-numbers", configs={"retention.ms": 1000, "preallocate": True})
     with KafkaAdminClient(bootstrap_servers=made.bootstrap_servers) as admin:
-        asked = ConfigResource(ConfigResourceType.TOPIC, "configured")
+        asked = ConfigResource(ConfigResourceType.TOPIC, "with-numbers")
         (by_name,) = admin.describe_configs([asked], config_filter="all").values()
-    described = by_name["configured"]
+    described = by_name["with-numbers"]
     assert (described["retention.ms"]["value"], described["preallocate"]["value"]) == ("1000", "true")
-    made.delete_topic("configured")
+    made.delete_topic("with-numbers")
