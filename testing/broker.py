@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.settings import SettingError
-from ..broker.config_file import load_config, refuse_unknown
+from ..broker.config_file import load_config
 from ..broker.embedded import describe
 from ..broker.server import StartError
 from ..handlers.services import Services
@@ -28,6 +29,15 @@ from ..share_partitions.led_partition import DeliveryEnd
 from . import administration
 from .broker_run import BrokerEnvironment, BrokerRun
 from .broker_security import BrokerSecurity
+from .checked_options import (
+    TOPIC_CONFIGS,
+    check_address,
+    check_type,
+    checked_properties,
+    checked_users,
+    named_options,
+    written,
+)
 from .clock import AdjustableClock, BrokerClock
 from .cluster_network import ClusterNetwork
 from .controller_commands import ControllerCommands, wait_applied
@@ -55,8 +65,10 @@ class Broker:
     unless the property ``authorizer.class.name`` names an authorizer.
 
     ``data_dir`` None is a temporary directory that is removed with the broker. ``listen`` is ``HOST:PORT``, where port
-    0 picks a free one. ``properties`` are Kafka's broker properties by name, and a name that does not exist is a
-    SettingError. ``version`` ("3.9") limits the broker to the API versions of that release of Apache Kafka.
+    0 picks a free one. ``properties`` are Kafka's broker properties by name. ``version`` ("3.9") limits the broker to the
+    API versions of that release of Apache Kafka.
+
+    Raises TypeError and ValueError for a wrong option, SettingError for a property that does not exist or has a wrong value.
 
     ``faults`` makes requests fail, ``requests`` records them, ``clock`` is the broker's time.
     """
@@ -67,19 +79,23 @@ class Broker:
     data_dir: Path
     metrics_address: str | None
 
+    @named_options
     def __init__(
         self,
         *,
         data_dir: str | Path | None = None,
         listen: str = "127.0.0.1:0",
-        properties: Mapping[str, str] | None = None,
+        properties: Mapping[str, str | int | float | bool] | None = None,
         version: str | None = None,
         users: Mapping[str, str] | None = None,
         tls: bool = False,
     ) -> None:
-        refuse_unknown(properties or {})
-        self._access = BrokerSecurity(users, tls)
-        self._arguments = (data_dir, listen, properties)
+        check_type("data_dir", data_dir, (str, os.PathLike, type(None)), "a directory (str or Path)")
+        check_address("listen", listen)
+        check_type("version", version, (str, type(None)), 'a str such as "3.9"')
+        check_type("tls", tls, bool, "True or False")
+        self._arguments = (data_dir, listen, checked_properties("properties", properties))
+        self._access = BrokerSecurity(checked_users(users), tls)
         self._served = served_by(version)
         self._properties: dict[str, str] = {}
         self._broker_run: BrokerRun | None = None
@@ -154,9 +170,12 @@ class Broker:
         """Kafka's client properties for a user, the first if none is named. Raises KeyError for an unknown user."""
         return {"bootstrap.servers": self.bootstrap_servers, **self._access.client_properties(user)}
 
-    def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
+    def create_topic(
+        self, name: str, partitions: int = 1, configs: Mapping[str, str | int | float | bool] | None = None
+    ) -> None:
         """Create a topic; ``configs`` are Kafka's topic configs by name. Raises KafkaError."""
-        self._command(lambda controller: controller.create_topic(name, partitions, configs))
+        texts = written("configs", configs, TOPIC_CONFIGS)
+        self._command(lambda controller: controller.create_topic(name, partitions, texts))
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with its records. Raises KafkaError."""
@@ -269,7 +288,7 @@ class Broker:
             given = {
                 **self._access.server_properties(listen),
                 "log.dirs": str(data_dir),
-                **(properties or {}),
+                **properties,
             }
             ports = stack.enter_context(contextlib.closing(HeldPorts()))
             self._properties = ports.fill_in(given)

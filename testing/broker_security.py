@@ -27,13 +27,11 @@ class BrokerSecurity:
     """The certificates and passwords of a broker.
 
     ``users`` are names with passwords; if there are any, clients log in by PLAIN or SCRAM. With ``tls`` connections are
-    encrypted. Files exist until ``close``. Raises ValueError for a user without name or password.
+    encrypted. Files exist until ``close``.
     """
 
-    def __init__(self, users: Mapping[str, str] | None, tls: bool) -> None:
-        self.users = dict(users or {})
-        if not all(name and password for name, password in self.users.items()):
-            raise ValueError("a user needs a name and a password")
+    def __init__(self, users: Mapping[str, str], tls: bool) -> None:
+        self.users = users
         with_users = "SASL_SSL" if tls else "SASL_PLAINTEXT"
         self.protocol = with_users if self.users else "SSL" if tls else "PLAINTEXT"
         self.ca_file: Path | None = None

@@ -11,15 +11,16 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.settings import SettingError
-from ..broker.config_file import refuse_unknown
 from ..group_coordinator.rebalance_holds import RebalanceHolds
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..handlers.services import Services
 from ..share_partitions.led_partition import DeliveryEnd
 from . import administration
+from .checked_options import TOPIC_CONFIGS, check_type, checked_properties, named_options, written
 from .clock import AdjustableClock, BrokerClock
 from .expected_records import Expected
 from .faults import Faults
@@ -67,11 +68,28 @@ def replicas_by_default(brokers: int) -> dict[str, str]:
 
 
 def refuse_unusable(properties: Mapping[str, str]) -> None:
-    """Raises SettingError for a property that is none, and for one that means something else in a cluster of KRaft."""
-    refuse_unknown(properties)
+    """Raises SettingError for a property that means something else in a cluster of KRaft."""
     if _OF_ZOOKEEPER in properties:
         why = f"it has no effect without a ZooKeeper: the session timeout of a cluster is {SESSION_TIMEOUT}"
         raise SettingError(_OF_ZOOKEEPER, properties[_OF_ZOOKEEPER], why)
+
+
+def _checked(option: str, given: object, defaults: Mapping[str, str]) -> dict[str, str]:
+    texts = checked_properties(option, given, defaults)
+    refuse_unusable(texts)
+    return texts
+
+
+def _checked_by_broker(given: Any, brokers: int, common: Mapping[str, str]) -> dict[int, dict[str, str]]:
+    """The properties of single brokers. Raises TypeError; ValueError for a broker that there is not; SettingError."""
+    option = "broker_properties"
+    check_type(option, given, (Mapping, type(None)), "a dict of broker ids and dicts of Kafka's broker properties")
+    checked = {}
+    for broker_id, own in (given or {}).items():
+        if broker_id not in range(1, brokers + 1):
+            raise ValueError(f"{option} has the broker {broker_id!r}; the ids of the brokers are 1 to {brokers}")
+        checked[broker_id] = _checked(f"{option}[{broker_id}]", own, common)
+    return checked
 
 
 class ClusterBroker:
@@ -121,7 +139,8 @@ class Cluster:
 
     ``properties`` are Kafka's broker properties by name, for all brokers, over those of ``QUICK``. By default topics
     have as many replicas as there are brokers, at most 3. ``broker_properties`` are those of single brokers, by id,
-    such as their racks.
+    such as their racks. Raises TypeError and ValueError for a wrong option, SettingError for a property that does not exist
+    or has a wrong value.
 
     The attribute ``brokers`` has the single brokers by id; ``clock`` is the time of all of them.
     """
@@ -129,23 +148,23 @@ class Cluster:
     bootstrap_servers: str
     brokers: Mapping[int, ClusterBroker]
 
+    @named_options
     def __init__(
         self,
         brokers: int = 3,
         *,
-        properties: Mapping[str, str] | None = None,
-        broker_properties: Mapping[int, Mapping[str, str]] | None = None,
+        properties: Mapping[str, str | int | float | bool] | None = None,
+        broker_properties: Mapping[int, Mapping[str, str | int | float | bool]] | None = None,
     ) -> None:
+        check_type("brokers", brokers, int, "a number of 1 or more (int)")
         if brokers < 1:
-            raise ValueError("a cluster has one broker or more")
-        for given in (properties or {}, *(broker_properties or {}).values()):
-            refuse_unusable(given)
-        self._own_properties = broker_properties or {}
+            raise ValueError(f"brokers is {brokers}; a cluster has one broker or more")
+        common = {**QUICK, **replicas_by_default(brokers)}
+        common |= _checked("properties", properties, common)
+        self._own_properties = _checked_by_broker(broker_properties, brokers, common)
         time = AdjustableClock()
         self._loop = LoopThread("cluster", time)
-        self._around = ClusterEnvironment(
-            time, brokers, {**QUICK, **replicas_by_default(brokers), **(properties or {})}
-        )
+        self._around = ClusterEnvironment(time, brokers, common)
         self._running = RunningCluster(self._around)
         self.clock = BrokerClock(time, self._loop.call, self._do_upkeep)
 
@@ -181,7 +200,7 @@ class Cluster:
         name: str,
         partitions: int = 1,
         replication_factor: int = -1,
-        configs: Mapping[str, str] | None = None,
+        configs: Mapping[str, str | int | float | bool] | None = None,
     ) -> None:
         """Create a topic; returns when every broker that can be reached knows its leaders.
 
@@ -189,8 +208,10 @@ class Cluster:
         by name. Raises KafkaError, TimeoutError.
         """
 
+        texts = written("configs", configs, TOPIC_CONFIGS)
+
         async def create() -> None:
-            await self._running.controller.commands.create_topic(name, partitions, configs, replication_factor)
+            await self._running.controller.commands.create_topic(name, partitions, texts, replication_factor)
             await self._running.wait_known(name, _ADMIN_SECONDS)
 
         self._loop.call(create)

@@ -36,6 +36,8 @@ RELEASES = (
 )
 _FIRST_WITH_FEATURES = "4.0"
 
+__tracebackhide__ = True  # a failure points at the caller's line
+
 _TABLE = """\
 PRODUCE 2.8=0-9 3.7=0-10 3.8=0-11 4.0=3-12 4.1=3-13
 FETCH 2.8=0-12 3.1=0-13 3.5=0-15 3.7=0-16 3.9=0-17 4.0=4-17 4.1=4-18
@@ -129,7 +131,7 @@ UNREGISTER_CONTROLLER 4.4=0-0
 def api_versions(release: str) -> dict[ApiKey, tuple[int, int]]:
     """Lowest and highest version of each API at a release ("3.9"). Raises ValueError for one that is not in the table."""
     if release not in RELEASES:
-        raise ValueError(f"the API versions of Kafka {release!r} are not known; there are {', '.join(RELEASES)}")
+        raise ValueError(f"version is {release!r}; it must be one of {', '.join(RELEASES)}")
     versions = {}
     for row in _TABLE.splitlines():
         name, *changes = row.split()

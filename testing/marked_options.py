@@ -5,19 +5,23 @@ class and its module are put together; the one closest to the test counts. ``pro
 
 The options of marks are a parameter of ``ottla_broker``. So pytest remakes the fixtures that depend on it, and groups the tests
 with the same options.
+
+Wrong options fail the test that has them, in its setup or call, with its place and without a traceback. A collection never fails
+by them: it would keep other tests from running.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pytest
 
-from ..base.wording import meant
+if TYPE_CHECKING:
+    from .broker import Broker
+    from .cluster import Cluster
 
-Made = TypeVar("Made")
+Made = TypeVar("Made", "Broker", "Cluster")
 
 MARK = "ottla"
 _PROPERTIES = "properties"
@@ -27,77 +31,81 @@ _TAKEN_BY = ("ottla_broker", "ottla_cluster", "ottla_broker_factory", "request")
 _NAME = getattr(pytest, "HIDDEN_PARAM", MARK)
 
 
+class OptionsRefusedError(Exception):
+    """A broker or cluster could not be started with its options. The text is one sentence, which ``fail`` shows."""
+
+
 def parametrize(metafunc: pytest.Metafunc) -> None:
-    """Give a marked test's options to its ``ottla_broker``. Fails the collection where the mark is without any effect."""
-    node = metafunc.definition
-    options = of_marks(node)
-    if not any(name in metafunc.fixturenames for name in _TAKEN_BY):
-        if any(mark.name == MARK for mark in node.own_markers):
-            _fail(node, f"{node.name} has the mark {MARK}, but neither ottla_broker nor ottla_cluster")
-    elif options and "ottla_broker" in metafunc.fixturenames:
+    """Give a marked test's options to its ``ottla_broker``, right or wrong."""
+    options = of_marks(metafunc.definition)
+    if options and "ottla_broker" in metafunc.fixturenames:
         metafunc.parametrize("ottla_broker", [options], indirect=True, ids=[_NAME])
 
 
 def check_marks(item: pytest.Item) -> None:
-    """Fail a test with a misspelt option, or one to which pytest gave no parameter, as to a ``unittest.TestCase``."""
-    options = of_marks(item)
-    if not options:
-        return
+    """Fail a test with a mark that is without effect."""
+    marks = list(item.iter_markers(MARK))
     fixtures = getattr(item, "fixturenames", ())
-    if not hasattr(item, "callspec") and "ottla_broker" in fixtures:
-        _fail(
-            item,
-            f"pytest gives no parameters to a unittest.TestCase, so the mark {MARK} has no effect here:"
-            " start an ottla.Broker in setUpClass",
-        )
-    import ottla  # only for tests that have marks
-
-    kinds: dict[str, type] = {
-        "ottla_broker": ottla.Broker,
-        "ottla_broker_factory": ottla.Broker,
-        "ottla_cluster": ottla.Cluster,
-    }
-    for made in {kinds[name] for name in fixtures if name in kinds}:
-        names = [*inspect.signature(made).parameters]
-        for name in sorted(options.keys() - {*names}):
-            _fail(item, f"ottla.{made.__name__} has no option {name}{meant(name, names)}")
+    if any(mark.args or not mark.kwargs for mark in marks):
+        fail(item, f"the mark {MARK} takes keyword arguments, those of ottla.Broker")
+    if not any(name in fixtures for name in _TAKEN_BY):
+        if any(mark.name == MARK for mark in item.own_markers):
+            fail(item, f"{item.name} has the mark {MARK}, but neither ottla_broker nor ottla_cluster")
+    elif marks and "ottla_broker" in fixtures:
+        parameters = getattr(item, "callspec", None)
+        if parameters is None:
+            why = "pytest gives no parameters to a unittest.TestCase: start an ottla.Broker in setUpClass"
+            fail(item, f"the mark {MARK} has no effect here: {why}")
+        if parameters.params.get("ottla_broker") != of_marks(item):
+            fail(
+                item,
+                f"the mark {MARK} has no effect in a pytest.param, or on a test that is collected: mark the function",
+            )
 
 
-def make(kind: type[Made], options: Mapping[str, Any]) -> Made:
-    """A broker or cluster that is not started yet. Fails the test where it refuses its options."""
+def start(kind: type[Made], given: Mapping[str, Any], marked: Mapping[str, Any]) -> Made:
+    """Start a broker or cluster, with the options of its fixture and those of marks over them. Raises OptionsRefusedError."""
+    from ..base.settings import SettingError
+    from ..broker.server import StartError
+    from .checked_options import check_type  # only for tests that have a broker
+
+    fixture = f"ottla_{kind.__name__.lower()}"
     try:
-        return kind(**options)
+        check_type(f"{fixture}_options", given, Mapping, f"a dict of options of ottla.{kind.__name__}")
+        made = kind(**_merged([given, marked]))
     except (TypeError, ValueError) as error:
-        refusal = f"ottla.{kind.__name__}: {error}"
-    pytest.fail(refusal, pytrace=False)  # outside: pytest shows a chain of errors with both
+        raise OptionsRefusedError(f"{fixture}: {error}") from None
+    try:
+        made.start()
+    except (SettingError, StartError) as error:
+        raise OptionsRefusedError(f"{fixture}: {error}") from None
+    return made
 
 
-def _fail(item: pytest.Item, why: str) -> NoReturn:
+def fail(item: pytest.Item, why: str) -> NoReturn:
+    """Fail a test without a traceback, with its file and line."""
     file, line, _ = item.location
-    pytest.fail(f"{file}:{(line or 0) + 1}: {why}", pytrace=False)
+    raise pytest.fail.Exception(f"{file}:{(line or 0) + 1}: {why}", pytrace=False) from None
 
 
 def of_marks(node: pytest.Item) -> dict[str, Any]:
     """The options that the marks of a test give, together."""
-    return _merged(_keywords(mark, node) for mark in reversed(list(node.iter_markers(MARK))))
-
-
-def _keywords(mark: pytest.Mark, node: pytest.Item) -> Mapping[str, Any]:
-    if mark.args or not mark.kwargs:
-        _fail(node, f"the mark {MARK} takes keyword arguments, those of ottla.Broker")
-    return mark.kwargs
+    return _merged(mark.kwargs for mark in reversed(list(node.iter_markers(MARK))))
 
 
 def _merged(options: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for each in options:
-        properties = {**(merged.get(_PROPERTIES) or {}), **(each.get(_PROPERTIES) or {})}
+        properties = _together(merged.get(_PROPERTIES), each.get(_PROPERTIES))
         merged |= each
-        if properties:
+        if properties is not None:
             merged[_PROPERTIES] = properties
     return merged
 
 
-def with_marks(options: Mapping[str, Any], marked: Mapping[str, Any]) -> dict[str, Any]:
-    """``options`` with those of marks over them."""
-    return _merged([options, marked])
+def _together(below: Any, above: Any) -> Any:
+    """Both properties; or the one that is no dict, for the constructor to refuse."""
+    if below is None or above is None:
+        return below if above is None else above
+    wrong = [each for each in (above, below) if not isinstance(each, Mapping)]
+    return wrong[0] if wrong else {**below, **above}

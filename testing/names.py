@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..base.errors import ErrorCode
+from ..base.wording import meant
 from ..handlers.call import Call
 from ..wire.api_keys import ApiKey
 from ..wire.messages.fetch import FetchRequest
 from ..wire.messages.metadata import MetadataRequest
 from ..wire.schema import ZERO_UUID, Struct
+from .checked_options import check_type
 
 _TOPIC_RESOURCE = 2
 _API_KEYS = {key.name.replace("_", "").lower(): key for key in ApiKey}
@@ -19,19 +21,22 @@ __tracebackhide__ = True  # a failure points at the caller's line
 
 
 def api_key(name: str) -> ApiKey:
-    """``OffsetCommit``, ``OFFSET_COMMIT`` or ``offset_commit``. Raises ValueError."""
+    """``OffsetCommit``, ``OFFSET_COMMIT`` or ``offset_commit``. Raises ValueError; TypeError for what is no text."""
+    check_type("api", name, str, "Kafka's name of an API (str)")
     try:
         return _API_KEYS[name.replace("_", "").lower()]
     except KeyError:
-        raise ValueError(f"Kafka has no API {name!r}") from None
+        close = meant(name.replace("_", ""), [api_name(key) for key in ApiKey])
+        raise ValueError(f"Kafka has no API {name!r}{close}") from None
 
 
 def error_code(name: str) -> ErrorCode:
-    """``NOT_COORDINATOR``. Raises ValueError."""
+    """``NOT_COORDINATOR``. Raises ValueError; TypeError for what is no text."""
+    check_type("error", name, str, "Kafka's name of an error (str)")
     try:
         return ErrorCode[name]
     except KeyError:
-        raise ValueError(f"Kafka has no error {name!r}") from None
+        raise ValueError(f"Kafka has no error {name!r}{meant(name, ErrorCode.__members__)}") from None
 
 
 def api_name(key: int) -> str:

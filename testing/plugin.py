@@ -79,6 +79,8 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
     marked_options.check_marks(item)
     try:
         yield
+    except marked_options.OptionsRefusedError as refusal:
+        marked_options.fail(item, str(refusal))
     except Exception:
         _refuse_other_options(item)
         raise
@@ -103,9 +105,12 @@ def _refuse_other_options(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_call() -> Generator[None]:
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     """Fail a test that would have passed, but with faults that never hit a request."""
-    yield
+    try:
+        yield
+    except marked_options.OptionsRefusedError as refusal:  # of a fixture that the test asks for by ``request``
+        marked_options.fail(item, str(refusal))
     missed = _take_never_hit()
     if missed:
         lines = [f"never hit a request: {fault.asked_for} ({fault.why_not()})" for fault in missed]
@@ -156,8 +161,8 @@ def ottla_broker(
     for started in brokers:
         if started.marked == marked:
             return started.broker
-    options = marked_options.with_marks(ottla_broker_options, marked)
-    broker = _ottla_brokers.enter_context(marked_options.make(ottla.Broker, options))
+    broker = marked_options.start(ottla.Broker, ottla_broker_options, marked)
+    _ottla_brokers.callback(broker.stop)
     test = os.environ.get("PYTEST_CURRENT_TEST", "").removesuffix(" (setup)")
     brokers.append(_Started(broker, marked, ottla_broker_options, test))
     return broker
@@ -198,10 +203,9 @@ def ottla_cluster(ottla_cluster_options: dict[str, Any], request: pytest.Fixture
     """
     import ottla
 
-    marked = marked_options.of_marks(request.node)
-    options = marked_options.with_marks(ottla_cluster_options, marked)
-    with marked_options.make(ottla.Cluster, options) as cluster:
-        yield cluster
+    cluster = marked_options.start(ottla.Cluster, ottla_cluster_options, marked_options.of_marks(request.node))
+    yield cluster
+    cluster.stop()
 
 
 @pytest.fixture
@@ -214,7 +218,9 @@ def kafka_topics(ottla_broker: Broker, request: pytest.FixtureRequest) -> Iterat
 
     made: list[str] = []
 
-    def make(count: int, partitions: int = 1, configs: Mapping[str, str] | None = None) -> list[str]:
+    def make(
+        count: int, partitions: int = 1, configs: Mapping[str, str | int | float | bool] | None = None
+    ) -> list[str]:
         __tracebackhide__ = True
         names = [_own_name(request) for _ in range(count)]
         for name in names:

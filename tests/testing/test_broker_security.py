@@ -65,12 +65,6 @@ def test_tls_without_users_and_the_files_go_with_the_broker() -> None:
     assert not folder.exists()
 
 
-def test_a_user_needs_a_name_and_a_password() -> None:
-    for users in ({"": "x"}, {"alice": ""}):
-        with pytest.raises(ValueError, match="a name and a password"):
-            ottla.Broker(users=users)
-
-
 def test_the_command_line_says_that_a_password_is_wrong(tmp_path: Path) -> None:
     with ottla.Broker(users=USERS) as broker:
         properties = broker.client_properties("alice") | {"bootstrap.timeout.ms": "500"}

@@ -268,8 +268,8 @@ def test_a_cluster_that_cannot_start_says_why_and_leaves_nothing(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = threading.enumerate()
-    with pytest.raises(Exception, match=r"num\.partitions"):
-        ottla.Cluster(properties={"num.partitions": "many"}).start()
+    with pytest.raises(StartError, match=r"inter\.broker\.listener\.name"):
+        ottla.Cluster(properties={"inter.broker.listener.name": "UNKNOWN"}).start()
     assert "ottla-cluster" not in {thread.name for thread in threading.enumerate() if thread not in before}
     assert not list(tmp_path.iterdir())
 

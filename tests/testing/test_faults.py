@@ -289,6 +289,18 @@ def test_a_fault_that_makes_no_sense_is_refused(wrong: dict[str, Any], kafka_fau
         kafka_faults.add(**wrong)
 
 
+def test_a_misspelt_name_of_kafka_has_the_one_that_was_meant(kafka_faults: Faults) -> None:
+    with pytest.raises(ValueError, match=r"^Kafka has no API 'Produze'; did you mean Produce\?$"):
+        kafka_faults.add(api="Produze", drop=True)
+    with pytest.raises(ValueError, match=r"^Kafka has no error 'not_leader'; did you mean NOT_LEADER_OR_FOLLOWER\?$"):
+        kafka_faults.add(error="not_leader")
+    wrong: Any = 0
+    with pytest.raises(TypeError, match=r"^api is 0 \(int\); it must be Kafka's name of an API"):
+        kafka_faults.add(api=wrong, drop=True)
+    with pytest.raises(TypeError, match=r"^error is 0 \(int\); it must be Kafka's name of an error"):
+        kafka_faults.add(error=wrong)
+
+
 def test_a_broker_stops_with_requests_in_its_black_hole(
     ottla_broker_factory: Callable[..., Broker], caplog: pytest.LogCaptureFixture
 ) -> None:

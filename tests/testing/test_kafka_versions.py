@@ -113,5 +113,5 @@ def test_clients_negotiate_the_older_versions(
 
 
 def test_a_release_that_is_not_known_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"there are 2\.8"):
+    with pytest.raises(ValueError, match=r"version is '0\.8'; it must be one of 2\.8, 3\.0"):
         served_by("0.8")
