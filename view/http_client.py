@@ -11,7 +11,6 @@ import ssl
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-import h11
 import trio
 
 from ..base.addresses import join_host_port
@@ -77,6 +76,8 @@ async def ask(
     address: HttpAddress, target: str, *, accept: str, seconds: float, most_bytes: int, method: str = "GET"
 ) -> HttpResponse:
     """Send a request without a body. ``target`` follows the path of the address. Raises HttpError, HttpTimeoutError."""
+    import h11  # installed with the console, for which the requests are
+
     try:
         with trio.fail_after(seconds):
             stream = await _connected(address)
@@ -111,6 +112,8 @@ def _trusted() -> ssl.SSLContext:
 async def _exchange(
     stream: trio.abc.Stream, address: HttpAddress, method: str, target: str, accept: str, most_bytes: int
 ) -> HttpResponse:
+    import h11
+
     protocol = h11.Connection(h11.CLIENT)
     headers = [("Host", address.place), ("Accept", accept), ("Connection", "close")]
     if method != "GET":
