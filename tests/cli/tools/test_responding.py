@@ -1,0 +1,92 @@
+"""A quorum's leader tells of its voters: when their majority counts as lost. And a cluster some of whose addresses are silent."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+import trio
+
+import ottla
+from ottla.base.addresses import split_host_port
+from ottla.cli.tools.client import ClusterConnection
+from ottla.cli.tools.responding import RespondingCluster, SilentBroker, lost_majority, responding
+from ottla.cli.tools.running import ToolError, UsageError
+from ottla.view.quorum_rows import QuorumReplicaRow, QuorumRow
+
+LEADER = 1
+
+
+def quorum(*fetched_ago_ms: int | None) -> QuorumRow:
+    """Node 1 leads; the others have fetched so long ago, or never since its election."""
+    voters = [(LEADER, 0), *enumerate(fetched_ago_ms, 2)]
+    return QuorumRow(LEADER, voters=tuple(voter(number, ago) for number, ago in voters))
+
+
+def voter(number: int, ago: int | None) -> QuorumReplicaRow:
+    trouble = "has not fetched since the leader was elected" if ago is None else ""
+    return QuorumReplicaRow(number, None, (), number == LEADER, 9, 0, ago, ago, trouble)
+
+
+@pytest.mark.parametrize(
+    ("row", "silent", "missing"),
+    [
+        (quorum(300, 300), set(), ""),
+        (quorum(300, 6_000), set(), ""),
+        (quorum(6_000, 6_000), set(), "2 of 3 voters do not fetch from the leader of the quorum (2, 3)"),
+        (quorum(None, None), set(), "2 of 3 voters do not fetch from the leader of the quorum (2, 3)"),
+        (quorum(2_000, 2_000), set(), ""),
+        (quorum(2_000, 2_000), {2, 3}, "2 of 3 voters do not fetch from the leader of the quorum (2, 3)"),
+        (quorum(300, 300), {2, 3}, ""),  # they are out of this machine's reach only
+        (quorum(6_000), set(), "1 of 2 voters does not fetch from the leader of the quorum (2)"),
+        (quorum(6_000, 300, 300), set(), ""),
+        (quorum(6_000, 6_000, 300), set(), "2 of 4 voters do not fetch from the leader of the quorum (2, 3)"),
+        (quorum(), {LEADER}, ""),
+    ],
+)
+def test_a_majority_is_lost_when_its_leader_misses_it(row: QuorumRow, silent: set[int], missing: str) -> None:
+    assert lost_majority(row, silent) == (
+        f"{missing}: without a majority nothing in the metadata can be changed" if missing else ""
+    )
+
+
+def test_a_refusal_is_no_silence() -> None:
+    assert SilentBroker(2, "kafka-2:9092", "connection refused").what == (
+        "Broker 2 does not respond at kafka-2:9092: connection refused"
+    )
+    assert SilentBroker(2, "kafka-2:9092", "authentication failed", has_responded=True).what == (
+        "Broker 2 does not let this client in at kafka-2:9092: authentication failed"
+    )
+
+
+async def seen(connection: ClusterConnection) -> RespondingCluster:
+    async with responding(connection, connection.security()) as cluster:
+        return cluster
+
+
+@pytest.mark.slow
+def test_an_address_that_takes_connections_and_is_silent_holds_nothing_up() -> None:
+    """It has as long as a request may take; the other address responds before that, and only it is asked for more."""
+    with ottla.Broker() as broker, socket.create_server(("127.0.0.1", 0)) as silent:
+        connection = ClusterConnection(f"127.0.0.1:{silent.getsockname()[1]},{broker.bootstrap_servers}")
+        cluster = trio.run(seen, connection)
+        silent.setblocking(False)
+        taken, _ = silent.accept()
+        taken.close()
+        with pytest.raises(BlockingIOError):
+            silent.accept()
+    assert next(iter(cluster.state.brokers.values()))[:2] == split_host_port(broker.bootstrap_servers)
+    assert (cluster.controller, cluster.problems()) == (1, [])
+
+
+def test_nothing_responds() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(ToolError, match=rf"no broker answers at 127\.0\.0\.1:{port} \(connection refused\)"):
+        trio.run(seen, ClusterConnection(f"127.0.0.1:{port}"))
+
+
+def test_a_proxy_is_not_gone_round() -> None:
+    connection = ClusterConnection("127.0.0.1:1", properties=("proxy.url=socks5://127.0.0.1:1",))
+    with pytest.raises(UsageError, match="without a proxy"):
+        trio.run(seen, connection)
