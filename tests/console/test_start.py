@@ -55,7 +55,11 @@ def test_without_a_console_nothing_of_it_is_loaded(tmp_path: Path) -> None:
             "",
             "there are access rules, and no listener has users with passwords",
         ),
-        (["--override", "console.avro.schemas=nothing.avsc"], "", "for decoding: cannot read nothing.avsc: No such file"),
+        (
+            ["--override", "console.avro.schemas=nothing.avsc"],
+            "",
+            "for decoding: cannot read nothing.avsc: No such file",
+        ),
         (
             ["--override", "console.schema.registry.url=http://127.0.0.1:8081"],
             "fastavro",

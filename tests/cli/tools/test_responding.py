@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 
 import pytest
@@ -9,10 +10,15 @@ import trio
 
 import ottla
 from ottla.base.addresses import split_host_port
+from ottla.base.seams import TrioWorkers
+from ottla.base.tcp import TcpNetwork
 from ottla.cli.tools.client import ClusterConnection
 from ottla.cli.tools.responding import RespondingCluster, SilentBroker, lost_majority, responding
 from ottla.cli.tools.running import ToolError, UsageError
+from ottla.replication.broker_client import PeerUnavailableError
 from ottla.view.quorum_rows import QuorumReplicaRow, QuorumRow
+from ottla.view.remote.cluster_client import ClusterClient
+from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 
 LEADER = 1
 
@@ -77,6 +83,26 @@ def test_an_address_that_takes_connections_and_is_silent_holds_nothing_up() -> N
             silent.accept()
     assert next(iter(cluster.state.brokers.values()))[:2] == split_host_port(broker.bootstrap_servers)
     assert (cluster.controller, cluster.problems()) == (1, [])
+
+
+@pytest.mark.slow
+async def test_a_broker_that_is_left_out_is_asked_nothing() -> None:
+    """Not even when the metadata lists it again."""
+    with ottla.Broker() as broker, socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.setblocking(False)
+        client = ClusterClient(TcpNetwork(TrioWorkers()), [split_host_port(broker.bootstrap_servers)])
+        addresses = {1: split_host_port(broker.bootstrap_servers), 2: silent.getsockname()}
+        listed = [MetadataResponseBroker(node_id=n, host=host, port=port) for n, (host, port) in addresses.items()]
+        with contextlib.closing(client):
+            client.follow(MetadataResponse(brokers=listed))
+            client.leave_out({2})
+            client.follow(MetadataResponse(brokers=listed))
+            assert client.nodes == {1: addresses[1]}
+            with pytest.raises(PeerUnavailableError):
+                await client.ask(2, MetadataRequest(topics=[]))
+            assert [each.node_id for each in (await client.ask_any(MetadataRequest(topics=[]))).brokers] == [1]
+        with pytest.raises(BlockingIOError):
+            silent.accept()
 
 
 def test_nothing_responds() -> None:
