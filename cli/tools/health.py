@@ -55,7 +55,7 @@ def health(connection: ClusterConnection, *, as_json: bool) -> int:
     try:
         seen = trio.run(_look, connection)
     except KafkaError as error:
-        raise ToolError(f"the brokers cannot be asked: {error}") from None
+        raise ToolError(f"the brokers refuse a request: {error}") from None
     cluster = seen.cluster
     live = sorted(cluster.state.brokers.keys() - cluster.silent.keys())
     if as_json:

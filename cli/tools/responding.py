@@ -11,6 +11,7 @@ from the cluster's metadata that a response, or its absence, contradicts: it lis
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Container, Mapping
 from contextlib import asynccontextmanager
@@ -47,20 +48,30 @@ _NO_LEADER = "The quorum of controllers has no leader"
 _UNCHANGEABLE = "nothing in the metadata can be changed"
 
 
+class Silence(enum.Enum):
+    """How a broker fails to serve a client."""
+
+    REFUSED = enum.auto()
+    """Nothing listens at its address."""
+    LOST = enum.auto()
+    """The address has no host, or no response came from it."""
+    DENIED = enum.auto()
+    """Its listener took the connection and then ended it, as where TLS or a password is wrong."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class SilentBroker:
     """A broker that the metadata lists, and that did not serve this client."""
 
     broker_id: int
     address: str
+    kind: Silence
     why: str
-    has_responded: bool = False
-    """Whether something at the address took the connection and then ended it, as where TLS or a password is wrong."""
 
     @property
     def what(self) -> str:
         """A sentence."""
-        verb = "does not let this client in" if self.has_responded else "does not respond"
+        verb = "does not let this client in" if self.kind is Silence.DENIED else "does not respond"
         return f"Broker {self.broker_id} {verb} at {self.address}: {self.why}"
 
 
@@ -149,11 +160,14 @@ async def _silent(client: ClusterClient) -> dict[int, SilentBroker]:
 
 def _silent_broker(broker_id: int, address: str, error: Exception) -> SilentBroker:
     """``error`` is that of the request, with that of the connection as its cause."""
-    cause = error.__cause__
-    number = cause.errno if isinstance(cause, OSError) else None
     why = str(error).removeprefix(f"{address}: ")
-    is_silence = isinstance(error, TimeoutError) or number is not None
-    return SilentBroker(broker_id, address, why[:1].lower() + why[1:] if is_silence else why, not is_silence)
+    cause = error.__cause__
+    if isinstance(cause, ConnectionRefusedError):
+        return SilentBroker(broker_id, address, Silence.REFUSED, why.lower())
+    was_connected = isinstance(cause, ConnectionResetError | BrokenPipeError) or getattr(cause, "errno", None) is None
+    if was_connected and not isinstance(error, TimeoutError):
+        return SilentBroker(broker_id, address, Silence.DENIED, why)
+    return SilentBroker(broker_id, address, Silence.LOST, why[:1].lower() + why[1:])
 
 
 async def _down(client: ClusterClient, state: ClusterState) -> dict[int, str]:

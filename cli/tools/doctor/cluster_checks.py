@@ -17,7 +17,7 @@ from ....view.quorum_rows import QuorumRow
 from ....view.remote import rows, topic_requests
 from ....view.remote.topic_requests import PartitionInfo
 from ....view.rows import TrafficRates
-from ..responding import RespondingCluster, hidden_topics
+from ..responding import RespondingCluster, Silence, hidden_topics
 from .diagnosis import Area, Diagnosis, named, note, of_finding, ok, problem, unknown, warning
 from .examined import ExaminedCluster, why
 
@@ -33,6 +33,10 @@ _MENDS = {
     "failed folder": "docs/troubleshooting.md#a-log-directory-is-offline-kafka_storage_error",
     "disk": "'ottla log-dirs' shows the sizes; docs/troubleshooting.md#retention-is-set-and-the-disk-stays-full",
     "filling disk": "'ottla log-dirs' shows the sizes; docs/troubleshooting.md#retention-is-set-and-the-disk-stays-full",
+    "lost": "see whether it runs, and whether advertised.listeners leads to it from here;"
+    " docs/troubleshooting.md#the-first-connection-works-then-everything-times-out",
+    "denied": "docs/security.md: security.protocol and the like have to be those of its listener (--command-config)",
+    "silent leader": "start the brokers that do not respond; docs/cluster.md#recover-when-no-in-sync-replica-is-left",
     "quorum": "ottla cluster quorum; docs/quorum.md#seeing-it",
     "no majority": "start the controllers that do not run;"
     " docs/quorum.md#restoring-a-quorum-that-lost-its-majority if most of them never return",
@@ -43,7 +47,7 @@ def brokers(found: RespondingCluster) -> list[Diagnosis]:
     """The brokers that respond; those that do not; and those that have replicas or are registered and are not alive."""
     lines = [problem(Area.BROKERS, what, _start(broker_id)) for broker_id, what in found.down.items()]
     for broker_id, each in found.silent.items():
-        mend = "docs/troubleshooting.md#no-broker-answers" if each.has_responded else _start(broker_id)
+        mend = _start(broker_id) if each.kind is Silence.REFUSED else _MENDS[each.kind.name.lower()]
         lines.append(problem(Area.BROKERS, each.what, mend))
     alive = sorted(found.state.brokers.keys() - found.silent.keys())
     if alive:
@@ -139,7 +143,7 @@ def _on_silent(cluster: ExaminedCluster) -> Iterable[Diagnosis]:
         count = (
             f"{counted(led.total(), 'partition')} {plural(led.total(), 'has', 'have')} a leader that does not respond"
         )
-        yield problem(Area.REPLICATION, f"{count}: {named(led)}", _MENDS["offline"])
+        yield problem(Area.REPLICATION, f"{count}: {named(led)}", _MENDS["silent leader"])
     if in_sync:
         count = f"{counted(in_sync.total(), 'partition')} {plural(in_sync.total(), 'has', 'have')} replicas"
         what = f"{count} on brokers that do not respond, and counts them as in sync: {named(in_sync)}"

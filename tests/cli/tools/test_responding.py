@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
+from contextlib import closing
 
 import pytest
 import trio
@@ -13,9 +13,10 @@ from ottla.base.addresses import split_host_port
 from ottla.base.seams import TrioWorkers
 from ottla.base.tcp import TcpNetwork
 from ottla.cli.tools.client import ClusterConnection
-from ottla.cli.tools.responding import RespondingCluster, SilentBroker, lost_majority, responding
+from ottla.cli.tools.responding import RespondingCluster, Silence, SilentBroker, lost_majority, responding
 from ottla.cli.tools.running import ToolError, UsageError
 from ottla.replication.broker_client import PeerUnavailableError
+from ottla.testing.held_port import HeldPort
 from ottla.view.quorum_rows import QuorumReplicaRow, QuorumRow
 from ottla.view.remote.cluster_client import ClusterClient
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
@@ -57,10 +58,10 @@ def test_a_majority_is_lost_when_its_leader_misses_it(row: QuorumRow, silent: se
 
 
 def test_a_refusal_is_no_silence() -> None:
-    assert SilentBroker(2, "kafka-2:9092", "connection refused").what == (
+    assert SilentBroker(2, "kafka-2:9092", Silence.REFUSED, "connection refused").what == (
         "Broker 2 does not respond at kafka-2:9092: connection refused"
     )
-    assert SilentBroker(2, "kafka-2:9092", "authentication failed", has_responded=True).what == (
+    assert SilentBroker(2, "kafka-2:9092", Silence.DENIED, "authentication failed").what == (
         "Broker 2 does not let this client in at kafka-2:9092: authentication failed"
     )
 
@@ -86,6 +87,31 @@ def test_an_address_that_takes_connections_and_is_silent_holds_nothing_up() -> N
 
 
 @pytest.mark.slow
+async def test_a_broker_that_advertises_another_address() -> None:
+    """It is asked there, as clients do: where nothing listens, and where each connection is ended at once."""
+
+    async def end(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        await stream.aclose()
+
+    with closing(HeldPort()) as own, closing(HeldPort()) as free:
+        async with trio.open_nursery() as nursery:
+            (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+            nursery.start_soon(trio.serve_listeners, end, [listener])
+            ending = listener.socket.getsockname()[1]
+            listening = {"listeners": f"PLAINTEXT://127.0.0.1:{own.number}"}
+            for port, verb, why in (
+                (free.number, "does not respond", "connection refused"),
+                (ending, "does not let this client in", "the peer closed the connection"),
+            ):
+                with ottla.Broker(properties={**listening, "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}"}):
+                    cluster = await seen(ClusterConnection(f"127.0.0.1:{own.number}"))
+                assert cluster.problems() == [f"Broker 1 {verb} at 127.0.0.1:{port}: {why}"]
+                assert cluster.controller == 1
+            nursery.cancel_scope.cancel()
+
+
+@pytest.mark.slow
 async def test_a_broker_that_is_left_out_is_asked_nothing() -> None:
     """Not even when the metadata lists it again."""
     with ottla.Broker() as broker, socket.create_server(("127.0.0.1", 0)) as silent:
@@ -93,7 +119,7 @@ async def test_a_broker_that_is_left_out_is_asked_nothing() -> None:
         client = ClusterClient(TcpNetwork(TrioWorkers()), [split_host_port(broker.bootstrap_servers)])
         addresses = {1: split_host_port(broker.bootstrap_servers), 2: silent.getsockname()}
         listed = [MetadataResponseBroker(node_id=n, host=host, port=port) for n, (host, port) in addresses.items()]
-        with contextlib.closing(client):
+        with closing(client):
             client.follow(MetadataResponse(brokers=listed))
             client.leave_out({2})
             client.follow(MetadataResponse(brokers=listed))
