@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ottla.compat_tests.kraft_cluster import OTTLA, KRaftCluster, Seat
+from ottla.compat_tests.kraft_cluster import BROKER, CONTROLLER, OTTLA, KRaftCluster, Seat
 from ottla.compat_tests.session import eventually
 
 from ...helpers.command import Command
@@ -116,3 +116,27 @@ def test_two_of_three_are_killed(cluster: KRaftCluster) -> None:
     printed = command.run("cluster", "health").stdout.splitlines()
     assert printed[:3] == ["healthy: false", "controller: none", f"brokers: {leader}"]
     assert f"problem: {sentences[0]}" in printed
+
+
+def test_a_controller_that_is_no_broker_is_killed(tmp_path: Path) -> None:
+    """It is the only voter: the broker serves on, and forwards to nobody."""
+    cluster = KRaftCluster(tmp_path, [Seat(OTTLA, (BROKER,)), Seat(OTTLA, (CONTROLLER,))])
+    with contextlib.closing(cluster):
+        cluster.start()
+        command = Command(cluster.bootstrap)
+        found = health(command)
+        assert (found["healthy"], found["controller"], found["problems"]) == (True, 2, [])
+        cluster.node(2).kill()
+
+        lines, found = Lines(command), health(command)
+        ((level, what),) = lines.of("quorum")
+        assert (lines.status, level) == (1, "problem")
+        assert what.startswith(NO_LEADER) and what.endswith(UNCHANGEABLE)
+        assert lines.of("brokers") == [("ok", "1 broker is alive: 1")]
+        assert (found["healthy"], found["controller"], found["brokers"], found["brokers_down"]) == (
+            False,
+            None,
+            [1],
+            [],
+        )
+        assert len(found["problems"]) == 1
