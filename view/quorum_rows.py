@@ -23,7 +23,7 @@ from ..wire.schema import ZERO_UUID, uuid_to_text
 
 _LOG = "__cluster_metadata"
 _WITHOUT_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT)
-_SILENT_MS = 5_000
+SILENT_MS = 5_000
 """A voter that has not fetched for so long is missed; it fetches at least twice a second."""
 _BEHIND_MS = 10_000
 """A voter that has not been at the end of the log for so long is behind."""
@@ -215,7 +215,7 @@ def _ago(now_ms: int, then_ms: int) -> int | None:
 def _trouble(lag: int | None, fetched_ago_ms: int | None, caught_up_ago_ms: int | None) -> str:
     if fetched_ago_ms is None:
         return "has not fetched since the leader was elected"
-    if fetched_ago_ms > _SILENT_MS:
+    if fetched_ago_ms > SILENT_MS:
         return f"has not fetched for {counted(fetched_ago_ms // 1000, 'second')}"
     if lag and (caught_up_ago_ms is None or caught_up_ago_ms > _BEHIND_MS):
         return f"is {counted(lag, 'record')} behind"

@@ -64,9 +64,9 @@ def health(
 ) -> None:
     """Report whether the cluster is healthy, and its problems.
 
-    A healthy cluster has a controller, its brokers with replicas are up, and every partition has a leader and all replicas in
-    sync. Exit status: 0 it is healthy, 1 it is not, no broker responds, or this user lacks rights: Describe on the cluster,
-    Describe and DescribeConfigs on every topic. 'ottla cluster wait' waits for health.
+    A healthy cluster has a controller, all its brokers respond, and every partition has a leader and all replicas in sync. Exit
+    status: 0 it is healthy, 1 it is not, no broker responds, or this user lacks rights: Describe on the cluster, Describe and
+    DescribeConfigs on every topic. 'ottla cluster wait' waits for health.
 
     \b
     Examples:

@@ -145,13 +145,6 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
         folders: list[Mapping[str, Any]] = told["log_dirs"]
         return folders
 
-    def topics_on(self, broker_id: int, timeout_ms: int) -> set[str]:
-        """The topics of which a broker has a partition, whether this user may see them or not. Raises KafkaError."""
-        answer = self._manager.run(self._send, DescribeLogDirsRequest(topics=None), broker_id, timeout_ms)
-        if code := getattr(answer, "error_code", 0):
-            raise kafka.errors.for_code(code)()
-        return {topic.name for folder in answer.results for topic in folder.topics}
-
     def knows(self, request: Any) -> bool:
         """Whether the broker that was met first takes such requests."""
         try:
@@ -269,14 +262,14 @@ class ClusterConnection:
         try:
             return client(**options)
         except kafka.errors.KafkaTimeoutError:
-            if not _goes_by_proxy(options):
+            if not goes_by_proxy(options):
                 check_reachable(self.bootstrap_server, options=options, has_failed=True)
             raise
 
     def options(self, client: Any, connect_s: float = _CONNECT_S) -> dict[str, Any]:
         """Keyword arguments of a client class. Raises ToolError when no server listens at the address, or lets this client in."""
         given = client_options(self._properties())
-        if not _goes_by_proxy(given):
+        if not goes_by_proxy(given):
             check_reachable(self.bootstrap_server, connect_s, given)
         defaults = {"bootstrap_timeout_ms": _BOOTSTRAP_MS, "reconnect_backoff_max_ms": 1_000, "client_id": "ottla"}
         known = {name: value for name, value in given.items() if name in client.DEFAULT_CONFIG}
@@ -355,7 +348,8 @@ def _value(attribute: str, text: str) -> Any:
     return text
 
 
-def _goes_by_proxy(options: Mapping[str, Any]) -> bool:
+def goes_by_proxy(options: Mapping[str, Any]) -> bool:
+    """Whether kafka-python's options name a proxy, which only its clients use."""
     return bool(options.get("proxy_url") or options.get("socks5_proxy"))
 
 

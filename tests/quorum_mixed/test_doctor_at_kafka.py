@@ -41,6 +41,30 @@ def test_kafka_is_looked_at_whole(tmp_path: Path) -> None:
         assert sum("Open files, mapped files and memory of broker" in what for what in said) == 2
 
 
+def test_two_of_three_are_killed(tmp_path: Path) -> None:
+    """Their sessions outlast the test: the last one lists them as alive."""
+    properties = {"broker.session.timeout.ms": "300000"}
+    cluster = KRaftCluster(tmp_path, [Seat(KAFKA)] * 3, properties=properties, format_by=KAFKA, has_static_voters=True)
+    with contextlib.closing(cluster):
+        cluster.start()
+        leader = cluster.controller()
+        gone = [number for number in cluster.ids if number != leader][:2]
+        for number in gone:
+            cluster.node(number).kill()
+        done = doctor(cluster.bootstrap, "--json")
+        lines = json.loads(done.stdout)["lines"]
+        problems = {
+            area: [line["what"] for line in lines if (line["area"], line["level"]) == (area, "problem")]
+            for area in ("brokers", "quorum")
+        }
+        assert (done.returncode, done.stderr) == (1, ""), lines
+        assert problems["brokers"] == [
+            f"Broker {n} does not respond at {cluster.node(n).address}: connection refused" for n in gone
+        ]
+        (what,) = problems["quorum"]
+        assert what.endswith("nothing in the metadata can be changed")
+
+
 def free_of(said: dict[str, str]) -> str:
     (disks,) = [what for what in said if "log directories: " in what]
     return disks.partition(": ")[2]

@@ -7,7 +7,7 @@ be reached raises OSError; error codes in responses are the caller's to read.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import trio
@@ -15,6 +15,7 @@ import trio
 from ...base.errors import ErrorCode, KafkaError
 from ...base.network import Network
 from ...replication.broker_client import BrokerClient, NoAnswerError, PeerUnavailableError, Secure
+from ...wire.messages.api_versions import ApiVersionsRequest
 from ...wire.messages.metadata import MetadataResponse
 from ...wire.schema import Message
 
@@ -73,18 +74,51 @@ class ClusterClient(BaseBrokerClients):
     ) -> None:
         """``timeout``: seconds that one request may take."""
         self.nodes: Mapping[int, Address] = {}
-        """The brokers by id, as of the last Metadata response (``follow``); empty before the first."""
+        """The brokers by id, as of the last Metadata response (``follow``); empty before the first. Without those left out."""
         self._network = network
         self._bootstrap = tuple(bootstrap)
         self._secure = secure
         self._timeout = timeout
         self._clients: dict[tuple[Address, str], BrokerClient] = {}
         self._answered: Address | None = None
+        self._left_out: frozenset[int] = frozenset()
+
+    async def meet(self) -> None:
+        """Find a bootstrap address that responds, which ``ask_any`` then begins with; all are asked at the same time.
+
+        Raises OSError, of one of them, where none responds.
+        """
+        failures: list[OSError] = []
+
+        async def greet(address: Address) -> None:
+            try:
+                await self._client(address, ASKING).negotiate(ApiVersionsRequest)
+            except NoAnswerError as error:
+                failures.append(error)
+            else:
+                self._answered = address
+                nursery.cancel_scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            for address in self._bootstrap:
+                nursery.start_soon(greet, address)
+        if self._answered is None:
+            raise failures[0] if failures else PeerUnavailableError("there is no address to ask")
+
+    def leave_out(self, broker_ids: Collection[int]) -> None:
+        """Ask these brokers nothing from now on: they are not known to be alive."""
+        gone = {address for broker_id, address in self.nodes.items() if broker_id in broker_ids}
+        self._left_out = frozenset(broker_ids)
+        self._bootstrap = tuple(address for address in self._bootstrap if address not in gone)
+        self._take_over(self.nodes)
 
     def follow(self, metadata: MetadataResponse) -> None:
         """Take over where the brokers are; connections to addresses that are none of them any more are closed."""
-        if metadata.brokers:
-            self.nodes = {broker.node_id: (broker.host, broker.port) for broker in metadata.brokers}
+        told = {broker.node_id: (broker.host, broker.port) for broker in metadata.brokers}
+        self._take_over(told or self.nodes)
+
+    def _take_over(self, nodes: Mapping[int, Address]) -> None:
+        self.nodes = {broker_id: address for broker_id, address in nodes.items() if broker_id not in self._left_out}
         kept = {*self.nodes.values(), *self._bootstrap}
         for key in [key for key in self._clients if key[0] not in kept]:
             self._clients.pop(key).close()

@@ -8,22 +8,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from ....base.errors import ErrorCode, KafkaError
+from ....base.errors import KafkaError
 from ....base.wording import counted, plural
 from ....view import checks
 from ....view.checks import PartitionChecks
 from ....view.disk_space import DiskRow, DiskTrends
 from ....view.quorum_rows import QuorumRow
 from ....view.remote import rows, topic_requests
-from ....view.remote.controller import described_quorum
-from ....view.remote.topic_requests import DataFolders, PartitionInfo
+from ....view.remote.topic_requests import PartitionInfo
 from ....view.rows import TrafficRates
-from ....wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from ....wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ..responding import RespondingCluster, Silence, hidden_topics
 from .diagnosis import Area, Diagnosis, named, note, of_finding, ok, problem, unknown, warning
 from .examined import ExaminedCluster, why
 
-_WITH_FENCED = 2
 _LARGEST_IMBALANCE = 0.1
 """Kafka's ``leader.imbalance.per.broker.percentage``, where nothing else is set."""
 _SAFE = 3
@@ -36,25 +33,32 @@ _MENDS = {
     "failed folder": "docs/troubleshooting.md#a-log-directory-is-offline-kafka_storage_error",
     "disk": "'ottla log-dirs' shows the sizes; docs/troubleshooting.md#retention-is-set-and-the-disk-stays-full",
     "filling disk": "'ottla log-dirs' shows the sizes; docs/troubleshooting.md#retention-is-set-and-the-disk-stays-full",
+    "lost": "see whether it runs, and whether advertised.listeners leads to it from here;"
+    " docs/troubleshooting.md#the-first-connection-works-then-everything-times-out",
+    "denied": "docs/security.md: security.protocol and the like have to be those of its listener (--command-config)",
+    "silent leader": "start the brokers that do not respond; docs/cluster.md#recover-when-no-in-sync-replica-is-left",
     "quorum": "ottla cluster quorum; docs/quorum.md#seeing-it",
+    "no majority": "start the controllers that do not run;"
+    " docs/quorum.md#restoring-a-quorum-that-lost-its-majority if most of them never return",
 }
 
 
-async def brokers(cluster: ExaminedCluster) -> list[Diagnosis]:
-    """The brokers that are alive, and those that have replicas or are registered and are not."""
-    state, replicas = cluster.state, _replicas(cluster)
-    known = {*state.brokers, *replicas, *await _registered(cluster)}
-    down = sorted(known - state.brokers.keys())
-    names = named(sorted(state.brokers))
-    found = []
-    for broker_id in down:
-        has = f"has {counted(replicas[broker_id], 'replica')}" if replicas[broker_id] else "is registered"
-        mend = f"start it; if it cannot return, 'ottla cluster drain {broker_id} --replicas' (docs/cluster.md)"
-        found.append(problem(Area.BROKERS, f"Broker {broker_id} is down, and {has}", mend))
-    if not found:
-        alive = f"{counted(len(state.brokers), 'broker')} {plural(len(state.brokers), 'is', 'are')} alive"
-        found.append(ok(Area.BROKERS, f"{alive}: {names}"))
-    return found
+def brokers(found: RespondingCluster) -> list[Diagnosis]:
+    """The brokers that respond; those that do not; and those that have replicas or are registered and are not alive."""
+    lines = [problem(Area.BROKERS, what, _start(broker_id)) for broker_id, what in found.down.items()]
+    for broker_id, each in found.silent.items():
+        mend = _start(broker_id) if each.kind is Silence.REFUSED else _MENDS[each.kind.name.lower()]
+        lines.append(problem(Area.BROKERS, each.what, mend))
+    alive = sorted(found.state.brokers.keys() - found.silent.keys())
+    if alive:
+        count = f"{counted(len(alive), 'broker')} {plural(len(alive), 'is', 'are')} alive"
+        lines.append(ok(Area.BROKERS, f"{count}: {named(alive)}"))
+    return lines
+
+
+def _start(broker_id: int) -> str:
+    start = f"start it again, with 'ottla serve --node {broker_id} …' or by its service (docs/cluster.md)"
+    return f"{start}; if it cannot return, 'ottla cluster drain {broker_id} --replicas'"
 
 
 def _replicas(cluster: ExaminedCluster) -> Counter[int]:
@@ -63,24 +67,16 @@ def _replicas(cluster: ExaminedCluster) -> Counter[int]:
     return Counter(replica for topic in topics for each in topic.partitions.values() for replica in each.replicas)
 
 
-async def _registered(cluster: ExaminedCluster) -> set[int]:
-    """The brokers of a quorum, fenced ones included; none where brokers do not tell."""
-    try:
-        response: DescribeClusterResponse = await cluster.client.ask_any(
-            DescribeClusterRequest(include_fenced_brokers=True), lowest=_WITH_FENCED
-        )
-    except KafkaError:
-        return set()
-    return {each.broker_id for each in response.brokers}
-
-
-async def quorum(cluster: ExaminedCluster) -> list[Diagnosis]:
+def quorum(cluster: ExaminedCluster) -> list[Diagnosis]:
     """The controllers: their leader, the voters that lag, and how many there are."""
-    row = await described_quorum(cluster.client)
+    row, why = cluster.found.quorum.row, cluster.found.quorum.problem
+    found = [problem(Area.QUORUM, why, _MENDS["no majority"])] if why else []
     if row is None:
-        return _without_quorum(cluster)
+        return found or [_without_quorum(cluster)]
+    if row.leader is None and why:
+        return found
     check, findings = checks.quorum(row)
-    found = [of_finding(Area.QUORUM, each, _MENDS["quorum"]) for each in findings]
+    found += [of_finding(Area.QUORUM, each, _MENDS["quorum"]) for each in findings]
     if not check.is_made:
         found.append(unknown(Area.QUORUM, f"{check.what}: {check.why_not}"))
     elif not found:
@@ -89,13 +85,10 @@ async def quorum(cluster: ExaminedCluster) -> list[Diagnosis]:
     return [*found, *_voters(row, len(cluster.state.brokers))]
 
 
-def _without_quorum(cluster: ExaminedCluster) -> list[Diagnosis]:
+def _without_quorum(cluster: ExaminedCluster) -> Diagnosis:
     controller = cluster.state.controller_id
-    if controller < 0:
-        mend = "docs/cluster.md#read-the-error-messages"
-        return [problem(Area.QUORUM, "No broker is the controller: nothing in the cluster can be changed", mend)]
     what = f"Broker {controller} is the controller; ZooKeeper has the metadata, and is not checked"
-    return [note(Area.QUORUM, what, "docs/migrate.md says how to leave ZooKeeper")]
+    return note(Area.QUORUM, what, "docs/migrate.md says how to leave ZooKeeper")
 
 
 def _voters(row: QuorumRow, brokers: int) -> Iterable[Diagnosis]:
@@ -128,12 +121,33 @@ async def replication(cluster: ExaminedCluster) -> list[Diagnosis]:
         what = f"{counted(len(refusing), 'topic')} {plural(len(refusing), 'refuses', 'refuse')} acks=all"
         mend = "ottla topics describe --under-min-isr; docs/troubleshooting.md#under-replicated-partitions"
         found.append(problem(Area.REPLICATION, f"{what}, below min.insync.replicas: {named(refusing)}", mend))
+    found += _on_silent(cluster)
     if not found:
         have = f"{counted(of_partitions.partitions, 'partition')} {plural(of_partitions.partitions, 'has', 'have')}"
         found.append(ok(Area.REPLICATION, f"{have} a leader and all replicas in sync"))
     if unseen := sorted(state.topics.keys() - minima.keys()):
         found.append(unknown(Area.REPLICATION, f"min.insync.replicas of {named(unseen)}: {why_not}"))
     return [*found, *_imbalance(cluster)]
+
+
+def _on_silent(cluster: ExaminedCluster) -> Iterable[Diagnosis]:
+    """Partitions that brokers are to lead, or to be in sync with, that do not respond, as the metadata has it for now."""
+    led, in_sync = Counter[str](), Counter[str]()
+    for topic in cluster.state.topics.values():
+        for each in topic.partitions.values():
+            if each.leader in cluster.silent:
+                led[topic.name] += 1
+            elif any(replica in cluster.silent for replica in each.isr):
+                in_sync[topic.name] += 1
+    if led:
+        count = (
+            f"{counted(led.total(), 'partition')} {plural(led.total(), 'has', 'have')} a leader that does not respond"
+        )
+        yield problem(Area.REPLICATION, f"{count}: {named(led)}", _MENDS["silent leader"])
+    if in_sync:
+        count = f"{counted(in_sync.total(), 'partition')} {plural(in_sync.total(), 'has', 'have')} replicas"
+        what = f"{count} on brokers that do not respond, and counts them as in sync: {named(in_sync)}"
+        yield warning(Area.REPLICATION, what, _MENDS["under-replicated"])
 
 
 async def _minima(cluster: ExaminedCluster) -> tuple[Mapping[str, int], str]:
@@ -206,7 +220,7 @@ async def disks(cluster: ExaminedCluster, trends: DiskTrends) -> list[Diagnosis]
         found.append(ok(Area.DISKS, f"{check.what}: {_room(seen)}"))
     if folders.refused:
         found.append(unknown(Area.TOPICS, "Whether there are topics that this user may not describe"))
-    hidden = await _hidden(cluster, folders)
+    hidden = await hidden_topics(cluster.client, folders.others)
     if hidden:
         found.append(unknown(Area.TOPICS, f"{named(hidden)}: it takes Describe (TOPIC_AUTHORIZATION_FAILED)"))
     return found
@@ -215,14 +229,3 @@ async def disks(cluster: ExaminedCluster, trends: DiskTrends) -> list[Diagnosis]
 def _room(seen: Iterable[DiskRow]) -> str:
     least = min((row.free for row in seen if row.free is not None), default=None)
     return "free space is not reported" if least is None else f"at least {least:.0%} free"
-
-
-async def _hidden(cluster: ExaminedCluster, folders: DataFolders) -> list[str]:
-    if not folders.others:
-        return []
-    asked = [MetadataRequestTopic(name=name) for name in sorted(folders.others)]
-    response: MetadataResponse = await cluster.client.ask_any(
-        MetadataRequest(topics=asked, allow_auto_topic_creation=False)
-    )
-    refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return [each.name for each in response.topics if each.error_code == refused and each.name is not None]

@@ -5,6 +5,7 @@ Nothing is changed, but that ``--probe-clocks`` makes a topic and deletes it.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 from collections.abc import Mapping
@@ -16,18 +17,14 @@ import trio
 
 from ....base.addresses import split_host_port
 from ....base.errors import KafkaError
-from ....base.seams import Clock, SystemClock, TrioWorkers
-from ....base.settings import SettingError
-from ....base.tcp import TcpNetwork
+from ....base.seams import Clock, SystemClock
 from ....security.client_security import ClientSecurity
 from ....view.disk_space import DiskTrends
 from ....view.findings import Severity
-from ....view.remote.cluster_client import ClusterClient
-from ....view.remote.connection_security import entry
-from ....view.remote.topic_requests import cluster_state
 from ....view.rows import GroupRow
-from ..client import ClusterConnection, check_reachable, servers
+from ..client import ClusterConnection
 from ..console_client import ConsoleClient
+from ..responding import responding
 from ..running import ToolError, UsageError
 from . import broker_checks, certificates, clocks, cluster_checks, config_file, group_checks, machine
 from .diagnosis import (
@@ -46,7 +43,6 @@ from .examined import ExaminedCluster
 _THIS_MACHINES = SystemClock()
 _MOST_SECONDS = 60.0
 """A check of a large cluster ends after so long."""
-_REQUEST_SECONDS = 10.0
 _NO_ANSWER = "docs/troubleshooting.md#no-broker-answers"
 
 
@@ -89,16 +85,15 @@ def doctor(
 
 def _of_brokers(connection: ClusterConnection, options: DoctorOptions, clock: Clock) -> list[Diagnosis]:
     security = connection.security()
+    logging.getLogger("ottla").setLevel(max(logging.ERROR, logging.getLogger().level))
+    examination = Examination(connection, security, options, clock)
     try:
-        check_reachable(connection.bootstrap_server, options=connection.security_options())
+        trio.run(examination.run)
     except UsageError:
         raise
     except ToolError as error:
         why = str(error)
         return [problem(Area.BROKERS, why[0].upper() + why[1:], _NO_ANSWER)]
-    logging.getLogger("ottla").setLevel(max(logging.ERROR, logging.getLogger().level))
-    examination = Examination(connection, security, options, clock)
-    trio.run(examination.run)
     return examination.found
 
 
@@ -115,30 +110,15 @@ class Examination:
         self._clock = clock
 
     async def run(self) -> None:
-        """Look at everything. Raises UsageError."""
-        workers = TrioWorkers()
-        bootstrap = [split_host_port(each) for each in servers(self._connection.bootstrap_server).split(",")]
-        try:
-            secure = entry(self._security, workers)
-        except SettingError as error:
-            raise UsageError(str(error)) from None
-        client = ClusterClient(TcpNetwork(workers), bootstrap, secure, timeout=_REQUEST_SECONDS)
-        try:
-            try:
-                state = await cluster_state(client)
-            except (OSError, KafkaError) as error:
-                self.found.append(problem(Area.BROKERS, f"No broker answers: {error}", _NO_ANSWER))
-                return
-            await self._examine(ExaminedCluster(client, state, self._clock, workers))
-        finally:
-            client.close()
+        """Look at everything. Raises UsageError; ToolError where no broker answers."""
+        async with responding(self._connection, self._security) as found:
+            await self._examine(ExaminedCluster(found, self._clock))
 
     async def _examine(self, cluster: ExaminedCluster) -> None:
         trends = DiskTrends()
         limit = _MOST_SECONDS
         before = await self._read_groups(cluster)
-        self.found += await cluster.check(Area.BROKERS, "Brokers", lambda: cluster_checks.brokers(cluster), limit)
-        self.found += await cluster.check(Area.QUORUM, "The quorum", lambda: cluster_checks.quorum(cluster), limit)
+        self.found += [*cluster_checks.brokers(cluster.found), *cluster_checks.quorum(cluster)]
         self.found += await cluster.check(
             Area.REPLICATION, "Replicas", lambda: cluster_checks.replication(cluster), limit
         )
@@ -146,19 +126,24 @@ class Examination:
             Area.TOPICS, "Replication factors", lambda: cluster_checks.topics(cluster), limit
         )
         self.found += await cluster.check(
-            Area.TRANSACTIONS, "Transactions", lambda: group_checks.transactions(cluster), limit
+            Area.TRANSACTIONS, "Transactions", lambda: group_checks.transactions(cluster), limit, asks_each=True
         )
-        disks = await cluster.check(Area.DISKS, "Data folders", lambda: cluster_checks.disks(cluster, trends), limit)
-        self.found += await cluster.check(Area.VERSIONS, "Versions", lambda: broker_checks.versions(cluster), limit)
+        disks = await self._disks(cluster, trends)
+        self.found += await cluster.check(
+            Area.VERSIONS, "Versions", lambda: broker_checks.versions(cluster), limit, asks_each=True
+        )
         await self._settings(cluster)
         await self._clocks(cluster)
         if before is not None:
             await self._groups(cluster, before)
         if self._options.watch_s:
-            disks = await cluster.check(
-                Area.DISKS, "Data folders", lambda: cluster_checks.disks(cluster, trends), limit
-            )
+            disks = await self._disks(cluster, trends)
         self.found += disks
+
+    async def _disks(self, cluster: ExaminedCluster, trends: DiskTrends) -> list[Diagnosis]:
+        return await cluster.check(
+            Area.DISKS, "Data folders", lambda: cluster_checks.disks(cluster, trends), _MOST_SECONDS, asks_each=True
+        )
 
     async def _read_groups(self, cluster: ExaminedCluster) -> Mapping[str, GroupRow] | None:
         """The groups, or None where they cannot be read, of which there is a line then."""
@@ -168,7 +153,7 @@ class Examination:
             read.update(await group_checks.read_groups(cluster))
             return []
 
-        lines = await cluster.check(Area.GROUPS, "Groups", look, _MOST_SECONDS)
+        lines = await cluster.check(Area.GROUPS, "Groups", look, _MOST_SECONDS, asks_each=True)
         self.found += lines
         return None if any(line.level is DiagnosisLevel.UNKNOWN for line in lines) and not read else read
 
@@ -189,7 +174,7 @@ class Examination:
             told.update(await broker_checks.read_settings(cluster))
             return broker_checks.settings(told)
 
-        self.found += await cluster.check(Area.SETTINGS, "Settings", look, _MOST_SECONDS)
+        self.found += await cluster.check(Area.SETTINGS, "Settings", look, _MOST_SECONDS, asks_each=True)
         self.found += broker_checks.limits(told)
         self.found += await cluster.workers.run(machine.of_brokers, cluster.client.nodes)
         uses_tls = self._security.tls is not None
@@ -204,17 +189,21 @@ class Examination:
     async def _clocks(self, cluster: ExaminedCluster) -> None:
         brokers = sorted(cluster.client.nodes)
         measured: dict[int, clocks.ClockReading] = {}
-        if self._options.probe_clocks:
+        if self._options.probe_clocks and cluster.found.problems():
+            self.found.append(
+                unknown(Area.CLOCKS, "The clocks of brokers, by a topic: brokers or controllers do not respond")
+            )
+        elif self._options.probe_clocks:
             try:
                 measured = await cluster.workers.run(clocks.by_topic, self._connection, brokers)
             except (kafka.errors.KafkaError, ToolError) as error:
                 self.found.append(clocks.not_measured(error))
 
         async def look() -> list[Diagnosis]:
-            try:
-                leader = await clocks.of_quorum_leader(cluster)
-            except KafkaError:
-                leader = None  # the lines of the quorum say why
+            leader = None
+            if not cluster.found.quorum.problem:
+                with contextlib.suppress(KafkaError):  # the lines of the quorum say why
+                    leader = await clocks.of_quorum_leader(cluster)
             return clocks.lines(leader, measured, brokers)
 
         self.found += await cluster.check(Area.CLOCKS, "Clocks", look, _MOST_SECONDS)

@@ -1,18 +1,20 @@
-"""The cluster that ``ottla doctor`` examines: the requests, what they told first, and the brokers that did not answer them."""
+"""The cluster that ``ottla doctor`` examines: the requests, their first responses, and the brokers that did not respond."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 
 import trio
 
 from ....base.errors import ErrorCode, KafkaError
 from ....base.seams import Clock, Workers
+from ....base.wording import plural
 from ....view.pace import Pace
 from ....view.remote.cluster_client import ClusterClient
 from ....view.remote.topic_requests import ClusterState
-from .diagnosis import Area, Diagnosis, unknown
+from ..responding import RespondingCluster
+from .diagnosis import Area, Diagnosis, named, unknown
 
 _RIGHTS = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "it takes Describe of the cluster",
@@ -29,22 +31,43 @@ Check = Callable[[], Awaitable[Iterable[Diagnosis]]]
 class ExaminedCluster:
     """A cluster that has answered once."""
 
-    client: ClusterClient
-    state: ClusterState
+    found: RespondingCluster
     clock: Clock
-    workers: Workers
     failures: dict[int, Exception] = dataclasses.field(default_factory=dict)
-    """The brokers that did not answer since the check began."""
+    """The brokers that did not answer since the check began, other than those that are silent anyway."""
+
+    @property
+    def client(self) -> ClusterClient:
+        return self.found.client
+
+    @property
+    def state(self) -> ClusterState:
+        return self.found.state
+
+    @property
+    def workers(self) -> Workers:
+        return self.found.workers
+
+    @property
+    def silent(self) -> Collection[int]:
+        """The brokers that are asked nothing, since they do not respond."""
+        return self.found.silent
 
     def failed(self, broker_id: int, error: Exception) -> None:
         """A broker did not answer."""
-        self.failures.setdefault(broker_id, error)
+        if broker_id not in self.silent:
+            self.failures.setdefault(broker_id, error)
 
     def pace(self) -> Pace:
         return Pace(self.clock.elapsed)
 
-    async def check(self, area: Area, what: str, check: Check, limit_s: float) -> list[Diagnosis]:
-        """The lines of a check; further ones for brokers that did not answer it. ``what`` it looks at is a noun."""
+    async def check(
+        self, area: Area, what: str, check: Check, limit_s: float, *, asks_each: bool = False
+    ) -> list[Diagnosis]:
+        """The lines of a check; further ones for brokers that did not answer it, or were not asked where it ``asks_each``.
+
+        ``what`` it looks at is a noun.
+        """
         self.failures.clear()
         found: list[Diagnosis] = []
         try:
@@ -55,6 +78,11 @@ class ExaminedCluster:
         except trio.TooSlowError:
             return [unknown(area, f"{what}: the brokers have not reported it within {limit_s:.0f} s")]
         silent = [unknown(area, f"{what}, of broker {each}: {why(error)}") for each, error in self.failures.items()]
+        if asks_each and self.silent:
+            whose = f"{plural(len(self.silent), 'broker')} {named(self.silent)}"
+            silent.append(
+                unknown(area, f"{what}, of {whose}: {plural(len(self.silent), 'it does', 'they do')} not respond")
+            )
         return [*found, *silent]
 
 
