@@ -81,7 +81,7 @@ def _checked(option: str, given: object, defaults: Mapping[str, str]) -> dict[st
 
 
 def _checked_by_broker(given: Any, brokers: int, common: Mapping[str, str]) -> dict[int, dict[str, str]]:
-    """The properties of single brokers. Raises TypeError; ValueError for a broker that there is not; SettingError."""
+    """The properties of single brokers. Raises TypeError, SettingError, and ValueError for a broker that does not exist."""
     option = "broker_properties"
     check_type(option, given, (Mapping, type(None)), "a dict of broker ids and dicts of Kafka's broker properties")
     checked = {}
