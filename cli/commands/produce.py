@@ -87,8 +87,7 @@ def produce(
     With --json a line has the format of 'ottla consume --json': value and key are strings, null or other JSON, or bytes as
     value_base64 and key_base64. The headers are a list of {"key", "value"} or an object. The timestamp is in milliseconds.
 
-    If brokers create topics, a topic that does not exist is created and written; a line names an existing one that is nearly the
-    same.
+    Brokers may create a topic that does not exist. A line then names an existing one that is nearly the same.
 
     \b
     Examples:
