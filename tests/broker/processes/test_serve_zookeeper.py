@@ -143,7 +143,7 @@ def test_zookeeper_goes_away_and_comes_back(tmp_path: Path, serve: type[Served])
             producer.send("t", b"0").get(timeout=60)
             server.kill()
             assert served.process.stderr is not None
-            assert any("The cluster store does not answer" in line for line in served.process.stderr)
+            assert any("The cluster store does not respond" in line for line in served.process.stderr)
             producer.send("t", b"1").get(timeout=60)
             code, log = served.stop()
             assert code == 0, log

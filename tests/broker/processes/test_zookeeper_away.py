@@ -150,9 +150,9 @@ def test_a_controller_that_was_stopped_for_longer_than_its_session_is_a_follower
 def test_brokers_serve_what_they_lead_without_zookeeper_and_are_members_when_it_is_back(cluster: OttlaCluster) -> None:
     watched = Watched(cluster, "away")
     watched.until_all_in_sync()
-    suspected = watched.said("The cluster store does not answer")
+    suspected = watched.said("The cluster store does not respond")
     cluster.zookeeper.pause()
-    watched.until_said("The cluster store does not answer", suspected)
+    watched.until_said("The cluster store does not respond", suspected)
     until = time.monotonic() + 2 * SESSION_MS / 1000  # so that it is over for ZooKeeper when that goes on
     while time.monotonic() < until:
         watched.produce(5)
@@ -163,9 +163,9 @@ def test_brokers_serve_what_they_lead_without_zookeeper_and_are_members_when_it_
     watched.until_all_in_sync()
     watched.produce(5)
 
-    suspected, back = watched.said("The cluster store does not answer"), watched.back()
+    suspected, back = watched.said("The cluster store does not respond"), watched.back()
     cluster.zookeeper.kill()
-    watched.until_said("The cluster store does not answer", suspected)
+    watched.until_said("The cluster store does not respond", suspected)
     watched.produce(5)
     cluster.zookeeper.start()
     watched.until_back(back)
