@@ -5,10 +5,9 @@
 Each is ``ottla serve`` with its number and the list of all (``cluster.nodes``), at every other port: the one after it is that of
 its controller. With ``--zookeeper`` they are brokers at ports in a row, on a ZooKeeper at ``--zookeeper-port``.
 
-Ctrl-C or SIGTERM stops all: the brokers, then ZooKeeper; a second one kills them. A process that ends by itself is told of, with
-the command that starts it again; the others go on, and take over when its session has ended, here after 6 s. One that was
-started again by hand is stopped with the others. Exit status 0 after a stop that was asked for, 1 when one of them could not
-start.
+Ctrl-C or SIGTERM stops all: the brokers, then ZooKeeper; a second one kills them. If a process ends by itself, a line has the
+command that starts it again. The others take over when its session has ended, here after 6 s. A broker that was started again by
+hand is stopped with the others. Exit status: 0 after a signal, 1 if a process could not start.
 """
 
 from __future__ import annotations

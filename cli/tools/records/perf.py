@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
+import kafka.errors
 from kafka import TopicPartition
 
 from ....base.wording import counted
@@ -48,7 +49,7 @@ def produce(
     latencies = array("d")
     failures: list[BaseException] = []
     with progress(f"producing to {topic}", num_records) as show:
-        producer.partitions_for(topic)  # first, for the wait for it is no latency of a record
+        _wait_for_metadata(connection, producer, topic)  # first, for the wait for it is no latency of a record
         start = time.perf_counter()
         for number in range(num_records):
             if throughput is not None:
@@ -69,6 +70,15 @@ def produce(
     if failures:
         raise ToolError(f"not written: {counted(len(failures), 'record')}: {explain(failures[0])}")
     _report("sent", num_records, num_records * record_size, seconds, latencies, "latency", as_json)
+
+
+def _wait_for_metadata(connection: ClusterConnection, producer: Any, topic: str) -> None:
+    """Raises ToolError for a topic that does not exist, and that brokers do not create for this user."""
+    try:
+        producer.partitions_for(topic)
+    except kafka.errors.KafkaTimeoutError:
+        check_topics(connection, [topic])
+        raise
 
 
 def consume(

@@ -9,6 +9,14 @@ from typing import Any
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
+from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ResourcePattern,
+    ResourceType,
+)
 
 import ottla
 from ottla.cli.balance.command import goals_of
@@ -20,6 +28,7 @@ from ottla.cli.tools.nearest import absent, no_broker, no_choice
 from ottla.cli.tools.records import consume, perf, produce
 from ottla.cli.tools.running import explain
 
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 Refusal = Callable[..., str]
 
 
@@ -106,6 +115,31 @@ def test_a_topic_to_write_to(connection: ClusterConnection, tmp_path: Path, monk
     load: dict[str, Any] = {"num_records": 1, "record_size": 1, "throughput": None, "is_numbered": False}
     refusal = refused(perf.produce, connection, "ordres", **load, acks="all", compression="none", as_json=False)
     assert refusal == NO_TOPIC
+
+
+@pytest.mark.slow
+def test_a_topic_to_write_to_by_a_user_whom_brokers_do_not_tell_their_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client waits for the topic, and then the reason is found."""
+    monkeypatch.setattr(produce, "_MAX_BLOCK_MS", 500)
+    rights = {"authorizer.class.name": AUTHORIZER, "super.users": "User:admin", "auto.create.topics.enable": "false"}
+    with ottla.Broker(users={"admin": "admins", "bob": "bobs"}, properties=rights) as broker:
+        broker.create_topic("orders")
+
+        def connection(user: str) -> ClusterConnection:
+            own = [f"{name}={value}" for name, value in broker.client_properties(user).items()]
+            return ClusterConnection(broker.bootstrap_servers, None, (*own, "max.block.ms=500"))
+
+        prefixed = ResourcePattern(ResourceType.TOPIC, "ord", ACLResourcePatternType.PREFIXED)
+        with closing(connection("admin").admin()) as admin:
+            admin.create_acls([ACL("User:bob", "*", ACLOperation.WRITE, ACLPermissionType.ALLOW, prefixed)])
+        bob = connection("bob")
+        assert f"a record was not written to ordres: {NO_TOPIC}" in refused(
+            produce.produce, bob, lines_to("ordres", tmp_path)
+        )
+        load: dict[str, Any] = {"num_records": 1, "record_size": 1, "throughput": None, "is_numbered": False}
+        assert refused(perf.produce, bob, "ordres", **load, acks="all", compression="none", as_json=False) == NO_TOPIC
 
 
 @pytest.mark.slow
